@@ -1,0 +1,1 @@
+"""Tidemill in Airflow."""

@@ -1,0 +1,1 @@
+"""Tidemill: exactly-once stream processing in micro-batches."""

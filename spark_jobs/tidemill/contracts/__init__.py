@@ -1,0 +1,1 @@
+"""Data contracts: loading, linting, compiling, auditing."""

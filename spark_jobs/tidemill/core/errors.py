@@ -1,0 +1,134 @@
+"""Everything Tidemill raises on purpose.
+
+    TidemillError
+    ├── InputError                  what the user wrote or gave is wrong: fix it, then try again
+    │   ├── DeclarationError        a pipeline declaration
+    │   ├── ContractError           a data contract
+    │   ├── ConfigError             tidemill.toml, a flag, the environment
+    │   └── LogInputError           records or arguments given to a log command
+    ├── LogError                    the log does not hold what a plan needs
+    │   ├── UnknownTopic
+    │   ├── TopicRecreated          same name, another identity
+    │   ├── OffsetsLost             a range is below the start, past the end, or has a hole
+    │   └── SegmentDamaged          a segment file cannot be read as what its name promises
+    ├── ProtocolError               another attempt got there first
+    │   ├── Busy                    another run holds the open batch: leave it alone
+    │   ├── Fenced                  a newer claim exists: stop, nothing of ours counts
+    │   └── CommitUnknown           a write may or may not have landed: read before trying again
+    ├── LedgerDamaged               the ledger contradicts itself or was written by a newer version
+    ├── Incompatible                the declaration changed in a way the state cannot follow
+    ├── AuditBlocked                staged rows break a rule of severity error
+    ├── Unbalanced                  the account of a batch does not add up
+    └── EngineError                 Spark, Java or a table refused to work
+
+Each error says what failed, where, what was expected and found, and what to do. `retryable` tells a
+scheduler whether the same work may succeed without anybody's help.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class TidemillError(Exception):
+    """Base of every error raised on purpose; its text is fit for a user, without a stack trace."""
+
+    retryable: ClassVar[bool] = False
+    exit_code: ClassVar[int] = 5
+
+    def __init__(self, message: str, *, fix: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  fix: {self.fix}" if self.fix else self.message
+
+
+class InputError(TidemillError):
+    """What the user wrote or gave is wrong."""
+
+
+class DeclarationError(InputError):
+    """A pipeline declaration that is ambiguous, impossible or could lose data."""
+
+
+class ContractError(InputError):
+    """A data contract that cannot be read, or asks for something that cannot be run."""
+
+
+class ConfigError(InputError):
+    """A setting, a flag or an environment variable is missing or wrong."""
+
+
+class LogInputError(InputError):
+    """Records or arguments given to a log command are wrong."""
+
+
+class LogError(TidemillError):
+    """The log does not hold what a plan needs; nothing was moved."""
+
+
+class UnknownTopic(LogError):
+    """No such topic in the log."""
+
+
+class TopicRecreated(LogError):
+    """A topic has the planned name but another identity: its offsets mean other records."""
+
+
+class OffsetsLost(LogError):
+    """Planned offsets are below the log's start, past its end, or in a hole."""
+
+
+class SegmentDamaged(LogError):
+    """A segment file cannot be read as what its name promises."""
+
+
+class ProtocolError(TidemillError):
+    """Another attempt got there first; nothing was moved."""
+
+
+class Busy(ProtocolError):
+    """Another run holds the open batch, which is not old enough to be taken over."""
+
+    exit_code = 3
+    retryable = True
+
+
+class Fenced(ProtocolError):
+    """A newer claim on the batch exists: this attempt stops and nothing it wrote counts."""
+
+    exit_code = 3
+
+
+class CommitUnknown(ProtocolError):
+    """A write may or may not have landed; the next attempt finds out by reading."""
+
+    exit_code = 6
+    retryable = True
+
+
+class LedgerDamaged(TidemillError):
+    """The ledger contradicts itself, or a newer version of Tidemill wrote it."""
+
+
+class Incompatible(TidemillError):
+    """The declaration changed in a way that the committed state cannot follow."""
+
+
+class AuditBlocked(TidemillError):
+    """Staged rows break a rule of severity error; nothing was published and no offset moved."""
+
+    exit_code = 4
+
+
+class Unbalanced(TidemillError):
+    """The account of a batch does not add up; the batch does not commit."""
+
+
+class EngineError(TidemillError):
+    """Spark, Java or a table refused to work; the same work may succeed later."""
+
+    exit_code = 6
+    retryable = True

@@ -1,0 +1,79 @@
+"""Positions in a log: topic-partitions, offsets and half-open ranges of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+MAX_OFFSET = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    """One ordered, append-only sequence of records."""
+
+    topic: str
+    partition: int
+
+    def __post_init__(self) -> None:
+        if not self.topic or self.partition < 0:
+            raise ValueError(f"not a topic-partition: {self.topic!r}, {self.partition}")
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OffsetRange:
+    """The records of a topic-partition with `from_offset <= offset < until_offset`.
+
+    An offset is a position: `until_offset` is the next offset to read after this range. Either may
+    be 0 and neither exceeds `MAX_OFFSET`. A range may be empty, and in a log with gaps it may hold
+    fewer records than its length.
+    """
+
+    topic_partition: TopicPartition
+    from_offset: int
+    until_offset: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.from_offset <= self.until_offset <= MAX_OFFSET:
+            raise ValueError(
+                f"{self.topic_partition}: not a range of offsets: [{self.from_offset}, {self.until_offset})"
+            )
+
+    def __len__(self) -> int:
+        return self.until_offset - self.from_offset
+
+    def __bool__(self) -> bool:
+        return self.until_offset > self.from_offset
+
+    def __contains__(self, offset: object) -> bool:
+        return isinstance(offset, int) and self.from_offset <= offset < self.until_offset
+
+    def __str__(self) -> str:
+        return f"{self.topic_partition} [{self.from_offset}, {self.until_offset})"
+
+    def overlaps(self, other: OffsetRange) -> bool:
+        """Whether some offset lies in both ranges."""
+        return self.topic_partition == other.topic_partition and max(
+            self.from_offset, other.from_offset
+        ) < min(self.until_offset, other.until_offset)
+
+    def take(self, count: int) -> OffsetRange:
+        """The first `count` offsets of the range, or all of it when it has fewer."""
+        until = min(self.until_offset, self.from_offset + max(count, 0))
+        return OffsetRange(self.topic_partition, self.from_offset, until)
+
+
+def merge_ranges(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+    """The same offsets in as few ranges as possible, sorted, none empty, none touching another."""
+    merged: list[OffsetRange] = []
+    for item in sorted(r for r in ranges if r):
+        last = merged[-1] if merged else None
+        if last and last.topic_partition == item.topic_partition and item.from_offset <= last.until_offset:
+            until = max(last.until_offset, item.until_offset)
+            merged[-1] = OffsetRange(last.topic_partition, last.from_offset, until)
+        else:
+            merged.append(item)
+    return tuple(merged)

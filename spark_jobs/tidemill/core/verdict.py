@@ -1,0 +1,44 @@
+"""What an audit found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidemill.core.contract import Severity
+
+Json = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """The outcome of one table rule on the staged rows of one table.
+
+    `observed` says in a few words what was found. `failing_rows` are some of the rows that broke the
+    rule (at most 20), each a mapping of column to printable value; empty for rules about the whole.
+    """
+
+    table: str
+    rule: str
+    severity: Severity
+    passed: bool
+    observed: str = ""
+    failing_rows: tuple[Mapping[str, Json], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """All results of an audit, in the order of the contract's rules."""
+
+    results: tuple[CheckResult, ...] = ()
+
+    @property
+    def blocks(self) -> bool:
+        """Whether a rule of severity ERROR was broken: then nothing may be published."""
+        return any(not r.passed and r.severity is Severity.ERROR for r in self.results)
+
+    @property
+    def broken(self) -> tuple[CheckResult, ...]:
+        """The results that did not pass, errors before warnings."""
+        failed = [r for r in self.results if not r.passed]
+        return tuple(sorted(failed, key=lambda r: r.severity is not Severity.ERROR))

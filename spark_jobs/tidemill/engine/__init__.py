@@ -1,0 +1,1 @@
+"""What runs on Spark and on Delta tables."""

@@ -1,0 +1,1 @@
+"""Decoders: from the bytes of a record to a typed row."""

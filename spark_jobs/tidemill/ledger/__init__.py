@@ -1,0 +1,1 @@
+"""The ledger: what was planned and what is committed."""

@@ -1,0 +1,1 @@
+"""Logs: where records come from."""

@@ -56,9 +56,9 @@ class OffsetRange:
 
     def overlaps(self, other: OffsetRange) -> bool:
         """Whether some offset lies in both ranges."""
-        return self.topic_partition == other.topic_partition and max(
-            self.from_offset, other.from_offset
-        ) < min(self.until_offset, other.until_offset)
+        return self.topic_partition == other.topic_partition and max(self.from_offset, other.from_offset) < min(
+            self.until_offset, other.until_offset
+        )
 
     def take(self, count: int) -> OffsetRange:
         """The first `count` offsets of the range, or all of it when it has fewer."""

@@ -1,0 +1,50 @@
+# `make help` lists what there is. Every target sets up first what it needs.
+
+# One environment for all commands: Java, the packages, Spark's Python.
+RUN = . ./.tidemill/env.sh &&
+
+# Only `make demo LOG=file` counts, not a variable of that name that happens to be in the environment.
+ifeq ($(origin LOG),command line)
+DEMO_LOG = --log "$$LOG"
+endif
+ifdef UPGRADE
+LOCK_OPTIONS = --upgrade
+endif
+
+.PHONY: help setup demo test test-unit check format bench lock clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-10s %s\n' "$$name" "$$text"; done
+
+setup: ## bring Java, packages and jars; does what is left to do
+	@infra/setup/setup.sh
+
+demo: setup ## run the reference pipeline, kill a batch, prove the result; LOG=file takes your access log
+	@$(RUN) tidemill demo $(DEMO_LOG)
+
+test: setup ## all tests
+	@$(RUN) pytest
+
+test-unit: setup ## the tests that need neither Spark nor Airflow
+	@$(RUN) pytest -m "not spark and not airflow and not slow"
+
+check: setup ## lint, format, types, layers
+	@$(RUN) ruff check
+	@$(RUN) ruff format --check
+	@$(RUN) mypy
+	@$(RUN) mypy infra/setup
+	@$(RUN) lint-imports
+
+format: setup ## put imports and layout in order
+	@$(RUN) ruff check --fix-only
+	@$(RUN) ruff format
+
+bench: setup ## measure batches against the known ways to do the same
+	@$(RUN) python tests/bench/bench.py
+
+lock: ## resolve the packages of pyproject.toml again; UPGRADE=1 takes the newest
+	@infra/setup/setup.sh lock $(LOCK_OPTIONS)
+
+clean: ## remove results and caches; the environment stays
+	rm -rf build dist spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find spark_jobs plugins dags infra tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,109 @@
+"""Make a checkout ready to work: Java, the locked packages, the locked jars.
+
+`prepare.py` does what is left to do, `prepare.py lock [--upgrade]` resolves the packages of pyproject.toml again.
+Runs on the standard library alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from environment import Checkout, Freshness, freshness, install_project, lock_packages, make_environment
+from host import Host, SetupError
+from java import Java, ensure_java
+from uv import ensure_uv
+
+SHELL = """\
+# What Tidemill's commands need in a shell: `. .tidemill/env.sh`. Written by set-up.
+export JAVA_HOME={java}
+export PATH={scripts}:"$PATH"
+export PYSPARK_PYTHON={python}
+export PYSPARK_DRIVER_PYTHON={python}
+export SPARK_LOCAL_IP=127.0.0.1
+"""
+
+
+def prepare(host: Host, checkout: Checkout) -> None:
+    """Do what is left to do of the set-up; an interrupted one is completed.
+
+    Raises:
+        SetupError: something is missing that only the user can bring.
+    """
+    java = ensure_java(host)
+    left = freshness(host, checkout)
+    if left is not Freshness.NOTHING:
+        uv = ensure_uv(host, checkout.state / "bootstrap", checkout.uv_lock)
+        if left is Freshness.EVERYTHING:
+            count = checkout.packages_lock.read_text(encoding="utf-8").count("==")
+            print(f"setup: {count} packages (1.8 GB; some minutes the first time, seconds from uv's cache)", flush=True)
+            make_environment(host, checkout, uv)
+        print("setup: tidemill", flush=True)
+        install_project(host, checkout, uv)
+    fetch_jars(host, checkout, java)
+    write_shell(checkout, java)
+
+
+def fetch_jars(host: Host, checkout: Checkout, java: Java) -> None:
+    """Bring the locked jars; a matter of milliseconds when all are there.
+
+    Raises:
+        SetupError: they could not be fetched.
+    """
+    folder = host.environ.get("TIDEMILL_JARS") or checkout.state / "jars"
+    if not any(Path(folder).glob("*.jar")):
+        print("setup: jars for Spark", flush=True)
+    command = (checkout.python, "-m", "tidemill.engine.jars", folder)
+    more = {"JAVA_HOME": str(java.home), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": str(checkout.python)}
+    host.run(*command, what="fetching the jars for Spark", **more)
+
+
+def write_shell(checkout: Checkout, java: Java) -> None:
+    """Write `.tidemill/env.sh`, the environment in which the Makefile runs everything."""
+    quoted = {"java": java.home, "scripts": checkout.venv / "bin", "python": checkout.python}
+    text = SHELL.format(**{name: shlex.quote(str(path)) for name, path in quoted.items()})
+    partial = checkout.state / "env.sh.partial"
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(checkout.state / "env.sh")
+
+
+@contextmanager
+def alone(checkout: Checkout) -> Iterator[None]:
+    """Wait until no other set-up works on this checkout, and keep others waiting."""
+    checkout.state.mkdir(exist_ok=True)
+    with (checkout.state / "setup.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the set-up of the checkout that this file is in; return the exit code."""
+    start = time.monotonic()
+    checkout = Checkout(Path(__file__).resolve().parents[2])
+    host = Host(environ=os.environ, user_id=os.geteuid(), log=checkout.state / "setup.log")
+    try:
+        with alone(checkout):
+            host.log.unlink(missing_ok=True)
+            if arguments[:1] == ["lock"]:
+                uv = ensure_uv(host, checkout.state / "bootstrap", checkout.uv_lock)
+                lock_packages(host, checkout, uv, arguments[1:])
+            else:
+                prepare(host, checkout)
+    except SetupError as error:
+        print(f"setup: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("setup: interrupted; run it again to go on", file=sys.stderr)
+        return 130
+    print(f"setup: complete ({time.monotonic() - start:.1f} s)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

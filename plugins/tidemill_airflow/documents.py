@@ -1,0 +1,145 @@
+"""A pipeline's page in Airflow, written from its declaration and its contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import assert_never
+
+from tidemill.core import operators as op
+from tidemill.core.contract import Contract
+from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
+from tidemill.core.graph import Graph
+from tidemill.core.schema import spark_type
+from tidemill.core.times import show_duration
+
+OPERATING = """\
+A run takes the next records of its topics from where the last commit left them, whatever the run's date is. It is
+*skipped* when there is nothing to do, or when another run holds the open batch; it *fails* without a retry when an
+audit blocks the batch: then nothing is published and no offset moves until the cause is gone. A retry, a cleared
+task and a run after a crash all go on with the batch that was planned.
+
+Trigger a run with parameters to catch up in bounded steps: `max_records` for each batch, `max_batches` for the run.
+"""
+
+
+def document(flow: Flow) -> str:
+    """Markdown that says what the pipeline reads, does, publishes and promises."""
+    parts = [
+        flow.spec.description,
+        _promise(flow),
+        "### Reads\n\n" + _inputs(flow),
+        "### Data flow\n\n```text\n" + "\n".join(flow_lines(flow.spec.graph)) + "\n```",
+        "### Publishes\n\n" + "\n\n".join(_sink(sink) for sink in flow.sinks),
+        "### Operating\n\n" + OPERATING,
+    ]
+    return "\n\n".join(part.strip() for part in parts if part) + "\n"
+
+
+def flow_lines(graph: Graph) -> list[str]:
+    """The operators in the order in which rows pass them, one to a line, each with those that feed it."""
+    width = max(len(name) for name in graph.operators)
+    return [f"{name:<{width}}  {says(graph.operators[name])}{_fed_by(graph, name)}" for name in graph.in_order()]
+
+
+def _fed_by(graph: Graph, name: str) -> str:
+    feeds = [e.source if e.source_port == "out" else f"{e.source}.{e.source_port}" for e in graph.feeding(name)]
+    return f"  <- {', '.join(feeds)}" if feeds else ""
+
+
+def says(operator: op.Operator) -> str:  # noqa: C901  one case per operator
+    """What an operator does, in a few words."""
+    match operator:
+        case op.Read(topic=topic, contract=contract, event_time=event_time):
+            return f"read {topic} as {contract}, event time {event_time or 'of the record'}"
+        case op.Filter(predicate):
+            return f"keep where {predicate}"
+        case op.WithColumns(columns):
+            return "set " + _assignments(columns.items())
+        case op.Select(columns):
+            return "select " + ", ".join(columns)
+        case op.Union():
+            return "all rows of both" if operator.inputs == 2 else "all rows"
+        case op.Split(routes=routes, default=default):
+            return "route to " + _assignments(routes.items(), ": ") + f", else {default}"
+        case op.Discard():
+            return "discard"
+        case op.KeyBy(columns):
+            return "by " + ", ".join(columns)
+        case op.WindowBy(spec=spec, allowed_lateness=lateness):
+            return f"{spec}, {show_duration(lateness)} allowed lateness"
+        case op.AggregateBy(aggregates):
+            return "aggregate " + ", ".join(f"{name} = {what}" for name, what in aggregates.items())
+        case op.Publish(table=table, contract=contract):
+            return f"publish {table} under {contract}"
+        case _:
+            assert_never(operator)
+
+
+def _assignments(pairs: Iterable[tuple[str, str]], sign: str = " = ") -> str:
+    return ", ".join(f"{name}{sign}{expression}" for name, expression in pairs)
+
+
+def _promise(flow: Flow) -> str:
+    spec = flow.spec
+    rows = [
+        ("owner", spec.owner),
+        ("a batch starts every", show_duration(spec.every)),
+        ("on time means", _on_time(flow)),
+        ("exactly once", "every record counts once in every published table, through crashes, retries and overlaps"),
+        ("an open batch is taken over after", show_duration(spec.takeover_after)),
+    ]
+    return _table(("", ""), rows)
+
+
+def _on_time(flow: Flow) -> str:
+    wait = max((i.delay for i in flow.inputs), default=timedelta(0))
+    if not any(isinstance(sink, WindowedSink) for sink in flow.sinks):
+        return f"a record is published by the first batch after its arrival, about {show_duration(flow.spec.every)}"
+    return (
+        f"a window is published by the first batch that saw an event {show_duration(wait)} or more after its end, "
+        f"about {show_duration(wait + flow.spec.every)} after it"
+    )
+
+
+def _inputs(flow: Flow) -> str:
+    rows = [
+        (
+            f"`{i.topic}`",
+            _contract(i.contract),
+            f"`{i.event_time or 'timestamp of the record'}`",
+            show_duration(i.delay),
+        )
+        for i in flow.inputs
+    ]
+    return _table(("topic", "contract", "event time", "out of order by at most"), rows)
+
+
+def _sink(sink: Sink) -> str:
+    match sink:
+        case WindowedSink(window=window, allowed_lateness=lateness, trigger=trigger, keys=keys):
+            when = "when it closes" if trigger is op.Trigger.ON_CLOSE else "with every batch that changes it"
+            key = ", ".join(f"`{k}`" for k in keys) or "all records together"
+            says_how = f"{window} windows by {key}, each published {when}, late records for {show_duration(lateness)}"
+        case RowSink():
+            says_how = "rows as they are, each appended once"
+        case _:
+            assert_never(sink)
+    return f"**`{sink.table}`** under {_contract(sink.contract)}: {says_how}.\n\n{_columns(sink.contract)}"
+
+
+def _contract(contract: Contract) -> str:
+    return f"`{contract.name}` {contract.version}"
+
+
+def _columns(contract: Contract) -> str:
+    rows = [(f"`{f.name}`", spark_type(f.type), "yes" if f.required else "", f.description) for f in contract.fields]
+    rules = [f"- {r.severity.value}: `{r.name}` {r.description}".rstrip() for r in contract.table_rules]
+    return "\n".join([_table(("column", "type", "required", "meaning"), rows), *([""] if rules else []), *rules])
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join(
+        "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in line) + " |" for line in lines
+    )

@@ -1,0 +1,96 @@
+"""How one task executes several batches, and what it can say about them; nothing here knows Airflow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tidemill.core.account import Account
+from tidemill.core.errors import Busy
+from tidemill.core.events import Claimed, Committed, Event, Planned
+from tidemill.core.times import moment
+from tidemill.core.watermarks import BEGINNING, END
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a task committed, oldest first, and why it ended."""
+
+    commits: tuple[Committed, ...]
+    ended: str
+
+    def __str__(self) -> str:
+        if not self.commits:
+            return self.ended
+        first, last = self.commits[0].batch_id, self.commits[-1].batch_id
+        which = f"batch {first}" if first == last else f"batches {first} to {last}"
+        return f"committed {which}; {self.ended}"
+
+
+def execute_batches(
+    next_batch: Callable[[], Committed | None], *, most: int, earlier: tuple[Committed, ...] = ()
+) -> RunReport:
+    """Execute batches until there is nothing to do, another run holds the open batch, or there were `most`.
+
+    `earlier` are the commits of previous tries of the same task: they count, and they are part of the report.
+
+    Raises:
+        TidemillError: whatever a batch raises, but for `Busy`: that another run works is no failure of this one.
+    """
+    commits = list(earlier)
+    while len(commits) < most:
+        try:
+            commit = next_batch()
+        except Busy as busy:
+            return RunReport(tuple(commits), f"busy: {busy}")
+        if commit is None:
+            return RunReport(tuple(commits), "nothing to do")
+        commits.append(commit)
+    return RunReport(tuple(commits), f"the limit of this run is {most}")
+
+
+def commits_of(events: Iterable[Event], identity: str) -> tuple[Committed, ...]:
+    """The commits whose attempt was claimed by `identity`, in any try."""
+    claims: set[tuple[int, int]] = set()
+    found = []
+    for event in events:
+        match event:
+            case Planned(plan=plan, executor=executor) if executor.identity == identity:
+                claims.add((plan.batch_id, 1))
+            case Claimed(batch_id=batch_id, attempt=attempt, executor=executor) if executor.identity == identity:
+                claims.add((batch_id, attempt))
+            case Committed(batch_id=batch_id, attempt=attempt) if (batch_id, attempt) in claims:
+                found.append(event)
+            case _:
+                pass
+    return tuple(found)
+
+
+def facts(commit: Committed) -> dict[str, Any]:
+    """A commit as JSON values: records by where they ended, rows published and version by table, watermark."""
+    account = sum(commit.accounts.values(), Account())
+    return {
+        "batch_id": commit.batch_id,
+        "read": account.read,
+        "rejected": account.rejected,
+        "late": account.late,
+        "rows": dict(commit.published),
+        "versions": dict(commit.tables),
+        "watermark": show_watermark(commit.position.watermark),
+    }
+
+
+def summary(commit: Committed) -> str:
+    """A commit in one line for the task's log."""
+    account = sum(commit.accounts.values(), Account())
+    rows = ", ".join(f"{count:,} rows to {table}" for table, count in commit.published.items()) or "nothing"
+    watermark = show_watermark(commit.position.watermark) or "not known yet"
+    return f"batch {commit.batch_id} committed: {account}; published {rows}; watermark {watermark}"
+
+
+def show_watermark(watermark: int) -> str | None:
+    """The moment in ISO 8601, "end" after the last event of a drained input, None before the first event."""
+    if watermark == BEGINNING:
+        return None
+    return "end" if watermark == END else moment(watermark).isoformat()

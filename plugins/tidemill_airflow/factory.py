@@ -1,0 +1,87 @@
+"""DAGs from the pipelines of a project: one each, named as the pipeline."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG, DeltaTriggerTimetable, Param, get_parsing_context
+
+from tidemill.project import Project
+from tidemill_airflow.assets import batch_asset, table_asset
+from tidemill_airflow.entities import PipelineDag, pipeline_dag
+from tidemill_airflow.naming import pool_of
+from tidemill_airflow.operators import MAX_BATCHES, MicroBatchOperator
+from tidemill_airflow.priority import LiveBeforeBackfill
+
+RETRIES = 3
+RETRY_DELAY = timedelta(seconds=10)
+MAX_RETRY_DELAY = timedelta(minutes=2)
+
+
+def dags_for(project: Project | str | Path | None = None) -> dict[str, DAG]:
+    """The DAGs of a project by id, for `globals().update(...)` in a file of the dags folder.
+
+    A project that is not given is found as the command `tidemill` finds it. A task process that wants one DAG gets
+    that one only.
+
+    Raises:
+        InputError: tidemill.toml, a declaration or a contract is wrong; Airflow shows it as an import error.
+    """
+    found = project if isinstance(project, Project) else Project.load(project)
+    names = found.pipeline_names()
+    wanted = get_parsing_context().dag_id
+    chosen = (wanted,) if wanted is not None and wanted in names else names
+    return {name: make_dag(pipeline_dag(found.pipeline(name), str(found.folder))) for name in chosen}
+
+
+def make_dag(entity: PipelineDag) -> DAG:
+    """The DAG of one pipeline: a single task, since every further one would cost a second per batch."""
+    with DAG(
+        entity.pipeline,
+        description=entity.description,
+        doc_md=entity.document,
+        schedule=DeltaTriggerTimetable(entity.every),
+        catchup=False,
+        max_active_runs=1,
+        tags=entity.tags,
+        params=replay_params(),
+        render_template_as_native_obj=True,
+    ) as dag:
+        MicroBatchOperator(
+            task_id="batch",
+            pipeline=entity.pipeline,
+            project=entity.project,
+            max_records="{{ params.max_records }}",
+            max_batches="{{ params.max_batches }}",
+            owner=entity.owner,
+            pool=pool_of(entity.pipeline),
+            weight_rule=LiveBeforeBackfill(),
+            retries=RETRIES,
+            retry_delay=RETRY_DELAY,
+            retry_exponential_backoff=2.0,
+            max_retry_delay=MAX_RETRY_DELAY,
+            outlets=[batch_asset(entity.pipeline), *(table_asset(table) for table in entity.tables)],
+        )
+    return dag
+
+
+def replay_params() -> dict[str, Param]:
+    """The form of a manual run: how far it may go. Scheduled runs execute one batch of the project's own limit."""
+    return {
+        "max_records": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            title="Records per batch",
+            description="At most so many records in each batch of this run; empty for the project's limit.",
+        ),
+        "max_batches": Param(
+            1,
+            type="integer",
+            minimum=1,
+            maximum=MAX_BATCHES,
+            title="Batches",
+            description="At most so many batches, one after the other; the run ends earlier when it has caught up.",
+        ),
+    }

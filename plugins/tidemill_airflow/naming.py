@@ -1,0 +1,10 @@
+"""The names that Airflow knows a pipeline by; its DAG is called as the pipeline itself."""
+
+from __future__ import annotations
+
+POOL_PREFIX = "tidemill."
+
+
+def pool_of(pipeline: str) -> str:
+    """The pool in which the batches of a pipeline run, live and backfilled."""
+    return f"{POOL_PREFIX}{pipeline}"

@@ -1,0 +1,148 @@
+"""The task that executes batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow.sdk import Asset, BaseOperator
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from tidemill.core.errors import ConfigError, TidemillError
+from tidemill.project import Project
+from tidemill_airflow.assets import batch_asset
+from tidemill_airflow.execution import RunReport, commits_of, execute_batches, facts, summary
+from tidemill_airflow.runner import batch_runner
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+    from airflow.sdk.types import RuntimeTaskInstanceProtocol
+
+    from tidemill.core.events import Committed
+
+
+MAX_BATCHES = 100
+"""The most batches that one run may execute."""
+
+RECENT_EVENTS = 4 * MAX_BATCHES
+"""How far back in the ledger a retry looks for what its earlier tries committed; a run that is older starts anew."""
+
+
+class MicroBatchOperator(BaseOperator):
+    """Plans and executes the next batches of one pipeline in this process, and announces what was committed.
+
+    What to read is decided by the last commit, never by the run's dates. The task succeeds when it committed a batch;
+    it is skipped when there was nothing to do or another run holds the open batch, so that no asset is updated; it
+    fails without a retry when a retry could not help, as when an audit blocks the batch. A retry continues what
+    its earlier tries began, and a cleared run finds its commits made: it announces them again.
+
+    Args:
+        pipeline: the name of a pipeline of the project.
+        project: the folder with tidemill.toml; found as the command `tidemill` finds it when it is not given.
+        max_records: at most so many records in each batch; None for the project's limit.
+        max_batches: at most so many batches; the task ends earlier when the log has no more.
+    """
+
+    template_fields = ("max_records", "max_batches")
+    ui_color = "#d6eaf0"
+
+    def __init__(
+        self,
+        *,
+        pipeline: str,
+        project: str | None = None,
+        max_records: int | str | None = None,
+        max_batches: int | str = 1,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+        self.project = project
+        self.max_records = max_records
+        self.max_batches = max_batches
+        self._executing = False
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Execute batches until there is nothing to do or the run's limit is reached.
+
+        Returns:
+            What was committed, for later tasks: pipeline, and for each batch its id, records, rows and watermark.
+        """
+        self._executing = True
+        try:
+            report = self._report(context)
+        except TidemillError as error:
+            _give_up(error)
+        finally:
+            self._executing = False
+        self.log.info("%s", report)
+        if not report.commits:
+            raise AirflowSkipException(str(report))
+        self._announce(report, context)
+        return {"pipeline": self.pipeline, "batches": [facts(commit) for commit in report.commits]}
+
+    def on_kill(self) -> None:
+        """Stop the batch where it stands: what it has not committed counts for nothing, and the next try goes on.
+
+        Airflow calls this from its signal handler and then lets the body run on, for up to ten seconds beside its
+        own retry. So the handler ends the body itself, as a crash at this point would.
+        """
+        if self._executing:
+            raise SystemExit(f"killed: the open batch of {self.pipeline} is left to the next try")
+
+    def _report(self, context: Context) -> RunReport:
+        project, identity = Project.load(self.project), identity_of(context["ti"])
+        max_records, most = _whole("max_records", self.max_records), _whole("max_batches", self.max_batches)
+        earlier: tuple[Committed, ...] = ()
+        if context["ti"].try_number > 1:
+            # A try that committed and then died has told nobody: its batches are announced by the try that ends well.
+            entries = project.ledger(self.pipeline).entries(last=RECENT_EVENTS)
+            earlier = commits_of((entry.event for entry in entries), identity)
+        run = batch_runner(project, self.pipeline, identity=identity, max_records=max_records)
+
+        def next_batch() -> Committed | None:
+            commit = run()
+            if commit is not None:
+                self.log.info("%s", summary(commit))
+            return commit
+
+        return execute_batches(next_batch, most=most or 1, earlier=earlier)
+
+    def _announce(self, report: RunReport, context: Context) -> None:
+        batches = [facts(commit) for commit in report.commits]
+        events = context["outlet_events"]
+        for outlet in self.outlets:
+            if not isinstance(outlet, Asset):
+                continue
+            if outlet == batch_asset(self.pipeline):
+                # All partitions of one event share its extra, so that a reader looks up its own by the key.
+                events[outlet].add_partitions([str(batch["batch_id"]) for batch in batches])
+                by_key: dict[str, Any] = {str(batch["batch_id"]): batch for batch in batches}
+                events[outlet].extra = {"pipeline": self.pipeline, "batches": by_key}
+            else:
+                events[outlet].extra = {"pipeline": self.pipeline, **batches[-1]}
+
+
+def identity_of(ti: RuntimeTaskInstanceProtocol) -> str:
+    """What all tries of a task have in common and no other task has."""
+    mapped = f"[{ti.map_index}]" if ti.map_index is not None and ti.map_index >= 0 else ""
+    return f"airflow:{ti.dag_id}/{ti.run_id}/{ti.task_id}{mapped}"
+
+
+def _whole(name: str, value: int | str | None) -> int | None:
+    """A whole number of at least one from what a template rendered to; None and empty text are None."""
+    if value is None or value == "":
+        return None
+    try:
+        number = int(value)
+    except ValueError:
+        number = 0
+    if number < 1 or isinstance(value, bool):
+        raise ConfigError(f"{name} is a whole number of at least 1, found {value!r}", fix="trigger the run again")
+    return number
+
+
+def _give_up(error: TidemillError) -> NoReturn:
+    """Let Airflow retry what may succeed without anybody's help, and fail at once what may not."""
+    if error.retryable:
+        raise error
+    raise AirflowFailException(str(error)) from None

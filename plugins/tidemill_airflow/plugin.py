@@ -1,0 +1,18 @@
+"""What Tidemill adds to Airflow itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.plugins_manager import AirflowPlugin
+
+from tidemill_airflow import listener
+from tidemill_airflow.priority import LiveBeforeBackfill
+
+
+class TidemillPlugin(AirflowPlugin):
+    """The order of waiting batches, and a pool for every pipeline."""
+
+    name = "tidemill"
+    priority_weight_strategies: list[Any] = [LiveBeforeBackfill]  # noqa: RUF012  declared so by Airflow
+    listeners: list[Any] = [listener]  # noqa: RUF012

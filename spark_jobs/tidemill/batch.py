@@ -1,0 +1,142 @@
+"""A batch from plan to commit. The order of its steps is the order of this file.
+
+    1. claim     the open batch, or a new plan, written to the ledger before any work starts
+    2. read      the planned offsets, decoded, checked against their contracts, sent down the branches
+    3. aggregate to one row of state per pane and key, appended as the slice of this attempt
+    4. stage     the windows that fire, merged from visible slices and this one
+    5. audit     the staged rows against their contracts; the verdict goes to the ledger
+    6. publish   each table once, with the batch as its transaction
+    7. commit    offsets, watermark, account and state, in one row of the ledger
+
+Whatever dies between two steps leaves nothing that counts: the same plan is executed again by a newer attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from tidemill.claiming import Claim, Request, blocked, claim_batch
+from tidemill.contracts.audit import audit
+from tidemill.core.account import Account
+from tidemill.core.codec import fingerprint
+from tidemill.core.events import Audited, Committed
+from tidemill.core.failpoints import reach
+from tidemill.core.times import micros
+from tidemill.core.verdict import Verdict
+from tidemill.engine.attempt import Attempt, Staged
+from tidemill.engine.places import Uris
+from tidemill.ledger.ledger import Ledger
+from tidemill.project import Project
+from tidemill.sessions import project_session
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToDo:
+    """The log holds no record beyond the committed offsets, and no window waits for the watermark."""
+
+
+Outcome = Committed | NothingToDo
+
+
+def run_batch(
+    project: Project,
+    name: str,
+    request: Request,
+    *,
+    session: Callable[[], SparkSession] | None = None,
+    ledger: Ledger | None = None,
+) -> Outcome:
+    """Execute the open batch of a pipeline, or the next one, once and completely.
+
+    `session` is called only when there is work; without it the project says where Spark runs. `ledger` may be kept for
+    many batches of one pipeline.
+
+    Raises:
+        TidemillError: the batch did not commit; what it wrote does not count, and the next run continues it.
+    """
+    flow, log, book = project.pipeline(name), project.log(), ledger or project.ledger(name)
+    started = datetime.now(UTC)
+    claim = claim_batch(flow, book, log, request)
+    if claim is None:
+        return NothingToDo()
+    scans = {n: log.scan(t.topic_id, t.ranges) for n, t in claim.plan.topics.items() if t.records}
+    attempt = Attempt(
+        flow=flow,
+        plan=claim.plan,
+        number=claim.attempt,
+        scans=scans,
+        session=session() if session else project_session(project),
+        uris=Uris(pipeline=name, table=project.table_uri, published=project.published_uri),
+        driver_rows=project.settings.driver_rows,
+        writer=project.settings.writer,
+    )
+    try:
+        return _execute(attempt, claim, book, started=started)
+    finally:
+        attempt.release()
+
+
+def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, *, started: datetime) -> Committed:
+    plan, flow = claim.plan, attempt.flow
+    attempt.read()
+    attempt.aggregate()
+    counts = attempt.counts()
+    _check_accounts(attempt, {topic: c.account for topic, c in counts.items()})
+    times = {tp: time for c in counts.values() for tp, time in c.max_event_times.items()}
+    watermark = plan.watermark_after(times, {i.topic: micros(i.delay) for i in flow.inputs})
+    staged = attempt.stage(watermark)
+    _audit(attempt, claim, staged, ledger)
+    attempt.publish(staged)
+    position = plan.position.after(
+        batch_id=plan.batch_id,
+        attempt=claim.attempt,
+        topics=plan.topics_after(times),
+        watermark=watermark,
+    )
+    commit = Committed(
+        batch_id=plan.batch_id,
+        attempt=claim.attempt,
+        plan_hash=fingerprint(plan),
+        position=position,
+        accounts={topic: c.account for topic, c in counts.items()},
+        reasons=attempt.reasons,
+        tables=attempt.versions,
+        published={s.sink.table: s.count for s in staged},
+        refused_windows=sum(c.refused_windows for c in counts.values()),
+        started=started,
+        at=datetime.now(UTC),
+    )
+    ledger.append(lambda _: commit)
+    reach("committed", plan.batch_id)
+    return commit
+
+
+def _check_accounts(attempt: Attempt, accounts: dict[str, Account]) -> None:
+    for topic, account in accounts.items():
+        where = f"{attempt.flow.name}: batch {attempt.plan.batch_id}: input {topic}"
+        account.check(expected_read=attempt.plan.topics[topic].records, where=where)
+
+
+def _audit(attempt: Attempt, claim: Claim, staged: tuple[Staged, ...], ledger: Ledger) -> None:
+    """Step 5: a verdict that some attempt already wrote is obeyed, not found again."""
+    plan = claim.plan
+    if claim.audited is not None:
+        verdict = claim.audited.verdict
+    else:
+        results = [r for s in staged if s.count for r in audit(s.sink.table, s.rows, s.sink.contract)]
+        verdict = Verdict(tuple(results))
+    event = Audited(
+        batch_id=plan.batch_id,
+        attempt=claim.attempt,
+        verdict=verdict,
+        logical_hash=plan.logical_hash,
+        at=datetime.now(UTC),
+    )
+    ledger.append(lambda _: event)
+    reach("audited", plan.batch_id)
+    if verdict.blocks:
+        raise blocked(attempt.flow.name, plan.batch_id, verdict)

@@ -1,0 +1,134 @@
+"""Step 1 of a batch: continue the open one, or plan the next, and hold the claim on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from tidemill.core.errors import AuditBlocked, Fenced, Incompatible
+from tidemill.core.events import Audited, Cancelled, Claimed, Executor, Planned
+from tidemill.core.failpoints import reach
+from tidemill.core.flow import Flow
+from tidemill.core.plan import BatchPlan
+from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
+from tidemill.core.protocol import OpenBatch, View, check_takeover
+from tidemill.core.verdict import Verdict
+from tidemill.ledger.ledger import Ledger
+from tidemill.ledger.process import is_gone
+from tidemill.log.protocol import Log
+
+_RACES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Who asks for a batch, when, and how much of it. `drain` says that the input has ended."""
+
+    executor: Executor
+    clock: datetime
+    limit: ReadLimit = field(default_factory=ReadLimit)
+    drain: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The right to execute a plan, until somebody claims a newer attempt. `audited` is a verdict that stands."""
+
+    plan: BatchPlan
+    attempt: int
+    audited: Audited | None = None
+
+
+def claim_batch(flow: Flow, ledger: Ledger, log: Log, request: Request) -> Claim | None:
+    """The claim on the open batch, or on a new one; None when there is nothing to do.
+
+    Raises:
+        Busy: another run holds the open batch.
+        AuditBlocked: the open batch was audited and blocked, and nothing has changed since.
+        Incompatible: the open batch may be published in part, and was planned by another declaration.
+        LogError: the log does not hold what comes next.
+    """
+    for _ in range(_RACES):
+        view = ledger.view()
+        if view.open_batch is not None:
+            claim = _continue(flow, ledger, view.open_batch, request)
+        else:
+            plan = next_plan(flow, log, view, request)
+            if plan is None:
+                return None
+            claim = _open(ledger, plan, request)
+        if claim is not None:
+            return claim
+    raise Fenced(f"{flow.name}: other runs were faster {_RACES} times", fix="run one at a time")
+
+
+def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan | None:
+    """The plan that would follow `view`, or None when there is nothing to do; nothing is written."""
+    bounds = {}
+    for source in flow.inputs:
+        topic = log.topic(source.topic)
+        bounds[source.topic] = TopicBounds(topic_id=topic.topic_id, partitions=log.bounds(source.topic))
+    return plan_batch(
+        flow,
+        view.position,
+        bounds,
+        batch_id=view.last_batch_id + 1,
+        clock=request.clock,
+        limit=request.limit,
+        drain=request.drain,
+    )
+
+
+def _open(ledger: Ledger, plan: BatchPlan, request: Request) -> Claim | None:
+    try:
+        ledger.append(lambda _: Planned(plan=plan, executor=request.executor, at=request.clock))
+    except Fenced:
+        return None
+    reach("planned", plan.batch_id)
+    return Claim(plan=plan, attempt=1)
+
+
+def _continue(flow: Flow, ledger: Ledger, batch: OpenBatch, request: Request) -> Claim | None:
+    """A claim on the open batch; None when the ledger must be looked at again."""
+    check_takeover(
+        batch,
+        request.executor,
+        clock=request.clock,
+        takeover_after=flow.spec.takeover_after,
+        holder_is_gone=is_gone(batch.executor),
+    )
+    plan, changed = batch.plan, batch.plan.logical_hash != flow.logical_hash
+    if changed and batch.may_be_published:
+        raise Incompatible(
+            f"{flow.name}: batch {plan.batch_id} may be published in part, and was planned by another version of the "
+            f"declaration or its contracts ({plan.logical_hash[:12]}, now {flow.logical_hash[:12]})",
+            fix="put the old version back until this batch has committed, then change it",
+        )
+    if not changed and batch.audited is not None and batch.audited.verdict.blocks:
+        raise blocked(flow.name, plan.batch_id, batch.audited.verdict)
+    attempt = batch.attempt + 1
+    try:
+        ledger.append(
+            lambda _: Claimed(batch_id=plan.batch_id, attempt=attempt, executor=request.executor, at=request.clock)
+        )
+        reach("claimed", plan.batch_id)
+        if changed:
+            reason = "the declaration or a contract changed before anything was published"
+            ledger.append(lambda _: Cancelled(batch_id=plan.batch_id, attempt=attempt, reason=reason, at=request.clock))
+            return None
+    except Fenced:
+        return None
+    return Claim(plan=plan, attempt=attempt, audited=batch.audited)
+
+
+def blocked(pipeline: str, batch_id: int, verdict: Verdict) -> AuditBlocked:
+    """The error for a verdict that blocks: it names rules and rows."""
+    lines = []
+    for result in verdict.broken:
+        lines.append(f"  {result.severity.value} {result.table}: {result.rule}: {result.observed}")
+        lines += [f"    row {dict(row)}" for row in result.failing_rows[:5]]
+    return AuditBlocked(
+        f"{pipeline}: batch {batch_id} is blocked by its audit; nothing was published and no offset moved\n"
+        + "\n".join(lines),
+        fix="correct the pipeline or the contract, then run again: the batch is planned anew",
+    )

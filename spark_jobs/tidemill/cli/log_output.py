@@ -1,0 +1,150 @@
+"""What `tidemill log` prints, for people and for programs."""
+
+# What is slow to import is imported by who needs it.
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tidemill.core.offsets import OffsetRange
+    from tidemill.core.scan import Record
+    from tidemill.log.protocol import Topic
+    from tidemill.log.writable import Usage
+
+    Described = tuple[Topic, Mapping[int, OffsetRange], Mapping[int, Usage]]
+
+
+@contextmanager
+def progress_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar of bytes on standard error while somebody is looking."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda consumed: bar.update(task, completed=consumed)
+
+
+def print_json(value: object) -> None:
+    """One value on one line of standard output."""
+    typer.echo(json.dumps(value, ensure_ascii=False))
+
+
+def identity_json(topic: Topic) -> dict[str, object]:
+    """What a topic is."""
+    return {"topic": topic.name, "topic_id": topic.topic_id, "partitions": topic.partitions}
+
+
+def range_json(item: OffsetRange) -> dict[str, object]:
+    """Offsets of one partition, the last one not included."""
+    return {
+        "partition": item.topic_partition.partition,
+        "from_offset": item.from_offset,
+        "until_offset": item.until_offset,
+    }
+
+
+def record_json(record: Record) -> dict[str, object]:
+    """A whole record; bytes that are not UTF-8 are in a field `..._base64` instead."""
+    shown: dict[str, object] = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp.isoformat(),
+    }
+    shown |= _text("key", record.key) | _text("value", record.value)
+    return shown | {"headers": [{"key": name, **_text("value", data)} for name, data in record.headers]}
+
+
+def _text(name: str, data: bytes | None) -> dict[str, str | None]:
+    try:
+        return {name: None if data is None else data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": b64encode(data or b"").decode()}
+
+
+def topic_json(topic: Topic, bounds: Mapping[int, OffsetRange], usage: Mapping[int, Usage]) -> dict[str, object]:
+    """A topic, what it holds in all, and each partition."""
+    parts = [
+        range_json(held) | {"records": len(held), "segments": usage[n].segments, "bytes": usage[n].bytes}
+        for n, held in bounds.items()
+    ]
+    return identity_json(topic) | {
+        "records": sum(len(held) for held in bounds.values()),
+        "segments": sum(used.segments for used in usage.values()),
+        "bytes": sum(used.bytes for used in usage.values()),
+        "bounds": parts,
+    }
+
+
+def topics_table(described: Sequence[Described]) -> Table:
+    """A row for each topic; of several partitions the lowest start and the highest end."""
+    table = _table("topic", "id", "partitions", "start", "end", "records", "segments", "bytes")
+    for topic, bounds, usage in described:
+        table.add_row(
+            topic.name,
+            topic.topic_id,
+            str(topic.partitions),
+            f"{min(held.from_offset for held in bounds.values()):,}",
+            f"{max(held.until_offset for held in bounds.values()):,}",
+            f"{sum(len(held) for held in bounds.values()):,}",
+            f"{sum(used.segments for used in usage.values()):,}",
+            _size(sum(used.bytes for used in usage.values())),
+        )
+    return table
+
+
+def partitions_table(described: Described) -> Table:
+    """A row for each partition of one topic."""
+    topic, bounds, usage = described
+    table = _table("partition", "start", "end", "records", "segments", "bytes", left=0)
+    table.title = f"{topic.name} ({topic.topic_id})"
+    for number, held in bounds.items():
+        used = usage[number]
+        table.add_row(
+            str(number),
+            f"{held.from_offset:,}",
+            f"{held.until_offset:,}",
+            f"{len(held):,}",
+            f"{used.segments:,}",
+            _size(used.bytes),
+        )
+    return table
+
+
+def show(table: Table) -> None:
+    """Print a table; where nobody is looking, as wide as it needs to be."""
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)
+    console.print(table)
+
+
+def _table(*columns: str, left: int = 2) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, title_justify="left")
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index < left else "right", overflow="fold")
+    return table
+
+
+def _size(count: int) -> str:
+    from rich.filesize import decimal
+
+    return decimal(count)

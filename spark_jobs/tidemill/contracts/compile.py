@@ -1,0 +1,198 @@
+"""From the document of a contract file to the contract, with everything that is wrong noted on the way."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, assert_never
+
+from tidemill.contracts.document import Node, read
+from tidemill.contracts.extensions import Extensions, extensions_of
+from tidemill.contracts.fields import fields_of
+from tidemill.contracts.findings import Findings
+from tidemill.contracts.rules import collect, row_rules, table_rules
+from tidemill.contracts.shapes import Part, Walk, shown
+from tidemill.contracts.standard import SECTIONS, VERSIONS
+from tidemill.core.codec import fingerprint
+from tidemill.core.contract import Contract, ExtraFields, Format
+from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar
+
+SUFFIX = ".odcs.yaml"
+"""How the name of a contract file ends; what stands before is the contract's name."""
+
+EXTRA_COLUMN = "_extra"
+_OWN_COLUMNS = ("batch_id", "published_at")
+_UNSTORABLE = " ,;{}()\n\t="
+
+
+def compile_contract(path: Path, findings: Findings) -> Contract | None:
+    """The contract in a file, usable when `findings` has no error; None where not even a schema was found."""
+    if not path.name.endswith(SUFFIX) or path.name == SUFFIX:
+        findings.error(1, f"the name of a contract file is NAME{SUFFIX}", fix="rename the file")
+        return None
+    root = read(path, findings)
+    if root is None:
+        return None
+    if not isinstance(root.value, Mapping):
+        findings.error(root.line, f"expected a contract, found {shown(root)}")
+        return None
+    version = _api_version(root, findings)
+    if version is None:
+        return None
+    Walk(sections=SECTIONS, version=version, findings=findings).check(root, Part("contract"), "the contract")
+    _check_top(root, version, findings)
+    schema = _schema(root, findings)
+    return None if schema is None else _compile(path, root, schema, findings)
+
+
+def _api_version(root: Node, findings: Findings) -> str | None:
+    child = root.child("apiVersion")
+    if child is not None and child.value in VERSIONS:
+        return str(child.value)
+    findings.error(
+        child.line if child else root.line,
+        f"apiVersion is {shown(child)}; supported: {', '.join(VERSIONS)}",
+        fix=f"write apiVersion: {VERSIONS[-1]}",
+    )
+    return None
+
+
+def _check_top(root: Node, version: str, findings: Findings) -> None:
+    kind = root.child("kind")
+    if kind is not None and kind.value != "DataContract":
+        findings.error(kind.line, f"kind is {shown(kind)}; supported: DataContract", fix="write kind: DataContract")
+    if version == VERSIONS[0] and root.child("status") is None:
+        findings.error(root.line, f"`status` is missing; ODCS {version} must have it", fix="add status: active")
+
+
+def _schema(root: Node, findings: Findings) -> Node | None:
+    objects = [node for node in root.items("schema") if isinstance(node.value, Mapping)]
+    child = root.child("schema")
+    if len(objects) > 1:
+        findings.error(
+            objects[1].line,
+            f"{len(objects)} schema objects; a contract has exactly one here",
+            fix="write one file for each topic and table",
+        )
+    if not objects:
+        if child is not None and child.value == ():
+            findings.error(child.line, "`schema` is empty", fix="describe one topic or table in it")
+        return None
+    logical, relations = objects[0].child("logicalType"), objects[0].child("relationships")
+    if logical is not None and logical.value != "object":
+        findings.error(logical.line, f"logicalType of a schema object is {shown(logical)}; supported: object")
+    if relations is not None and relations.value != ():
+        findings.error(relations.line, "`relationships` cannot be run: foreign keys are not checked", fix="remove it")
+    return objects[0]
+
+
+def _compile(path: Path, root: Node, schema: Node, findings: Findings) -> Contract:
+    extensions = extensions_of(root, schema, findings)
+    columns = fields_of(schema.items("properties"), findings)
+    fields = {field.name: field for field in columns}
+    _check_columns(schema, extensions, findings)
+    primary_key = tuple(c for c in _primary_key(schema, extensions, findings) if c in fields)
+    rules = collect(schema, fields, primary_key, findings, is_input=extensions.is_input)
+    contract = Contract(
+        name=path.name.removesuffix(SUFFIX),
+        version=root.text("version"),
+        fields=columns,
+        format=extensions.format,
+        extra_fields=extensions.extra_fields,
+        primary_key=primary_key,
+        row_rules=row_rules(rules, fields, findings) if extensions.is_input else (),
+        table_rules=() if extensions.is_input else table_rules(rules, findings),
+        options=extensions.options,
+        description=_description(root, schema),
+        source=str(path),
+    )
+    return dataclasses.replace(contract, fingerprint=fingerprint_of(contract))
+
+
+def _description(root: Node, schema: Node) -> str:
+    described = root.child("description")
+    text = schema.text("description") or (described.text("purpose") if described else "")
+    return " ".join(text.split())
+
+
+def _check_columns(schema: Node, extensions: Extensions, findings: Findings) -> None:
+    properties = schema.child("properties")
+    if properties is not None and properties.value == ():
+        findings.error(properties.line, "a contract without properties has no columns", fix="add properties")
+    for node in schema.items("properties"):
+        name = node.text("name")
+        if extensions.is_input:
+            if name.lower() == EXTRA_COLUMN and extensions.keeps_extra:
+                findings.error(node.line, f"`{name}` holds the extra fields of a record", fix="rename the property")
+        elif name.lower() in _OWN_COLUMNS:
+            findings.error(
+                node.line,
+                f"`{name}` is added to every published table by Tidemill itself",
+                fix="remove it from the contract",
+            )
+        elif any(c in _UNSTORABLE for c in name):
+            findings.error(node.line, f"a Delta table cannot have a column called {name!r}", fix="use letters and _")
+
+
+def _primary_key(schema: Node, extensions: Extensions, findings: Findings) -> tuple[str, ...]:
+    """The columns of the primary key, by position where they have one, else in the order of the file."""
+    keys: list[tuple[int | None, Node]] = []
+    for node in schema.items("properties"):
+        position = node.child("primaryKeyPosition")
+        number = position.value if position and isinstance(position.value, int) and position.value > 0 else None
+        if node.is_true("primaryKey"):
+            keys.append((number, node))
+        elif number is not None and position is not None:
+            findings.error(position.line, "primaryKeyPosition without primaryKey", fix="add primaryKey: true")
+    if keys and extensions.is_input:
+        child = keys[0][1].child("primaryKey")
+        findings.error(
+            child.line if child else keys[0][1].line,
+            "primaryKey cannot be run in an input contract: whether a key repeats cannot be seen in one record",
+            fix="put it into the contract of the published table; required: true keeps out nulls",
+        )
+    positions = [p for p, _ in keys if p is not None]
+    if positions and sorted(positions) != list(range(1, len(keys) + 1)):
+        findings.error(
+            keys[0][1].line,
+            f"the positions of the primary key's {len(keys)} columns are {positions}",
+            fix=f"number all of them from 1 to {len(keys)}, or none",
+        )
+    return tuple(n.text("name") for _, n in sorted(keys, key=lambda k: k[0] or 0))
+
+
+def fingerprint_of(contract: Contract) -> str:
+    """A SHA-256 of what a contract means: columns, types, format, keys and rules with their names.
+
+    Its own name, its version, descriptions, comments, and the file's place and layout do not matter.
+    """
+    return fingerprint(
+        {
+            "fields": [_field_meaning(f) for f in contract.fields],
+            "format": contract.format,
+            "extra_fields": contract.extra_fields if contract.format is Format.JSON else ExtraFields.KEEP,
+            "primary_key": contract.primary_key,
+            "options": dict(contract.options),
+            "row_rules": [[r.name, r.predicate, r.severity] for r in contract.row_rules],
+            "table_rules": [[r.name, type(r.check).__name__, r.check, r.severity] for r in contract.table_rules],
+        }
+    )
+
+
+def _field_meaning(field: Field) -> list[Any]:
+    return [field.name, _type_meaning(field.type), field.required]
+
+
+def _type_meaning(data_type: DataType) -> Any:
+    match data_type:
+        case Scalar() as scalar:
+            return scalar.value
+        case Decimal(precision, scale):
+            return ["decimal", precision, scale]
+        case Array(item):
+            return ["array", _type_meaning(item)]
+        case Object(fields):
+            return ["object", [_field_meaning(f) for f in fields]]
+        case _:
+            assert_never(data_type)

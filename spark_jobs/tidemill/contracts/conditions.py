@@ -1,0 +1,72 @@
+"""What a rule can ask of a row: the checks of the core, and those that only single rows can be asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemill.core.contract import Check, Severity
+
+Plain = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predicate:
+    """The user's own Spark SQL predicate over the columns of the contract."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounded:
+    """A date or time compared with a bound in ISO 8601; `operator` is one of `>`, `>=`, `<`, `<=`."""
+
+    column: str
+    operator: str
+    bound: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MultipleOf:
+    """Numbers are `factor` times a whole number; nulls pass."""
+
+    column: str
+    factor: int | float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoneOf:
+    """Values are none of these, and where `null_too`, not null."""
+
+    column: str
+    values: tuple[Plain, ...]
+    null_too: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemsBetween:
+    """Arrays have at least `minimum` and at most `maximum` items; None does not bound."""
+
+    column: str
+    minimum: int | None = None
+    maximum: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemsDistinct:
+    """No item of an array stands in it twice."""
+
+    column: str
+
+
+Condition = Check | Predicate | Bounded | MultipleOf | NoneOf | ItemsBetween | ItemsDistinct
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A condition as a contract states it in `line`, before it is known where it will be checked."""
+
+    line: int
+    name: str
+    condition: Condition
+    severity: Severity = Severity.ERROR
+    description: str = ""

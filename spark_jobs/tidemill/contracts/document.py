@@ -1,0 +1,131 @@
+"""YAML as it is written, not as YAML 1.1 guesses: values that know their lines.
+
+Only `true` and `false` are booleans: `no`, `off`, `on`, `yes` and `True` stay text. Dates, sexagesimal
+numbers, numbers with underscores or leading zeros stay text too. A key that stands twice is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml  # type: ignore[import-untyped]
+
+from tidemill.contracts.findings import Findings
+
+Value = str | int | float | bool | None | tuple["Node", ...] | Mapping[str, "Node"]
+
+_WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value of a document and the line where it stands; a value with a key, the line of its key."""
+
+    value: Value
+    line: int
+
+    def child(self, key: str) -> Node | None:
+        """The value of a key, or None where there is no such key or this is no mapping."""
+        return self.value.get(key) if isinstance(self.value, Mapping) else None
+
+    def text(self, key: str) -> str:
+        """The text of a key, or the empty text where there is none."""
+        child = self.child(key)
+        return child.value if child is not None and isinstance(child.value, str) else ""
+
+    def items(self, key: str) -> tuple[Node, ...]:
+        """The items of a key, or none where there is no list."""
+        child = self.child(key)
+        return child.value if child is not None and isinstance(child.value, tuple) else ()
+
+    def is_true(self, key: str) -> bool:
+        """Whether the value of a key is `true`."""
+        child = self.child(key)
+        return child is not None and child.value is True
+
+
+def read(path: Path, findings: Findings) -> Node | None:
+    """The document of a file, or None where it cannot be read; what is wrong goes to `findings`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        findings.error(1, "there is no such file", fix="give the path of a *.odcs.yaml file")
+    except UnicodeDecodeError as error:
+        findings.error(1, f"not UTF-8: {error.reason} at byte {error.start}", fix="save the file as UTF-8")
+    except OSError as error:
+        findings.error(1, f"cannot be read: {error.strerror}")
+    else:
+        return parse(text, findings)
+    return None
+
+
+def parse(text: str, findings: Findings, *, first_line: int = 1) -> Node | None:
+    """The document in a text that starts at `first_line` of its file; None where it is no YAML."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line if mark else 0
+        findings.error(line + first_line, f"not YAML: {error.problem or error.context}")
+        return None
+    except yaml.YAMLError as error:
+        findings.error(first_line, f"not YAML: {str(error).splitlines()[0]}")
+        return None
+    if root is None:
+        findings.error(first_line, "the document is empty", fix="start from one of data_contracts/*.odcs.yaml")
+        return None
+    return _Reader(findings, first_line).node(root, root.start_mark.line + first_line, frozenset())
+
+
+class _Reader:
+    def __init__(self, findings: Findings, first_line: int) -> None:
+        self.findings = findings
+        self.first_line = first_line
+
+    def node(self, raw: yaml.Node, line: int, above: frozenset[int]) -> Node:
+        if id(raw) in above:
+            self.findings.error(line, "an alias refers to what it stands in", fix="write the value out")
+            return Node(None, line)
+        if isinstance(raw, yaml.MappingNode):
+            return Node(self._mapping(raw, above | {id(raw)}), line)
+        if isinstance(raw, yaml.SequenceNode):
+            inner = above | {id(raw)}
+            return Node(tuple(self.node(item, self._line(item), inner) for item in raw.value), line)
+        return Node(self._scalar(raw), line)
+
+    def _mapping(self, raw: yaml.MappingNode, above: frozenset[int]) -> Mapping[str, Node]:
+        found: dict[str, Node] = {}
+        for raw_key, raw_value in raw.value:
+            line = self._line(raw_key)
+            key = raw_key.value if isinstance(raw_key, yaml.ScalarNode) else None
+            if not isinstance(key, str):
+                self.findings.error(line, "a key must be a word", fix="put the key in one line, without brackets")
+            elif key in found:
+                self.findings.error(
+                    line, f"key `{key}` stands twice, first in line {found[key].line}", fix="remove one of them"
+                )
+            else:
+                found[key] = self.node(raw_value, line, above)
+        return found
+
+    def _scalar(self, raw: yaml.Node) -> str | int | float | bool | None:
+        text = str(raw.value)
+        if raw.style is not None:
+            return text
+        if raw.tag.startswith("!"):
+            self.findings.error(self._line(raw), f"tag `{raw.tag}` is not understood", fix="remove the tag")
+        if text in _WORDS:
+            return _WORDS[text]
+        if _INTEGER.fullmatch(text):
+            return int(text)
+        if _FLOAT.fullmatch(text) and any(c.isdigit() for c in re.split("[eE]", text)[0]):
+            return float(text)
+        return text
+
+    def _line(self, raw: yaml.Node) -> int:
+        return int(raw.start_mark.line) + self.first_line

@@ -1,0 +1,226 @@
+"""Expectations of Great Expectations, as a contract writes them, as checks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tidemill.contracts.document import Node, parse
+from tidemill.contracts.findings import Findings
+from tidemill.contracts.patterns import complaint
+from tidemill.contracts.shapes import Kind, closest, is_kind, shown
+from tidemill.contracts.values import bound, fits
+from tidemill.core.contract import (
+    Between,
+    Check,
+    Compare,
+    LengthBetween,
+    Matches,
+    NotNull,
+    OneOf,
+    RowCountBetween,
+    Unique,
+)
+from tidemill.core.schema import Field
+
+_CAMEL = re.compile("(?<=[a-z])(?=[A-Z])")
+
+
+class _Unfit(Exception):
+    """An argument that no check of ours has; `node` is where."""
+
+    def __init__(self, node: Node, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.node = node
+        self.fix = fix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """One expectation's arguments by their name in snake case, at a column or (None) at the whole."""
+
+    node: Node
+    arguments: Mapping[str, Node]
+    column: Field | None
+    fields: Mapping[str, Field]
+
+    def field(self, key: str = "column") -> Field:
+        child = self.arguments.get(key)
+        if child is None and self.column is not None and key == "column":
+            return self.column
+        name = child.value if child else None
+        if not isinstance(name, str) or name not in self.fields:
+            found, fix = shown(child), closest(str(name), self.fields)
+            raise _Unfit(child or self.node, f"`{key}` must be the name of a property, found {found}", fix)
+        return self.fields[name]
+
+    def columns(self) -> tuple[str, ...]:
+        child = self.arguments.get("column_list", Node((), self.node.line))
+        items = child.value if isinstance(child.value, tuple) else ()
+        known = tuple(i.value for i in items if isinstance(i.value, str) and i.value in self.fields)
+        if not items or len(known) != len(items):
+            raise _Unfit(child, "`column_list` must be a list of names of properties")
+        return known
+
+    def number(self, key: str) -> int | float | None:
+        child = self.arguments.get(key)
+        if child is None or child.value is None:
+            return None
+        exact = bound(child, self.field().type)
+        if exact is None:
+            raise _Unfit(child, f"`{key}` must be a number, found {shown(child)}")
+        return exact
+
+    def count(self, key: str) -> int | None:
+        child = self.arguments.get(key)
+        if child is None or child.value is None:
+            return None
+        if not isinstance(child.value, int) or isinstance(child.value, bool) or child.value < 0:
+            raise _Unfit(child, f"`{key}` must be a whole number from 0 on, found {shown(child)}")
+        return child.value
+
+    def flag(self, key: str) -> bool:
+        child = self.arguments.get(key)
+        if child is not None and not is_kind(child, Kind.FLAG):
+            raise _Unfit(child, f"`{key}` must be true or false, found {shown(child)}")
+        return child is not None and child.value is True
+
+
+def expectation_check(
+    implementation: Node, column: Field | None, fields: Mapping[str, Field], findings: Findings
+) -> Check | None:
+    """The check that an expectation asks for, given as a block of YAML or as keys and values.
+
+    The block has `type` and `kwargs`, whose names may be in camel case. Null means absent.
+    """
+    block = _block(implementation, findings)
+    if block is None:
+        return None
+    kind, kwargs = block.child("type"), block.child("kwargs")
+    name = block.text("type")
+    if name not in EXPECTATIONS:
+        findings.error(
+            kind.line if kind else block.line,
+            f"expectation {shown(kind)} cannot be run; supported: {', '.join(EXPECTATIONS)}",
+            fix=closest(name, EXPECTATIONS),
+        )
+        return None
+    given = kwargs.value if kwargs and isinstance(kwargs.value, Mapping) else {}
+    arguments = {_CAMEL.sub("_", key).lower(): node for key, node in given.items()}
+    reader, known = EXPECTATIONS[name]
+    try:
+        _check_arguments(arguments, (*known, "mostly"))
+        return reader(_Call(node=block, arguments=arguments, column=column, fields=fields))
+    except _Unfit as unfit:
+        findings.error(unfit.node.line, f"{name}: {unfit}", fix=unfit.fix)
+        return None
+
+
+def _block(implementation: Node, findings: Findings) -> Node | None:
+    if not isinstance(implementation.value, str):
+        return implementation
+    text = implementation.value
+    block = parse(text, findings, first_line=implementation.line + ("\n" in text))
+    if block is not None and not isinstance(block.value, Mapping):
+        findings.error(implementation.line, f"expected type and kwargs of an expectation, found {shown(block)}")
+        return None
+    return block
+
+
+def _check_arguments(arguments: Mapping[str, Node], known: tuple[str, ...]) -> None:
+    for key, node in arguments.items():
+        if key not in known:
+            raise _Unfit(node, f"argument `{key}` cannot be run; supported: {', '.join(known)}", closest(key, known))
+    mostly = arguments.get("mostly")
+    if mostly is not None and mostly.value not in (1, 1.0):
+        raise _Unfit(mostly, "a share of bad rows cannot be allowed", "remove mostly")
+
+
+def _between(call: _Call) -> Check:
+    low, high = call.number("min_value"), call.number("max_value")
+    _some(call, low, high)
+    return Between(
+        column=call.field().name,
+        minimum=low,
+        maximum=high,
+        exclusive_minimum=call.flag("strict_min"),
+        exclusive_maximum=call.flag("strict_max"),
+    )
+
+
+def _some(call: _Call, low: float | None, high: float | None) -> None:
+    if low is None and high is None:
+        raise _Unfit(call.node, "needs min_value or max_value")
+    if low is not None and high is not None and low > high:
+        raise _Unfit(call.node, f"min_value {low} is above max_value {high}; nothing can pass")
+
+
+def _one_of(call: _Call) -> Check:
+    field = call.field()
+    listed = call.arguments.get("value_set", call.node)
+    items = listed.value if isinstance(listed.value, tuple) else ()
+    values = tuple(i.value for i in items if fits(i, field.type) and isinstance(i.value, str | int | float | bool))
+    if not items or len(values) != len(items):
+        raise _Unfit(listed, f"`value_set` must be a list of values of the type of `{field.name}`")
+    return OneOf(column=field.name, values=values)
+
+
+def _matches(call: _Call) -> Check:
+    node = call.arguments.get("regex", call.node)
+    reason = complaint(node.value) if isinstance(node.value, str) else f"found {shown(node)}"
+    if reason:
+        raise _Unfit(node, f"`regex` cannot be used: {reason}")
+    return Matches(column=call.field().name, pattern=f"(?s:.*)(?:{node.value})(?s:.*)")
+
+
+def _lengths(call: _Call) -> Check:
+    low, high = call.count("min_value"), call.count("max_value")
+    _some(call, low, high)
+    return LengthBetween(column=call.field().name, minimum=low, maximum=high)
+
+
+def _length(call: _Call) -> Check:
+    size = call.count("value")
+    _some(call, size, size)
+    return LengthBetween(column=call.field().name, minimum=size, maximum=size)
+
+
+def _rows(call: _Call) -> Check:
+    low, high = call.count("min_value"), call.count("max_value")
+    _some(call, low, high)
+    return RowCountBetween(minimum=low, maximum=high)
+
+
+def _exact_rows(call: _Call) -> Check:
+    size = call.count("value")
+    _some(call, size, size)
+    return RowCountBetween(minimum=size, maximum=size)
+
+
+def _greater(call: _Call) -> Check:
+    operator = ">=" if call.flag("or_equal") else ">"
+    return Compare(left=call.field("column_a").name, operator=operator, right=call.field("column_b").name)
+
+
+def _equal(call: _Call) -> Check:
+    return Compare(left=call.field("column_a").name, operator="=", right=call.field("column_b").name)
+
+
+_BOUNDS = ("min_value", "max_value")
+
+EXPECTATIONS: Mapping[str, tuple[Callable[[_Call], Check], tuple[str, ...]]] = {
+    "expect_column_values_to_not_be_null": (lambda c: NotNull(column=c.field().name), ("column",)),
+    "expect_column_values_to_be_unique": (lambda c: Unique(columns=(c.field().name,)), ("column",)),
+    "expect_compound_columns_to_be_unique": (lambda c: Unique(columns=c.columns()), ("column_list",)),
+    "expect_column_values_to_be_between": (_between, ("column", *_BOUNDS, "strict_min", "strict_max")),
+    "expect_column_values_to_be_in_set": (_one_of, ("column", "value_set")),
+    "expect_column_values_to_match_regex": (_matches, ("column", "regex")),
+    "expect_column_value_lengths_to_be_between": (_lengths, ("column", *_BOUNDS)),
+    "expect_column_value_lengths_to_equal": (_length, ("column", "value")),
+    "expect_column_pair_values_a_to_be_greater_than_b": (_greater, ("column_a", "column_b", "or_equal")),
+    "expect_column_pair_values_to_be_equal": (_equal, ("column_a", "column_b")),
+    "expect_table_row_count_to_be_between": (_rows, _BOUNDS),
+    "expect_table_row_count_to_equal": (_exact_rows, ("value",)),
+}
+"""The expectations that a check of ours says, and their arguments."""

@@ -1,0 +1,122 @@
+"""What Tidemill adds to the standard: custom properties of the schema object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidemill.contracts.document import Node
+from tidemill.contracts.findings import Findings
+from tidemill.contracts.shapes import closest, shown
+from tidemill.core.contract import ExtraFields, Format
+
+OPTIONS: Mapping[Format, tuple[str, ...]] = {
+    Format.JSON: ("timestamp",),
+    Format.CSV: ("delimiter", "null", "timestamp"),
+    Format.ACCESS_LOG: (),
+    Format.TEXT: (),
+    Format.BYTES: (),
+}
+"""The options of each format; their values are text, and belong to the decoder of the format."""
+
+VENDOR = "tidemill"
+_NAMES = ("format", "extraFields", *sorted({o for options in OPTIONS.values() for o in options}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extensions:
+    """The custom properties of a contract. `is_input` holds where a format is given, even an unknown one."""
+
+    is_input: bool = False
+    format: Format | None = None
+    extra_fields: ExtraFields = ExtraFields.KEEP
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def keeps_extra(self) -> bool:
+        """Whether rows have a column for fields that the contract does not name."""
+        return self.format is Format.JSON and self.extra_fields is ExtraFields.KEEP
+
+
+def extensions_of(root: Node, schema: Node, findings: Findings) -> Extensions:
+    """The custom properties of the schema object.
+
+    One that has another vendor than `tidemill` is left to that vendor; any other unknown one is noted, and so is
+    one of ours where it has no effect.
+    """
+    found = _by_name(schema, findings)
+    for place in (root, *schema.items("properties")):
+        for name, node in _named(place).items():
+            if name in _NAMES and node.text("vendor") in ("", VENDOR):
+                findings.error(
+                    node.line, f"custom property `{name}` has no effect here", fix="move it into the schema object"
+                )
+    format_ = _word(found, "format", list(Format), findings)
+    extra = _word(found, "extraFields", list(ExtraFields), findings)
+    if extra is not None and format_ != Format.JSON:
+        findings.error(found["extraFields"].line, "extraFields belongs to the format json", fix="remove it")
+    return Extensions(
+        is_input="format" in found,
+        format=Format(format_) if format_ else None,
+        extra_fields=ExtraFields(extra or ExtraFields.KEEP),
+        options=_options(found, format_, findings),
+    )
+
+
+def _named(place: Node) -> dict[str, Node]:
+    return {node.text("property"): node for node in place.items("customProperties")}
+
+
+def _by_name(schema: Node, findings: Findings) -> dict[str, Node]:
+    found: dict[str, Node] = {}
+    for node in schema.items("customProperties"):
+        name = node.text("property")
+        if node.text("vendor") not in ("", VENDOR):
+            continue
+        if name in found:
+            findings.error(node.line, f"custom property `{name}` stands twice, first in line {found[name].line}")
+        elif name and name not in _NAMES:
+            findings.error(
+                node.line,
+                f"unknown custom property `{name}`; known: {', '.join(_NAMES)}",
+                fix=closest(name, _NAMES) or "remove it, or give it the vendor that it is for",
+            )
+        else:
+            found[name] = node
+    return found
+
+
+def _word(found: Mapping[str, Node], name: str, known: list[str], findings: Findings) -> str | None:
+    if name not in found:
+        return None
+    child = found[name].child("value")
+    if child is not None and child.value in known:
+        return str(child.value)
+    findings.error(
+        child.line if child else found[name].line,
+        f"custom property `{name}` is {shown(child)}; supported: {', '.join(known)}",
+        fix=closest(str(child.value) if child else "", known),
+    )
+    return None
+
+
+def _options(found: Mapping[str, Node], format_: str | None, findings: Findings) -> Mapping[str, str]:
+    options: dict[str, str] = {}
+    known = OPTIONS[Format(format_)] if format_ else ()
+    for name, node in found.items():
+        child = node.child("value")
+        if name in ("format", "extraFields") or child is None:
+            continue
+        if name not in known:
+            if format_ or "format" not in found:
+                owners = ", ".join(f for f, options in OPTIONS.items() if name in options)
+                findings.error(
+                    node.line,
+                    f"option `{name}` belongs to the format {owners}, found {format_ or 'no format'}",
+                    fix="remove it, or add the custom property format",
+                )
+        elif not isinstance(child.value, str):
+            findings.error(child.line, f"option `{name}`: expected text, found {shown(child)}", fix="put it in quotes")
+        else:
+            options[name] = child.value
+    return dict(sorted(options.items()))

@@ -1,0 +1,170 @@
+"""From the properties of a contract to typed fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from tidemill.contracts.document import Node
+from tidemill.contracts.findings import Findings
+from tidemill.contracts.shapes import closest
+from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar
+
+_SCALARS: dict[str, dict[str, Scalar]] = {
+    "string": {"": Scalar.STRING, "string": Scalar.STRING, "binary": Scalar.BINARY},
+    "integer": {
+        "": Scalar.LONG,
+        "bigint": Scalar.LONG,
+        "long": Scalar.LONG,
+        "int": Scalar.INTEGER,
+        "integer": Scalar.INTEGER,
+    },
+    "number": {"": Scalar.DOUBLE, "double": Scalar.DOUBLE},
+    "boolean": {"": Scalar.BOOLEAN, "boolean": Scalar.BOOLEAN},
+    "date": {"": Scalar.DATE, "date": Scalar.DATE},
+    "timestamp": {"": Scalar.TIMESTAMP, "timestamp": Scalar.TIMESTAMP},
+}
+_DECIMAL = re.compile(r"decimal\s*\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\)")
+_TYPES = (*_SCALARS, "array", "object")
+_ONLY_ON_COLUMNS = ("primaryKey", "unique", "enum", "logicalTypeOptions", "quality")
+
+
+def fields_of(properties: Iterable[Node], findings: Findings) -> tuple[Field, ...]:
+    """The columns of a contract, in the order of the file; what cannot be a column is noted and left out."""
+    return _fields(properties, findings, nested=False)
+
+
+def _fields(properties: Iterable[Node], findings: Findings, *, nested: bool) -> tuple[Field, ...]:
+    found: dict[str, tuple[Field, int]] = {}
+    for node in properties:
+        name = node.text("name")
+        _check_property(node, findings, nested=nested)
+        data_type = _type_of(node, findings)
+        if not name:
+            findings.error(node.line, "a property has no name", fix="add name")
+        elif name.lower() in found:
+            line = found[name.lower()][1]
+            findings.error(node.line, f"property `{name}` stands twice, first in line {line}; case does not matter")
+        elif data_type is not None:
+            required = node.is_true("required") or node.is_true("primaryKey")
+            field = Field(name=name, type=data_type, required=required, description=_description(node))
+            found[name.lower()] = field, node.line
+    return tuple(field for field, _ in found.values())
+
+
+def _description(node: Node) -> str:
+    return " ".join(node.text("description").split())
+
+
+def _type_of(node: Node, findings: Findings) -> DataType | None:
+    logical = node.child("logicalType")
+    if logical is None:
+        findings.error(
+            node.line, f"{_named(node)} has no logicalType", fix=f"add logicalType: one of {', '.join(_TYPES)}"
+        )
+        return None
+    match logical.value:
+        case "array":
+            return _array(node, findings)
+        case "object":
+            return _object(node, findings)
+        case str() as name if name in _SCALARS:
+            return _scalar(node, name, findings)
+        case str() as name:
+            findings.error(
+                logical.line,
+                f"logicalType `{name}` cannot be run; supported: {', '.join(_TYPES)}",
+                fix=closest(name, _TYPES),
+            )
+    return None
+
+
+def _scalar(node: Node, logical: str, findings: Findings) -> DataType | None:
+    physical = node.text("physicalType")
+    exact = _DECIMAL.fullmatch(physical.lower()) if logical == "number" else None
+    if exact:
+        try:
+            return Decimal(int(exact[1]), int(exact[2] or 0))
+        except ValueError:
+            pass
+    known = _SCALARS[logical]
+    if physical.lower() in known:
+        return known[physical.lower()]
+    supported = [k for k in known if k] + (["decimal(p,s) with s <= p <= 38"] if logical == "number" else [])
+    child = node.child("physicalType")
+    findings.error(
+        child.line if child else node.line,
+        f"physicalType `{physical}` cannot be run for logicalType {logical}; supported: {', '.join(supported)}",
+        fix="remove physicalType, or write one of these",
+    )
+    return None
+
+
+def _array(node: Node, findings: Findings) -> DataType | None:
+    items = node.child("items")
+    _no_physical_type(node, "array", findings)
+    if items is None:
+        findings.error(node.line, f"{_named(node)} is an array without items", fix="add items with a logicalType")
+        return None
+    _check_property(items, findings, nested=True)
+    if items.is_true("required"):
+        findings.error(items.line, "`required` cannot be run for the items of an array", fix="remove it")
+    item = _type_of(items, findings)
+    return None if item is None else Array(item)
+
+
+def _object(node: Node, findings: Findings) -> DataType | None:
+    _no_physical_type(node, "struct", findings)
+    inner = _fields(node.items("properties"), findings, nested=True)
+    if not node.items("properties"):
+        findings.error(node.line, f"{_named(node)} is an object without properties", fix="add properties")
+    return Object(inner) if inner else None
+
+
+def _no_physical_type(node: Node, only: str, findings: Findings) -> None:
+    physical = node.child("physicalType")
+    if physical is not None and str(physical.value).lower() != only:
+        findings.error(
+            physical.line, f"physicalType `{physical.value}` cannot be run here; supported: {only}", fix="remove it"
+        )
+
+
+def _check_property(node: Node, findings: Findings, *, nested: bool) -> None:
+    """Note what ODCS allows to be said of a property, but Tidemill does not do."""
+    named = _named(node)
+    for key, reason in _refusals(node).items():
+        child = node.child(key)
+        if child is not None and reason:
+            findings.error(child.line, f"`{key}` of {named} cannot be run: {reason}", fix="remove it")
+    for key, owner in (("items", "array"), ("properties", "object")):
+        child = node.child(key)
+        if child is not None and node.text("logicalType") != owner:
+            findings.error(child.line, f"`{key}` of {named} belongs to logicalType {owner}", fix="remove it")
+    for key in _ONLY_ON_COLUMNS if nested else ():
+        child = node.child(key)
+        if child is not None and child.value is not False:
+            findings.error(
+                child.line,
+                f"`{key}` cannot be run inside an array or object: only columns have rules",
+                fix="give the column a quality rule of type custom, engine tidemill, with an SQL predicate",
+            )
+
+
+def _refusals(node: Node) -> dict[str, str]:
+    """Why each key cannot be run, or nothing where it can."""
+    physical = node.text("physicalName")
+    position = node.child("partitionKeyPosition")
+    partitioned = "the pipeline decides how its tables are partitioned"
+    return {
+        "physicalName": "a column is called by its name" if physical != node.text("name") else "",
+        "partitioned": partitioned if node.is_true("partitioned") else "",
+        "partitionKeyPosition": partitioned if position and position.value != -1 else "",
+        "relationships": "foreign keys are not checked" if node.items("relationships") else "",
+        "map": "there is no type for maps",
+        "semanticType": "a measure is no column" if node.text("semanticType") == "measure" else "",
+    }
+
+
+def _named(node: Node) -> str:
+    name = node.text("name")
+    return f"property `{name}`" if name else "the items"

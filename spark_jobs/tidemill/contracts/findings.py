@@ -1,0 +1,72 @@
+"""What is wrong, or could be better, in a contract file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemill.core.contract import Severity
+from tidemill.core.errors import ContractError
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One remark about one line of a contract file; `line` counts from 1.
+
+    A finding of severity ERROR means that the contract cannot be used, a WARNING that it can.
+    """
+
+    file: str
+    line: int
+    severity: Severity
+    message: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.message}"
+
+
+class Findings:
+    """The findings about one file, in the order in which they were made."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.all: list[Finding] = []
+
+    def error(self, line: int, message: str, *, fix: str = "") -> None:
+        """Note something that makes the contract unusable."""
+        self.all.append(self._finding(line, Severity.ERROR, message, fix))
+
+    def warning(self, line: int, message: str, *, fix: str = "") -> None:
+        """Note something that should be better."""
+        self.all.append(self._finding(line, Severity.WARNING, message, fix))
+
+    @property
+    def errors(self) -> list[Finding]:
+        """The findings that make the contract unusable."""
+        return [f for f in self.all if f.severity is Severity.ERROR]
+
+    def sorted(self) -> list[Finding]:
+        """All findings by line."""
+        return sorted(self.all, key=lambda f: (f.line, f.severity, f.message))
+
+    def raise_errors(self) -> None:
+        """Raise when there is an error.
+
+        Raises:
+            ContractError: names file and line of every error, up to twenty of them, and the fix of each.
+        """
+        errors = [f for f in self.sorted() if f.severity is Severity.ERROR]
+        if not errors:
+            return
+        first, *rest = errors
+        lines = [str(first), *(f"{f}\n  fix: {f.fix}" if f.fix else str(f) for f in rest[: _SHOWN - 1])]
+        if len(errors) > _SHOWN:
+            lines.append(f"{self.file}: and {len(errors) - _SHOWN} more")
+        if len(lines) > 1 and first.fix:
+            lines[0] = f"{first}\n  fix: {first.fix}"
+        raise ContractError("\n".join(lines), fix="" if len(lines) > 1 else first.fix)
+
+    def _finding(self, line: int, severity: Severity, message: str, fix: str) -> Finding:
+        return Finding(file=self.file, line=line, severity=severity, message=message, fix=fix)

@@ -1,0 +1,81 @@
+"""Everything that is wrong, or could be better, in contract files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tidemill.contracts.compile import compile_contract
+from tidemill.contracts.document import Node, read
+from tidemill.contracts.findings import Finding, Findings
+from tidemill.contracts.load import contract_files
+from tidemill.core.contract import Contract
+from tidemill.core.errors import ContractError
+
+__all__ = ["Finding", "lint"]
+
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)+`""", re.DOTALL)
+_UNSAFE = re.compile(r"\b(?:cast|to_timestamp|to_date|to_number|element_at) *\(|::|/|%|\bdiv\b", re.IGNORECASE)
+
+
+def lint(path: Path | str) -> list[Finding]:
+    """All findings about one contract file, or about all contract files of a folder, by file and line.
+
+    Errors are what `load_contract` would refuse; warnings are what readers of the contract would miss. Nothing that
+    is wrong with a file raises.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        return _lint_file(path)
+    try:
+        files = contract_files(path)
+    except ContractError as error:
+        findings = Findings(str(path))
+        findings.error(1, error.message.removeprefix(f"{path}: "), fix=error.fix)
+        return findings.all
+    return [finding for file in files for finding in _lint_file(file)]
+
+
+def _lint_file(path: Path) -> list[Finding]:
+    findings = Findings(str(path))
+    contract = compile_contract(path, findings)
+    if contract is not None:
+        root = read(path, Findings(str(path)))
+        if root is not None:
+            _advise(root, contract, findings)
+    return findings.sorted()
+
+
+def _advise(root: Node, contract: Contract, findings: Findings) -> None:
+    schema = root.items("schema")[0]
+    if not contract.description:
+        findings.warning(schema.line, "no description", fix="say what one row is, for its readers")
+    if contract.format is None and not contract.primary_key:
+        findings.warning(
+            schema.line,
+            "no primary key: a published table cannot be updated without one",
+            fix="set primaryKey: true at the columns that identify a row",
+        )
+    if not contract.row_rules and not contract.table_rules:
+        findings.warning(schema.line, "no rule: every value of the right type passes", fix="add a bound or a pattern")
+    for node in schema.items("properties"):
+        if not node.text("description"):
+            findings.warning(
+                node.line, f"`{node.text('name')}` has no description", fix="it becomes the column's comment"
+            )
+    for place in (schema, *schema.items("properties")):
+        for node in place.items("quality"):
+            _advise_predicate(node, findings)
+
+
+def _advise_predicate(node: Node, findings: Findings) -> None:
+    implementation = node.child("implementation")
+    if node.text("engine") != "tidemill" or implementation is None:
+        return
+    unsafe = _UNSAFE.search(_QUOTED.sub("''", node.text("implementation")))
+    if unsafe:
+        findings.warning(
+            implementation.line,
+            f"`{unsafe.group().strip(' (')}` fails the whole batch at the first value that it cannot take",
+            fix="use try_cast, try_divide, try_mod, try_to_timestamp, try_to_date or try_to_number",
+        )

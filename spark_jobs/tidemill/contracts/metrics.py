@@ -1,0 +1,222 @@
+"""The library metrics of the standard as conditions.
+
+A rule of ours knows no tolerance: a metric that counts bad values must be 0. Only the number of rows has bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from tidemill.contracts.conditions import Condition, NoneOf, Plain
+from tidemill.contracts.document import Node
+from tidemill.contracts.findings import Findings
+from tidemill.contracts.patterns import complaint
+from tidemill.contracts.shapes import Kind, closest, is_kind, shown
+from tidemill.contracts.standard import OPERATORS
+from tidemill.contracts.values import fits
+from tidemill.core.contract import Matches, NotNull, OneOf, RowCountBetween, Unique
+from tidemill.core.schema import Field, Scalar
+
+Named = tuple[str, Condition]
+
+SPLIT = "invalidValues."
+"""How the names of the two rules begin that one metric with two arguments gives."""
+
+_ZERO = "must be 0: write mustBe: 0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One library rule: its node, its column (None for the whole), and all columns by name."""
+
+    node: Node
+    column: Field | None
+    fields: Mapping[str, Field]
+    findings: Findings
+
+    def refuse(self, message: str, *, key: str = "", fix: str = "") -> None:
+        """Note that the rule cannot be run, at one of its keys."""
+        child = self.node.child(key) or self.node
+        self.findings.error(child.line, f"metric {self.node.text('metric')}: {message}", fix=fix)
+
+    def argument(self, key: str) -> Node | None:
+        """One of the arguments."""
+        arguments = self.node.child("arguments")
+        return arguments.child(key) if arguments else None
+
+
+def metric_conditions(
+    node: Node, column: Field | None, fields: Mapping[str, Field], findings: Findings
+) -> Iterator[Named]:
+    """The conditions of one library rule, each with the words that name it."""
+    metric = Metric(node=node, column=column, fields=fields, findings=findings)
+    name = node.text("metric")
+    if name not in METRICS:
+        metric.refuse(f"unknown; supported: {', '.join(METRICS)}", key="metric", fix=closest(name, METRICS))
+        return
+    reader, known, level = METRICS[name]
+    arguments = node.child("arguments")
+    for key, child in arguments.value.items() if arguments and isinstance(arguments.value, Mapping) else ():
+        if key not in known:
+            findings.error(
+                child.line,
+                f"metric {name}: unknown argument `{key}`; supported: {', '.join(known) or 'none'}",
+                fix=closest(key, known),
+            )
+    here = "property" if column else "schema"
+    if level not in (here, "both"):
+        metric.refuse(f"belongs at the {level}, found at the {here}")
+    elif name == "rowCount" or _must_be_zero(metric):
+        yield from reader(metric)
+
+
+def _must_be_zero(metric: Metric) -> bool:
+    operator = _operator(metric)
+    if operator is None:
+        return False
+    key, value = operator
+    unit = metric.node.text("unit") or "rows"
+    zero = (key in ("mustBe", "mustBeLessOrEqualTo") and value == (0,)) or (
+        key == "mustBeLessThan" and value == (1,) and unit == "rows"
+    )
+    if not zero:
+        metric.refuse(f"{_ZERO}, found {key} {', '.join(map(str, value))} {unit}; a share cannot be allowed", key=key)
+    return zero
+
+
+def _operator(metric: Metric) -> tuple[str, tuple[int | float, ...]] | None:
+    """The only comparison of the rule, and its one or two numbers."""
+    present = [key for key in OPERATORS if metric.node.child(key)]
+    if len(present) != 1:
+        found = " and ".join(present) or "none"
+        metric.refuse(f"needs one of {', '.join(OPERATORS)}, found {found}")
+        return None
+    child = metric.node.child(present[0])
+    items = child.value if child and isinstance(child.value, tuple) else (child,)
+    numbers = [i.value for i in items if i and is_kind(i, Kind.NUMBER) and isinstance(i.value, int | float)]
+    if len(numbers) != len(items) or len(numbers) != (2 if present[0].endswith("Between") else 1):
+        metric.refuse(f"{present[0]} needs numbers, found {shown(child)}", key=present[0])
+        return None
+    unit = metric.node.text("unit")
+    if unit not in ("", "rows", "percent"):
+        metric.refuse(f"unit `{unit}` cannot be run; supported: rows, percent", key="unit")
+        return None
+    return present[0], tuple(numbers)
+
+
+def _null_values(metric: Metric) -> Iterator[Named]:
+    if metric.column:
+        yield "nullValues", NotNull(column=metric.column.name)
+
+
+def _missing_values(metric: Metric) -> Iterator[Named]:
+    listed = metric.argument("missingValues")
+    if metric.column is None or listed is None or not isinstance(listed.value, tuple):
+        metric.refuse("needs the argument missingValues, a list", key="arguments")
+        return
+    values = _values([n for n in listed.value if n.value is not None], metric, "missingValues")
+    null_too = any(n.value is None for n in listed.value)
+    if null_too and not values:
+        yield "missingValues", NotNull(column=metric.column.name)
+    elif values:
+        yield "missingValues", NoneOf(column=metric.column.name, values=values, null_too=null_too)
+
+
+def _invalid_values(metric: Metric) -> Iterator[Named]:
+    valid, pattern = metric.argument("validValues"), metric.argument("pattern")
+    if metric.column is None or (valid is None and pattern is None):
+        metric.refuse("needs the argument validValues or pattern", key="arguments")
+        return
+    both = valid is not None and pattern is not None
+    if valid is not None:
+        values = _values(list(valid.value) if isinstance(valid.value, tuple) else [], metric, "validValues")
+        if values:
+            yield f"{SPLIT}validValues" if both else "invalidValues", OneOf(column=metric.column.name, values=values)
+    if pattern is not None:
+        text = pattern.value
+        reason = complaint(text) if isinstance(text, str) else f"found {shown(pattern)}"
+        if metric.column.type is not Scalar.STRING:
+            reason = f"`{metric.column.name}` is no text"
+        if reason:
+            metric.findings.error(pattern.line, f"metric invalidValues: the pattern cannot be used: {reason}")
+        else:
+            check = Matches(column=metric.column.name, pattern=str(text))
+            yield f"{SPLIT}pattern" if both else "invalidValues", check
+
+
+def _values(nodes: list[Node], metric: Metric, argument: str) -> tuple[Plain, ...]:
+    if metric.column is None:
+        return ()
+    wrong = [n for n in nodes if not fits(n, metric.column.type)]
+    for node in wrong:
+        metric.findings.error(
+            node.line, f"{argument}: {shown(node)} is no value of `{metric.column.name}`", fix="mind the quotes"
+        )
+    if not nodes:
+        metric.refuse(f"{argument} is empty", key="arguments")
+    return () if wrong else tuple(n.value for n in nodes if isinstance(n.value, str | int | float | bool))
+
+
+def _duplicate_values(metric: Metric) -> Iterator[Named]:
+    listed = metric.argument("properties")
+    if metric.column is not None:
+        if listed is not None:
+            metric.refuse("the argument properties belongs at the schema", key="arguments")
+        yield "duplicateValues", Unique(columns=(metric.column.name,))
+        return
+    names = [n.value for n in listed.value] if listed and isinstance(listed.value, tuple) else []
+    unknown = [n for n in names if n not in metric.fields]
+    if not names:
+        metric.refuse("needs the argument properties, a list of columns", key="arguments")
+    elif unknown:
+        metric.refuse(
+            f"there is no property `{unknown[0]}`; there are {', '.join(metric.fields)}",
+            key="arguments",
+            fix=closest(str(unknown[0]), metric.fields),
+        )
+    else:
+        columns = tuple(str(n) for n in names)
+        yield f"duplicateValues({','.join(columns)})", Unique(columns=columns)
+
+
+def _row_count(metric: Metric) -> Iterator[Named]:
+    operator = _operator(metric)
+    if operator is None:
+        return
+    key, numbers = operator
+    if metric.node.text("unit") == "percent" or key.startswith("mustNot"):
+        what = "unit percent" if metric.node.text("unit") == "percent" else key
+        metric.refuse(f"{what} cannot be run; give bounds in rows", key=key)
+        return
+    low, high = _row_bounds(key, numbers)
+    if low is not None and high is not None and low > high:
+        metric.refuse(f"no number of rows is {key} {', '.join(map(str, numbers))}", key=key)
+    else:
+        yield "rowCount", RowCountBetween(minimum=low, maximum=high)
+
+
+def _row_bounds(key: str, numbers: tuple[int | float, ...]) -> tuple[int | None, int | None]:
+    first, last = numbers[0], numbers[-1]
+    match key:
+        case "mustBeGreaterThan":
+            return math.floor(first) + 1, None
+        case "mustBeGreaterOrEqualTo":
+            return math.ceil(first), None
+        case "mustBeLessThan":
+            return None, math.ceil(first) - 1
+        case "mustBeLessOrEqualTo":
+            return None, math.floor(first)
+        case _:
+            return math.ceil(first), math.floor(last)
+
+
+METRICS: Mapping[str, tuple[Callable[[Metric], Iterator[Named]], tuple[str, ...], str]] = {
+    "nullValues": (_null_values, (), "property"),
+    "missingValues": (_missing_values, ("missingValues",), "property"),
+    "invalidValues": (_invalid_values, ("validValues", "pattern"), "property"),
+    "duplicateValues": (_duplicate_values, ("properties",), "both"),
+    "rowCount": (_row_count, (), "schema"),
+}
+"""The metrics: how each is read, its arguments, and where it may stand."""

@@ -1,0 +1,219 @@
+"""From `logicalTypeOptions` and `enum` of a column to rules."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from tidemill.contracts.conditions import Bounded, Condition, ItemsBetween, ItemsDistinct, MultipleOf, Rule
+from tidemill.contracts.document import Node
+from tidemill.contracts.findings import Findings
+from tidemill.contracts.patterns import TEXT_FORMATS, complaint
+from tidemill.contracts.shapes import Kind, closest, is_kind, shown
+from tidemill.contracts.values import bound, fits, is_exact
+from tidemill.core.contract import Between, LengthBetween, Matches, OneOf
+from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar
+
+_COMPARISONS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+_FORMATS = {Scalar.LONG: "i64", Scalar.INTEGER: "i32", Scalar.DOUBLE: "f64"}
+_ZONES = ("UTC", "Etc/UTC")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One key of `logicalTypeOptions` of a column."""
+
+    key: str
+    node: Node
+    field: Field
+    findings: Findings
+
+    @property
+    def column(self) -> str:
+        """The name of the column."""
+        return self.field.name
+
+    def refuse(self, message: str, fix: str = "") -> None:
+        """Note that the option cannot be run."""
+        self.findings.error(self.node.line, f"`{self.column}`.{self.key}: {message}", fix=fix)
+
+    def whole(self) -> int | None:
+        """The option's value as a count."""
+        if is_kind(self.node, Kind.WHOLE) and isinstance(self.node.value, int) and self.node.value >= 0:
+            return self.node.value
+        self.refuse(f"expected a whole number from 0 on, found {shown(self.node)}")
+        return None
+
+
+Reader = Callable[[Option], Condition | None]
+
+
+def option_rules(property_: Node, field: Field, findings: Findings) -> Iterator[Rule]:
+    """The rules in the `logicalTypeOptions` and the `enum` of a column; what cannot be run is noted."""
+    options = property_.child("logicalTypeOptions")
+    if options is not None and isinstance(options.value, Mapping):
+        readers = _readers(field.type)
+        _check_range(options, field, findings)
+        for key, node in options.value.items():
+            reader = readers.get(key)
+            option = Option(key=key, node=node, field=field, findings=findings)
+            if reader is None:
+                known = ", ".join(readers) or "none"
+                option.refuse(f"cannot be run for this type; supported: {known}", closest(key, readers))
+            elif (condition := reader(option)) is not None:
+                yield Rule(line=node.line, name=f"{field.name}.{key}", condition=condition)
+    enum = property_.child("enum")
+    if enum is not None:
+        yield from _enum(enum, field, findings)
+
+
+def _readers(data_type: DataType) -> Mapping[str, Reader]:
+    match data_type:
+        case Scalar.STRING:
+            return {"minLength": _length, "maxLength": _length, "pattern": _pattern, "format": _text_format}
+        case Scalar.DATE:
+            return dict.fromkeys(_COMPARISONS, _moment)
+        case Scalar.TIMESTAMP:
+            return {**dict.fromkeys(_COMPARISONS, _moment), "timezone": _zoned, "defaultTimezone": _zone}
+        case Scalar.INTEGER | Scalar.LONG:
+            return {**dict.fromkeys(_COMPARISONS, _number), "multipleOf": _multiple, "format": _width}
+        case Scalar.DOUBLE:
+            return {**dict.fromkeys(_COMPARISONS, _number), "format": _width}
+        case Decimal():
+            return {**dict.fromkeys(_COMPARISONS, _number), "multipleOf": _multiple}
+        case Array():
+            return {"minItems": _items, "maxItems": _items, "uniqueItems": _distinct}
+        case Scalar() | Object():
+            return {}
+
+
+def _number(option: Option) -> Condition | None:
+    limit = bound(option.node, option.field.type)
+    if limit is None:
+        option.refuse(f"expected {_kind_of_bound(option.field.type)}, found {shown(option.node)}")
+        return None
+    if option.key.lower().endswith("minimum"):
+        return Between(column=option.column, minimum=limit, exclusive_minimum=option.key != "minimum")
+    return Between(column=option.column, maximum=limit, exclusive_maximum=option.key != "maximum")
+
+
+def _kind_of_bound(data_type: DataType) -> str:
+    return "a number" if data_type is Scalar.DOUBLE else "a number of at most 38 digits"
+
+
+def _moment(option: Option) -> Condition | None:
+    text = option.node.value
+    try:
+        if not isinstance(text, str):
+            raise ValueError(text)
+        if option.field.type is Scalar.DATE:
+            exact = dt.date.fromisoformat(text).isoformat()
+        else:
+            moment = dt.datetime.fromisoformat(text)
+            exact = (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).astimezone(dt.UTC).isoformat()
+    except ValueError:
+        example = "2024-01-31" if option.field.type is Scalar.DATE else "2024-01-31T23:59:59Z"
+        option.refuse(f"expected a time in ISO 8601, found {shown(option.node)}", f"write it like '{example}'")
+        return None
+    return Bounded(column=option.column, operator=_COMPARISONS[option.key], bound=exact)
+
+
+def _multiple(option: Option) -> Condition | None:
+    factor = option.node.value
+    if is_kind(option.node, Kind.NUMBER) and isinstance(factor, int | float) and factor > 0 and is_exact(factor):
+        return MultipleOf(column=option.column, factor=factor)
+    option.refuse(f"expected a number above 0, found {shown(option.node)}")
+    return None
+
+
+def _width(option: Option) -> None:
+    width = _FORMATS[option.field.type] if isinstance(option.field.type, Scalar) else ""
+    if option.node.value != width:
+        option.refuse(
+            f"{shown(option.node)} is not what the column has: {width}",
+            "physicalType: int gives i32, bigint gives i64; for others set minimum and maximum",
+        )
+
+
+def _length(option: Option) -> Condition | None:
+    size = option.whole()
+    if size is None:
+        return None
+    if option.key == "minLength":
+        return LengthBetween(column=option.column, minimum=size)
+    return LengthBetween(column=option.column, maximum=size)
+
+
+def _pattern(option: Option) -> Condition | None:
+    pattern = option.node.value
+    if not isinstance(pattern, str):
+        option.refuse(f"expected a regular expression, found {shown(option.node)}", "put it in single quotes")
+        return None
+    if reason := complaint(pattern):
+        option.refuse(f"not a regular expression that every engine reads alike: {reason}")
+        return None
+    return Matches(column=option.column, pattern=pattern)
+
+
+def _text_format(option: Option) -> Condition | None:
+    pattern = TEXT_FORMATS.get(str(option.node.value))
+    if pattern is None:
+        option.refuse(
+            f"{shown(option.node)} cannot be checked; supported: {', '.join(TEXT_FORMATS)}", "use pattern instead"
+        )
+        return None
+    return Matches(column=option.column, pattern=pattern)
+
+
+def _items(option: Option) -> Condition | None:
+    size = option.whole()
+    if size is None:
+        return None
+    if option.key == "minItems":
+        return ItemsBetween(column=option.column, minimum=size)
+    return ItemsBetween(column=option.column, maximum=size)
+
+
+def _distinct(option: Option) -> Condition | None:
+    if not is_kind(option.node, Kind.FLAG):
+        option.refuse(f"expected true or false, found {shown(option.node)}")
+    return ItemsDistinct(column=option.column) if option.node.value is True else None
+
+
+def _zoned(option: Option) -> None:
+    if option.node.value is not True:
+        option.refuse("times are moments in UTC; a time without a zone cannot be stored", "remove it, or write true")
+
+
+def _zone(option: Option) -> None:
+    if option.node.value not in _ZONES:
+        option.refuse(f"a time without a zone is read as UTC, found {shown(option.node)}", "write Etc/UTC")
+
+
+def _enum(enum: Node, field: Field, findings: Findings) -> Iterator[Rule]:
+    values: list[str | int | float | bool] = []
+    for item in enum.value if isinstance(enum.value, tuple) else ():
+        node = item.child("value")
+        if node is None:
+            continue
+        if not fits(node, field.type):
+            findings.error(node.line, f"`{field.name}`.enum: {shown(node)} is no value of this column's type")
+        elif isinstance(node.value, str | int | float | bool):
+            values.append(node.value)
+    if values:
+        yield Rule(line=enum.line, name=f"{field.name}.enum", condition=OneOf(column=field.name, values=tuple(values)))
+
+
+def _check_range(options: Node, field: Field, findings: Findings) -> None:
+    """Note bounds that exclude each other, or that say the same thing twice."""
+    for one, other in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        second = options.child(other)
+        if options.child(one) and second is not None:
+            findings.error(second.line, f"`{field.name}` has both {one} and {other}", fix="keep one of them")
+    for low, high in (("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems")):
+        first, last = options.child(low), options.child(high)
+        if first and last and is_kind(first, Kind.NUMBER) and is_kind(last, Kind.NUMBER):
+            least, most = first.value, last.value
+            if isinstance(least, int | float) and isinstance(most, int | float) and least > most:
+                findings.error(last.line, f"`{field.name}`: {low} {least} is above {high} {most}; no value can pass")

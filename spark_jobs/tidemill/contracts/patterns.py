@@ -1,0 +1,40 @@
+"""Regular expressions that mean the same to Java, Python and the standard."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+
+TEXT_FORMATS = {
+    "uuid": r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}",
+    "ipv4": rf"(?:{_OCTET}\.){{3}}{_OCTET}",
+    "hostname": rf"(?!.{{254}}){_LABEL}(?:\.{_LABEL})*",
+    "email": r"[^@\s]+@[^@\s.]+(?:\.[^@\s.]+)+",
+    "uri": r"[A-Za-z][A-Za-z0-9+.-]*:\S+",
+}
+"""What a text of each `logicalTypeOptions.format` looks like, as a whole."""
+
+_FOREIGN = {
+    "(?P": "a named group, which Java writes in another way: use a plain group",
+    "{,": "a count without a lower bound: write {0,n}",
+}
+
+
+def complaint(pattern: str) -> str:
+    """Why a pattern cannot be used, or nothing when it can."""
+    for sign, reason in _FOREIGN.items():
+        if sign in pattern:
+            return f"`{sign}` is {reason}"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            re.compile(pattern, re.ASCII)
+            re.compile(f"(?:{pattern})", re.ASCII)
+    except re.error as error:
+        return f"{error.msg} at character {error.pos}" if error.pos is not None else error.msg
+    except Warning as warning:
+        return str(warning)
+    return ""

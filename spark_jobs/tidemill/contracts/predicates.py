@@ -1,0 +1,190 @@
+"""Conditions as Spark SQL, and many of them as the bits of one number.
+
+Every predicate is text of Spark SQL that cannot fail under ANSI for any value of the columns' types: it only
+compares, matches and measures; it never casts. The user's own predicates are taken as they are: one that
+casts (instead of `try_cast`), divides (instead of `try_divide`) or parses fails the whole batch at the first bad value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal as Exact
+from typing import assert_never
+
+from tidemill.contracts.conditions import (
+    Bounded,
+    Condition,
+    ItemsBetween,
+    ItemsDistinct,
+    MultipleOf,
+    NoneOf,
+    Plain,
+    Predicate,
+)
+from tidemill.core.contract import (
+    Between,
+    Compare,
+    LengthBetween,
+    Matches,
+    NotNull,
+    OneOf,
+    RowCountBetween,
+    RowRule,
+    Severity,
+    Unique,
+)
+from tidemill.core.errors import ContractError
+from tidemill.core.schema import DataType, Decimal, Scalar
+
+MAX_ROW_RULES = 63
+"""How many rules a mask has room for: the bits of a BIGINT without its sign."""
+
+
+def mask_expression(rules: Sequence[RowRule]) -> str:
+    """Spark SQL of one BIGINT whose bit i is set when the row breaks rule i.
+
+    A rule is broken when its predicate is false; null is not false. Without rules it is `0L`. The text is one
+    expression without subquery or user function, so it is part of the generated code of the scan.
+
+    Raises:
+        ContractError: there are more than `MAX_ROW_RULES` rules.
+    """
+    if len(rules) > MAX_ROW_RULES:
+        raise ContractError(
+            f"{len(rules)} row rules, but one mask holds at most {MAX_ROW_RULES}",
+            fix="join some of them with AND in a rule of engine tidemill",
+        )
+    bits = [f"if(coalesce(({rule.predicate}), true), 0L, {1 << i}L)" for i, rule in enumerate(rules)]
+    return " | ".join(bits) or "0L"
+
+
+def rules_of(mask: int, rules: Sequence[RowRule]) -> tuple[RowRule, ...]:
+    """The rules whose bits are set in a mask that `mask_expression` of the same rules gave."""
+    return tuple(rule for i, rule in enumerate(rules) if mask >> i & 1)
+
+
+def rejecting_bits(rules: Sequence[RowRule]) -> int:
+    """The bits of the rules of severity ERROR: a row is rejected when its mask has one of these."""
+    return sum(1 << i for i, rule in enumerate(rules) if rule.severity is Severity.ERROR)
+
+
+def sql_of(condition: Condition, types: Mapping[str, DataType]) -> str:
+    """The condition on one row as a Spark SQL predicate over columns of these types.
+
+    True, false, or null where the condition says nothing about the row. NaN is no number: it breaks every
+    bound and every comparison.
+
+    Raises:
+        ValueError: the condition is about all rows together, not about one.
+    """
+    match condition:
+        case Predicate(sql=sql):
+            return sql
+        case NotNull(column=column):
+            return f"{quoted(column)} IS NOT NULL"
+        case Between():
+            return _between(condition, types[condition.column])
+        case OneOf(column=column, values=values):
+            return f"{quoted(column)} IN ({_literals(values, types[column])})"
+        case Matches(column=column, pattern=pattern):
+            return f"{quoted(column)} RLIKE {text_literal(whole_java(pattern))}"
+        case LengthBetween(column=column, minimum=minimum, maximum=maximum):
+            return _sized(f"char_length({quoted(column)})", minimum, maximum)
+        case Compare():
+            return _compare(condition, types)
+        case Unique() | RowCountBetween():
+            raise ValueError(f"not about one row: {condition}")
+        case _:
+            return _sql_of_row_only(condition, types)
+
+
+def _sql_of_row_only(
+    condition: Bounded | MultipleOf | NoneOf | ItemsBetween | ItemsDistinct, types: Mapping[str, DataType]
+) -> str:
+    name = quoted(condition.column)
+    data_type = types[condition.column]
+    match condition:
+        case Bounded(operator=operator, bound=bound):
+            return f"{name} {operator} {literal(bound, data_type)}"
+        case MultipleOf(factor=factor):
+            return f"{name} % {literal(factor, data_type)} = 0"
+        case NoneOf(values=values, null_too=null_too):
+            listed = f"{name} NOT IN ({_literals(values, data_type)})" if values else ""
+            return " AND ".join(([f"{name} IS NOT NULL"] if null_too else []) + ([listed] if listed else []))
+        case ItemsBetween(minimum=minimum, maximum=maximum):
+            return _sized(f"array_size({name})", minimum, maximum)
+        case ItemsDistinct():
+            return f"array_size(array_distinct({name})) = array_size({name})"
+        case _:
+            assert_never(condition)
+
+
+def _between(check: Between, data_type: DataType) -> str:
+    name = quoted(check.column)
+    parts = []
+    if check.minimum is not None:
+        parts.append(f"{name} {'>' if check.exclusive_minimum else '>='} {literal(check.minimum, data_type)}")
+    if check.maximum is not None:
+        parts.append(f"{name} {'<' if check.exclusive_maximum else '<='} {literal(check.maximum, data_type)}")
+    if data_type is Scalar.DOUBLE:
+        parts.append(f"NOT isnan({name})")
+    return " AND ".join(parts)
+
+
+def _compare(check: Compare, types: Mapping[str, DataType]) -> str:
+    parts = [f"{quoted(check.left)} {check.operator} {quoted(check.right)}"]
+    parts += [f"NOT isnan({quoted(c)})" for c in (check.left, check.right) if types[c] is Scalar.DOUBLE]
+    return " AND ".join(parts)
+
+
+def _sized(size: str, minimum: int | None, maximum: int | None) -> str:
+    parts = [f"{size} >= {minimum}"] if minimum is not None else []
+    return " AND ".join(parts + ([f"{size} <= {maximum}"] if maximum is not None else []))
+
+
+def quoted(column: str) -> str:
+    """A column's name as Spark SQL quotes it."""
+    return "`" + column.replace("`", "``") + "`"
+
+
+def text_literal(text: str) -> str:
+    r"""A text as a Spark SQL literal; backslashes and quotes are escaped."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "'" + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + "'"
+
+
+def literal(value: Plain, data_type: DataType) -> str:
+    """A value as a Spark SQL literal that compares exactly with columns of the type.
+
+    Against a DOUBLE it is a double, against any other number an exact decimal: 0.1 means 0.1.
+    """
+    match data_type:
+        case Scalar.DATE:
+            return f"DATE {text_literal(str(value))}"
+        case Scalar.TIMESTAMP:
+            return f"TIMESTAMP {text_literal(str(value))}"
+        case Scalar.BOOLEAN:
+            return str(bool(value)).lower()
+        case Scalar.DOUBLE:
+            return f"{float(value)!r}D"
+        case Scalar.INTEGER | Scalar.LONG | Decimal():
+            return f"{Exact(repr(value)):f}"
+        case _:
+            return text_literal(str(value))
+
+
+def _literals(values: Sequence[Plain], data_type: DataType) -> str:
+    return ", ".join(literal(value, data_type) for value in values)
+
+
+def whole_java(pattern: str) -> str:
+    r"""The regular expression as Java reads it, for the whole text.
+
+    `\z` and not `$`, which also matches before a last line break; `(?d)`, so that only `\n` breaks a line.
+    """
+    return rf"(?d)\A(?:{pattern})\z"
+
+
+def whole_python(pattern: str) -> str:
+    r"""The same as Python reads it; `(?a)`, so that `\d`, `\w`, `\s` mean ASCII, as in Java and ECMAScript."""
+    return rf"(?a)\A(?:{pattern})\Z"

@@ -1,0 +1,117 @@
+"""From a `quality` list, of a column or of the whole, to rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tidemill.contracts.conditions import Condition, Rule
+from tidemill.contracts.custom import custom_condition
+from tidemill.contracts.document import Node
+from tidemill.contracts.findings import Findings
+from tidemill.contracts.metrics import METRICS, SPLIT, metric_conditions
+from tidemill.contracts.shapes import closest, shown
+from tidemill.contracts.standard import OPERATORS
+from tidemill.core.contract import Severity
+from tidemill.core.schema import Field
+
+_TYPES = ("library", "custom", "text")
+_DIMENSIONS = ("accuracy", "completeness", "conformity", "consistency", "coverage", "timeliness", "uniqueness")
+_OF_TYPE = {
+    "library": ("metric", "arguments", "unit", *OPERATORS),
+    "custom": ("engine", "implementation"),
+    "text": (),
+    "sql": ("query", "unit", *OPERATORS),
+}
+_REFUSED = {
+    "schedule": "rules run with every batch",
+    "scheduler": "rules run with every batch",
+    "method": "a rule looks at the rows of one batch only",
+    "rule": "ODCS replaced it by metric",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a quality list stands: at a column, or (None) at the whole."""
+
+    column: Field | None
+    fields: Mapping[str, Field]
+    is_input: bool
+    findings: Findings
+
+    def name(self, what: str, own: str) -> str:
+        """The name of a rule: its own where it has one, else what it asks of what."""
+        if own:
+            return f"{own}.{what.removeprefix(SPLIT)}" if what.startswith(SPLIT) else own
+        return f"{self.column.name}.{what}" if self.column else what
+
+
+def quality_rules(element: Node, place: Place) -> Iterator[Rule]:
+    """The rules in the `quality` of a property or schema object; what cannot be run is noted."""
+    for number, node in enumerate(element.items("quality"), start=1):
+        if not isinstance(node.value, Mapping):
+            continue
+        _check_keys(node, place)
+        severity = _severity(node, place.findings)
+        for what, condition in _conditions(node, number, place):
+            yield Rule(
+                line=node.line,
+                name=place.name(what, node.text("name")),
+                condition=condition,
+                severity=severity,
+                description=" ".join(node.text("description").split()),
+            )
+
+
+def _conditions(node: Node, number: int, place: Place) -> Iterator[tuple[str, Condition]]:
+    kind = _type(node)
+    if kind == "library":
+        yield from metric_conditions(node, place.column, place.fields, place.findings)
+    elif kind == "custom":
+        condition = custom_condition(node, place.column, place.fields, place.findings, is_input=place.is_input)
+        if condition is not None:
+            yield f"quality{number}", condition
+    elif kind != "text":
+        _refuse_type(node, kind, place.findings)
+
+
+def _refuse_type(node: Node, kind: str, findings: Findings) -> None:
+    child = node.child("type")
+    if not kind:
+        findings.error(node.line, "a quality rule needs a type or a metric", fix=f"metrics: {', '.join(METRICS)}")
+        return
+    findings.error(
+        child.line if child else node.line,
+        f"quality of type `{kind}` cannot be run; supported: {', '.join(_TYPES)}",
+        fix="write type: custom, engine: tidemill and an SQL predicate" if kind == "sql" else closest(kind, _TYPES),
+    )
+
+
+def _type(node: Node) -> str:
+    return node.text("type") or ("library" if node.child("metric") else "")
+
+
+def _severity(node: Node, findings: Findings) -> Severity:
+    child = node.child("severity")
+    if child is None or child.value in list(Severity):
+        return Severity(str(child.value)) if child else Severity.ERROR
+    findings.error(child.line, f"severity is {shown(child)}; supported: error (blocks), warning (is recorded)")
+    return Severity.ERROR
+
+
+def _check_keys(node: Node, place: Place) -> None:
+    """Note keys that the type of the rule does not use, or that say what we do not do."""
+    kind = _type(node)
+    foreign = {key for keys in _OF_TYPE.values() for key in keys} - set(_OF_TYPE.get(kind, ()))
+    for key, child in node.value.items() if isinstance(node.value, Mapping) else ():
+        if key in _REFUSED:
+            message = f"`{key}` of a quality rule cannot be run: {_REFUSED[key]}"
+        elif key in foreign and kind in _OF_TYPE:
+            message = f"`{key}` does not belong to a quality rule of type {kind}"
+        else:
+            continue
+        place.findings.error(child.line, message, fix="remove it")
+    dimension = node.child("dimension")
+    if dimension is not None and dimension.value not in _DIMENSIONS:
+        place.findings.error(dimension.line, f"dimension is {shown(dimension)}; ODCS knows {', '.join(_DIMENSIONS)}")

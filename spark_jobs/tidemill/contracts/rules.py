@@ -1,0 +1,146 @@
+"""All rules of a contract: collected from their places, checked against the columns, and given their kind.
+
+The rules of an input contract look at one record at a time, before anything is computed from it; those of an output
+contract look at the staged rows of a batch together. What a rule asks decides whether it can do either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tidemill.contracts.conditions import Condition, Rule
+from tidemill.contracts.document import Node
+from tidemill.contracts.findings import Findings
+from tidemill.contracts.options import option_rules
+from tidemill.contracts.predicates import MAX_ROW_RULES, sql_of
+from tidemill.contracts.quality import Place, quality_rules
+from tidemill.core.contract import (
+    Between,
+    Compare,
+    LengthBetween,
+    Matches,
+    NotNull,
+    OneOf,
+    RowCountBetween,
+    RowRule,
+    TableRule,
+    Unique,
+)
+from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar
+
+_NUMBERS = (Scalar.INTEGER, Scalar.LONG, Scalar.DOUBLE)
+_OF_TABLES = (NotNull, Unique, Between, OneOf, Matches, LengthBetween, RowCountBetween, Compare)
+
+
+def collect(
+    schema: Node, fields: Mapping[str, Field], primary_key: Sequence[str], findings: Findings, *, is_input: bool
+) -> tuple[Rule, ...]:
+    """The rules of a schema object, in the order of the file, with unique names; what cannot be run is noted."""
+    rules = list(_rules(schema, fields, primary_key, findings, is_input=is_input))
+    first: dict[str, Rule] = {}
+    for rule in rules:
+        if rule.name in first:
+            findings.error(
+                rule.line,
+                f"two rules are called `{rule.name}`, the first in line {first[rule.name].line}",
+                fix="give each quality rule a name of its own",
+            )
+        first.setdefault(rule.name, rule)
+        for reason in _misfits(rule.condition, fields):
+            findings.error(rule.line, f"rule `{rule.name}` cannot be run: {reason}")
+    return tuple(first.values())
+
+
+def _rules(
+    schema: Node, fields: Mapping[str, Field], primary_key: Sequence[str], findings: Findings, *, is_input: bool
+) -> Iterator[Rule]:
+    for node in schema.items("properties"):
+        field = fields.get(node.text("name"))
+        if field is None:
+            continue
+        required = node.child("required") or node.child("primaryKey") or node
+        if field.required and not is_input:
+            yield Rule(line=required.line, name=f"{field.name}.required", condition=NotNull(column=field.name))
+        unique = node.child("unique")
+        if unique is not None and unique.value is True:
+            yield Rule(line=unique.line, name=f"{field.name}.unique", condition=Unique(columns=(field.name,)))
+        yield from option_rules(node, field, findings)
+        yield from quality_rules(node, Place(column=field, fields=fields, is_input=is_input, findings=findings))
+    if primary_key:
+        line = min(n.line for n in schema.items("properties") if n.text("name") in primary_key)
+        yield Rule(line=line, name="primaryKey", condition=Unique(columns=tuple(primary_key)))
+    yield from quality_rules(schema, Place(column=None, fields=fields, is_input=is_input, findings=findings))
+
+
+def row_rules(rules: Sequence[Rule], fields: Mapping[str, Field], findings: Findings) -> tuple[RowRule, ...]:
+    """The rules of an input contract; a rule about several rows is noted."""
+    types = {f.name: f.type for f in fields.values()}
+    found: list[RowRule] = []
+    for rule in rules:
+        if isinstance(rule.condition, Unique | RowCountBetween):
+            findings.error(
+                rule.line,
+                f"rule `{rule.name}` cannot be run in an input contract: it is about several records, "
+                "and records are checked one by one",
+                fix="put it into the contract of the published table",
+            )
+        else:
+            predicate = sql_of(rule.condition, types)
+            found.append(
+                RowRule(name=rule.name, predicate=predicate, severity=rule.severity, description=rule.description)
+            )
+    if len(found) > MAX_ROW_RULES:
+        findings.error(
+            rules[MAX_ROW_RULES].line,
+            f"{len(found)} row rules, but a contract can have at most {MAX_ROW_RULES}",
+            fix="join some of them with AND in a quality rule of type custom, engine tidemill",
+        )
+    return tuple(found)
+
+
+def table_rules(rules: Sequence[Rule], findings: Findings) -> tuple[TableRule, ...]:
+    """The rules of an output contract; a rule that only single records can be asked is noted."""
+    found: list[TableRule] = []
+    for rule in rules:
+        if isinstance(rule.condition, _OF_TABLES):
+            found.append(
+                TableRule(name=rule.name, check=rule.condition, severity=rule.severity, description=rule.description)
+            )
+        else:
+            findings.error(
+                rule.line,
+                f"rule `{rule.name}` cannot be run in an output contract, whose rules are about staged rows",
+                fix="remove it, or put it into the contract of the topic",
+            )
+    return tuple(found)
+
+
+def _misfits(condition: Condition, fields: Mapping[str, Field]) -> Iterator[str]:
+    """Why a condition cannot be asked of columns of these types."""
+    match condition:
+        case Between(column=column) if not _is_number(fields[column].type):
+            yield f"`{column}` is no number"
+        case Matches(column=column) | LengthBetween(column=column) if fields[column].type is not Scalar.STRING:
+            yield f"`{column}` is no text"
+        case Unique(columns=columns):
+            for column in columns:
+                if isinstance(fields[column].type, Array | Object):
+                    yield f"`{column}` is an array or object, and these cannot be compared"
+        case Compare(left=left, right=right):
+            missing = [c for c in (left, right) if c not in fields]
+            if missing:
+                yield f"there is no property `{missing[0]}`"
+            elif not _are_comparable(fields[left].type, fields[right].type):
+                yield f"`{left}` and `{right}` have types that cannot be compared"
+            elif left == right:
+                yield f"it compares `{left}` with itself"
+
+
+def _is_number(data_type: DataType) -> bool:
+    return isinstance(data_type, Decimal) or data_type in _NUMBERS
+
+
+def _are_comparable(left: DataType, right: DataType) -> bool:
+    if isinstance(left, Array | Object) or isinstance(right, Array | Object):
+        return False
+    return left == right or (_is_number(left) and _is_number(right))

@@ -1,0 +1,74 @@
+"""Values of a document as values of a column."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from decimal import Decimal as Exact
+
+from tidemill.contracts.document import Node
+from tidemill.core.schema import DataType, Decimal, Scalar
+
+_DIGITS = 38
+_INTEGERS = {Scalar.INTEGER: 2**31, Scalar.LONG: 2**63}
+_DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_LONGEST_EXACT = 2**53
+
+
+def bound(node: Node, data_type: DataType) -> int | float | None:
+    """The number of a bound for numbers of the type, or None where it is none. 1.0 is 1."""
+    number = node.value
+    if not isinstance(number, int | float) or isinstance(number, bool):
+        return None
+    if data_type is not Scalar.DOUBLE and not is_exact(number):
+        return None
+    return int(number) if isinstance(number, float) and number.is_integer() and abs(number) < _LONGEST_EXACT else number
+
+
+def is_exact(number: int | float) -> bool:
+    """Whether an exact decimal of Spark, at most 38 digits, can hold the number."""
+    _, digits, exponent = Exact(repr(number)).as_tuple()
+    if not isinstance(exponent, int):
+        return False
+    return max(len(digits) + exponent, 0) + max(-exponent, 0) <= _DIGITS
+
+
+def fits(node: Node, data_type: DataType) -> bool:
+    """Whether the value of a list of allowed values can be a value of a column of the type."""
+    value = node.value
+    match data_type:
+        case Scalar.STRING:
+            return isinstance(value, str)
+        case Scalar.BOOLEAN:
+            return isinstance(value, bool)
+        case Scalar.INTEGER | Scalar.LONG:
+            limit = _INTEGERS[data_type]
+            return isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit
+        case Scalar.DOUBLE:
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case Decimal():
+            return isinstance(value, int | float) and not isinstance(value, bool) and is_exact(value)
+        case Scalar.DATE:
+            return _is_date(value)
+        case _:
+            return False
+
+
+def as_value(value: str | int | float | bool, data_type: DataType) -> str | int | float | bool | Exact | dt.date:
+    """A value of a contract as Python holds values of a column of the type; 0.1 of a decimal is exactly 0.1."""
+    match data_type:
+        case Decimal():
+            return Exact(repr(value))
+        case Scalar.INTEGER | Scalar.LONG if isinstance(value, float):
+            return Exact(repr(value))
+        case Scalar.DATE:
+            return dt.date.fromisoformat(str(value))
+        case _:
+            return value
+
+
+def _is_date(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(_DATE.fullmatch(value)) and bool(dt.date.fromisoformat(value))
+    except ValueError:
+        return False

@@ -1,0 +1,62 @@
+"""The conservation law: every record read ends in exactly one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from tidemill.core.errors import Unbalanced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """Counts of records of one input, or of several added up.
+
+    A record is `aggregated` when it entered at least one window or row sink, else `late` when a window
+    refused it, else `filtered` when no sink wanted it; `rejected` when it broke the contract; `shed`
+    when a declared budget dropped it.
+    """
+
+    read: int = 0
+    aggregated: int = 0
+    filtered: int = 0
+    rejected: int = 0
+    late: int = 0
+    shed: int = 0
+
+    def __post_init__(self) -> None:
+        if any(getattr(self, f.name) < 0 for f in fields(self)):
+            raise ValueError(f"a negative count: {self}")
+
+    def __add__(self, other: Account) -> Account:
+        return Account(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+
+    @property
+    def placed(self) -> int:
+        """The records whose end is known."""
+        return self.aggregated + self.filtered + self.rejected + self.late + self.shed
+
+    @property
+    def balances(self) -> bool:
+        """Whether `read = aggregated + filtered + rejected + late + shed`."""
+        return self.read == self.placed
+
+    def check(self, *, expected_read: int | None, where: str) -> None:
+        """Prove that nothing was lost or doubled.
+
+        Args:
+            expected_read: how many records the plan holds; None for a log that may have gaps.
+            where: what to call this account in the error: pipeline, batch and input.
+
+        Raises:
+            Unbalanced: the counts do not add up; the batch must not commit.
+        """
+        if not self.balances:
+            raise Unbalanced(f"{where}: read {self.read:,} records but placed {self.placed:,}: {self}")
+        if expected_read is not None and expected_read != self.read:
+            raise Unbalanced(
+                f"{where}: the plan holds {expected_read:,} records but {self.read:,} were read",
+                fix="check the log for missing or damaged segments; nothing was committed",
+            )
+
+    def __str__(self) -> str:
+        return " ".join(f"{f.name}={getattr(self, f.name)}" for f in fields(self))

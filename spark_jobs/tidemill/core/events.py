@@ -1,0 +1,93 @@
+"""What a ledger records: append-only events about batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from tidemill.core.account import Account
+from tidemill.core.plan import BatchPlan
+from tidemill.core.position import Position
+from tidemill.core.verdict import Verdict
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executor:
+    """Who executes a batch.
+
+    `identity` is the same for all tries of one Airflow task, or names a process where there is no task. `host`, `pid`
+    and `process_started` (seconds since the host's boot, in clock ticks; empty where unknown) identify the process, so
+    that another one on the same host can tell whether it is still alive.
+    """
+
+    identity: str
+    host: str
+    pid: int
+    process_started: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A batch is planned, and claimed as its first attempt by the one who planned it."""
+
+    plan: BatchPlan
+    executor: Executor
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """A new attempt at the open batch begins; older attempts are fenced from now on."""
+
+    batch_id: int
+    attempt: int
+    executor: Executor
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audited:
+    """The staged rows were checked. `contracts` are the fingerprints of the contracts they were checked against."""
+
+    batch_id: int
+    attempt: int
+    verdict: Verdict
+    logical_hash: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The commit: from now on all that the attempt wrote counts.
+
+    `accounts` are per input topic. `tables` gives the version of each table after the batch, `windows` how many rows
+    were published to each. `plan_hash` proves which plan it was.
+    """
+
+    batch_id: int
+    attempt: int
+    plan_hash: str
+    position: Position
+    accounts: Mapping[str, Account]
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    tables: Mapping[str, int] = field(default_factory=dict)
+    published: Mapping[str, int] = field(default_factory=dict)
+    refused_windows: int = 0
+    started: datetime
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled:
+    """The open batch will never commit: its plan no longer fits the declaration, and it had published nothing."""
+
+    batch_id: int
+    attempt: int
+    reason: str
+    at: datetime
+
+
+Event = Planned | Claimed | Audited | Committed | Cancelled

@@ -1,0 +1,181 @@
+"""How a pipeline is declared: what, where in event time, when, and how.
+
+    with Pipeline("page_views", every="1 minute") as pipeline:
+        hits = pipeline.read("web.access", contract="web_access", event_time="ts", delay="10 seconds")
+        (
+            hits.filter("status < 400")
+            .key_by("path")
+            .window(Tumbling("1 minute"), allowed_lateness="1 hour")
+            .aggregate(views=Count(), bytes=Sum("bytes"))
+            .publish("page_views_by_minute", contract="page_views_by_minute")
+        )
+
+A declaration does nothing; leaving the `with` block checks it. The contracts are joined to it later, by
+`tidemill.core.flow`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from datetime import timedelta
+from types import TracebackType
+
+from tidemill.core import operators as op
+from tidemill.core.errors import DeclarationError
+from tidemill.core.graph import Edge, Graph
+from tidemill.core.streams import Stream, checked_contract, checked_name
+from tidemill.core.times import duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSpec:
+    """A declared pipeline. Durations are positive; `idle_timeout` None means that no partition is ever idle."""
+
+    name: str
+    every: timedelta
+    owner: str
+    description: str
+    idle_timeout: timedelta | None
+    future_tolerance: timedelta
+    takeover_after: timedelta
+    graph: Graph
+
+
+class Pipeline:
+    """Collects operators in a `with` block; afterwards `spec` holds the checked declaration.
+
+    Args:
+        name: lower-case letters, digits and underscores; it names the pipeline's ledger for good.
+        every: how often a batch starts.
+        owner: who answers for it.
+        description: what it is for; shown in Airflow.
+        idle_timeout: a topic-partition silent for strictly longer does not hold back the watermark; None for never.
+        future_tolerance: a record further ahead of the batch clock is rejected.
+        takeover_after: how old an open batch of somebody else must be before another run continues it.
+    """
+
+    def __init__(  # noqa: PLR0913  every argument is a documented knob with a default
+        self,
+        name: str,
+        *,
+        every: str | timedelta,
+        owner: str = "tidemill",
+        description: str = "",
+        idle_timeout: str | timedelta | None = "5 minutes",
+        future_tolerance: str | timedelta = "1 hour",
+        takeover_after: str | timedelta = "15 minutes",
+    ) -> None:
+        self.name = checked_name(name, "a pipeline")
+        self._every = _positive(every, "every")
+        self._owner, self._description = owner, description
+        self._idle_timeout = None if idle_timeout is None else _positive(idle_timeout, "idle_timeout")
+        self._future_tolerance = _positive(future_tolerance, "future_tolerance")
+        self._takeover_after = _positive(takeover_after, "takeover_after")
+        self._operators: dict[str, op.Operator] = {}
+        self._edges: list[Edge] = []
+        self._places: dict[str, str] = {}
+        self._spec: PipelineSpec | None = None
+
+    def __enter__(self) -> Pipeline:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        if kind is None:
+            self._spec = self._checked_spec()
+
+    @property
+    def spec(self) -> PipelineSpec:
+        """The checked declaration.
+
+        Raises:
+            DeclarationError: the `with` block has not been left yet, or failed.
+        """
+        if self._spec is None:
+            raise DeclarationError(f"pipeline `{self.name}` is not finished", fix='declare it in "with Pipeline(...)"')
+        return self._spec
+
+    def read(  # noqa: PLR0913
+        self,
+        topic: str,
+        *,
+        contract: str | None = None,
+        event_time: str | None = None,
+        delay: str | timedelta = timedelta(0),
+        start: str = op.StartFrom.EARLIEST,
+        name: str | None = None,
+    ) -> Stream:
+        """A stream of the records of a topic that meet its contract; see `tidemill.core.operators.Read`."""
+        if any(isinstance(o, op.Read) and o.topic == topic for o in self._operators.values()):
+            raise DeclarationError(f"topic `{topic}` is read twice", fix="read it once and use the stream twice")
+        if duration(delay) < timedelta(0):
+            raise DeclarationError(f"delay must not be negative, found {delay}")
+        try:
+            start_from = op.StartFrom(start)
+        except ValueError:
+            raise DeclarationError(f'start is "earliest" or "latest", found {start!r}') from None
+        read = op.Read(
+            topic=topic,
+            contract=checked_contract(contract, topic),
+            event_time=event_time,
+            delay=duration(delay),
+            start=start_from,
+        )
+        return Stream(self, self._add(read, "read", name), "out")
+
+    def add(self, operator: op.Operator, kind: str, feeds: tuple[Stream, ...], name: str | None = None) -> str:
+        """Add an operator fed by streams, in the order of its ports, and return its name."""
+        node = self._add(operator, kind, name)
+        for stream, port in zip(feeds, op.input_ports(operator), strict=True):
+            if stream.pipeline is not self:
+                raise DeclarationError(f"`{node}` of `{self.name}` uses a stream of `{stream.pipeline.name}`")
+            self._edges.append(Edge(stream.node, stream.port, node, port))
+        return node
+
+    def _add(self, operator: op.Operator, kind: str, name: str | None) -> str:
+        if self._spec is not None:
+            raise DeclarationError(f"pipeline `{self.name}` is finished", fix='declare all of it in one "with" block')
+        node = checked_name(name, "an operator") if name else f"{kind}_{self._count(kind) + 1}"
+        if node in self._operators:
+            raise DeclarationError(f"two operators are called `{node}`", fix="choose another name=")
+        self._operators[node] = operator
+        self._places[node] = _caller()
+        return node
+
+    def _count(self, kind: str) -> int:
+        return sum(1 for existing in self._operators if re.fullmatch(rf"{kind}_\d+", existing))
+
+    def _checked_spec(self) -> PipelineSpec:
+        graph = Graph(dict(self._operators), tuple(self._edges), dict(self._places))
+        publishes = [o for o in graph.operators.values() if isinstance(o, op.Publish)]
+        tables = [p.table for p in publishes]
+        if not tables:
+            raise DeclarationError(f"pipeline `{self.name}` publishes nothing", fix="end a stream with .publish(...)")
+        if len(set(tables)) < len(tables):
+            twice = next(t for t in tables if tables.count(t) > 1)
+            raise DeclarationError(f"table `{twice}` is published twice", fix="use union, or another table")
+        return PipelineSpec(
+            name=self.name,
+            every=self._every,
+            owner=self._owner,
+            description=self._description,
+            idle_timeout=self._idle_timeout,
+            future_tolerance=self._future_tolerance,
+            takeover_after=self._takeover_after,
+            graph=graph,
+        )
+
+
+def _positive(value: str | timedelta, what: str) -> timedelta:
+    length = duration(value)
+    if length <= timedelta(0):
+        raise DeclarationError(f"{what} must be longer than nothing, found {value!r}")
+    return length
+
+
+def _caller() -> str:
+    frame, own = sys._getframe(1), sys.modules[__name__].__name__.rpartition(".")[0]
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(own):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

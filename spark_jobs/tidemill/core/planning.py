@@ -1,0 +1,157 @@
+"""How the next plan is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from tidemill.core.errors import OffsetsLost, TopicRecreated
+from tidemill.core.flow import Flow, Input
+from tidemill.core.offsets import OffsetRange
+from tidemill.core.operators import StartFrom
+from tidemill.core.plan import BatchPlan, Kind, TopicPlan
+from tidemill.core.position import Position, TopicPosition
+from tidemill.core.times import micros
+from tidemill.core.watermarks import END
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicBounds:
+    """What a log says of a topic at one moment: identity, and for each partition the offsets it holds."""
+
+    topic_id: str
+    partitions: Mapping[int, OffsetRange]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimit:
+    """At most so many records in one batch, over all inputs; None for no limit."""
+
+    records: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.records is not None and self.records < 1:
+            raise ValueError(f"a read limit is at least 1, found {self.records}")
+
+    def apply(self, backlog: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
+        """The first offsets of each range, `records` in all: shares in proportion to what each holds.
+
+        What rounding leaves goes one by one to the smallest shares, so that the limit is used up and a short range
+        is not starved for ever.
+        """
+        total = sum(len(r) for r in backlog)
+        if self.records is None or total <= self.records:
+            return tuple(backlog)
+        shares = [len(r) * self.records // total for r in backlog]
+        spare = self.records - sum(shares)
+        for index in sorted(range(len(shares)), key=shares.__getitem__):
+            if spare and shares[index] < len(backlog[index]):
+                shares[index] += 1
+                spare -= 1
+        return tuple(item.take(share) for item, share in zip(backlog, shares, strict=True))
+
+
+def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
+    flow: Flow,
+    position: Position,
+    bounds: Mapping[str, TopicBounds],
+    *,
+    batch_id: int,
+    clock: datetime,
+    limit: ReadLimit,
+    drain: bool = False,
+) -> BatchPlan | None:
+    """The next batch, or None when there is nothing to do.
+
+    There is something to do when the log has records beyond the position, when an idle partition lets the watermark
+    move, or when the input is drained and windows are open. `drain` takes effect in the plan that reaches the end of
+    the log.
+
+    Raises:
+        TopicRecreated: a topic has the name of the one that was read but another identity.
+        OffsetsLost: the log no longer holds, or does not yet hold, the next offset to read.
+    """
+    backlog = {i.topic: _backlog(flow.name, i, position.topics.get(i.topic), bounds[i.topic]) for i in flow.inputs}
+    taken = iter(limit.apply([r for ranges in backlog.values() for r in ranges]))
+    timeout = None if flow.spec.idle_timeout is None else micros(flow.spec.idle_timeout)
+    topics = {
+        i.topic: _topic_plan(
+            position.topics.get(i.topic),
+            bounds[i.topic],
+            tuple(next(taken) for _ in backlog[i.topic]),
+            clock=micros(clock),
+            idle_timeout=timeout,
+        )
+        for i in flow.inputs
+    }
+    at_end = all(_reads_to_end(topic, bounds[name]) for name, topic in topics.items())
+    plan = BatchPlan(
+        pipeline=flow.name,
+        batch_id=batch_id,
+        kind=Kind.LIVE,
+        clock=clock,
+        position=position,
+        topics=topics,
+        logical_hash=flow.logical_hash,
+        drain=drain and at_end and position.watermark < END,
+    )
+    delays = {i.topic: micros(i.delay) for i in flow.inputs}
+    moves = plan.watermark_after({}, delays) > position.watermark
+    return plan if plan.records or moves else None
+
+
+def _backlog(
+    pipeline: str, source: Input, before: TopicPosition | None, bounds: TopicBounds
+) -> tuple[OffsetRange, ...]:
+    if before is not None and before.topic_id != bounds.topic_id:
+        raise TopicRecreated(
+            f"{pipeline}: topic `{source.topic}` was deleted and created again: expected id {before.topic_id}, "
+            f"found {bounds.topic_id}; its offsets mean other records now",
+            fix="read it under another pipeline name, or put the old topic back",
+        )
+    return tuple(_rest(pipeline, source.start, before, available) for _, available in sorted(bounds.partitions.items()))
+
+
+def _rest(pipeline: str, start: StartFrom, before: TopicPosition | None, available: OffsetRange) -> OffsetRange:
+    tp, held_from, end = available.topic_partition, available.from_offset, available.until_offset
+    committed = before.offsets.get(tp.partition) if before else None
+    if committed is None:
+        latest = before is None and start is StartFrom.LATEST
+        return OffsetRange(tp, end if latest else held_from, end)
+    if committed < held_from:
+        raise OffsetsLost(
+            f"{pipeline}: {tp}: offsets {committed} to {held_from - 1} are gone: retention passed the committed "
+            f"offset {committed}, the log now starts at {held_from}; nothing was moved",
+            fix="put the missing segments back, or start a pipeline of another name from the log's start",
+        )
+    if committed > end:
+        raise OffsetsLost(
+            f"{pipeline}: {tp}: the log ends at {end}, before the committed offset {committed}: records that were "
+            "read are not there any more; nothing was moved",
+            fix="put the log back as it was; it must never lose its end",
+        )
+    return OffsetRange(tp, committed, end)
+
+
+def _topic_plan(
+    before: TopicPosition | None,
+    bounds: TopicBounds,
+    ranges: tuple[OffsetRange, ...],
+    *,
+    clock: int,
+    idle_timeout: int | None,
+) -> TopicPlan:
+    idle = []
+    for item in ranges:
+        partition = item.topic_partition.partition
+        known = before.clocks.get(partition) if before else None
+        # A partition with records that a limit keeps back is slow, not silent.
+        has_more = item.from_offset < bounds.partitions[partition].until_offset
+        if known and not has_more and known.is_idle(clock=clock, timeout=idle_timeout):
+            idle.append(partition)
+    return TopicPlan(topic_id=bounds.topic_id, ranges=ranges, idle=tuple(idle))
+
+
+def _reads_to_end(topic: TopicPlan, bounds: TopicBounds) -> bool:
+    return all(r.until_offset == bounds.partitions[r.topic_partition.partition].until_offset for r in topic.ranges)

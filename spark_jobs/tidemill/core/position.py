@@ -1,0 +1,57 @@
+"""Where a pipeline stands after a commit: all that the next plan needs to know about the past."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tidemill.core.offsets import TopicPartition
+from tidemill.core.slices import SliceSet
+from tidemill.core.watermarks import BEGINNING, PartitionClock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPosition:
+    """The next offset to read of each partition of one topic, and what is known of its time.
+
+    `offsets` and `clocks` have the same partitions.
+    """
+
+    topic_id: str
+    offsets: Mapping[int, int]
+    clocks: Mapping[int, PartitionClock]
+
+    def __post_init__(self) -> None:
+        if self.offsets.keys() != self.clocks.keys():
+            raise ValueError(f"offsets of {sorted(self.offsets)} but clocks of {sorted(self.clocks)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """The outcome of all commits so far. `batch_id` is the last one committed, 0 before the first."""
+
+    batch_id: int = 0
+    watermark: int = BEGINNING
+    topics: Mapping[str, TopicPosition] = field(default_factory=dict)
+    slices: SliceSet = field(default_factory=SliceSet)
+
+    @property
+    def clocks(self) -> Mapping[TopicPartition, PartitionClock]:
+        """The clocks of all partitions of all topics."""
+        return {
+            TopicPartition(name, partition): clock
+            for name, topic in self.topics.items()
+            for partition, clock in topic.clocks.items()
+        }
+
+    def after(self, *, batch_id: int, attempt: int, topics: Mapping[str, TopicPosition], watermark: int) -> Position:
+        """The position once `attempt` of `batch_id` is committed."""
+        if watermark < self.watermark:
+            raise ValueError(f"the watermark would go back from {self.watermark} to {watermark}")
+        return replace(
+            self,
+            batch_id=batch_id,
+            watermark=watermark,
+            topics={**self.topics, **topics},
+            slices=self.slices.add(batch_id, attempt),
+        )

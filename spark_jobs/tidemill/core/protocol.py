@@ -1,0 +1,160 @@
+"""The commit protocol as pure transitions: what may follow what in a ledger.
+
+1. A run reads the ledger. An open batch is continued, or left alone; only without one is a batch planned.
+2. The plan is appended before any work starts, and read back: if another plan won, that one is executed.
+3. Whoever executes a batch holds a claim, numbered 1, 2, 3, ...; the newest claim wins.
+4. Rows of state carry batch and attempt, and are seen by nobody yet.
+5. Staged rows are audited; the verdict is appended. A verdict that blocks holds the pipeline here.
+6. Published tables are written, each with the batch as its transaction: once, and never by an older batch.
+7. One row is appended: the commit. From now on offsets, watermark and state of the batch count.
+8. An append holds only while nothing was appended since the ledger was read; otherwise it is checked again.
+9. A claim that is not the newest is refused at every append: the older attempt is fenced, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from tidemill.core.codec import fingerprint
+from tidemill.core.errors import Busy, Fenced, LedgerDamaged
+from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Event, Executor, Planned
+from tidemill.core.plan import BatchPlan
+from tidemill.core.position import Position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenBatch:
+    """A batch that is planned and not committed. `audited` is the verdict of any attempt, once there is one."""
+
+    plan: BatchPlan
+    attempt: int
+    executor: Executor
+    claimed_at: datetime
+    audited: Audited | None = None
+
+    @property
+    def may_be_published(self) -> bool:
+        """Whether some attempt was free to publish: then the plan must be completed as it is."""
+        return self.audited is not None and not self.audited.verdict.blocks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What the events of a ledger amount to."""
+
+    position: Position = field(default_factory=Position)
+    last_batch_id: int = 0
+    open_batch: OpenBatch | None = None
+    last_commit: Committed | None = None
+
+
+def fold(events: Iterable[Event], start: View | None = None) -> View:
+    """The view after all events, in order.
+
+    Raises:
+        LedgerDamaged: the events could not have been appended in this order.
+    """
+    view = start or View()
+    for event in events:
+        try:
+            view = apply(view, event)
+        except Fenced as error:
+            raise LedgerDamaged(f"the ledger contradicts itself: {error.message}") from error
+    return view
+
+
+def apply(view: View, event: Event) -> View:
+    """The view after one more event.
+
+    Raises:
+        Fenced: the event may not follow: another plan, a newer claim or the commit got there first.
+    """
+    match event:
+        case Planned():
+            return _planned(view, event)
+        case Claimed():
+            open_batch = _open(view, event.batch_id, event.attempt - 1)
+            claimed = replace(open_batch, attempt=event.attempt, executor=event.executor, claimed_at=event.at)
+            return replace(view, open_batch=claimed)
+        case Audited():
+            return replace(view, open_batch=replace(_open(view, event.batch_id, event.attempt), audited=event))
+        case Committed():
+            return _committed(view, event)
+        case Cancelled():
+            return _cancelled(view, event)
+        case _:
+            assert_never(event)
+
+
+def _planned(view: View, event: Planned) -> View:
+    if view.open_batch is not None:
+        raise Fenced(f"batch {view.open_batch.plan.batch_id} is open: another plan won")
+    plan = event.plan
+    if plan.batch_id != view.last_batch_id + 1 or plan.position != view.position:
+        raise Fenced(f"the plan of batch {plan.batch_id} starts from a position that is not the last: another run won")
+    opened = OpenBatch(plan=plan, attempt=1, executor=event.executor, claimed_at=event.at)
+    return replace(view, last_batch_id=plan.batch_id, open_batch=opened)
+
+
+def _committed(view: View, event: Committed) -> View:
+    open_batch = _open(view, event.batch_id, event.attempt)
+    if not open_batch.may_be_published:
+        raise Fenced(f"batch {event.batch_id} has no verdict that lets it commit")
+    if event.plan_hash != fingerprint(open_batch.plan):
+        raise Fenced(f"batch {event.batch_id} was executed with another plan than the ledger holds")
+    _check_tiling(open_batch.plan, event)
+    return replace(view, position=event.position, open_batch=None, last_commit=event)
+
+
+def _check_tiling(plan: BatchPlan, event: Committed) -> None:
+    for name, topic in plan.topics.items():
+        planned = {r.topic_partition.partition: r.until_offset for r in topic.ranges}
+        committed = event.position.topics[name].offsets
+        if committed != planned or event.position.batch_id != plan.batch_id:
+            raise LedgerDamaged(
+                f"batch {plan.batch_id} would commit offsets {dict(committed)} of {name}, its plan ends at {planned}"
+            )
+
+
+def _cancelled(view: View, event: Cancelled) -> View:
+    open_batch = _open(view, event.batch_id, event.attempt)
+    if open_batch.may_be_published:
+        raise Fenced(f"batch {event.batch_id} may be published in part: it must be completed, not cancelled")
+    return replace(view, open_batch=None)
+
+
+def _open(view: View, batch_id: int, attempt: int) -> OpenBatch:
+    batch = view.open_batch
+    if batch is None or batch.plan.batch_id != batch_id:
+        at = f"batch {batch.plan.batch_id} is open" if batch else f"batch {view.last_batch_id} is finished"
+        raise Fenced(f"batch {batch_id} is not open any more: {at}; nothing of this attempt counts")
+    if batch.attempt != attempt:
+        raise Fenced(
+            f"attempt {attempt} at batch {batch_id} is fenced: {batch.executor.identity} holds attempt "
+            f"{batch.attempt} since {batch.claimed_at.isoformat()}; nothing of this attempt counts"
+        )
+    return batch
+
+
+def check_takeover(
+    batch: OpenBatch, executor: Executor, *, clock: datetime, takeover_after: timedelta, holder_is_gone: bool
+) -> None:
+    """Whether `executor` may continue a batch that somebody claimed.
+
+    It may at once when it is the same task or when the holder's process is known to be gone, else once the claim
+    is older than `takeover_after`.
+
+    Raises:
+        Busy: it may not yet.
+    """
+    age = clock - batch.claimed_at
+    if batch.executor.identity == executor.identity or holder_is_gone or age > takeover_after:
+        return
+    raise Busy(
+        f"batch {batch.plan.batch_id} is open: {batch.executor.identity} on {batch.executor.host} (process "
+        f"{batch.executor.pid}) holds it since {batch.claimed_at.isoformat()}",
+        fix=f"wait; it may be taken over {takeover_after} after that, or at once when its process is gone",
+    )

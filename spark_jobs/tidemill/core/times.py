@@ -1,0 +1,85 @@
+"""Moments and durations: whole microseconds since 1970-01-01T00:00:00Z, and how people write them.
+
+Rules compute with integers of microseconds, so that nothing rounds; the public API takes `timedelta` or
+text such as "10 seconds", and aware `datetime`.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from tidemill.core.errors import DeclarationError
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+_UNITS = {
+    "microsecond": 1,
+    "us": 1,
+    "millisecond": 1_000,
+    "ms": 1_000,
+    "second": 1_000_000,
+    "s": 1_000_000,
+    "minute": 60_000_000,
+    "min": 60_000_000,
+    "m": 60_000_000,
+    "hour": 3_600_000_000,
+    "h": 3_600_000_000,
+    "day": 86_400_000_000,
+    "d": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_DURATION = re.compile(r"\s*(\d+)\s*([a-z]+?)(s?)\s*", re.IGNORECASE)
+
+
+def duration(value: str | timedelta) -> timedelta:
+    """A duration from text: a whole number and a unit, such as "90 seconds", "1 hour" or "250 ms".
+
+    Raises:
+        DeclarationError: the text is not such a duration, or names months or years, which have no
+            fixed length.
+    """
+    if isinstance(value, timedelta):
+        return value
+    match = _DURATION.fullmatch(value)
+    unit = _unit(match[2].lower(), match[3].lower()) if match else None
+    if match is None or unit is None:
+        raise DeclarationError(
+            f"not a duration: {value!r}",
+            fix='write a whole number and a unit, as in "10 seconds": us, ms, seconds, minutes, hours, days, weeks',
+        )
+    return timedelta(microseconds=int(match[1]) * unit)
+
+
+def _unit(name: str, plural: str) -> int | None:
+    return _UNITS.get(name + plural) or _UNITS.get(name)
+
+
+def micros(value: datetime | timedelta) -> int:
+    """Microseconds since 1970 of a moment, or of a duration. A moment must be aware."""
+    if isinstance(value, timedelta):
+        return value // MICROSECOND
+    if value.tzinfo is None:
+        raise ValueError(f"a moment without a time zone: {value.isoformat()}")
+    return (value - EPOCH) // MICROSECOND
+
+
+def moment(value: int) -> datetime:
+    """The aware UTC moment of `value` microseconds since 1970, years 1 to 9999.
+
+    Raises:
+        OverflowError: the moment lies outside those years.
+    """
+    return EPOCH + value * MICROSECOND
+
+
+def show_duration(value: timedelta) -> str:
+    """A duration as people write it: the largest unit that divides it."""
+    count = micros(value)
+    for name in ("week", "day", "hour", "minute", "second", "ms"):
+        if count and count % _UNITS[name] == 0:
+            number = count // _UNITS[name]
+            plural = "" if number == 1 or name == "ms" else "s"
+            return f"{number} {name}{plural}"
+    return f"{count} us"

@@ -1,0 +1,90 @@
+"""Counting, in the pass that does the work, where every record ends and how far event time came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+
+from tidemill.core.account import Account
+from tidemill.core.offsets import TopicPartition
+from tidemill.engine.branches import Branch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What one pass over one input found.
+
+    `max_event_times` has the partitions with accepted rows. `late_rows` counts a row once for each sink that refused
+    it, `refused_windows` the single windows that refused a row which others took.
+    """
+
+    account: Account
+    max_event_times: dict[TopicPartition, int]
+    refused_windows: int
+    late_rows: int
+
+    @property
+    def strays(self) -> int:
+        """The rows that go to quarantine or to the late table."""
+        return self.account.rejected + self.late_rows
+
+
+class Counter:
+    """Counts the rows of one input as they pass by; to be asked once an action has run over all of them."""
+
+    def __init__(self, topic: str, partitions: Sequence[int], branches: Sequence[Branch]) -> None:
+        self._topic, self._partitions, self._branches = topic, tuple(partitions), tuple(branches)
+        self._observation = Observation(f"tidemill {topic}")
+        self._found: dict[str, Any] | None = None
+
+    def attach(self, frame: DataFrame) -> DataFrame:
+        """The same rows, counted by the first action over all of them."""
+        return frame.observe(self._observation, *self._expressions())
+
+    def count(self, frame: DataFrame) -> None:
+        """Count rows that are cached, with a job of its own."""
+        self._found = frame.agg(*self._expressions()).toArrow().to_pylist()[0]
+
+    def _expressions(self) -> list[Column]:
+        rejected = F.col("_rejected")
+        taken = _any([F.col(b.alive) & ~F.col(b.late) for b in self._branches])
+        late = _any([F.col(b.late) for b in self._branches])
+        times = [
+            F.max(F.when(~rejected & (F.col("_partition") == p), F.col("_time"))).alias(f"time_{p}")
+            for p in self._partitions
+        ]
+        return [
+            F.count(F.lit(1)).alias("read"),
+            F.count_if(rejected).alias("rejected"),
+            F.count_if(taken).alias("aggregated"),
+            F.count_if(~rejected & ~taken & late).alias("late"),
+            F.count_if(~rejected & ~taken & ~late).alias("filtered"),
+            _total([F.col(b.refused) for b in self._branches]).alias("refused"),
+            _total([F.col(b.late).cast("int") for b in self._branches]).alias("refusals"),
+            *times,
+        ]
+
+    def result(self) -> Counts:
+        """What was counted."""
+        found = self._found if self._found is not None else self._observation.get
+        account = Account(**{name: found[name] for name in ("read", "aggregated", "filtered", "rejected", "late")})
+        times = {TopicPartition(self._topic, p): found[f"time_{p}"] for p in self._partitions}
+        return Counts(
+            account=account,
+            max_event_times={tp: time for tp, time in times.items() if time is not None},
+            refused_windows=found["refused"] or 0,
+            late_rows=found["refusals"] or 0,
+        )
+
+
+def _total(counts: list[Column]) -> Column:
+    return F.sum(reduce(lambda a, b: a + b, counts))
+
+
+def _any(conditions: list[Column]) -> Column:
+    return reduce(lambda a, b: a | b, conditions)

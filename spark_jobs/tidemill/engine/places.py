@@ -1,0 +1,66 @@
+"""Where the tables of a pipeline lie, and what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidemill.core.contract import Contract
+from tidemill.core.flow import WindowedSink
+from tidemill.core.schema import Field, Scalar
+from tidemill.engine.strays import LATE_FIELDS, QUARANTINE_FIELDS
+from tidemill.engine.tables.protocol import TableSpec
+
+OWN_FIELDS = (
+    Field(name="batch_id", type=Scalar.LONG, required=True, description="the batch that wrote this row last"),
+    Field(name="published_at", type=Scalar.TIMESTAMP, required=True, description="the clock of that batch"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uris:
+    """Where the tables of one pipeline lie."""
+
+    pipeline: str
+    table: Callable[..., str]
+    published: Callable[[str], str]
+
+    def state(self, sink: WindowedSink, fields: tuple[Field, ...]) -> TableSpec:
+        """The state of a windowed sink: a row per pane, key and slice."""
+        return TableSpec(
+            name=f"state of {sink.table}",
+            uri=self.table(self.pipeline, "state", sink.table),
+            fields=fields,
+            partition_by=("pane_day",),
+            description=f"Partial aggregates of {sink.table}: only rows whose slice is committed count.",
+        )
+
+    def published_table(self, contract: Contract, table: str) -> TableSpec:
+        """A published table: the columns of its contract, then Tidemill's own."""
+        return TableSpec(
+            name=table,
+            uri=self.published(table),
+            fields=(*contract.fields, *OWN_FIELDS),
+            partition_by=(),
+            description=contract.description,
+        )
+
+    def quarantine(self) -> TableSpec:
+        """Rejected records."""
+        return TableSpec(
+            name="quarantine",
+            uri=self.table(self.pipeline, "quarantine"),
+            fields=QUARANTINE_FIELDS,
+            partition_by=(),
+            description=f"Records that {self.pipeline} rejected, with every reason and their raw bytes.",
+        )
+
+    def late(self) -> TableSpec:
+        """Late rows."""
+        return TableSpec(
+            name="late",
+            uri=self.table(self.pipeline, "late"),
+            fields=LATE_FIELDS,
+            partition_by=(),
+            description=f"Rows that came to {self.pipeline} after every window of theirs had closed.",
+        )

@@ -1,0 +1,1 @@
+"""Delta tables behind one protocol, with two writers."""

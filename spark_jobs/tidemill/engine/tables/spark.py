@@ -1,0 +1,2 @@
+class SparkTable:
+    def __init__(self, spec, session): self.spec=spec

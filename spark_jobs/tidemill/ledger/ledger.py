@@ -1,0 +1,248 @@
+"""The ledger of a pipeline: one small Delta table of events, written and read without Spark.
+
+Every append carries the transaction `(tidemill/ledger/PIPELINE, sequence)`. Two appends from one version of the table
+conflict, because delta-rs refuses a commit when another one with the same application id landed since the table was
+read; so an append holds only if nothing else was appended, and the events form one order that all writers agree on.
+On object stores the same holds by their conditional put.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, write_deltalake
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from tidemill.core.codec import encode, from_json, to_json
+from tidemill.core.errors import CommitUnknown, LedgerDamaged
+from tidemill.core.events import FORMAT_VERSION, Audited, Cancelled, Claimed, Committed, Event, Planned
+from tidemill.core.protocol import View, apply, fold
+
+_KINDS: Mapping[str, type[Event]] = {
+    "planned": Planned,
+    "claimed": Claimed,
+    "audited": Audited,
+    "committed": Committed,
+    "cancelled": Cancelled,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+_SCHEMA = pa.schema(
+    [
+        pa.field("sequence", pa.int64(), nullable=False),
+        pa.field("format_version", pa.int32(), nullable=False),
+        pa.field("event", pa.string(), nullable=False),
+        pa.field("pipeline", pa.string(), nullable=False),
+        pa.field("batch_id", pa.int64(), nullable=False),
+        pa.field("attempt", pa.int64(), nullable=False),
+        pa.field("recorded_at", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("body", pa.string(), nullable=False),
+    ]
+)
+_CONFIGURATION = {
+    # Statistics of the columns that reads prune by; a body is never searched.
+    "delta.dataSkippingStatsColumns": "sequence,batch_id",
+    "delta.checkpointInterval": "50",
+    "delta.logRetentionDuration": "interval 1 days",
+}
+_TRIES = 20
+_FIRST_LOOK = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An event with its place in the ledger."""
+
+    sequence: int
+    recorded_at: datetime
+    event: Event
+
+
+class Ledger:
+    """The events of one pipeline, and the view they amount to.
+
+    An instance may be kept for many batches: it reads only what others appended since.
+    """
+
+    def __init__(self, uri: str, pipeline: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self._uri, self._pipeline = uri, pipeline
+        self._options = dict(storage_options or {})
+        self._app = f"tidemill/ledger/{pipeline}"
+        self._table: DeltaTable | None = None
+        self._sequence = 0
+        self._view = View()
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever appended."""
+        return DeltaTable.is_deltatable(self._uri, self._options)
+
+    def view(self) -> View:
+        """What all events up to now amount to.
+
+        Raises:
+            LedgerDamaged: the events contradict each other or cannot be read.
+        """
+        # A handle that is kept for hundreds of commits grows slow; opening one costs milliseconds.
+        self._table = None
+        table = self._opened()
+        if table is not None:
+            self._catch_up(table)
+        return self._view
+
+    def append(self, make: Callable[[View], Event]) -> View:
+        """Append the event that `make` returns for the present view, and give the view after it.
+
+        `make` is called again when somebody else appended in between; it raises to give up. An event that the protocol
+        forbids is never written.
+
+        Raises:
+            Fenced: the event may not follow.
+            CommitUnknown: the storage failed; the event may be there or not.
+        """
+        if self._table is None:
+            self.view()
+        for _ in range(_TRIES):
+            event = make(self._view)
+            after = apply(self._view, event)
+            if self._write(event):
+                self._sequence += 1
+                self._view = after
+                return after
+            self.view()
+        raise CommitUnknown(f"{self._pipeline}: {_TRIES} appends to the ledger met others each time", fix="try again")
+
+    def entries(self, *, last: int | None = None) -> Sequence[Entry]:
+        """The newest `last` events, or all, oldest first."""
+        table = self._opened()
+        if table is None:
+            return ()
+        table.update_incremental()
+        newest = table.transaction_version(self._app) or 0
+        return _read(table, after=0 if last is None else newest - last)
+
+    def _opened(self) -> DeltaTable | None:
+        if self._table is None:
+            try:
+                self._table = DeltaTable(self._uri, storage_options=self._options)
+            except TableNotFoundError:
+                return None
+        return self._table
+
+    def _catch_up(self, table: DeltaTable) -> None:
+        newest = table.transaction_version(self._app) or 0
+        if newest < self._sequence:
+            raise LedgerDamaged(
+                f"{self._pipeline}: the ledger ends at event {newest}, but event {self._sequence} was read before",
+                fix="an older copy was put back: restore the newest one",
+            )
+        if newest == self._sequence:
+            return
+        if self._sequence:
+            new = _read(table, after=self._sequence)
+            self._view = fold((e.event for e in new), self._view)
+        else:
+            self._view = _rebuild(table, newest)
+        self._sequence = newest
+
+    def _write(self, event: Event) -> bool:
+        """Whether the event landed as the next one; False when another one did."""
+        sequence = self._sequence + 1
+        rows = _row(sequence, self._pipeline, event)
+        properties = CommitProperties(
+            app_transactions=[Transaction(self._app, sequence)], custom_metadata={"tidemill.event": _NAMES[type(event)]}
+        )
+        try:
+            self._commit(rows, properties)
+        except DeltaError as error:
+            return self._landed(event, sequence, error)
+        return True
+
+    def _commit(self, rows: pa.Table, properties: CommitProperties) -> None:
+        table = self._opened()
+        if table is None:
+            # Creating fails when another process was first, so the loser looks again.
+            DeltaTable.create(
+                self._uri, _SCHEMA, mode="error", configuration=_CONFIGURATION, storage_options=self._options
+            )
+            table = self._opened()
+        if table is not None:
+            hooks = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=True)
+            write_deltalake(table, rows, mode="append", commit_properties=properties, post_commithook_properties=hooks)
+
+    def _landed(self, event: Event, sequence: int, cause: DeltaError) -> bool:
+        """After an error: look whether our event is there, or another one, or none."""
+        self._table = None
+        table = self._opened()
+        newest = (table.transaction_version(self._app) or 0) if table is not None else 0
+        if table is None or newest < sequence:
+            if "already exists" in str(cause):
+                return False
+            raise CommitUnknown(f"{self._pipeline}: the ledger was not written: {cause}", fix="try again") from cause
+        entries = _read(table, after=sequence - 1)
+        return any(e.sequence == sequence and e.event == event for e in entries)
+
+
+def _row(sequence: int, pipeline: str, event: Event) -> pa.Table:
+    batch_id, attempt = (event.plan.batch_id, 1) if isinstance(event, Planned) else (event.batch_id, event.attempt)
+    row = {
+        "sequence": sequence,
+        "format_version": FORMAT_VERSION,
+        "event": _NAMES[type(event)],
+        "pipeline": pipeline,
+        "batch_id": batch_id,
+        "attempt": attempt,
+        "recorded_at": event.at.astimezone(UTC),
+        "body": to_json(event),
+    }
+    return pa.Table.from_pylist([row], schema=_SCHEMA)
+
+
+def _rebuild(table: DeltaTable, newest: int) -> View:
+    """The view from the newest commit on: only the end of the ledger is read."""
+    look = _FIRST_LOOK
+    while True:
+        entries = _read(table, after=newest - look)
+        commits = [i for i, e in enumerate(entries) if isinstance(e.event, Committed)]
+        if commits or look >= newest:
+            break
+        look *= 4
+    if not commits:
+        return fold(e.event for e in entries)
+    commit = entries[commits[-1]].event
+    assert isinstance(commit, Committed)
+    start = View(position=commit.position, last_batch_id=commit.batch_id, last_commit=commit)
+    return fold((e.event for e in entries[commits[-1] + 1 :]), start)
+
+
+def _read(table: DeltaTable, *, after: int) -> list[Entry]:
+    rows = table.to_pyarrow_table(filters=[("sequence", ">", after)]).sort_by("sequence").to_pylist()
+    expected = range(max(after, 0) + 1, max(after, 0) + 1 + len(rows))
+    found = [row["sequence"] for row in rows]
+    if found != list(expected):
+        raise LedgerDamaged(f"{table.table_uri}: expected events {list(expected)[:3]}..., found {found[:3]}...")
+    return [_entry(row, table.table_uri) for row in rows]
+
+
+def _entry(row: Mapping[str, object], uri: str) -> Entry:
+    if row["format_version"] != FORMAT_VERSION:
+        raise LedgerDamaged(
+            f"{uri}: event {row['sequence']} has format {row['format_version']}, expected {FORMAT_VERSION}",
+            fix="a newer version of Tidemill wrote it: upgrade",
+        )
+    event = from_json(_KINDS[str(row["event"])], str(row["body"]))
+    recorded_at = row["recorded_at"]
+    assert isinstance(recorded_at, datetime)
+    return Entry(sequence=int(str(row["sequence"])), recorded_at=recorded_at, event=event)
+
+
+def as_json(entry: Entry) -> dict[str, object]:
+    """An entry as JSON values, for people and programs: the human-readable record of a batch."""
+    return {
+        "sequence": entry.sequence,
+        "event": _NAMES[type(entry.event)],
+        "recorded_at": entry.recorded_at.isoformat(),
+        **encode(entry.event),
+    }

@@ -1,0 +1,169 @@
+"""What every log refuses, in the same words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tidemill.core.errors import LogInputError, OffsetsLost, TopicRecreated, UnknownTopic
+from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.log.protocol import Topic
+from tidemill.log.writable import LandedBatch, ProducerBatch
+
+MAX_SEGMENT_RECORDS = 1_000_000
+"""An append of more records to one partition is refused: segments are read and retried whole."""
+
+_TOPIC_NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}\Z")
+
+
+def is_topic_name(name: str) -> bool:
+    """Whether Kafka, too, would take it as a topic's name."""
+    return _TOPIC_NAME.match(name) is not None
+
+
+def check_new_topic(name: str, partitions: int) -> None:
+    """Refuse a topic that cannot be created."""
+    if not is_topic_name(name) or name.startswith("."):
+        raise LogInputError(
+            f"{name!r} cannot be the name of a topic",
+            fix="use 1 to 249 of the characters A-Z a-z 0-9 . _ - and begin with another than a dot",
+        )
+    if partitions < 1:
+        raise LogInputError(f"topic {name} with {partitions} partitions", fix="give at least 1 partition")
+
+
+def topic_exists(topic: Topic, where: str) -> LogInputError:
+    """The error for creating a topic that is there."""
+    return LogInputError(
+        f"topic {topic.name} is already in {where}, with {topic.partitions} partitions (id {topic.topic_id})",
+        fix="append to it, or choose another name",
+    )
+
+
+def unknown_topic(name: str, where: str, existing: Sequence[str]) -> UnknownTopic:
+    """The error for a topic that is not there; it lists those that are."""
+    found = f"topics there: {', '.join(existing)}" if existing else "there are no topics there"
+    return UnknownTopic(
+        f"no topic {name!r} in {where}; {found}",
+        fix=f"check the name and the place, or create it: tidemill log create {name}",
+    )
+
+
+def check_identity(topic: Topic, topic_id: str) -> None:
+    """Refuse a topic that was deleted and created again since `topic_id` was read."""
+    if topic.topic_id != topic_id:
+        raise TopicRecreated(
+            f"topic {topic.name} was created again: expected id {topic_id}, found {topic.topic_id}; "
+            "its offsets mean other records now",
+            fix="point the pipeline at a topic of another name, or start it anew on this one",
+        )
+
+
+def check_partition(topic: Topic, partition: int) -> TopicPartition:
+    """The topic-partition, or an error when the topic has no such partition."""
+    if not 0 <= partition < topic.partitions:
+        raise LogInputError(f"topic {topic.name} has no partition {partition}; it has 0 to {topic.partitions - 1}")
+    return TopicPartition(topic.name, partition)
+
+
+def check_scan(topic: Topic, topic_id: str, ranges: Sequence[OffsetRange]) -> None:
+    """Refuse ranges that are not all of this topic, as it was identified when they were planned."""
+    check_identity(topic, topic_id)
+    for item in ranges:
+        if item.topic_partition.topic != topic.name:
+            raise LogInputError(f"a scan is of one topic: {topic.name}, but {item} is asked for")
+        if item and item.topic_partition.partition >= topic.partitions:
+            raise OffsetsLost(
+                f"{item} was planned, but topic {topic.name} has only {topic.partitions} partitions",
+                fix="check that this is the log the plan was made on",
+            )
+
+
+def check_held(wanted: OffsetRange, held: OffsetRange) -> None:
+    """Refuse a range that is not wholly between the start and the end of its partition."""
+    if wanted.from_offset < held.from_offset:
+        until = min(wanted.until_offset, held.from_offset)
+        raise OffsetsLost(
+            f"{_place(wanted)}: {_span(wanted.from_offset, until)} gone: "
+            f"expected to read from {wanted.from_offset}, the log starts at {held.from_offset}",
+            fix=f"bring the trimmed segments back, or go on from offset {held.from_offset} "
+            f"and accept the loss of {until - wanted.from_offset} records",
+        )
+    if wanted.until_offset > held.until_offset:
+        missing = _span(max(wanted.from_offset, held.until_offset), wanted.until_offset)
+        raise OffsetsLost(
+            f"{_place(wanted)}: {missing} not there: "
+            f"expected to read up to {wanted.until_offset}, the log ends at {held.until_offset}",
+            fix="check that this is the log the plan was made on: an older copy of it ends earlier",
+        )
+
+
+def hole(topic_partition: TopicPartition, from_offset: int, until_offset: int) -> OffsetsLost:
+    """The error for offsets that are missing between others."""
+    topic, partition = topic_partition.topic, topic_partition.partition
+    return OffsetsLost(
+        f"topic {topic} partition {partition}: {_span(from_offset, until_offset)} missing: "
+        f"expected a segment at {from_offset}, found the next at {until_offset}",
+        fix="bring the missing segment files back, or give up what is before the hole: "
+        f"tidemill log trim {topic} --partition {partition} --before {until_offset}",
+    )
+
+
+def check_size(topic_partition: TopicPartition, count: int) -> None:
+    """Refuse more records than a segment may have."""
+    if count > MAX_SEGMENT_RECORDS:
+        raise LogInputError(
+            f"{topic_partition}: one append of {count} records, at most {MAX_SEGMENT_RECORDS} fit",
+            fix="append in batches",
+        )
+
+
+def check_position(held: OffsetRange, at: int | None) -> None:
+    """Refuse to write anywhere but at the end."""
+    end = held.until_offset
+    if at is None or at == end:
+        return
+    why = "is already written and cannot change" if at < end else "would leave a hole"
+    raise LogInputError(
+        f"{_place(held)}: an append at offset {at} {why}: the next offset is {end}",
+        fix=f"append at {end}, or do not say where",
+    )
+
+
+def check_trim(held: OffsetRange, before_offset: int) -> None:
+    """Refuse to trim what has not been written."""
+    if not 0 <= before_offset <= held.until_offset:
+        raise LogInputError(
+            f"{_place(held)}: cannot trim before offset {before_offset}: the log ends at {held.until_offset}",
+            fix=f"give an offset from {held.from_offset} to {held.until_offset}",
+        )
+
+
+def repeated(landed: LandedBatch, batch: ProducerBatch, count: int) -> OffsetRange:
+    """The range of a share that landed before, or an error when the retry is not the same share."""
+    if landed.batch == batch and len(landed.range) == count:
+        return landed.range
+    raise LogInputError(
+        f"{landed.range.topic_partition}: sequence {batch.sequence} of producer {batch.producer_id} landed with "
+        f"{len(landed.range)} of {landed.batch.records} records; "
+        f"the retry has {count} of {batch.records}, or deals them otherwise",
+        fix="retry with the same records and partitioning, or give new records a new sequence number",
+    )
+
+
+def outdated(topic_partition: TopicPartition, batch: ProducerBatch, newest: int) -> LogInputError:
+    """The error for a batch that is older than what its producer has written since."""
+    return LogInputError(
+        f"{topic_partition}: sequence {batch.sequence} of producer {batch.producer_id} is not there, "
+        f"and the producer has gone on to sequence {newest}",
+        fix="let one process at a time use a producer id, with growing sequence numbers",
+    )
+
+
+def _place(item: OffsetRange) -> str:
+    return f"topic {item.topic_partition.topic} partition {item.topic_partition.partition}"
+
+
+def _span(from_offset: int, until_offset: int) -> str:
+    last = until_offset - 1
+    return f"offset {from_offset} is" if last <= from_offset else f"offsets {from_offset} to {last} are"

@@ -1,0 +1,163 @@
+"""A log of plain files: a folder per topic, in it a folder per partition, in it Parquet segments.
+
+    <root>/<topic>/topic.json                                       name, random id, partitions
+    <root>/<topic>/<topic id>/<partition>/<base offset>.parquet     records, Kafka's columns
+    <root>/<topic>/<topic id>/<partition>/<start offset>.start      where retention has got to
+
+The folder of the id keeps a writer or reader of a deleted topic away from one created later.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.core.errors import LogError
+from tidemill.core.offsets import OffsetRange, merge_ranges
+from tidemill.core.scan import ParquetScan
+from tidemill.log import checks
+from tidemill.log.file_partition import FilePartition
+from tidemill.log.protocol import Topic
+from tidemill.log.records import NewRecord, as_table, utc_now
+from tidemill.log.store import LocalStore, Store
+from tidemill.log.writable import LandedBatch, ProducerBatch, Usage
+
+FORMAT_VERSION = 1
+
+
+class _TopicFile(msgspec.Struct, frozen=True):
+    """The content of `topic.json`."""
+
+    format_version: int
+    name: str
+    topic_id: str
+    partitions: int
+    created: datetime
+
+
+class FileLog:
+    """A `WritableLog` under one folder, which any number of processes may use at once.
+
+    The folder appears with the first topic. Nothing is cached: every call reads the store.
+
+    Raises:
+        ConfigError: the path of the folder has a character that Spark would take for a pattern.
+    """
+
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        store: Store | None = None,
+        clock: Callable[[], datetime] = utc_now,
+        new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
+    ) -> None:
+        self._store = store or LocalStore(root, clock=clock)
+        self._where = str(root)
+        self._clock = clock
+        self._new_id = new_id
+
+    def topics(self) -> Sequence[Topic]:
+        """See `Log.topics`."""
+        names = sorted(name for name in self._store.list("") if checks.is_topic_name(name))
+        return [topic for name in names if (topic := self._read_topic(name))]
+
+    def topic(self, name: str) -> Topic:
+        """See `Log.topic`."""
+        topic = self._read_topic(name) if checks.is_topic_name(name) else None
+        if topic is None:
+            raise checks.unknown_topic(name, self._where, [found.name for found in self.topics()])
+        return topic
+
+    def bounds(self, name: str) -> Mapping[int, OffsetRange]:
+        """See `Log.bounds`. Costs one listing and one footer for each partition."""
+        return {part.place.partition: part.bounds() for part in self._partitions(name)}
+
+    def scan(self, topic_id: str, ranges: Sequence[OffsetRange]) -> ParquetScan:
+        """See `Log.scan`. Reads the footer of each file of the scan, and no records."""
+        if not ranges:
+            return ParquetScan(files=(), ranges=())
+        topic = self.topic(ranges[0].topic_partition.topic)
+        checks.check_scan(topic, topic_id, ranges)
+        files: dict[str, None] = {}
+        for item in merge_ranges(ranges):
+            files.update(dict.fromkeys(self._partition(topic, item.topic_partition.partition).cover(item)))
+        return ParquetScan(files=tuple(files), ranges=tuple(ranges))
+
+    def create_topic(self, name: str, partitions: int) -> Topic:
+        """See `WritableLog.create_topic`."""
+        checks.check_new_topic(name, partitions)
+        file = _TopicFile(
+            format_version=FORMAT_VERSION,
+            name=name,
+            topic_id=self._new_id(),
+            partitions=partitions,
+            created=self._clock(),
+        )
+        if not self._store.put_if_absent(_topic_file(name), msgspec.json.format(msgspec.json.encode(file))):
+            raise checks.topic_exists(self.topic(name), self._where)
+        return Topic(name=name, topic_id=file.topic_id, partitions=partitions)
+
+    def delete_topic(self, name: str) -> None:
+        """See `WritableLog.delete_topic`. The topic is gone at once, then its files."""
+        topic = self.topic(name)
+        self._store.delete(_topic_file(name))
+        self._store.delete_folder(f"{name}/{topic.topic_id}")
+
+    def append(
+        self,
+        topic: str,
+        partition: int,
+        records: pa.Table | Iterable[NewRecord],
+        *,
+        at: int | None = None,
+        batch: ProducerBatch | None = None,
+    ) -> OffsetRange:
+        """See `WritableLog.append`. The records are one segment."""
+        return self._partition(self.topic(topic), partition).append(as_table(records), at, batch)
+
+    def landed(self, topic: str, partition: int, producer_id: str, sequence: int | None = None) -> LandedBatch | None:
+        """See `WritableLog.landed`. The 1,000 producers that wrote last to a partition are remembered."""
+        return self._partition(self.topic(topic), partition).landed(producer_id, sequence)
+
+    def trim(self, topic: str, partition: int, before_offset: int) -> OffsetRange:
+        """See `WritableLog.trim`. Deletes segments wholly below the offset, never the newest one."""
+        return self._partition(self.topic(topic), partition).trim(before_offset)
+
+    def usage(self, name: str) -> Mapping[int, Usage]:
+        """See `WritableLog.usage`."""
+        return {part.place.partition: part.usage() for part in self._partitions(name)}
+
+    def _partition(self, topic: Topic, partition: int) -> FilePartition:
+        return FilePartition(self._store, topic, partition, self._clock)
+
+    def _partitions(self, name: str) -> list[FilePartition]:
+        topic = self.topic(name)
+        return [self._partition(topic, number) for number in range(topic.partitions)]
+
+    def _read_topic(self, name: str) -> Topic | None:
+        try:
+            raw = self._store.read(_topic_file(name))
+        except FileNotFoundError:
+            return None
+        path = self._store.locate(_topic_file(name))
+        try:
+            file = msgspec.json.decode(raw, type=_TopicFile)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise LogError(f"{path} does not describe a topic: {error}", fix="bring it back from a copy") from error
+        if file.format_version != FORMAT_VERSION or file.name != name:
+            raise LogError(
+                f"{path}: expected format_version {FORMAT_VERSION} and name {name}, "
+                f"found {file.format_version} and {file.name}",
+                fix="use the version of Tidemill that wrote it, and leave the folder's name as it was",
+            )
+        return Topic(name=name, topic_id=file.topic_id, partitions=file.partitions)
+
+
+def _topic_file(name: str) -> str:
+    return f"{name}/topic.json"

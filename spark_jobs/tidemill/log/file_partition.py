@@ -1,0 +1,247 @@
+"""One partition of the file log: a folder of segments.
+
+A segment is called after its base offset, `00000000000000000042.parquet`; so of two writers at one end
+exactly one takes the name, and the other reads the new end and tries again. Where the log starts is told
+by an empty file, `00000000000000000042.start`, written before anything below it is deleted; the highest
+counts. The newest segment is never deleted: it tells the end, and what each producer appended last.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import TypeVar
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.core.errors import CommitUnknown, OffsetsLost
+from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.log import checks
+from tidemill.log.protocol import Topic
+from tidemill.log.segment import TAIL_LENGTH, Footer, damaged, decode_footer, encode, footer_length, remember
+from tidemill.log.store import Store
+from tidemill.log.writable import LandedBatch, ProducerBatch, Usage
+
+_NAME = re.compile(r"(\d{20})\.(parquet|start)\Z")
+_LISTINGS = 5
+
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listing:
+    """What the folder held: base offsets and starts, each in order."""
+
+    bases: tuple[int, ...]
+    starts: tuple[int, ...]
+
+    @property
+    def start(self) -> int:
+        return self.starts[-1] if self.starts else 0
+
+    @property
+    def live(self) -> tuple[int, ...]:
+        """The segments that hold an offset from the start on; there may be trimmed ones before them."""
+        return self.bases[max(bisect_right(self.bases, self.start) - 1, 0) :]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tip:
+    """The end of the log: its bounds, and each producer's newest share."""
+
+    listing: _Listing
+    held: OffsetRange
+    newest: Mapping[str, LandedBatch]
+
+
+class FilePartition:
+    """Appends to, checks and trims the folder of one partition. `WritableLog` says what it promises."""
+
+    def __init__(self, store: Store, topic: Topic, partition: int, clock: Callable[[], datetime]) -> None:
+        self._store = store
+        self._topic_id = topic.topic_id
+        self._place = checks.check_partition(topic, partition)
+        self._folder = f"{topic.name}/{topic.topic_id}/{partition}"
+        self._clock = clock
+
+    @property
+    def place(self) -> TopicPartition:
+        """Which partition this is."""
+        return self._place
+
+    def bounds(self) -> OffsetRange:
+        """From the first offset held to the next to be written: one listing and one footer."""
+        return self._tip().held
+
+    def usage(self) -> Usage:
+        """What the segments take."""
+        sizes = {n: s for n, s in self._store.sizes(self._folder).items() if n.endswith(".parquet")}
+        return Usage(segments=len(sizes), bytes=sum(sizes.values()))
+
+    def cover(self, wanted: OffsetRange) -> list[str]:
+        """The addresses of the segments that hold a range, which is not empty, after checking each footer.
+
+        Raises:
+            OffsetsLost: see `Log.scan`.
+            SegmentDamaged: see `Log.scan`.
+        """
+        return self._settled(lambda listing: self._cover(listing, wanted))
+
+    def append(self, records: pa.Table, at: int | None, batch: ProducerBatch | None) -> OffsetRange:
+        """Write a segment at the end; see `WritableLog.append`."""
+        checks.check_size(self._place, len(records))
+        while True:
+            tip = self._tip()
+            if known := batch and self._known(tip, batch, len(records)):
+                return known
+            checks.check_position(tip.held, at)
+            end = tip.held.until_offset
+            written = OffsetRange(self._place, end, end + len(records))
+            if not written or self._take(written, records, tip, batch):
+                return written
+
+    def landed(self, producer_id: str, sequence: int | None) -> LandedBatch | None:
+        """See `WritableLog.landed`."""
+        tip = self._tip()
+        newest = tip.newest.get(producer_id)
+        if newest is None or sequence is None:
+            return newest
+        return self._share(tip, newest, sequence)
+
+    def trim(self, before_offset: int) -> OffsetRange:
+        """See `WritableLog.trim`. A crash on the way leaves files that nobody reads, for a later trim."""
+        held = self._tip().held
+        checks.check_trim(held, before_offset)
+        if before_offset > held.from_offset:
+            self._store.put_if_absent(self._name(before_offset, "start"), b"")
+        listing = self._list()
+        for base, following in pairwise(listing.bases):
+            if following <= listing.start:
+                self._store.delete(self._name(base, "parquet"))
+        for start in listing.starts[:-1]:
+            self._store.delete(self._name(start, "start"))
+        return OffsetRange(self._place, listing.start, max(held.until_offset, listing.start))
+
+    def _name(self, offset: int, kind: str) -> str:
+        return f"{self._folder}/{offset:020d}.{kind}"
+
+    def _list(self) -> _Listing:
+        found: dict[str, list[int]] = {"parquet": [], "start": []}
+        for name in self._store.list(self._folder):
+            if match := _NAME.match(name):
+                found[match[2]].append(int(match[1]))
+        return _Listing(bases=tuple(sorted(found["parquet"])), starts=tuple(sorted(found["start"])))
+
+    def _settled(self, use: Callable[[_Listing], _T]) -> _T:
+        """Use a listing; once more when the log was trimmed while it was made or used."""
+        for _ in range(_LISTINGS):
+            listing = self._list()
+            if listing.bases and listing.bases[0] > listing.start:
+                listing = self._list()
+            try:
+                return use(listing)
+            except FileNotFoundError as error:
+                missing = error
+        raise damaged(self._store.locate(self._folder), "segments that can be opened", str(missing))
+
+    def _tip(self) -> _Tip:
+        return self._settled(self._tip_of)
+
+    def _tip_of(self, listing: _Listing) -> _Tip:
+        footer = self._footer(listing.bases[-1]) if listing.bases else None
+        end = footer.range.until_offset if footer else 0
+        if end < listing.start:
+            raise OffsetsLost(
+                f"topic {self._place.topic} partition {self._place.partition}: the log starts at "
+                f"{listing.start}, but its newest segment ends at {end}: the segments after it are gone",
+                fix=f"bring the segment files back to {self._store.locate(self._folder)}",
+            )
+        return _Tip(
+            listing=listing,
+            held=OffsetRange(self._place, listing.start, end),
+            newest=footer.newest if footer else {},
+        )
+
+    def _footer(self, base: int) -> Footer:
+        name = self._name(base, "parquet")
+        tail = self._store.tail(name, TAIL_LENGTH)
+        if len(tail.data) < footer_length(tail.data) <= tail.size:
+            tail = self._store.tail(name, footer_length(tail.data))
+        path = self._store.locate(name)
+        return decode_footer(path, tail, topic_id=self._topic_id, place=self._place, base_offset=base)
+
+    def _cover(self, listing: _Listing, wanted: OffsetRange) -> list[str]:
+        bases, start = listing.bases, listing.start
+        inside = bool(bases) and wanted.until_offset <= bases[-1]
+        end = bases[-1] if inside else self._tip_of(listing).held.until_offset
+        checks.check_held(wanted, OffsetRange(self._place, start, max(start, end)))
+        files: list[str] = []
+        position = wanted.from_offset
+        touched = bases[max(bisect_right(bases, position) - 1, 0) :]
+        for base, following in zip(touched, (*touched[1:], None), strict=True):
+            if position >= wanted.until_offset:
+                break
+            if base > position:
+                raise checks.hole(self._place, position, base)
+            until = self._checked_end(base, following)
+            if until > position:
+                files.append(self._store.locate(self._name(base, "parquet")))
+                position = until
+        return files
+
+    def _checked_end(self, base: int, following: int | None) -> int:
+        until = self._footer(base).range.until_offset
+        if following is not None and until > following:
+            path = self._store.locate(self._name(base, "parquet"))
+            raise damaged(path, f"records up to the next segment at {following}", f"records up to {until}")
+        return until
+
+    def _take(self, written: OffsetRange, records: pa.Table, tip: _Tip, batch: ProducerBatch | None) -> bool:
+        """Write the segment under its name; False when another writer has taken the name."""
+        landed = LandedBatch(batch=batch, range=written) if batch else None
+        footer = Footer(range=written, newest=remember(tip.newest, landed))
+        data = encode(self._topic_id, footer, records, self._clock())
+        if not self._store.put_if_absent(self._name(written.from_offset, "parquet"), data):
+            return False
+        # A writer that stood still while others wrote here and trimmed finds its name free again.
+        if self._list().start > written.from_offset:
+            raise CommitUnknown(
+                f"{written} was written while the log was trimmed to {self._list().start}: whether it was "
+                "there before cannot be told",
+                fix="append again with the same producer id and sequence: what landed is recognised",
+            )
+        return True
+
+    def _known(self, tip: _Tip, batch: ProducerBatch, count: int) -> OffsetRange | None:
+        newest = tip.newest.get(batch.producer_id)
+        if newest is None or newest.batch.sequence < batch.sequence:
+            return None
+        share = self._share(tip, newest, batch.sequence)
+        if share is None:
+            raise checks.outdated(self._place, batch, newest.batch.sequence)
+        return checks.repeated(share, batch, count)
+
+    def _share(self, tip: _Tip, newest: LandedBatch, sequence: int) -> LandedBatch | None:
+        """The share of a batch up to the newest: sequences grow from segment to segment, so by bisection."""
+        if sequence >= newest.batch.sequence:
+            return newest if sequence == newest.batch.sequence else None
+        producer_id = newest.batch.producer_id
+
+        def share_at(base: int) -> LandedBatch | None:
+            try:
+                return self._footer(base).newest.get(producer_id)
+            except FileNotFoundError:
+                return None
+
+        def sequence_at(base: int) -> int:
+            share = share_at(base)
+            return share.batch.sequence if share else -1
+
+        bases = tip.listing.live
+        found = share_at(bases[bisect_left(bases, sequence, key=sequence_at)])
+        return found if found and found.batch.sequence == sequence else None

@@ -1,0 +1,108 @@
+"""Records one by one, without Spark: for people and for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from tidemill.core.errors import SegmentDamaged
+from tidemill.core.offsets import OffsetRange
+from tidemill.core.scan import MemoryScan, ParquetScan, Record, Scan
+from tidemill.log import checks
+from tidemill.log.protocol import Log
+
+_BATCH_ROWS = 1_000
+
+
+def read_records(scan: Scan) -> Iterator[Record]:
+    """The records of a scan of this machine's files, by partition, then offset; a thousand in memory.
+
+    Raises:
+        SegmentDamaged: a file of the scan is damaged behind its intact footer, or gone since.
+    """
+    match scan:
+        case MemoryScan(records=records):
+            yield from records
+        case ParquetScan(files=files, ranges=ranges):
+            for file in files:
+                yield from _read_file(file, ranges)
+        case _:
+            assert_never(scan)
+
+
+def read_topic(
+    log: Log,
+    name: str,
+    *,
+    partition: int | None = None,
+    from_offset: int | None = None,
+    limit: int | None = None,
+) -> Iterator[Record]:
+    """The records that a topic holds now, partition by partition; at most `limit`.
+
+    Args:
+        log: where the topic is.
+        name: the topic's.
+        partition: only this one, else all.
+        from_offset: where to begin in each of them, else at its start.
+        limit: how many records at most, of all partitions together.
+
+    Raises:
+        LogInputError: there is no such partition.
+        OffsetsLost: `from_offset` is below the start or past the end.
+        SegmentDamaged: see `read_records`.
+    """
+    topic = log.topic(name)
+    bounds = log.bounds(name)
+    left = limit
+    for number in sorted(bounds) if partition is None else [partition]:
+        place = checks.check_partition(topic, number)
+        wanted = held = bounds[number]
+        if from_offset is not None:
+            wanted = OffsetRange(place, from_offset, max(from_offset, held.until_offset))
+            checks.check_held(wanted, held)
+        if left is not None:
+            wanted = wanted.take(left)
+            left -= len(wanted)
+        yield from read_records(log.scan(topic.topic_id, [wanted]))
+
+
+def _read_file(path: str, ranges: Sequence[OffsetRange]) -> Iterator[Record]:
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            wanted = [group for group in range(file.num_row_groups) if _touches(file.metadata.row_group(group), ranges)]
+            for batch in file.iter_batches(batch_size=_BATCH_ROWS, row_groups=wanted):
+                yield from _of_ranges(batch, ranges)
+    except (pa.ArrowException, OSError) as error:
+        raise SegmentDamaged(
+            f"segment {path} cannot be read: {error}", fix="bring the file back from a copy"
+        ) from error
+
+
+def _touches(group: pq.RowGroupMetaData, ranges: Sequence[OffsetRange]) -> bool:
+    places = {group.column(index).path_in_schema: index for index in range(group.num_columns)}
+    partition = group.column(places["partition"]).statistics
+    offsets = group.column(places["offset"]).statistics
+    return any(
+        item.topic_partition.partition == partition.min
+        and item.from_offset <= offsets.max
+        and offsets.min < item.until_offset
+        for item in ranges
+    )
+
+
+def _of_ranges(batch: pa.RecordBatch, ranges: Sequence[OffsetRange]) -> Iterator[Record]:
+    for row in batch.to_pylist():
+        if any(row["partition"] == r.topic_partition.partition and row["offset"] in r for r in ranges):
+            yield Record(
+                topic=row["topic"],
+                partition=row["partition"],
+                offset=row["offset"],
+                timestamp=row["timestamp"],
+                key=row["key"],
+                value=row["value"],
+                headers=tuple((h["key"], h["value"]) for h in row["headers"] or ()),
+            )

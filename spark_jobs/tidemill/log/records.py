@@ -1,0 +1,114 @@
+"""Records on their way into a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.core.errors import LogInputError
+
+_HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+
+INPUT_SCHEMA = pa.schema(
+    [
+        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", _HEADERS),
+    ]
+)
+"""What a producer gives. Only `value` must be there as a column; every cell may be null."""
+
+SEGMENT_SCHEMA = pa.schema(
+    [
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("timestampType", pa.int32(), nullable=False),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", _HEADERS),
+    ]
+)
+"""What a segment holds: the columns of Spark's Kafka source, with times in microseconds, UTC."""
+
+CREATE_TIME, APPEND_TIME = 0, 1
+"""`timestampType`, as Kafka has it: given by the producer, or the log's clock at the append."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRecord:
+    """A record that has no offset yet.
+
+    `key` decides the partition when a producer partitions by key. `value` is None for a tombstone.
+    `timestamp` is aware; None means the moment of the append.
+    """
+
+    value: bytes | None
+    key: bytes | None = None
+    timestamp: datetime | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.timestamp is not None and self.timestamp.tzinfo is None:
+            raise LogInputError(
+                f"the timestamp {self.timestamp} of a record has no time zone", fix="give an aware datetime"
+            )
+
+
+def as_table(records: pa.Table | Iterable[NewRecord]) -> pa.Table:
+    """The records as a table with `INPUT_SCHEMA`, in the same order.
+
+    Raises:
+        LogInputError: a given table lacks `value`, has a column that records do not have, or one of
+            another type.
+    """
+    if isinstance(records, pa.Table):
+        return _conformed(records)
+    rows = list(records)
+    columns = {
+        "timestamp": [r.timestamp for r in rows],
+        "key": [r.key for r in rows],
+        "value": [r.value for r in rows],
+        "headers": [[{"key": k, "value": v} for k, v in r.headers] or None for r in rows],
+    }
+    return pa.table(columns, schema=INPUT_SCHEMA)
+
+
+def as_new_records(table: pa.Table) -> list[NewRecord]:
+    """The rows of a table with `INPUT_SCHEMA`, one value each."""
+    return [
+        NewRecord(
+            value=row["value"],
+            key=row["key"],
+            timestamp=row["timestamp"],
+            headers=tuple((h["key"], h["value"]) for h in row["headers"] or ()),
+        )
+        for row in table.to_pylist()
+    ]
+
+
+def utc_now() -> datetime:
+    """The system's clock, in UTC."""
+    return datetime.now(UTC)
+
+
+def _conformed(table: pa.Table) -> pa.Table:
+    strange = sorted(set(table.column_names) - set(INPUT_SCHEMA.names))
+    if strange or "value" not in table.column_names:
+        raise LogInputError(
+            f"records have the columns {', '.join(INPUT_SCHEMA.names)}; found {', '.join(table.column_names)}",
+            fix="name the column of the payload `value` and drop the others",
+        )
+    columns = [
+        table[field.name] if field.name in table.column_names else pa.nulls(len(table), field.type)
+        for field in INPUT_SCHEMA
+    ]
+    try:
+        return pa.table(columns, names=INPUT_SCHEMA.names).cast(INPUT_SCHEMA)
+    except pa.ArrowException as error:
+        raise LogInputError(f"a column of the records has another type than {INPUT_SCHEMA}: {error}") from error

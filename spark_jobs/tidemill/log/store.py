@@ -1,0 +1,223 @@
+"""Where the file log keeps its bytes: the few operations it needs of a file system or an object store."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.core.errors import ConfigError, LogError
+from tidemill.log.records import utc_now
+
+_INCOMING = ".incoming"
+_ABANDONED_AFTER = timedelta(hours=1)
+_GLOB = frozenset("*?[]{}\\")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """The last bytes of an object, and the size of all of it."""
+
+    data: bytes
+    size: int
+
+
+class Store(Protocol):
+    """Objects by name, `/` between folders. An object appears whole or not at all, and is never changed."""
+
+    def list(self, folder: str) -> Sequence[str]:
+        """The names of the objects and folders directly in `folder`, in no order; none if it is not there."""
+        ...
+
+    def read(self, name: str) -> bytes:
+        """All of an object.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        ...
+
+    def tail(self, name: str, length: int) -> Tail:
+        """The last `length` bytes of an object, or all of them if it is shorter.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        ...
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """The bytes of each object directly in `folder`."""
+        ...
+
+    def put_if_absent(self, name: str, data: bytes | pa.Buffer) -> bool:
+        """Make the object durable under a name that is free; False, and nothing done, when it is taken."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Remove an object; one that is not there is no error."""
+        ...
+
+    def delete_folder(self, folder: str) -> None:
+        """Remove everything in a folder, and the folder; one that is not there is no error."""
+        ...
+
+    def locate(self, name: str) -> str:
+        """The address under which Spark opens the object."""
+        ...
+
+
+class LocalStore:
+    """A `Store` in a folder of a file system with hard links.
+
+    An object is written beside, synced, and linked to its name: a name is taken by exactly one of
+    several processes, and a killed writer leaves nothing under it. What killed writers leave aside is
+    removed by a later write once it is an hour old.
+
+    Raises:
+        ConfigError: the path has a character that Spark would take for a pattern.
+    """
+
+    def __init__(self, root: str | Path, *, clock: Callable[[], datetime] = utc_now) -> None:
+        self._root = Path(root).expanduser().absolute()
+        self._clock = clock
+        if strange := sorted(_GLOB & set(str(self._root))):
+            raise ConfigError(
+                f"the log's folder {self._root} has {' '.join(strange)} in its path, which Spark reads as a pattern",
+                fix="move the log to a folder without these characters",
+            )
+
+    def list(self, folder: str) -> Sequence[str]:
+        """See `Store.list`."""
+        path = self._root / folder
+        with _explained(path):
+            try:
+                return os.listdir(path)
+            except FileNotFoundError:
+                return []
+
+    def read(self, name: str) -> bytes:
+        """See `Store.read`."""
+        path = self._root / name
+        with _explained(path):
+            try:
+                return path.read_bytes()
+            except NotADirectoryError as error:
+                raise FileNotFoundError(name) from error
+
+    def tail(self, name: str, length: int) -> Tail:
+        """See `Store.tail`."""
+        path = self._root / name
+        with _explained(path), path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - length))
+            return Tail(data=file.read(), size=size)
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """See `Store.sizes`."""
+        path = self._root / folder
+        with _explained(path):
+            found: dict[str, int] = {}
+            for name in self.list(folder):
+                with suppress(FileNotFoundError):
+                    found[name] = (path / name).stat().st_size
+            return found
+
+    def put_if_absent(self, name: str, data: bytes | pa.Buffer) -> bool:
+        """See `Store.put_if_absent`."""
+        path = self._root / name
+        with _explained(path):
+            self._sweep()
+            incoming = self._write_aside(data)
+            try:
+                _make_folder(path.parent)
+                os.link(incoming, path)
+            except FileExistsError:
+                return False
+            except FileNotFoundError as error:
+                raise LogError(f"{path} was not written: its folder was removed meanwhile") from error
+            finally:
+                incoming.unlink(missing_ok=True)
+            _sync_folder(path.parent)
+            return True
+
+    def delete(self, name: str) -> None:
+        """See `Store.delete`."""
+        path = self._root / name
+        with _explained(path):
+            path.unlink(missing_ok=True)
+
+    def delete_folder(self, folder: str) -> None:
+        """See `Store.delete_folder`."""
+        path = self._root / folder
+        with _explained(path):
+            if path.is_dir():
+                shutil.rmtree(path)
+
+    def locate(self, name: str) -> str:
+        """See `Store.locate`."""
+        return str(self._root / name)
+
+    def _write_aside(self, data: bytes | pa.Buffer) -> Path:
+        folder = self._root / _INCOMING
+        _make_folder(folder)
+        incoming = folder / f"{os.getpid()}-{uuid.uuid4().hex}"
+        try:
+            with incoming.open("xb") as file:
+                file.write(memoryview(data))
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            incoming.unlink(missing_ok=True)
+            raise
+        return incoming
+
+    def _sweep(self) -> None:
+        oldest = (self._clock() - _ABANDONED_AFTER).timestamp()
+        for name in self.list(_INCOMING):
+            path = self._root / _INCOMING / name
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < oldest:
+                    path.unlink()
+
+
+def _make_folder(path: Path) -> None:
+    """Create a folder and those above it so that they survive a loss of power."""
+    if path.is_dir():
+        return
+    _make_folder(path.parent)
+    path.mkdir(exist_ok=True)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn what the system refuses into an error for people; only a missing object stays what it is."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        no_links = error.errno in (errno.EPERM, errno.ENOTSUP, errno.EXDEV, errno.EMLINK)
+        raise LogError(
+            f"cannot use {path} for the log: {error.strerror or error}",
+            fix="keep the log on one file system with hard links"
+            if no_links
+            else "check that the path is a folder, its permissions, and the space left",
+        ) from error

@@ -1,0 +1,200 @@
+"""A user's project: a folder with `tidemill.toml`, pipelines and contracts. No Spark is needed to read it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tidemill.contracts.load import load_contracts
+from tidemill.core.columns import unknown
+from tidemill.core.contract import Contract
+from tidemill.core.errors import ConfigError, DeclarationError
+from tidemill.core.flow import Flow, bind
+from tidemill.core.pipeline import Pipeline
+from tidemill.ledger.ledger import Ledger
+from tidemill.log.file import FileLog
+from tidemill.log.protocol import Log
+
+FILE = "tidemill.toml"
+VARIABLE = "TIDEMILL_PROJECT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What `tidemill.toml` says. Paths are absolute.
+
+    `driver_rows` is how many rows a batch may carry through the driver; beyond it Spark writes. `writer` forces
+    "delta-rs" or "spark"; None chooses by size. `batch_records` is the most that one batch reads. `remote` is the address
+    of a Spark Connect server, or empty for a session of our own.
+    """
+
+    lake: str
+    log: str
+    pipelines: str
+    contracts: str
+    jars: str
+    remote: str = ""
+    cores: int | None = None
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    batch_records: int = 1_000_000
+    driver_rows: int = 500_000
+    writer: str | None = None
+
+
+_SECTIONS: Mapping[str, Mapping[str, type]] = {
+    "lake": {"path": str},
+    "log": {"path": str},
+    "project": {"pipelines": str, "contracts": str},
+    "spark": {"remote": str, "cores": int, "conf": dict, "jars": str, "writer": str},
+    "limits": {"batch_records": int, "driver_rows": int},
+}
+
+
+class Project:
+    """Settings, contracts and pipelines of one folder."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self.folder, self.settings = folder, settings
+
+    @staticmethod
+    def load(folder: str | Path | None = None) -> Project:
+        """The project in `folder`, or named by TIDEMILL_PROJECT, or around the working directory.
+
+        Raises:
+            ConfigError: there is no `tidemill.toml`, or something in it is wrong.
+        """
+        root = _find(folder)
+        return Project(root, _settings(root))
+
+    @cached_property
+    def contracts(self) -> Mapping[str, Contract]:
+        """The contracts by name."""
+        return load_contracts(self.settings.contracts)
+
+    def pipeline_names(self) -> tuple[str, ...]:
+        """The names of all pipelines, sorted."""
+        return tuple(sorted(self._declared))
+
+    def pipeline(self, name: str) -> Flow:
+        """A pipeline joined with its contracts.
+
+        Raises:
+            DeclarationError: there is no such pipeline, or it does not fit its contracts.
+        """
+        declared = self._declared.get(name)
+        if declared is None:
+            raise unknown(str(self.folder), "pipeline", name, self._declared)
+        return bind(declared.spec, self.contracts)
+
+    def log(self) -> Log:
+        """The log that the pipelines read."""
+        return FileLog(self.settings.log)
+
+    def ledger(self, name: str) -> Ledger:
+        """The ledger of a pipeline."""
+        return Ledger(self.table_uri(name, "ledger"), name)
+
+    def table_uri(self, pipeline: str, *parts: str) -> str:
+        """Where a table lies that belongs to one pipeline alone."""
+        return "/".join((self.settings.lake, "pipelines", pipeline, *parts))
+
+    def published_uri(self, table: str) -> str:
+        """Where a published table lies."""
+        return f"{self.settings.lake}/published/{table}"
+
+    @cached_property
+    def _declared(self) -> Mapping[str, Pipeline]:
+        found: dict[str, Pipeline] = {}
+        for path in sorted(Path(self.settings.pipelines).glob("*.py")):
+            for value in vars(_module(path)).values():
+                if isinstance(value, Pipeline) and found.setdefault(value.name, value) is not value:
+                    raise DeclarationError(f"{path}: a second pipeline is called `{value.name}`")
+        return found
+
+
+def _find(folder: str | Path | None) -> Path:
+    named = folder or os.environ.get(VARIABLE)
+    if named:
+        root = Path(named).resolve()
+        if (root / FILE).is_file():
+            return root
+        raise ConfigError(f"{root}: there is no {FILE}", fix="name the folder of a project")
+    here = Path.cwd()
+    for root in (here, *here.parents):
+        if (root / FILE).is_file():
+            return root
+    raise ConfigError(f"no {FILE} in {here} or above it", fix=f"go to a project, or set {VARIABLE} or --project")
+
+
+def _settings(root: Path) -> Settings:
+    path = root / FILE
+    try:
+        data = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from None
+    for section, values in data.items():
+        _check_section(path, section, values)
+
+    def get(section: str, key: str, default: Any) -> Any:
+        return data.get(section, {}).get(key, default)
+
+    def place(section: str, key: str, default: str) -> str:
+        return str((root / get(section, key, default)).resolve())
+
+    return Settings(
+        lake=place("lake", "path", "lake"),
+        log=place("log", "path", "log"),
+        pipelines=place("project", "pipelines", "pipelines"),
+        contracts=place("project", "contracts", "data_contracts"),
+        jars=os.environ.get("TIDEMILL_JARS") or place("spark", "jars", ".tidemill/jars"),
+        remote=get("spark", "remote", ""),
+        cores=get("spark", "cores", None),
+        writer=_writer(path, get("spark", "writer", "auto")),
+        spark_conf={k: str(v) for k, v in get("spark", "conf", {}).items()},
+        batch_records=_at_least_one(path, "batch_records", get("limits", "batch_records", 1_000_000)),
+        driver_rows=_at_least_one(path, "driver_rows", get("limits", "driver_rows", 500_000)),
+    )
+
+
+def _check_section(path: Path, section: str, values: object) -> None:
+    known = _SECTIONS.get(section)
+    if known is None or not isinstance(values, dict):
+        raise ConfigError(f"{path}: there is no section [{section}]; known: {', '.join(_SECTIONS)}")
+    for key, value in values.items():
+        if key not in known:
+            raise ConfigError(f"{path}: [{section}] has no `{key}`; known: {', '.join(known)}")
+        if not isinstance(value, known[key]) or isinstance(value, bool):
+            raise ConfigError(f"{path}: [{section}] {key}: expected {known[key].__name__}, found {value!r}")
+
+
+def _at_least_one(path: Path, key: str, value: int) -> int:
+    if value < 1:
+        raise ConfigError(f"{path}: [limits] {key}: expected at least 1, found {value}")
+    return value
+
+
+def _writer(path: Path, value: str) -> str | None:
+    if value not in ("auto", "delta-rs", "spark"):
+        raise ConfigError(f'{path}: [spark] writer: expected "auto", "delta-rs" or "spark", found {value!r}')
+    return None if value == "auto" else value
+
+
+def _module(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"tidemill_pipelines.{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise DeclarationError(f"{path}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except DeclarationError as error:
+        raise DeclarationError(f"{path}: {error.message}", fix=error.fix) from None
+    except Exception as error:
+        raise DeclarationError(f"{path}: {type(error).__name__}: {error}") from error
+    return module

@@ -1,0 +1,31 @@
+"""A topic of the product's own file log, filled one round at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.contestant import Delivery
+from bench.records import Traffic
+from tidemill.log.file import FileLog
+from tidemill.log.producer import Producer, RoundRobin
+
+TOPIC = "bench.requests"
+
+
+class Feed:
+    """Writes the next round's records; everybody reads the segments it wrote."""
+
+    def __init__(self, root: Path, traffic: Traffic, *, partitions: int = 2) -> None:
+        self._log = FileLog(root)
+        self._topic = self._log.create_topic(TOPIC, partitions)
+        self._producer = Producer(self._log, TOPIC, partitioning=RoundRobin())
+        self._traffic = traffic
+        self._index = 0
+
+    def deliver(self) -> Delivery:
+        """Append one batch of the traffic and say where it is."""
+        ranges = self._producer.append(self._traffic.batch(self._index))
+        files = self._log.scan(self._topic.topic_id, ranges).files
+        delivery = Delivery(index=self._index, records=sum(len(r) for r in ranges), files=files)
+        self._index += 1
+        return delivery

@@ -1,0 +1,57 @@
+"""What the figures were measured on and with."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PACKAGES = (
+    "tidemill",
+    "pyspark",
+    "delta-spark",
+    "deltalake",
+    "great-expectations",
+    "msgspec",
+    "polars",
+    "pyarrow",
+    "pandas",
+    "numpy",
+)
+
+
+def machine() -> dict[str, str | int | float]:
+    """The processor, memory and system of this machine."""
+    pages, page_size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count() or 0,
+        "memory_gb": round(pages * page_size / 2**30, 1),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+    }
+
+
+def load() -> float:
+    """How many processes wanted a core over the last minute; above the cores, others were at work too."""
+    return round(os.getloadavg()[0], 2)
+
+
+def versions(spark: SparkSession) -> dict[str, str]:
+    """What was measured: packages, Python and Java."""
+    java = spark.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.version')").first()
+    found = {name: version(name) for name in PACKAGES}
+    return {**found, "python": platform.python_version(), "java": str(java[0]) if java else "unknown"}
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

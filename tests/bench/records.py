@@ -1,0 +1,81 @@
+"""JSON records for the bench: the same ones for a seed, whoever asks and in whatever order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+USERS = 5_000
+SKEW = 1.1
+START = datetime(2026, 1, 1, tzinfo=UTC)
+EVENT_TIME_PER_BATCH = timedelta(seconds=60)
+OUT_OF_ORDER = timedelta(seconds=5)
+STATUSES = (200, 304, 404, 500)
+STATUS_WEIGHTS = (0.86, 0.07, 0.05, 0.02)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Requests of 5,000 users, a few of whom make most of them, in batches of `size` records.
+
+    Each batch covers one minute of event time, whatever its size, so that it closes six windows of ten
+    seconds. A record stands at most five seconds before an earlier one of its batch or of the batch before.
+    """
+
+    size: int
+    seed: int = 20260101
+
+    def batch(self, index: int) -> pa.Table:
+        """The records of batch `index` (from 0): binary columns `key` and `value`, in arrival order."""
+        rng = np.random.default_rng((self.seed, self.size, index))
+        users = np.searchsorted(_user_distribution(), rng.random(self.size), side="right")
+        columns = pl.DataFrame(
+            {
+                "ts": self._event_times(rng, index),
+                "user": users,
+                "page": rng.integers(0, 1_000, self.size),
+                "status": rng.choice(STATUSES, self.size, p=STATUS_WEIGHTS),
+                "bytes": rng.integers(200, 100_000, self.size),
+                "ms": rng.gamma(2.0, 40.0, self.size).astype(np.int64) + 1,
+            }
+        )
+        return columns.select(
+            _user().cast(pl.Binary).alias("key"),
+            _as_json().cast(pl.Binary).alias("value"),
+        ).to_arrow(compat_level=pl.CompatLevel.oldest())
+
+    def _event_times(self, rng: np.random.Generator, index: int) -> pl.Series:
+        """Event times in milliseconds: evenly spread over the batch's minute, each up to 5 s early."""
+        span = EVENT_TIME_PER_BATCH // timedelta(milliseconds=1)
+        begin = int(START.timestamp()) * 1000 + index * span
+        steady = begin + np.arange(self.size, dtype=np.int64) * span // self.size
+        early = rng.integers(0, OUT_OF_ORDER // timedelta(milliseconds=1), self.size)
+        return pl.Series("ts", steady - early).cast(pl.Datetime("ms"))
+
+
+def _user_distribution() -> np.ndarray:
+    """The cumulative distribution of a Zipf law over the users; its last value is 1."""
+    weights = 1.0 / np.arange(1, USERS + 1) ** SKEW
+    return np.cumsum(weights / weights.sum())
+
+
+def _as_json() -> pl.Expr:
+    ts = pl.col("ts").dt.strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
+    parts = ('{"ts":"', ts, '","user":"', _user(), '","page":"/p/', "page", '","status":', "status")
+    tail = (',"bytes":', "bytes", ',"ms":', "ms", "}")
+    return pl.concat_str([_text(part) for part in (*parts, *tail)])
+
+
+def _text(part: str | pl.Expr) -> pl.Expr:
+    """A column by its name or an expression as it is; any other text stands for itself."""
+    if isinstance(part, pl.Expr):
+        return part
+    return pl.col(part).cast(pl.String) if part.isidentifier() else pl.lit(part)
+
+
+def _user() -> pl.Expr:
+    return pl.concat_str(pl.lit("u"), pl.col("user").cast(pl.String).str.zfill(4))

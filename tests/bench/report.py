@@ -1,0 +1,219 @@
+"""The figures, what they were aimed at, and how both are shown and kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.series import Series
+from bench.steady import EARLY, LATE, RECORDS, Steady
+
+FORMAT_VERSION = 1
+CONTENDER, FLOOR, RIVAL = "tidemill", "floor", "available_now"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """A figure and its bound. `met` is None where the figure was not measured."""
+
+    what: str
+    found: float | None
+    bound: str
+    met: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """The medians of a series. `rival` is the state store with the lower median; without tuning it never counts."""
+
+    size: int
+    tidemill: float | None
+    floor: float | None
+    available_now: float | None
+    rival: str
+
+    @property
+    def vs_available_now(self) -> float | None:
+        """How many times faster than Structured Streaming."""
+        return _ratio(self.available_now, self.tidemill)
+
+    @property
+    def vs_floor(self) -> float | None:
+        """How many times faster than the bare job; below 1, slower."""
+        return _ratio(self.floor, self.tidemill)
+
+
+def figures(series: Series) -> Figures:
+    """The medians that count."""
+    tuned = [name for name in series.seconds if name.startswith(RIVAL) and not name.endswith("_stock")]
+    rival = min((n for n in tuned if series.seconds[n]), key=lambda n: series.median(n) or 0.0, default="")
+    return Figures(
+        size=series.size,
+        tidemill=series.median(CONTENDER),
+        floor=series.median(FLOOR),
+        available_now=series.median(rival),
+        rival=rival,
+    )
+
+
+def aims(measured: Sequence[Figures], steady: Steady | None) -> list[Aim]:
+    """Everything that the bench is to show, met or not."""
+    found = [aim for each in measured for aim in _aims_of_size(each)]
+    early, late = (steady.around(EARLY), steady.around(LATE)) if steady else (None, None)
+    growth = _ratio(late, early)
+    met = None if growth is None else growth <= 1.10
+    return [*found, Aim(what=f"batch {LATE:,} against batch {EARLY}", found=growth, bound="at most 1.10 x", met=met)]
+
+
+def _aims_of_size(each: Figures) -> list[Aim]:
+    ours, floor, ratio = each.tidemill, each.floor, each.vs_available_now
+    size = f"{each.size:,} records"
+    found = [
+        Aim(
+            what=f"{size}: times faster than AvailableNow",
+            found=ratio,
+            bound="at least 4 x",
+            met=None if ratio is None else ratio >= 4,
+        )
+    ]
+    if each.size == 1_000:
+        met = None if ours is None else ours < 0.6
+        found.append(Aim(what=f"{size}: seconds", found=ours, bound="below 0.6 s", met=met))
+    if floor is not None and each.size == 100_000:
+        met = None if ours is None else ours <= floor + 0.4
+        bound = f"at most floor + 0.4 = {floor + 0.4:.2f} s"
+        found.append(Aim(what=f"{size}: seconds", found=ours, bound=bound, met=met))
+    if floor is not None and each.size == 1_000_000:
+        met = None if ours is None else ours < floor
+        found.append(Aim(what=f"{size}: seconds", found=ours, bound=f"below floor = {floor:.2f} s", met=met))
+    return found
+
+
+def as_json(series: Sequence[Series], steady: Steady | None, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything measured, rounded to milliseconds, with the aims; `about` goes in as it is."""
+    measured = [figures(one) for one in series]
+    return {
+        "format_version": FORMAT_VERSION,
+        **about,
+        "sizes": {str(one.size): _size_json(one, of) for one, of in zip(series, measured, strict=True)},
+        "steady": _steady_json(steady),
+        "aims": [
+            {"what": aim.what, "found": _rounded(aim.found), "bound": aim.bound, "met": aim.met}
+            for aim in aims(measured, steady)
+        ],
+    }
+
+
+def _size_json(series: Series, of: Figures) -> dict[str, Any]:
+    return {
+        "tidemill_s": _rounded(of.tidemill),
+        "available_now_s": _rounded(of.available_now),
+        "floor_s": _rounded(of.floor),
+        "vs_available_now": _rounded(of.vs_available_now),
+        "vs_floor": _rounded(of.vs_floor),
+        "available_now": of.rival,
+        "rows_compared": series.settled,
+        "rows_differing": dict(series.differing),
+        "rounds_s": {name: [_rounded(s) for s in seconds] for name, seconds in series.seconds.items()},
+    }
+
+
+def _steady_json(steady: Steady | None) -> dict[str, Any] | None:
+    if steady is None:
+        return None
+    early, late = steady.around(EARLY), steady.around(LATE)
+    return {
+        "batch_records": RECORDS,
+        "batches": len(steady.seconds),
+        f"batch_{EARLY}_s": _rounded(early),
+        f"batch_{LATE}_s": _rounded(late),
+        "ratio": _rounded(_ratio(late, early)),
+        f"floor_at_{EARLY}_s": _rounded(steady.bare_around(EARLY)),
+        f"floor_at_{LATE}_s": _rounded(steady.bare_around(LATE)),
+        "hundreds_s": [_rounded(s) for s in steady.hundreds],
+    }
+
+
+def write(path: Path, content: Mapping[str, Any]) -> None:
+    """Put the figures into a file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(content, indent=2) + "\n")
+    partial.replace(path)
+
+
+def show(console: Console, series: Sequence[Series], steady: Steady | None) -> None:
+    """Print medians, spread, ratios and aims."""
+    if series:
+        console.print(_medians(series))
+    if steady is not None:
+        hundreds = " ".join(f"{s:.2f}" for s in steady.hundreds)
+        console.print(f"\n{len(steady.seconds):,} batches of {RECORDS} records; median of each hundred, s: {hundreds}")
+    console.print(_aims([figures(one) for one in series], steady))
+
+
+def _medians(series: Sequence[Series]) -> Table:
+    table = Table(title="Seconds a batch: median (fastest-slowest)")
+    for heading in (
+        "records",
+        "Tidemill",
+        "AvailableNow",
+        "bare Spark job",
+        "x AvailableNow",
+        "x bare job",
+        "rows equal",
+    ):
+        table.add_column(heading, justify="right")
+    for one in series:
+        of = figures(one)
+        table.add_row(
+            f"{one.size:,}",
+            _spread(one, CONTENDER),
+            f"{_spread(one, of.rival)} {of.rival.rpartition('_')[2]}",
+            _spread(one, FLOOR),
+            _times(of.vs_available_now),
+            _times(of.vs_floor),
+            _equality(one),
+        )
+        for name in one.seconds:
+            if name not in (CONTENDER, FLOOR, of.rival):
+                table.add_row("", "", f"[dim]{_spread(one, name)} {name.removeprefix(RIVAL + '_')}", "", "", "", "")
+    return table
+
+
+def _aims(measured: Sequence[Figures], steady: Steady | None) -> Table:
+    table = Table(title="Aims")
+    for heading in ("", "found", "aim", ""):
+        table.add_column(heading)
+    words = {True: "[green]met", False: "[red]not met", None: "[dim]not measured"}
+    for aim in aims(measured, steady):
+        table.add_row(aim.what, "-" if aim.found is None else f"{aim.found:.2f}", aim.bound, words[aim.met])
+    return table
+
+
+def _spread(series: Series, name: str) -> str:
+    seconds = series.seconds.get(name)
+    return f"{series.median(name):.2f} ({min(seconds):.2f}-{max(seconds):.2f})" if seconds else "-"
+
+
+def _equality(series: Series) -> str:
+    wrong = sum(series.differing.values())
+    return f"[red]{wrong:,} differ" if wrong else f"{series.settled:,}"
+
+
+def _times(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.1f}"
+
+
+def _ratio(above: float | None, below: float | None) -> float | None:
+    return above / below if above is not None and below else None
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)

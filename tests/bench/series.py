@@ -1,0 +1,108 @@
+"""A series: one batch size, everyone in turn, round after round, on the same records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from bench.baselines import COUNTS, LOG_SCHEMA, counts, requests
+from bench.contestant import Arena, Contestant
+from bench.feed import Feed
+from bench.records import EVENT_TIME_PER_BATCH, START, Traffic
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SETTLED = timedelta(seconds=20)
+"""How far behind the newest event time a window has been closed by everyone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How many rounds: `warm` ones that do not count, then `counted` ones, of which `least` in any case."""
+
+    size: int
+    warm: int
+    counted: int
+    least: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """What was measured for one size: seconds per contestant and counted round.
+
+    `settled` is how many rows of closed windows were compared, `differing` how many of each contestant's
+    differ from one query over the whole log.
+    """
+
+    size: int
+    seconds: Mapping[str, Sequence[float]]
+    settled: int
+    differing: Mapping[str, int]
+
+    def median(self, name: str) -> float | None:
+        """The median of a contestant, or None when it did not take part."""
+        return median(self.seconds[name]) if self.seconds.get(name) else None
+
+
+@dataclass
+class Course:
+    """Runs a plan. `told` hears who runs next in which round; `deadline` is a `time.monotonic()`."""
+
+    spark: SparkSession
+    folder: Path
+    told: Callable[[str], None]
+    deadline: float
+    _seconds: dict[str, list[float]] = field(default_factory=dict, init=False)
+
+    def run(self, plan: Plan, contestants: Sequence[Contestant]) -> Series:
+        """All rounds, then the comparison of what was published."""
+        log = self.folder / "log"
+        feed = Feed(log, Traffic(size=plan.size))
+        for contestant in contestants:
+            contestant.prepare(Arena(spark=self.spark, log=log, lake=self.folder / contestant.name))
+        self._seconds = {contestant.name: [] for contestant in contestants}
+        rounds = 0
+        while self._goes_on(plan, rounds):
+            self._round(plan, rounds, feed, contestants)
+            rounds += 1
+        return self._compared(plan, rounds, contestants)
+
+    def _goes_on(self, plan: Plan, rounds: int) -> bool:
+        counted = rounds - plan.warm
+        return counted < plan.least or (counted < plan.counted and time.monotonic() < self.deadline)
+
+    def _round(self, plan: Plan, number: int, feed: Feed, contestants: Sequence[Contestant]) -> None:
+        delivery = feed.deliver()
+        # Everyone is first, second and last in turn: caches and noise of the machine favour nobody.
+        turn = number % len(contestants)
+        for contestant in (*contestants[turn:], *contestants[:turn]):
+            self.told(f"{plan.size:,} records, round {number + 1}, {contestant.name}")
+            seconds = contestant.round(delivery)
+            if number >= plan.warm:
+                self._seconds[contestant.name].append(seconds)
+
+    def _compared(self, plan: Plan, rounds: int, contestants: Sequence[Contestant]) -> Series:
+        self.told(f"{plan.size:,} records, comparing what was published")
+        log = self.spark.read.schema(LOG_SCHEMA).option("recursiveFileLookup", "true")
+        segments = log.option("pathGlobFilter", "*.parquet").parquet(str(self.folder / "log"))
+        horizon = START + rounds * EVENT_TIME_PER_BATCH - SETTLED
+        expected = _settled(counts(requests(segments)), horizon.isoformat()).cache()
+        differing = {}
+        for contestant in contestants:
+            rows = contestant.rows()
+            if rows is not None:
+                found = _settled(rows, horizon.isoformat())
+                differing[contestant.name] = found.exceptAll(expected).count() + expected.exceptAll(found).count()
+        settled = expected.count()
+        expected.unpersist()
+        return Series(size=plan.size, seconds=self._seconds, settled=settled, differing=differing)
+
+
+def _settled(rows: DataFrame, horizon: str) -> DataFrame:
+    return rows.select(*COUNTS).filter(f"window_end <= timestamp '{horizon}'")

@@ -1,0 +1,168 @@
+"""The whole bench: one process, one Spark session, one bound on its time."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from bench import report
+from bench.baselines import BEST, baselines
+from bench.contestant import Contestant
+from bench.machine import load, machine, versions
+from bench.series import Course, Plan, Series
+from bench.steady import EARLY, LATE, Steady, run_steady
+from bench.tidemill_batch import TidemillBatch
+from tidemill.engine.jars import jar_folder, jar_paths
+from tidemill.engine.session import LocalSpark, open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+CORES = 2
+PLANS = (
+    Plan(size=1_000, warm=2, counted=7, least=5),
+    Plan(size=10_000, warm=2, counted=7, least=5),
+    Plan(size=100_000, warm=2, counted=5, least=5),
+    Plan(size=1_000_000, warm=1, counted=3),
+)
+WARM_UP = Plan(size=10_000, warm=0, counted=4)
+"""A fresh Java process is slow at everything; these rounds heat it and are forgotten."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What to measure. `only` are names of contestants, all of them when empty."""
+
+    plans: tuple[Plan, ...]
+    steady: bool
+    stock: bool
+    bound: timedelta
+    out: Path
+    only: tuple[str, ...] = ()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print and write; 1 when somebody published wrong rows."""
+    options = _options(arguments)
+    console = Console()
+    begin, load_before = time.monotonic(), load()
+    build = ROOT / "build"
+    build.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=build) as folder, _session(Path(folder)) as spark:
+        about: dict[str, Any] = {"measured_at": datetime.now(UTC).isoformat(timespec="seconds")}
+        about |= {"machine": machine(), "versions": versions(spark), "cores_used": CORES}
+        series, steady = _measure(options, Bench(spark, Path(folder), console, begin, options))
+    about |= {"load_before": load_before, "load_after": load(), "seconds": round(time.monotonic() - begin, 1)}
+    report.write(options.out, report.as_json(series, steady, about))
+    report.show(console, series, steady)
+    console.print(
+        f"\n{about['seconds']:.0f} s in all; load {load_before} before, {about['load_after']} after; "
+        f"everything is in {_short(options.out)}"
+    )
+    return 1 if any(sum(one.differing.values()) for one in series) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What every part of a run shares."""
+
+    spark: SparkSession
+    folder: Path
+    console: Console
+    begin: float
+    options: Options
+
+    def contestants(self) -> list[Contestant]:
+        """Fresh ones, for one series."""
+        everyone = [*baselines(stock=self.options.stock), TidemillBatch()]
+        return [one for one in everyone if not self.options.only or one.name in self.options.only]
+
+    def until(self, share: float) -> float:
+        """The moment at which a share of the bound is used up."""
+        return self.begin + share * self.options.bound.total_seconds()
+
+
+def _measure(options: Options, bench: Bench) -> tuple[list[Series], Steady | None]:
+    with bench.console.status("warming up") as status:
+
+        def course(name: str) -> Course:
+            return Course(bench.spark, bench.folder / name, status.update, bench.until(0.5))
+
+        course("warm").run(WARM_UP, bench.contestants())
+        series = []
+        for plan in options.plans:
+            series.append(course(str(plan.size)).run(plan, bench.contestants()))
+            bench.console.print(_line(series[-1]))
+        steady = None
+        if options.steady:
+            steady = run_steady(
+                bench.spark,
+                bench.folder / "steady",
+                TidemillBatch(),
+                told=status.update,
+                deadline=bench.until(0.97),
+            )
+    return series, steady
+
+
+def _line(series: Series) -> str:
+    medians = "  ".join(f"{name} {series.median(name):.2f} s" for name in series.seconds)
+    return f"{series.size:>9,} records: {medians}"
+
+
+@contextmanager
+def _session(folder: Path) -> Iterator[SparkSession]:
+    conf = {
+        "spark.sql.shuffle.partitions": str(CORES),
+        "spark.databricks.delta.snapshotPartitions": str(BEST.snapshot_partitions),
+    }
+    jars = jar_paths(jar_folder(ROOT, os.environ))
+    spark = open_session(LocalSpark(jars=jars, cores=CORES, conf=conf), name="tidemill-bench")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _options(arguments: Sequence[str] | None) -> Options:
+    parser = argparse.ArgumentParser(prog="bench.py", description=__doc__)
+    known = ",".join(str(plan.size) for plan in PLANS)
+    parser.add_argument("--quick", action="store_true", help="sizes 1000 and 10000, three rounds, no long run")
+    parser.add_argument("--sizes", help=f"records a batch, separated by commas; all are {known}; 0 for none")
+    parser.add_argument("--only", default="", help="names of contestants, separated by commas")
+    parser.add_argument("--no-steady", action="store_true", help=f"leave out batch {LATE} against batch {EARLY}")
+    parser.add_argument("--stock", action="store_true", help="Structured Streaming without tuning as well")
+    parser.add_argument("--minutes", type=float, default=14.5, help="the long run ends here at the latest")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench.json", help="where the figures go")
+    given = parser.parse_args(arguments)
+    sizes = given.sizes or ("1000,10000" if given.quick else known)
+    plans = tuple(_plan(int(size), quick=given.quick) for size in sizes.split(",") if int(size))
+    return Options(
+        plans=plans,
+        steady=not (given.quick or given.no_steady),
+        stock=given.stock,
+        bound=timedelta(minutes=given.minutes),
+        out=given.out,
+        only=tuple(name for name in given.only.split(",") if name),
+    )
+
+
+def _plan(size: int, *, quick: bool) -> Plan:
+    if quick:
+        return Plan(size=size, warm=1, counted=3)
+    return next((plan for plan in PLANS if plan.size == size), Plan(size=size, warm=1, counted=5))
+
+
+def _short(path: Path) -> str:
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)

@@ -1,0 +1,52 @@
+"""The product itself: a batch with plan, contracts, audit, publication and commit."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.baselines import COUNTS
+from bench.contestant import Arena, Delivery
+from tidemill.batch import run_batch
+from tidemill.core.events import Committed
+from tidemill.project import Project, Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+PROJECT = Path(__file__).parent / "project"
+PIPELINE = "bench_requests"
+TABLE = "requests_by_user"
+
+
+class TidemillBatch:
+    """Each round is one batch as a scheduled task runs it in a warm process: nothing is kept between batches
+    but the declaration and the Spark session."""
+
+    name = "tidemill"
+
+    def prepare(self, arena: Arena) -> None:
+        self._spark = arena.spark
+        settings = Settings(
+            lake=str(arena.lake),
+            log=str(arena.log),
+            pipelines=str(PROJECT / "pipelines"),
+            contracts=str(PROJECT / "data_contracts"),
+            jars="",
+        )
+        self._project = Project(PROJECT, settings)
+        self._project.pipeline(PIPELINE)
+
+    def round(self, delivery: Delivery) -> float:
+        begin = time.perf_counter()
+        outcome = run_batch(self._project, PIPELINE, lambda: self._spark)
+        seconds = time.perf_counter() - begin
+        read = sum(a.read for a in outcome.accounts.values()) if isinstance(outcome, Committed) else 0
+        if read != delivery.records:
+            raise RuntimeError(f"{self.name} read {read} records of {delivery.records}")
+        return seconds
+
+    def rows(self) -> DataFrame | None:
+        published = self._spark.read.format("delta").load(self._project.published_uri(TABLE))
+        return published.select(*COUNTS)

@@ -1,0 +1,99 @@
+"""The commands that people and CI type: setup.sh, make and .ci/run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def _run(*command: str | Path, cwd: Path = ROOT, **environ: str) -> subprocess.CompletedProcess[str]:
+    environ = {"PATH": os.environ["PATH"], **environ}
+    return subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=60, check=False)
+
+
+def _python(fit: bool) -> str:
+    return f'case "$1" in -c) exit {0 if fit else 1};; --version) echo Python 3.9.2;; *) echo "$0 $*";; esac'
+
+
+def test_setup_takes_the_first_python_that_is_new_enough(machine):
+    machine.command("python3", _python(fit=False))
+    machine.command("python3.13", _python(fit=False))
+    fit = machine.command("python3.12", _python(fit=True))
+    machine.command("python3.11", _python(fit=True))
+    done = _run("/bin/sh", "infra/setup/setup.sh", "lock", PATH=str(machine.bin))
+    assert done.stdout == f"{fit} infra/setup/prepare.py lock\n"
+
+
+def test_setup_without_a_python_says_in_one_line_what_is_needed(machine):
+    machine.command("python3", _python(fit=False))
+    done = _run("/bin/sh", "infra/setup/setup.sh", PATH=str(machine.bin))
+    assert done.returncode == 1
+    assert "Python 3.11, 3.12 or 3.13 is needed" in done.stderr
+    assert "Python 3.9.2" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("version", "fit"), [("3, 10", False), ("3, 11", True), ("3, 13", True), ("3, 14", False), ("2, 7", False)]
+)
+def test_setup_and_package_agree_on_the_versions_of_python(version, fit):
+    probe = re.search(r"sys\.exit\((.+)\)'", (ROOT / "infra" / "setup" / "setup.sh").read_text())
+    condition = probe[1].replace("sys.version_info[:2]", f"({version})")
+    assert eval(condition) is not fit
+    assert 'requires-python = ">=3.11,<3.14"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_make_without_a_target_lists_every_target():
+    makefile = (ROOT / "Makefile").read_text()
+    targets = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)[1].split()
+    done = _run("make", "--no-print-directory")
+    listed = [line.split()[0] for line in done.stdout.splitlines()]
+    assert sorted(listed) == sorted(targets)
+    assert all(len(line.split()) > 1 for line in done.stdout.splitlines())
+
+
+@pytest.mark.parametrize("target", ["demo", "test", "test-unit", "check", "bench"])
+def test_target_sets_up_first_and_works_in_the_environment(target):
+    lines = _run("make", "-n", target).stdout.splitlines()
+    assert lines[0] == "infra/setup/setup.sh"
+    assert all(line.startswith(". ./.tidemill/env.sh && ") for line in lines[1:])
+    assert len(lines) > 1
+
+
+def test_demo_takes_a_log_from_the_command_line_only():
+    assert _run("make", "-n", "demo", "LOG=a b.log").stdout.endswith('tidemill demo --log "$LOG"\n')
+    assert _run("make", "-n", "demo", LOG="debug").stdout.endswith("tidemill demo \n")
+
+
+def test_log_of_the_demo_may_have_blanks_in_its_path(machine, tmp_path):
+    (tmp_path / "infra" / "setup").mkdir(parents=True)
+    (tmp_path / ".tidemill").mkdir()
+    (tmp_path / ".tidemill" / "env.sh").write_text("")
+    setup = tmp_path / "infra" / "setup" / "setup.sh"
+    setup.write_text("#!/bin/sh\n")
+    setup.chmod(0o755)
+    machine.command("tidemill", 'for word; do echo "<$word>"; done')
+    make = shutil.which("make")
+    done = _run(make, "-f", ROOT / "Makefile", "demo", "LOG=a b.log", cwd=tmp_path, PATH=str(machine.bin))
+    assert done.stdout.splitlines() == ["<demo>", "<--log>", "<a b.log>"]
+
+
+@pytest.mark.parametrize(("check", "test", "code"), [(0, 0, 0), (1, 0, 1), (0, 1, 1), (1, 1, 1)])
+def test_ci_runs_checks_and_tests_and_fails_when_either_does(machine, check, test, code):
+    machine.command("make", f'case "$1" in check) exit {check};; test) echo 3 passed; exit {test};; esac')
+    done = _run("bash", ".ci/run", PATH=f"{machine.bin}:{os.environ['PATH']}")
+    assert done.returncode == code
+    assert machine.calls == ["make check", "make test"]
+    assert done.stdout.splitlines()[-1] == "3 passed"
+
+
+def test_scripts_can_be_executed():
+    assert os.access(ROOT / "infra" / "setup" / "setup.sh", os.X_OK)
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)

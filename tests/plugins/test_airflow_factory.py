@@ -1,0 +1,130 @@
+"""The DAG of a pipeline, as Airflow sees it before anything runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tidemill.core.flow import Flow
+from tidemill_airflow.entities import PipelineDag, pipeline_dag
+
+
+@pytest.fixture
+def entity(flow: Flow) -> PipelineDag:
+    return pipeline_dag(flow, "/srv/shop")
+
+
+@pytest.fixture
+def dag(entity: PipelineDag) -> Any:
+    from tidemill_airflow.factory import make_dag
+
+    return make_dag(entity)
+
+
+def test_dag_is_called_as_its_pipeline_and_shows_its_page(dag: Any) -> None:
+    assert dag.dag_id == "page_views"
+    assert dag.description == "Views of each page."
+    assert dag.doc_md.startswith("Views of each page.")
+    assert "### Publishes" in dag.doc_md
+
+
+def test_pipeline_without_a_description_is_described_by_what_it_connects(flow: Flow) -> None:
+    silent = replace(flow, spec=replace(flow.spec, description=""))
+    assert pipeline_dag(silent, "/srv/shop").description == "web.access to bot_hits, page_views_by_minute"
+
+
+def test_runs_start_as_often_as_declared_one_at_a_time_and_never_for_the_past(dag: Any) -> None:
+    from airflow.sdk import DeltaTriggerTimetable
+
+    assert dag.timetable == DeltaTriggerTimetable(timedelta(minutes=2))
+    assert (dag.catchup, dag.max_active_runs) == (False, 1)
+
+
+def test_tags_are_tidemill_owner_and_topics(dag: Any) -> None:
+    assert set(dag.tags) == {"tidemill", "web", "web.access"}
+
+
+def test_one_task_does_the_whole_batch(dag: Any) -> None:
+    [task] = dag.tasks
+    assert (task.task_id, task.owner, task.pipeline, task.project) == ("batch", "web", "page_views", "/srv/shop")
+
+
+def test_task_waits_in_its_pipelines_own_pool_with_live_runs_first(dag: Any) -> None:
+    from tidemill_airflow.priority import LiveBeforeBackfill
+
+    [task] = dag.tasks
+    assert (task.pool, task.pool_slots) == ("tidemill.page_views", 1)
+    assert isinstance(task.weight_rule, LiveBeforeBackfill)
+
+
+def test_retries_wait_longer_each_time_within_a_bound(dag: Any) -> None:
+    [task] = dag.tasks
+    assert task.retries >= 2
+    assert timedelta(0) < task.retry_delay < task.max_retry_delay <= timedelta(minutes=5)
+    assert task.retry_exponential_backoff > 1
+
+
+def test_task_updates_the_batches_of_its_pipeline_and_every_published_table(dag: Any) -> None:
+    [task] = dag.tasks
+    assert [asset.name for asset in task.outlets] == ["page_views.batches", "bot_hits", "page_views_by_minute"]
+    assert len({asset.uri for asset in task.outlets}) == 3
+
+
+def test_scheduled_run_executes_one_batch_of_the_projects_own_limit(dag: Any) -> None:
+    params = dag.params.dump()
+    assert params == {"max_records": None, "max_batches": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_records", 0), ("max_records", "many"), ("max_records", 1.5), ("max_batches", None), ("max_batches", 101)],
+)
+def test_form_of_a_run_refuses_values_out_of_bounds(dag: Any, name: str, value: Any) -> None:
+    from airflow.sdk.exceptions import ParamValidationError
+
+    with pytest.raises(ParamValidationError):
+        dag.params.get_param(name).resolve(value)
+
+
+@pytest.mark.parametrize("given", [{"max_records": None, "max_batches": 1}, {"max_records": 500, "max_batches": 7}])
+def test_values_of_the_form_reach_the_task_with_their_types(dag: Any, given: dict[str, Any]) -> None:
+    [task] = dag.tasks
+    task.render_template_fields({"params": given})
+    assert {"max_records": task.max_records, "max_batches": task.max_batches} == given
+
+
+@pytest.fixture
+def two_pipelines(monkeypatch: pytest.MonkeyPatch, flow: Flow) -> list[str]:
+    """A project of two pipelines; the list tells which were bound."""
+    bound: list[str] = []
+
+    def pipeline(name: str) -> Flow:
+        bound.append(name)
+        return replace(flow, spec=replace(flow.spec, name=name))
+
+    project = SimpleNamespace(folder=Path("/srv/shop"), pipeline_names=lambda: ("orders", "visits"), pipeline=pipeline)
+    monkeypatch.setattr("tidemill_airflow.factory.Project.load", lambda folder: project)
+    return bound
+
+
+def test_every_pipeline_of_a_project_gets_a_dag(two_pipelines: list[str]) -> None:
+    from tidemill_airflow.factory import dags_for
+
+    dags = dags_for("/srv/shop")
+    assert {name: dag.dag_id for name, dag in dags.items()} == {"orders": "orders", "visits": "visits"}
+    assert len({dag.tasks[0].pool for dag in dags.values()}) == 2
+
+
+def test_task_process_makes_only_the_dag_that_it_runs(
+    two_pipelines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tidemill_airflow.factory import dags_for
+
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "visits")
+    assert list(dags_for("/srv/shop")) == ["visits"]
+    assert two_pipelines == ["visits"]

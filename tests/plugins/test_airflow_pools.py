@@ -1,0 +1,141 @@
+"""Pools and priorities: what keeps the batches of one pipeline in a row, live ones first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+SCHEDULED, BACKFILL, MANUAL = "scheduled__2026-01-01T00:00", "backfill__2026-01-01T00:00", "manual__2026-01-01T00:00"
+
+
+class OnlyRunAndTask:
+    """A task instance that knows its run's id and its task, and fails the test for any other question."""
+
+    def __init__(self, run_id: str, priority_weight: int) -> None:
+        self.run_id, self.task = run_id, SimpleNamespace(priority_weight=priority_weight)
+
+
+@pytest.fixture
+def session() -> Iterator[Any]:
+    """A session of an empty pool table."""
+    from airflow.models import import_all_models
+    from airflow.models.pool import Pool
+    from airflow.models.team import Team
+    from sqlalchemy import create_engine
+    from sqlalchemy.orm import Session
+
+    import_all_models()
+
+    engine = create_engine("sqlite://")
+    Pool.metadata.create_all(engine, tables=[Team.__table__, Pool.__table__])
+    with Session(engine) as session:
+        yield session
+    engine.dispose()
+
+
+def slots(session: Any) -> dict[str, int]:
+    from airflow.models.pool import Pool
+    from sqlalchemy import select
+
+    return {pool.pool: pool.slots for pool in session.scalars(select(Pool))}
+
+
+def a_run(session: Any, *pools: str) -> Any:
+    """A run as the scheduler hands it to listeners: attached to its session, with its serialized DAG."""
+    from airflow.models.pool import Pool
+
+    run = Pool(pool="stands for the run", slots=0, include_deferred=False)
+    session.add(run)
+    session.flush()
+    run.dag = SimpleNamespace(tasks=[SimpleNamespace(pool=pool) for pool in pools])  # type: ignore[attr-defined]
+    return run
+
+
+def test_backfill_weighs_less_than_every_live_run_of_the_same_task() -> None:
+    from tidemill_airflow.priority import LiveBeforeBackfill
+
+    def weight(run_id: str) -> int:
+        return LiveBeforeBackfill().get_weight(OnlyRunAndTask(run_id, 5))  # type: ignore[arg-type]
+
+    assert weight(SCHEDULED) == weight(MANUAL) == 5
+    assert weight(BACKFILL) == 4
+
+
+def test_missing_pools_are_added_with_one_slot(session: Any) -> None:
+    from tidemill_airflow.pools import add_missing_pools
+
+    assert add_missing_pools(["tidemill.b", "tidemill.a"], session) == ("tidemill.a", "tidemill.b")
+    assert slots(session) == {"tidemill.a": 1, "tidemill.b": 1}
+
+
+def test_pool_that_somebody_changed_stays_as_it_is(session: Any) -> None:
+    from airflow.models.pool import Pool
+
+    from tidemill_airflow.pools import add_missing_pools
+
+    session.add(Pool(pool="tidemill.a", slots=4, include_deferred=True))
+    assert add_missing_pools(["tidemill.a"], session) == ()
+    assert slots(session) == {"tidemill.a": 4}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "clause"),
+    [("sqlite", "INSERT OR IGNORE"), ("mysql", "INSERT IGNORE"), ("postgresql", "ON CONFLICT DO NOTHING")],
+)
+def test_two_schedulers_may_add_the_same_pool_at_once(dialect: str, clause: str) -> None:
+    from sqlalchemy.dialects import mysql, postgresql, sqlite
+
+    from tidemill_airflow.pools import _insert_if_absent
+
+    dialects = {"sqlite": sqlite, "mysql": mysql, "postgresql": postgresql}
+    statement = _insert_if_absent("tidemill.a", dialect)
+    assert clause in str(statement.compile(dialect=dialects[dialect].dialect()))
+
+
+def test_adding_a_pool_that_appears_meanwhile_changes_nothing(session: Any) -> None:
+    from tidemill_airflow.pools import _insert_if_absent
+
+    for _ in range(2):
+        session.execute(_insert_if_absent("tidemill.a", "sqlite"))
+    assert slots(session) == {"tidemill.a": 1}
+
+
+def test_run_that_starts_gets_its_pool_in_the_schedulers_own_transaction(session: Any) -> None:
+    from sqlalchemy import event
+
+    from tidemill_airflow.listener import on_dag_run_running
+
+    def forbidden(_: object) -> None:
+        raise AssertionError("the scheduler forbids commits here")
+
+    run = a_run(session, "tidemill.page_views", "default_pool")
+    event.listen(session, "before_commit", forbidden)
+    on_dag_run_running(run)
+    assert "tidemill.page_views" in slots(session)
+    assert "default_pool" not in slots(session)
+
+
+def test_run_of_another_dag_asks_the_database_nothing(session: Any) -> None:
+    from sqlalchemy import event
+
+    from tidemill_airflow.listener import on_dag_run_running
+
+    run, statements = a_run(session, "default_pool"), []
+    event.listen(session.get_bind(), "before_cursor_execute", lambda *arguments: statements.append(arguments[2]))
+    on_dag_run_running(run)
+    assert statements == []
+
+
+def test_plugin_registers_the_strategy_and_the_listener_under_the_names_that_airflow_looks_up() -> None:
+    from airflow.plugins_manager import is_valid_plugin
+
+    from tidemill_airflow import listener
+    from tidemill_airflow.plugin import TidemillPlugin
+    from tidemill_airflow.priority import LiveBeforeBackfill
+
+    assert is_valid_plugin(TidemillPlugin)
+    assert TidemillPlugin.priority_weight_strategies == [LiveBeforeBackfill]
+    assert TidemillPlugin.listeners == [listener]

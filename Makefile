@@ -2,6 +2,8 @@
 
 # One environment for all commands: Java, the packages, Spark's Python.
 RUN = . ./.tidemill/env.sh &&
+# A file's tests stay in one process, so that they share a Spark session; each process may have one.
+PARALLEL = --numprocesses auto --maxprocesses 4 --dist loadfile
 
 # Only `make demo LOG=file` counts, not a variable of that name that happens to be in the environment.
 ifeq ($(origin LOG),command line)
@@ -23,10 +25,10 @@ demo: setup ## run the reference pipeline, kill a batch, prove the result; LOG=f
 	@$(RUN) tidemill demo $(DEMO_LOG)
 
 test: setup ## all tests
-	@$(RUN) pytest
+	@$(RUN) pytest $(PARALLEL)
 
 test-unit: setup ## the tests that need neither Spark nor Airflow
-	@$(RUN) pytest -m "not spark and not airflow and not slow"
+	@$(RUN) pytest $(PARALLEL) -m "not spark and not airflow and not slow"
 
 check: setup ## lint, format, types, layers
 	@$(RUN) ruff check

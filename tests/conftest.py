@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[1]
+
+# Time is no property of a law; and a run of the tests must be repeatable.
+settings.register_profile("tidemill", deadline=None, max_examples=60, derandomize=True, database=None)
+settings.load_profile("tidemill")
 
 
 @pytest.fixture(scope="session")
@@ -26,23 +30,12 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local Spark session with Delta, shared by all tests of a run."""
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    from pyspark.sql import SparkSession
+    """A local Spark session as the product opens it, shared by all tests of a run."""
+    from tidemill.engine.jars import jar_paths
+    from tidemill.engine.session import LocalSpark, open_session
 
-    jars = ",".join(str(p) for p in sorted((ROOT / ".tidemill" / "jars").glob("*.jar")))
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("tidemill-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.jars", jars)
-        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-        .config("spark.databricks.delta.v2.enableMode", "NONE")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .getOrCreate()
-    )
+    conf = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
+    place = LocalSpark(jars=jar_paths(ROOT / ".tidemill" / "jars"), cores=2, conf=conf)
+    session = open_session(place, name="tidemill-tests")
     yield session
     session.stop()

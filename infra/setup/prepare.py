@@ -20,8 +20,11 @@ from host import Host, SetupError
 from java import Java, ensure_java
 from uv import ensure_uv
 
+# Another Spark or another Python's packages, configured on this machine for other work.
+FOREIGN = ("SPARK_HOME", "PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV")
 SHELL = """\
 # What Tidemill's commands need in a shell: `. .tidemill/env.sh`. Written by set-up.
+unset {foreign}
 export JAVA_HOME={java}
 export PATH={scripts}:"$PATH"
 export PYSPARK_PYTHON={python}
@@ -66,8 +69,9 @@ def fetch_jars(host: Host, checkout: Checkout, java: Java) -> None:
 
 def write_shell(checkout: Checkout, java: Java) -> None:
     """Write `.tidemill/env.sh`, the environment in which the Makefile runs everything."""
-    quoted = {"java": java.home, "scripts": checkout.venv / "bin", "python": checkout.python}
-    text = SHELL.format(**{name: shlex.quote(str(path)) for name, path in quoted.items()})
+    paths = {"java": java.home, "scripts": checkout.venv / "bin", "python": checkout.python}
+    quoted = {name: shlex.quote(str(path)) for name, path in paths.items()}
+    text = SHELL.format(foreign=" ".join(FOREIGN), **quoted)
     partial = checkout.state / "env.sh.partial"
     partial.write_text(text, encoding="utf-8")
     partial.replace(checkout.state / "env.sh")
@@ -86,7 +90,8 @@ def main(arguments: Sequence[str]) -> int:
     """Run the set-up of the checkout that this file is in; return the exit code."""
     start = time.monotonic()
     checkout = Checkout(Path(__file__).resolve().parents[2])
-    host = Host(environ=os.environ, user_id=os.geteuid(), log=checkout.state / "setup.log")
+    environ = {name: value for name, value in os.environ.items() if name not in FOREIGN}
+    host = Host(environ=environ, user_id=os.geteuid(), log=checkout.state / "setup.log")
     try:
         with alone(checkout):
             host.log.unlink(missing_ok=True)

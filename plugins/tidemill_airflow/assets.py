@@ -12,10 +12,10 @@ from airflow.sdk import Asset
 
 
 def table_asset(table: str) -> Asset:
-    """A published table; `Asset(name)` of the same name in a schedule means it."""
+    """A published table; in a schedule, `Asset.ref(name=table)` means it too."""
     return Asset(name=table, uri=f"tidemill://tables/{table}", group="tidemill")
 
 
 def batch_asset(pipeline: str) -> Asset:
-    """The committed batches of a pipeline; the key of a partition is the batch's id."""
+    """The committed batches of a pipeline, called `PIPELINE.batches`; the key of a partition is the batch's id."""
     return Asset(name=f"{pipeline}.batches", uri=f"tidemill://pipelines/{pipeline}/batches", group="tidemill")

@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from delta.tables import DeltaTable  # type: ignore[import-untyped]
+from delta.tables import DeltaTable
 from pyspark.sql import functions as F
 
 from bench.contestant import DELAY, WINDOW, Arena, Contestant, Delivery

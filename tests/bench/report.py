@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from bench.series import Series
-from bench.steady import EARLY, LATE, RECORDS, Steady
+from bench.measured import EARLY, LATE, RECORDS, Series, Steady
 
 FORMAT_VERSION = 1
 CONTENDER, FLOOR, RIVAL = "tidemill", "floor", "available_now"
@@ -159,14 +159,14 @@ def show(console: Console, series: Sequence[Series], steady: Steady | None) -> N
 
 
 def _medians(series: Sequence[Series]) -> Table:
-    table = Table(title="Seconds a batch: median (fastest-slowest)")
+    table = Table(title="Seconds a batch: median (fastest-slowest)", box=SIMPLE_HEAD)
     for heading in (
         "records",
         "Tidemill",
         "AvailableNow",
-        "bare Spark job",
-        "x AvailableNow",
-        "x bare job",
+        "bare job",
+        "x Av.Now",
+        "x bare",
         "rows equal",
     ):
         table.add_column(heading, justify="right")
@@ -188,7 +188,7 @@ def _medians(series: Sequence[Series]) -> Table:
 
 
 def _aims(measured: Sequence[Figures], steady: Steady | None) -> Table:
-    table = Table(title="Aims")
+    table = Table(title="Aims", box=SIMPLE_HEAD)
     for heading in ("", "found", "aim", ""):
         table.add_column(heading)
     words = {True: "[green]met", False: "[red]not met", None: "[dim]not measured"}

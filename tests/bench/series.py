@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING
 
 from bench.baselines import COUNTS, LOG_SCHEMA, counts, requests
 from bench.contestant import Arena, Contestant
 from bench.feed import Feed
+from bench.measured import Series
 from bench.records import EVENT_TIME_PER_BATCH, START, Traffic
 
 if TYPE_CHECKING:
@@ -30,24 +30,6 @@ class Plan:
     warm: int
     counted: int
     least: int = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
-    """What was measured for one size: seconds per contestant and counted round.
-
-    `settled` is how many rows of closed windows were compared, `differing` how many of each contestant's
-    differ from one query over the whole log.
-    """
-
-    size: int
-    seconds: Mapping[str, Sequence[float]]
-    settled: int
-    differing: Mapping[str, int]
-
-    def median(self, name: str) -> float | None:
-        """The median of a contestant, or None when it did not take part."""
-        return median(self.seconds[name]) if self.seconds.get(name) else None
 
 
 @dataclass

@@ -19,8 +19,9 @@ from bench import report
 from bench.baselines import BEST, baselines
 from bench.contestant import Contestant
 from bench.machine import load, machine, versions
-from bench.series import Course, Plan, Series
-from bench.steady import EARLY, LATE, Steady, run_steady
+from bench.measured import EARLY, LATE, Series, Steady
+from bench.series import Course, Plan
+from bench.steady import run_steady
 from bench.tidemill_batch import TidemillBatch
 from tidemill.engine.jars import jar_folder, jar_paths
 from tidemill.engine.session import LocalSpark, open_session
@@ -55,11 +56,11 @@ class Options:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print and write; 1 when somebody published wrong rows."""
     options = _options(arguments)
-    console = Console()
+    console = _console()
     begin, load_before = time.monotonic(), load()
     build = ROOT / "build"
     build.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=build) as folder, _session(Path(folder)) as spark:
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=build) as folder, _session() as spark:
         about: dict[str, Any] = {"measured_at": datetime.now(UTC).isoformat(timespec="seconds")}
         about |= {"machine": machine(), "versions": versions(spark), "cores_used": CORES}
         series, steady = _measure(options, Bench(spark, Path(folder), console, begin, options))
@@ -116,13 +117,18 @@ def _measure(options: Options, bench: Bench) -> tuple[list[Series], Steady | Non
     return series, steady
 
 
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=120)
+
+
 def _line(series: Series) -> str:
     medians = "  ".join(f"{name} {series.median(name):.2f} s" for name in series.seconds)
     return f"{series.size:>9,} records: {medians}"
 
 
 @contextmanager
-def _session(folder: Path) -> Iterator[SparkSession]:
+def _session() -> Iterator[SparkSession]:
     conf = {
         "spark.sql.shuffle.partitions": str(CORES),
         "spark.databricks.delta.snapshotPartitions": str(BEST.snapshot_partitions),

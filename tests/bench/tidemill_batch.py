@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.baselines import COUNTS
 from bench.contestant import Arena, Delivery
 from tidemill.batch import run_batch
+from tidemill.claiming import Request
 from tidemill.core.events import Committed
+from tidemill.core.planning import ReadLimit
+from tidemill.ledger.process import this_process
 from tidemill.project import Project, Settings
 
 if TYPE_CHECKING:
@@ -40,12 +44,16 @@ class TidemillBatch:
 
     def round(self, delivery: Delivery) -> float:
         begin = time.perf_counter()
-        outcome = run_batch(self._project, PIPELINE, lambda: self._spark)
+        outcome = run_batch(self._project, PIPELINE, self._request(), session=lambda: self._spark)
         seconds = time.perf_counter() - begin
         read = sum(a.read for a in outcome.accounts.values()) if isinstance(outcome, Committed) else 0
         if read != delivery.records:
             raise RuntimeError(f"{self.name} read {read} records of {delivery.records}")
         return seconds
+
+    def _request(self) -> Request:
+        limit = ReadLimit(self._project.settings.batch_records)
+        return Request(executor=this_process(None), clock=datetime.now(UTC), limit=limit)
 
     def rows(self) -> DataFrame | None:
         published = self._spark.read.format("delta").load(self._project.published_uri(TABLE))

@@ -97,12 +97,13 @@ def test_no_python_file_is_too_long():
 
 
 def test_no_function_is_too_long():
-    found = {
-        f"{name}:{where}": length
-        for name in _files(".py")
-        for where, length in _function_lengths((ROOT / name).read_text(encoding="utf-8")).items()
-        if length > _limit(name, FUNCTION_LIMITS)
-    }
+    found, looked_at = {}, 0
+    for name in _files(".py"):
+        lengths = _function_lengths((ROOT / name).read_text(encoding="utf-8"))
+        looked_at += len(lengths)
+        limit = _limit(name, FUNCTION_LIMITS)
+        found.update({f"{name}:{where}": length for where, length in lengths.items() if length > limit})
+    assert looked_at > 100
     assert found == {}
 
 

@@ -1,14 +1,15 @@
-"""A program for tests: runs a project's DAG in an Airflow of its own, and prints what Airflow remembers of it.
+"""A program for tests: runs DAGs in an Airflow of its own, and writes down what Airflow remembers of them.
 
-    python airflow_session.py DAGS_FOLDER DAG_ID '[{"max_batches": 2}, {}]'
+    python airflow_session.py DAGS_FOLDER ANSWER '[["page_views", {"max_batches": 2}], ["page_views", {}]]'
 
-Each element of the list is the configuration of one run. The last line of standard output is JSON.
+Each pair is a DAG and the configuration of one run. ANSWER is the file, of JSON, that is written.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 from airflow.dag_processing.dagbag import DagBag
@@ -20,12 +21,12 @@ from airflow.utils.session import create_session
 from sqlalchemy import select
 
 
-def main(dags_folder: str, dag_id: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
+def main(dags_folder: str, runs: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
     initdb()
     bag = DagBag(dags_folder)
     if bag.import_errors:
         return {"import_errors": bag.import_errors}
-    states = [str(bag.dags[dag_id].test(run_conf=conf).state) for conf in runs]
+    states = [str(bag.dags[dag_id].test(run_conf=conf).state) for dag_id, conf in runs]
     with create_session() as session:
         tasks = session.scalars(select(TaskInstance).order_by(TaskInstance.start_date))
         events = session.execute(select(AssetModel.name, AssetEvent).join(AssetEvent.asset).order_by(AssetEvent.id))
@@ -33,8 +34,7 @@ def main(dags_folder: str, dag_id: str, runs: list[dict[str, Any]]) -> dict[str,
         return {
             "runs": states,
             "tasks": [
-                {"state": task.state, "pool": task.pool, "weight": task.priority_weight, "tries": task.try_number}
-                for task in tasks
+                {"dag": task.dag_id, "state": task.state, "tries": task.try_number, "pool": task.pool} for task in tasks
             ],
             "events": [
                 {"asset": name, "partition": event.partition_key, "extra": event.extra} for name, event in events
@@ -44,5 +44,4 @@ def main(dags_folder: str, dag_id: str, runs: list[dict[str, Any]]) -> dict[str,
 
 
 if __name__ == "__main__":
-    answer = main(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))
-    print(json.dumps(answer))
+    Path(sys.argv[2]).write_text(json.dumps(main(sys.argv[1], json.loads(sys.argv[3]))))

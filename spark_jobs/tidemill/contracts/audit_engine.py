@@ -9,16 +9,25 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import great_expectations as gx
+import pandas as pd  # type: ignore[import-untyped]
+import pyarrow as pa  # type: ignore[import-untyped]
 from great_expectations.core.expectation_suite import ExpectationSuite
 from great_expectations.expectations.core.expect_column_values_to_be_between import ExpectColumnValuesToBeBetween
 
-from tidemill.contracts.suite import Engine, expectation
-from tidemill.core.contract import TableRule
+from tidemill.contracts.predicates import quoted, sql_of
+from tidemill.contracts.suite import Engine, columns_of, compared_columns, expectation, nan_safe
+from tidemill.core.contract import Check, Compare, Contract, RowCountBetween, TableRule, Unique
 from tidemill.core.errors import EngineError
 from tidemill.core.schema import DataType
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Found = tuple["Outcome", pa.Table | None]
+"""An outcome and some of the bad rows."""
 
 Columns = tuple[tuple[str, DataType], ...]
 """The names and types of a table's columns."""
@@ -47,6 +56,81 @@ class Outcome:
     positions: tuple[int, ...] = ()
 
 
+def warm_up() -> None:
+    """Make what every audit in memory needs; importing this module was the longer part."""
+    _batch_definition(Engine.PANDAS)
+
+
+def audit_arrow(rows: pa.Table, contract: Contract, shown: Sequence[list[str]], limit: int) -> list[Found]:
+    """The outcome of each rule on rows in memory, with up to `limit` bad rows, of which only `shown` columns."""
+    rules, columns = contract.table_rules, _columns(contract)
+    used = sorted({c for rule in rules for c in columns_of(rule.check)})
+    # Arrow-backed columns keep 64-bit integers exact beside nulls, and NaN apart from null.
+    frame = rows.select(used).to_pandas(types_mapper=pd.ArrowDtype) if used else pd.DataFrame(index=range(len(rows)))
+    outcomes = _outcomes(frame, rules, columns, Engine.PANDAS, limit)
+    return [
+        (outcome, rows.select(names).take(list(outcome.positions)) if outcome.positions else None)
+        for outcome, names in zip(outcomes, shown, strict=True)
+    ]
+
+
+def audit_spark(rows: DataFrame, contract: Contract, shown: Sequence[list[str]], limit: int) -> list[Found]:
+    """The same on a Spark data frame, which is computed once and persisted until the end of the call."""
+    rules, columns = contract.table_rules, _columns(contract)
+    kept = _projected(rows, rules, dict(columns), shown).persist()
+    try:
+        outcomes = _outcomes(kept, rules, columns, Engine.SPARK, 1)
+        return [
+            (outcome, None if outcome.passed else _bad_on_spark(kept, rule.check, dict(columns), names, limit))
+            for outcome, rule, names in zip(outcomes, rules, shown, strict=True)
+        ]
+    finally:
+        kept.unpersist()
+
+
+def _columns(contract: Contract) -> Columns:
+    return tuple((field.name, field.type) for field in contract.fields)
+
+
+def _outcomes(frame: Any, rules: Sequence[TableRule], columns: Columns, engine: Engine, limit: int) -> list[Outcome]:
+    """Whether each rule holds, which is quick; then details of those that do not."""
+    found = dict(validate(frame, rules, columns, engine))
+    broken = [rule for rule in rules if not found[rule.name].passed]
+    if broken:
+        found |= validate(frame, broken, columns, engine, details=limit)
+    return [found[rule.name] for rule in rules]
+
+
+def _projected(
+    rows: DataFrame, rules: Sequence[TableRule], types: Mapping[str, DataType], shown: Sequence[list[str]]
+) -> DataFrame:
+    """The columns that the rules are about or show, and those that stand for doubles in comparisons."""
+    used = {c for rule in rules for c in columns_of(rule.check)} | {c for names in shown for c in names}
+    safe: dict[str, str] = {}
+    for check in (rule.check for rule in rules):
+        if isinstance(check, Compare):
+            names = compared_columns(check, types, Engine.SPARK)
+            safe |= {n: s for n, s in zip(names, nan_safe(check), strict=True) if n not in types}
+    return rows.selectExpr(*(quoted(c) for c in sorted(used)), *(f"{s} AS {quoted(n)}" for n, s in safe.items()))
+
+
+def _bad_on_spark(
+    kept: DataFrame, check: Check, types: Mapping[str, DataType], shown: list[str], limit: int
+) -> pa.Table | None:
+    match check:
+        case RowCountBetween():
+            return None
+        case Unique(columns=columns):
+            key = ", ".join(quoted(c) for c in columns)
+            whole = kept.filter(" AND ".join(f"{quoted(c)} IS NOT NULL" for c in columns))
+            bad = whole.selectExpr("*", f"count(1) OVER (PARTITION BY {key}) AS `rows alike`").filter(
+                "`rows alike` > 1"
+            )
+        case _:
+            bad = kept.filter(f"NOT coalesce(({sql_of(check, types)}), true)")
+    return bad.selectExpr(*(quoted(c) for c in shown)).limit(limit).toArrow()
+
+
 def validate(
     frame: Any, rules: Sequence[TableRule], columns: Columns, engine: Engine, *, details: int = 0
 ) -> Mapping[str, Outcome]:
@@ -57,7 +141,7 @@ def validate(
     Raises:
         EngineError: an expectation could not be computed, or there is not exactly one answer for each rule.
     """
-    batch = batch_definition(engine).get_batch({"dataframe": frame})
+    batch = _batch_definition(engine).get_batch({"dataframe": frame})
     wanted: Any = {"result_format": "SUMMARY", "partial_unexpected_count": details} if details else "BOOLEAN_ONLY"
     results = batch.validate(_suite(tuple(rules), columns, engine), result_format=wanted).results
     outcomes: dict[str, Outcome] = {}
@@ -98,16 +182,16 @@ def _suite(rules: tuple[TableRule, ...], columns: Columns, engine: Engine) -> Ex
     return ExpectationSuite(name="tidemill", expectations=[expectation(rule, types, engine) for rule in rules])
 
 
-def batch_definition(engine: Engine) -> Any:
+def _batch_definition(engine: Engine) -> Any:
     """Where data frames are handed over; made once, also when several threads ask."""
     with _LOCK:
-        return _batch_definition(engine)
+        return _made_batch_definition(engine)
 
 
 @cache
-def _batch_definition(engine: Engine) -> Any:
+def _made_batch_definition(engine: Engine) -> Any:
     sources = _context().data_sources
-    source = sources.add_pandas("pandas") if engine is Engine.PANDAS else sources.add_spark("spark")
+    source = sources.add_pandas("pandas") if engine is Engine.PANDAS else sources.add_spark("spark", persist=False)
     return source.add_dataframe_asset("staged").add_batch_definition_whole_dataframe("all")
 
 

@@ -18,17 +18,17 @@ from tidemill.core.schema import Field
 ENGINES = ("tidemill", "greatExpectations")
 """The engines of a custom rule; the second is also written great-expectations."""
 
-OPERATORS = ("<", "<=", ">", ">=", "=", "!=")
+OPERATORS = ("<", "<=", ">", ">=", "=")
 """How two columns can be compared."""
 
 _GREAT_EXPECTATIONS = ("greatExpectations", "great-expectations")
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)+`""", re.DOTALL)
 _COLUMN = r"(\w+|`(?:[^`]|``)+`)"
-_COMPARISON = re.compile(rf"\s*{_COLUMN}\s*(<=|>=|!=|<>|==|<|>|=)\s*{_COLUMN}\s*")
-_SPELLING = {"<>": "!=", "==": "="}
+_COMPARISON = re.compile(rf"\s*{_COLUMN}\s*(<=|>=|==|<|>|=)\s*{_COLUMN}\s*")
 _REFUSED = {
     r";": "`;` ends a statement, but a predicate is only a part of one",
     r"--|/\*": "a comment would hide what follows it",
+    r"::": "`::` is a cast that fails the whole batch: write try_cast(... AS ...)",
     r"\bselect\b": "a subquery looks beyond the row",
     r"\bover\s*\(": "a window function looks beyond the row",
 }
@@ -113,8 +113,7 @@ def _comparison(sql: str, line: int, findings: Findings) -> Condition | None:
             fix="use logicalTypeOptions, a library metric, or add the column in the pipeline",
         )
         return None
-    operator = _SPELLING.get(match[2], match[2])
-    return Compare(left=_name(match[1]), operator=operator, right=_name(match[3]))
+    return Compare(left=_name(match[1]), operator="=" if match[2] == "==" else match[2], right=_name(match[3]))
 
 
 def _name(column: str) -> str:

@@ -19,6 +19,7 @@ Value = str | int | float | bool | None | tuple["Node", ...] | Mapping[str, "Nod
 
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_TAG = re.compile(r"(&\S+\s+)?!")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
 
@@ -79,11 +80,12 @@ def parse(text: str, findings: Findings, *, first_line: int = 1) -> Node | None:
     if root is None:
         findings.error(first_line, "the document is empty", fix="start from one of data_contracts/*.odcs.yaml")
         return None
-    return _Reader(findings, first_line).node(root, root.start_mark.line + first_line, frozenset())
+    return _Reader(text, findings, first_line).node(root, root.start_mark.line + first_line, frozenset())
 
 
 class _Reader:
-    def __init__(self, findings: Findings, first_line: int) -> None:
+    def __init__(self, text: str, findings: Findings, first_line: int) -> None:
+        self.text = text
         self.findings = findings
         self.first_line = first_line
 
@@ -91,6 +93,8 @@ class _Reader:
         if id(raw) in above:
             self.findings.error(line, "an alias refers to what it stands in", fix="write the value out")
             return Node(None, line)
+        if _TAG.match(self.text, raw.start_mark.index):
+            self.findings.error(line, f"tag `{raw.tag}` is not understood", fix="remove the tag; quotes make text")
         if isinstance(raw, yaml.MappingNode):
             return Node(self._mapping(raw, above | {id(raw)}), line)
         if isinstance(raw, yaml.SequenceNode):
@@ -117,8 +121,6 @@ class _Reader:
         text = str(raw.value)
         if raw.style is not None:
             return text
-        if raw.tag.startswith("!"):
-            self.findings.error(self._line(raw), f"tag `{raw.tag}` is not understood", fix="remove the tag")
         if text in _WORDS:
             return _WORDS[text]
         if _INTEGER.fullmatch(text):

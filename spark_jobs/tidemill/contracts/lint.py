@@ -15,7 +15,7 @@ from tidemill.core.errors import ContractError
 __all__ = ["Finding", "lint"]
 
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)+`""", re.DOTALL)
-_UNSAFE = re.compile(r"\b(?:cast|to_timestamp|to_date|to_number|element_at) *\(|::|/|%|\bdiv\b", re.IGNORECASE)
+_UNSAFE = re.compile(r"\b(?:cast|to_timestamp|to_date|to_number|element_at) *\(|/|%|\bdiv\b", re.IGNORECASE)
 
 
 def lint(path: Path | str) -> list[Finding]:

@@ -116,9 +116,10 @@ def _missing_values(metric: Metric) -> Iterator[Named]:
     if metric.column is None or listed is None or not isinstance(listed.value, tuple):
         metric.refuse("needs the argument missingValues, a list", key="arguments")
         return
-    values = _values([n for n in listed.value if n.value is not None], metric, "missingValues")
     null_too = any(n.value is None for n in listed.value)
-    if null_too and not values:
+    named = [n for n in listed.value if n.value is not None]
+    values = _values(named, metric, "missingValues") if named or not null_too else ()
+    if null_too and not named:
         yield "missingValues", NotNull(column=metric.column.name)
     elif values:
         yield "missingValues", NoneOf(column=metric.column.name, values=values, null_too=null_too)

@@ -55,7 +55,7 @@ def mask_expression(rules: Sequence[RowRule]) -> str:
             fix="join some of them with AND in a rule of engine tidemill",
         )
     bits = [f"if(coalesce(({rule.predicate}), true), 0L, {1 << i}L)" for i, rule in enumerate(rules)]
-    return " | ".join(bits) or "0L"
+    return f"({' | '.join(bits)})" if bits else "0L"
 
 
 def rules_of(mask: int, rules: Sequence[RowRule]) -> tuple[RowRule, ...]:
@@ -132,9 +132,11 @@ def _between(check: Between, data_type: DataType) -> str:
 
 
 def _compare(check: Compare, types: Mapping[str, DataType]) -> str:
-    parts = [f"{quoted(check.left)} {check.operator} {quoted(check.right)}"]
-    parts += [f"NOT isnan({quoted(c)})" for c in (check.left, check.right) if types[c] is Scalar.DOUBLE]
-    return " AND ".join(parts)
+    left, right = quoted(check.left), quoted(check.right)
+    compared = f"{left} {check.operator} {right}"
+    if types[check.left] is not Scalar.DOUBLE:
+        return compared
+    return f"if({left} IS NULL OR {right} IS NULL, null, {compared} AND NOT isnan({left}) AND NOT isnan({right}))"
 
 
 def _sized(size: str, minimum: int | None, maximum: int | None) -> str:

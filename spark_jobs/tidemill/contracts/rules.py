@@ -66,7 +66,7 @@ def _rules(
             yield Rule(line=unique.line, name=f"{field.name}.unique", condition=Unique(columns=(field.name,)))
         yield from option_rules(node, field, findings)
         yield from quality_rules(node, Place(column=field, fields=fields, is_input=is_input, findings=findings))
-    if primary_key:
+    if primary_key and not is_input:
         line = min(n.line for n in schema.items("properties") if n.text("name") in primary_key)
         yield Rule(line=line, name="primaryKey", condition=Unique(columns=tuple(primary_key)))
     yield from quality_rules(schema, Place(column=None, fields=fields, is_input=is_input, findings=findings))
@@ -141,6 +141,10 @@ def _is_number(data_type: DataType) -> bool:
 
 
 def _are_comparable(left: DataType, right: DataType) -> bool:
-    if isinstance(left, Array | Object) or isinstance(right, Array | Object):
+    if isinstance(left, Array | Object):
         return False
-    return left == right or (_is_number(left) and _is_number(right))
+    return left == right or (_is_exact(left) and _is_exact(right))
+
+
+def _is_exact(data_type: DataType) -> bool:
+    return _is_number(data_type) and data_type is not Scalar.DOUBLE

@@ -6,8 +6,8 @@ breaks every bound and every comparison.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from decimal import Decimal as Exact
 from enum import StrEnum
 from typing import Any, assert_never
 
@@ -31,6 +31,7 @@ EXACTLY_BETWEEN = "expect_column_values_to_be_between_exactly"
 """An expectation of ours: it does not turn bounds into floats, which cannot tell 2**53 from 2**53 + 1."""
 
 _LONGEST = 2**63
+_INTEGERS = (Scalar.INTEGER, Scalar.LONG)
 
 Call = tuple[str, dict[str, Any]]
 """The type of an expectation and its arguments."""
@@ -67,8 +68,8 @@ def _call(check: Check, types: Mapping[str, DataType], engine: Engine) -> Call:
             regex = whole_python(pattern) if engine is Engine.PANDAS else whole_java(pattern)
             return "expect_column_values_to_match_regex", {"column": column, "regex": regex}
         case LengthBetween(column=column, minimum=low, maximum=high):
-            arguments = {"column": column, "min_value": low, "max_value": high}
-            return "expect_column_value_lengths_to_be_between", arguments
+            sized = {"column": column, "min_value": low, "max_value": high}
+            return "expect_column_value_lengths_to_be_between", sized
         case RowCountBetween(minimum=low, maximum=high):
             return "expect_table_row_count_to_be_between", {"min_value": low, "max_value": high}
         case Compare():
@@ -92,10 +93,10 @@ def _between(check: Between, data_type: DataType, engine: Engine) -> Call:
 
 
 def _bound(value: int | float, data_type: DataType, engine: Engine) -> Any:
-    exact = as_value(value, data_type)
-    # Spark has no integer literal beyond 64 bits.
-    beyond = isinstance(exact, int) and not -_LONGEST <= exact < _LONGEST
-    return Exact(exact) if beyond and engine is Engine.SPARK and data_type is not Scalar.DOUBLE else exact
+    if engine is Engine.SPARK and isinstance(value, int) and not -_LONGEST <= value < _LONGEST:
+        # Spark has no integer literal beyond 64 bits, where no integer is.
+        return math.copysign(math.inf, value) if data_type in _INTEGERS else as_value(float(value), data_type)
+    return as_value(value, data_type)
 
 
 def _compare(check: Compare, types: Mapping[str, DataType], engine: Engine) -> Call:
@@ -120,7 +121,7 @@ def nan_safe(check: Compare) -> tuple[str, str]:
     """Spark SQL for both sides of a comparison of doubles, such that a NaN on either side breaks it."""
     left, right = quoted(check.left), quoted(check.right)
     first, second = ("1D", "0D") if check.operator in ("<", "<=") else ("0D", "1D")
-    either = f"isnan({left}) OR isnan({right})"
+    either = f"{left} IS NOT NULL AND {right} IS NOT NULL AND (isnan({left}) OR isnan({right}))"
     return f"if({either}, {first}, {left})", f"if({either}, {second}, {right})"
 
 

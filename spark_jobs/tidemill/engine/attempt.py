@@ -145,6 +145,15 @@ class Attempt:
             whole = part if whole is None else whole.unionByName(part)
         return whole
 
+    def jobs(self) -> Mapping[str, DataFrame]:
+        """The job of step 3 for each published table, described but not run; ask after step 2."""
+        return {s.table: self._job(rows, s) for s in self.flow.sinks if (rows := self._rows_of(s)) is not None}
+
+    def _job(self, rows: DataFrame, sink: Sink) -> DataFrame:
+        if isinstance(sink, RowSink):
+            return self._as_published(rows, sink)
+        return partial_aggregates(rows, sink, batch_id=self.plan.batch_id, attempt=self.number)
+
     def _as_published(self, rows: DataFrame, sink: RowSink) -> DataFrame:
         typed = [F.expr(f"try_cast(`{f.name}` AS {spark_type(f.type)})").alias(f.name) for f in sink.contract.fields]
         return rows.select(*typed, *self._own_columns())
@@ -201,7 +210,7 @@ class Attempt:
         return self._hold(windows.select("*", *self._own_columns()), at_most=bound * sink.window.panes.overlap)
 
     def _panes(self, sink: WindowedSink, ranges: Sequence[PaneRange]) -> list[Held]:
-        held = extent(self.uris.state(sink, ()).uri, ranges)
+        held = extent(self.uris.state_uri(sink), ranges)
         if held is None or not held.rows:
             return []
         lane = self._lane(held.rows)
@@ -213,7 +222,7 @@ class Attempt:
         self._put_aside()
         for item in staged:
             if item.count:
-                spec = self.uris.published_table(item.sink.contract, item.sink.table)
+                spec = self.uris.published_table(item.sink)
                 ensure_table(spec)
                 self._written(item.sink.table, self._publish(item, spec))
             reach(f"published:{item.sink.table}", self.plan.batch_id)

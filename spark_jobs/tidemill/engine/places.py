@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tidemill.core.contract import Contract
-from tidemill.core.flow import WindowedSink
+from tidemill.core.flow import Sink, WindowedSink
 from tidemill.core.schema import Field, Scalar
 from tidemill.engine.strays import LATE_FIELDS, QUARANTINE_FIELDS
 from tidemill.engine.tables.protocol import TableSpec
@@ -25,24 +24,29 @@ class Uris:
     table: Callable[..., str]
     published: Callable[[str], str]
 
+    def state_uri(self, sink: WindowedSink) -> str:
+        """Where the state of a windowed sink lies."""
+        return self.table(self.pipeline, "state", sink.table)
+
     def state(self, sink: WindowedSink, fields: tuple[Field, ...]) -> TableSpec:
         """The state of a windowed sink: a row per pane, key and slice."""
         return TableSpec(
             name=f"state of {sink.table}",
-            uri=self.table(self.pipeline, "state", sink.table),
+            uri=self.state_uri(sink),
             fields=fields,
             partition_by=("pane_day",),
+            pruned_by=("pane_start",),
             description=f"Partial aggregates of {sink.table}: only rows whose slice is committed count.",
         )
 
-    def published_table(self, contract: Contract, table: str) -> TableSpec:
+    def published_table(self, sink: Sink) -> TableSpec:
         """A published table: the columns of its contract, then Tidemill's own."""
         return TableSpec(
-            name=table,
-            uri=self.published(table),
-            fields=(*contract.fields, *OWN_FIELDS),
-            partition_by=(),
-            description=contract.description,
+            name=sink.table,
+            uri=self.published(sink.table),
+            fields=(*sink.contract.fields, *OWN_FIELDS),
+            pruned_by=("window_start",) if isinstance(sink, WindowedSink) else (),
+            description=sink.contract.description,
         )
 
     def quarantine(self) -> TableSpec:
@@ -51,7 +55,7 @@ class Uris:
             name="quarantine",
             uri=self.table(self.pipeline, "quarantine"),
             fields=QUARANTINE_FIELDS,
-            partition_by=(),
+            pruned_by=("batch_id",),
             description=f"Records that {self.pipeline} rejected, with every reason and their raw bytes.",
         )
 
@@ -61,6 +65,6 @@ class Uris:
             name="late",
             uri=self.table(self.pipeline, "late"),
             fields=LATE_FIELDS,
-            partition_by=(),
+            pruned_by=("batch_id",),
             description=f"Rows that came to {self.pipeline} after every window of theirs had closed.",
         )

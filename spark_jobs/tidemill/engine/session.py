@@ -20,6 +20,12 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
     # A batch is cut into pieces even when its segment is small, so that every core decodes.
     "spark.sql.files.openCostInBytes": "131072",
+    # Planning stage by stage costs more than a small batch can win by it.
+    "spark.sql.adaptive.enabled": "false",
+    # Where it is switched on: this rule would drop the counting of a pass that leaves no rows.
+    "spark.sql.adaptive.optimizer.excludedRules": (
+        "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
+    ),
     "spark.databricks.delta.v2.enableMode": "NONE",
 }
 """Settings that a batch relies on, in every place."""
@@ -61,7 +67,8 @@ def open_session(place: Place, *, name: str) -> SparkSession:
     except Exception as error:
         raise EngineError(f"no Spark session ({_label(place)}): {error}", fix="run `tidemill doctor`") from error
     for key, value in {**SESSION_CONF, **place.conf}.items():
-        session.conf.set(key, value)
+        if session.conf.isModifiable(key):
+            session.conf.set(key, value)
     return session
 
 

@@ -35,6 +35,7 @@ _EXAMPLES = {
 }
 _CUT_QUOTED = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+\\?')
 _REQUEST = re.compile(r"([^ ]+) (.+?)(?: (HTTP/[0-9.]+))?")
+_ESCAPING = ("request", "method", "path", "referrer", "agent")
 _ESCAPE = re.compile(rb'\\(x[0-9a-fA-F]{2}|["\\bnrtv])')
 _ESCAPED = {b'"': b'"', b"\\": b"\\", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 
@@ -50,20 +51,24 @@ def read_line(text: str) -> Line | str:
     parts = _parts(text)
     if isinstance(parts, str):
         return parts
-    line: Line = {name: None if part == "-" else part for name, part in parts.items()}
+    line: Line = {name: None if part == "-" and name != "time" else part for name, part in parts.items()}
     size = line["bytes"]
     if size is not None and (len(size.lstrip("0")) > 19 or int(size) >= 2**63):
         return too_large("bytes", size, 64)
     request = line["request"]
-    if request is None:
-        return line
-    words = _REQUEST.fullmatch(request)
-    if words is None:
-        return _mismatch("request", request)
-    line |= {"method": words[1], "path": words[2], "protocol": words[3]}
-    for name in ("request", "method", "path", "referrer", "agent"):
+    if request is not None:
+        words = _REQUEST.fullmatch(request)
+        if words is None:
+            return mismatch("request", request)
+        line |= {"method": words[1], "path": words[2], "protocol": words[3]}
+    for name in _ESCAPING:
         line[name] = _unescaped(line[name])
     return line
+
+
+def mismatch(name: str, found: str) -> str:
+    """The error of a line whose part of this name is something else."""
+    return f"`{name}`: expected {_EXAMPLES.get(name, 'text before a blank')}, found {shown(found)}"
 
 
 def _parts(text: str) -> Line | str:
@@ -75,7 +80,7 @@ def _parts(text: str) -> Line | str:
             return found
         match = _LAYOUTS.get(name, _WORD).match(text, at)
         if match is None:
-            return found if after_status and _is_cut(name, text, at) else _mismatch(name, text[at:])
+            return found if after_status and _is_cut(name, text, at) else mismatch(name, text[at:])
         found[name] = match[1]
         at = match.end()
     if at < len(text):
@@ -85,10 +90,6 @@ def _parts(text: str) -> Line | str:
 
 def _is_cut(name: str, text: str, at: int) -> bool:
     return name != "bytes" and _CUT_QUOTED.fullmatch(text, at) is not None
-
-
-def _mismatch(name: str, found: str) -> str:
-    return f"`{name}`: expected {_EXAMPLES.get(name, 'text before a blank')}, found {shown(found)}"
 
 
 def _unescaped(text: str | None) -> str | None:

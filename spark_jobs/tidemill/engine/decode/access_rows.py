@@ -20,8 +20,7 @@ from tidemill.core.contract import Contract
 from tidemill.core.errors import ContractError
 from tidemill.core.schema import Decimal, Field, Scalar, spark_type
 from tidemill.engine.arrow_types import arrow_schema
-from tidemill.engine.decode.access_line import read_line
-from tidemill.engine.decode.faults import shown
+from tidemill.engine.decode.access_line import mismatch, read_line
 from tidemill.engine.decode.options import check_options, where
 from tidemill.engine.decode.rows import Decoded, Positions, assemble, one_array, readable, true_positions
 from tidemill.engine.decode.texts import Column, log_times, typed
@@ -43,7 +42,7 @@ COLUMNS: Mapping[str, tuple[Scalar, ...]] = {
 """The columns that a contract may name, and the types that each may have."""
 
 _TIME = "time"
-_NOTHING = frozenset({"ident", "user", "bytes", "referrer", "agent"})
+_NOTHING = frozenset({"client", "ident", "user", "bytes", "referrer", "agent"})
 
 # Lines as nearly all are. Whatever does not match is read by `read_line`, so this may be narrow, and must be:
 # each choice is decided by the next character, which lets the regex engine run without going back.
@@ -75,8 +74,7 @@ class AccessLogDecoder:
         texts, at, faults = _read_all(lines.texts, self._wanted())
         times = log_times(texts[_TIME])
         for k in true_positions(times.bad):
-            found = shown(texts[_TIME][k].as_py())
-            faults[int(at[k])] = f"`ts`: expected a time like 23/Mar/2014:15:07:00 -0700, found {found}"
+            faults[int(at[k])] = mismatch(_TIME, f"[{texts[_TIME][k].as_py()}]")
         columns = []
         for field in self.fields:
             column = times.array if field.name == "ts" else _typed(texts[field.name], field)

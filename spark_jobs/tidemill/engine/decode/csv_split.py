@@ -125,7 +125,7 @@ def _note(found: _Bytes, wrong: Flags, what: str, errors: dict[int, str]) -> Non
 def _cut(found: _Bytes, unwanted: Flags | None, count: int, errors: dict[int, str]) -> Split:
     good = np.ones(len(found.bounds) - 1, dtype=np.bool_)
     good[list(errors)] = False
-    separators = found.separators[np.repeat(good, np.diff(found.ranks))].reshape(-1, count - 1)
+    separators = found.separators[np.repeat(good, np.diff(found.ranks))].reshape(int(good.sum()), count - 1)
     starts = np.column_stack([found.bounds[:-1][good], separators + 1])
     ends = np.column_stack([separators, found.bounds[1:][good]])
     lengths = ends - starts

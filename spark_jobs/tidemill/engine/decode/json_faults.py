@@ -77,11 +77,16 @@ def _syntax_fault(record: bytes) -> str | None:
     except (msgspec.DecodeError, RecursionError) as error:
         known = _MALFORMED.search(str(error))
         if known:
-            what, byte = known[1], int(known[2])
-            found = record[byte : byte + 20].decode(errors="ignore")
-            return f"malformed JSON at byte {byte}: {what}" + (f", found {shown(found)}" if found else "")
+            return _malformed(record, known[1], int(known[2]))
         return f"cut JSON at byte {len(record)}" if _is_cut(record) else "unpaired surrogate escape in JSON text"
     return None
+
+
+def _malformed(record: bytes, what: str, byte: int) -> str:
+    if what == "trailing characters":
+        byte -= 1  # msgspec counts the first of them in
+    found = record[byte : byte + 20].decode(errors="ignore")
+    return f"malformed JSON at byte {byte}: {what}" + (f", found {shown(found)}" if found else "")
 
 
 def _is_cut(record: bytes) -> bool:

@@ -8,6 +8,7 @@ There are no blanks around a value. What a type cannot hold exactly is bad, exce
 from __future__ import annotations
 
 import decimal
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
@@ -23,12 +24,11 @@ from tidemill.engine.arrow_types import arrow_type
 from tidemill.engine.decode import instants
 from tidemill.engine.decode.options import TimeUnit
 
-_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_TRUSTED = 38
-"""Arrow's own cast to a decimal goes silently wrong for texts of more digits than a decimal has."""
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_DIGITS = 38
 
-_EXACT = decimal.Context(prec=38, traps=[decimal.Inexact, decimal.InvalidOperation])
-_INSTANT = decimal.Context(prec=38, rounding=decimal.ROUND_FLOOR, traps=[decimal.InvalidOperation])
+_EXACT = decimal.Context(prec=_DIGITS, traps=[decimal.Inexact, decimal.InvalidOperation])
+_INSTANT = decimal.Context(prec=_DIGITS, rounding=decimal.ROUND_FLOOR, traps=[decimal.InvalidOperation])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,18 +115,26 @@ def _decimals(texts: pa.StringArray, precision: int, scale: int) -> Column:
 
 
 def _exact(texts: pa.StringArray, arrow: pa.DataType, read: Callable[[str], decimal.Decimal | None]) -> Column:
-    """Arrow's cast where all texts allow it, else one by one with `read`, which answers None for bad ones."""
-    numbers = pc.fill_null(pc.match_substring_regex(texts, _NUMBER), False)
-    numbers = pc.if_else(numbers, texts, pa.scalar(None, pa.string()))
-    if (pc.max(pc.binary_length(numbers)).as_py() or 0) <= _TRUSTED:
-        try:
-            cast = numbers.cast(arrow)
-            return Column(array=cast, bad=_lost(texts, cast))
-        except pa.ArrowInvalid:
-            pass
-    values = [None if text is None else read(text) for text in numbers.to_pylist()]
-    array = pa.array(values, arrow)
+    """Arrow's cast for texts that plainly fit; for others one by one `read`, which answers None for bad ones.
+
+    The cast must not see any other text: it overflows silently where digits and scale exceed 128 bits, and by
+    exponents.
+    """
+    plain = pc.fill_null(pc.match_substring_regex(texts, _plain(arrow)), False)
+    array = pc.if_else(plain, texts, pa.scalar(None, pa.string())).cast(arrow)
+    others = pc.and_(pc.invert(plain), texts.is_valid())
+    if pc.any(others).as_py():
+        values = [read(text) if _NUMBER.fullmatch(text) else None for text in texts.filter(others).to_pylist()]
+        array = pc.replace_with_mask(array, others, pa.array(values, arrow))
     return Column(array=array, bad=_lost(texts, array))
+
+
+def _plain(arrow: pa.DataType) -> str:
+    """Matches numbers without an exponent that have no more digits before and after the point than fit."""
+    before, after = arrow.precision - arrow.scale, arrow.scale
+    forms = [rf"[0-9]{{1,{before}}}(\.[0-9]{{0,{after}}})?"] if before else []
+    forms += [rf"\.[0-9]{{1,{after}}}"] if after else []
+    return f"^[+-]?0?({'|'.join(forms)})$"
 
 
 def _fitted(text: str, precision: int, scale: int) -> decimal.Decimal | None:

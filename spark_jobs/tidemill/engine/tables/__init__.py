@@ -1,1 +1,1 @@
-"""Delta tables behind one protocol, with two writers."""
+"""Delta tables: one protocol, one writer without a JVM for small rows, one on Spark for large ones."""

@@ -1,2 +1,214 @@
+"""The writer for rows that do not fit the driver: Spark, in any place it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType
+
+from tidemill.core.errors import EngineError, Incompatible
+from tidemill.core.schema import Field, Scalar, spark_type
+from tidemill.engine.tables.fence import Stamp, earlier_write, find_commit, unknown
+from tidemill.engine.tables.handles import StorageOptions, newest, open_table
+from tidemill.engine.tables.predicates import quoted, spark_sql
+from tidemill.engine.tables.protocol import Between, Landed, TableSpec, Transaction, Written
+
+Commit = Callable[[], None]
+
+_TXN_APP = "spark.databricks.delta.write.txnAppId"
+_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_TIMESTAMP_TYPE = "spark.sql.parquet.outputTimestampType"
+
+_BROKEN_PROMISE = "two rows to upsert agree in all keys, or a row lies outside the range"
+_COPIES = "__copies"
+
+
 class SparkTable:
-    def __init__(self, spec, session): self.spec=spec
+    """A `Table` of Spark rows. Uses nothing that Spark Connect lacks.
+
+    Spark skips a transaction that is not newer than the last one, and says nothing. So the table is read
+    before and after each write, with delta-rs: a write counts when the log holds it with our plan.
+
+    What remains open: on a plain folder and on S3, two Spark *drivers* that commit the same version at
+    the same moment can both believe that they landed, because Spark's log stores there lock inside one
+    JVM only. The later one is what the log holds. The read after the write finds the loss when it
+    happened before that read, not when it happens after. The claim in the ledger makes sure that there
+    is one driver; delta-rs and HDFS do not have this gap.
+
+    One write at a time per session: a MERGE carries its transaction in the session's settings.
+    """
+
+    def __init__(self, spec: TableSpec, session: SparkSession, storage_options: StorageOptions = None) -> None:
+        self.spec = spec
+        self._session = session
+        self._storage_options = storage_options
+
+    def version(self) -> int | None:
+        """See `Table.version`."""
+        handle = newest(self.spec, self._storage_options)
+        return None if handle is None else handle.version()
+
+    def transaction_version(self, app_id: str) -> int | None:
+        """See `Table.transaction_version`."""
+        handle = newest(self.spec, self._storage_options)
+        return None if handle is None else handle.transaction_version(app_id)
+
+    def append(self, rows: DataFrame, *, transaction: Transaction | None, plan_hash: str) -> Written:
+        """See `Table.append`."""
+        stamp = Stamp(transaction, plan_hash)
+        writer = self._shaped(rows).write.format("delta").mode("append").option("userMetadata", stamp.text())
+        if transaction:
+            writer = writer.option("txnAppId", transaction.app_id).option("txnVersion", transaction.version)
+
+        def commit() -> None:
+            with commit_settings(self._session, None):
+                writer.save(self._location())
+
+        return self._land(stamp, commit)
+
+    def upsert(
+        self, rows: DataFrame, *, keys: tuple[str, ...], within: Between, transaction: Transaction, plan_hash: str
+    ) -> Written:
+        """See `Table.upsert`."""
+        self.spec.check(within)
+        if not keys:
+            raise ValueError(f"table {self.spec.name}: an upsert needs keys")
+        stamp = Stamp(transaction, plan_hash)
+        source = self._checked(self._shaped(rows), keys, within)
+        view = f"upsert_{sha256(f'{self.spec.uri} {stamp.text()}'.encode()).hexdigest()[:16]}"
+
+        def commit() -> None:
+            source.createOrReplaceTempView(view)
+            try:
+                with commit_settings(self._session, stamp):
+                    self._session.sql(self._merge(view, keys, within)).collect()
+            finally:
+                self._session.catalog.dropTempView(view)
+
+        return self._land(stamp, commit)
+
+    def read(
+        self,
+        *,
+        where: tuple[Between, ...] = (),
+        columns: tuple[str, ...] | None = None,
+        version: int | None = None,
+    ) -> DataFrame:
+        """See `Table.read`. The version is fixed now, though the rows are read by the first action."""
+        for bounds in where:
+            self.spec.check(bounds)
+        handle = open_table(self.spec, self._storage_options, version)
+        reader = self._session.read.format("delta").option("versionAsOf", handle.version())
+        frame = self._shaped(reader.load(self._location()))
+        predicate = spark_sql(where)
+        if predicate is not None:
+            frame = frame.where(predicate)
+        return frame.select(*[quoted(c) for c in columns or self.spec.columns])
+
+    def _land(self, stamp: Stamp, commit: Commit) -> Written:
+        before = open_table(self.spec, self._storage_options)
+        there = earlier_write(before, self.spec, stamp)
+        if there is not None:
+            return there
+        try:
+            self._commit(commit)
+        except Exception as error:
+            landed = self._look_again(stamp, before.version(), error) if stamp.transaction else None
+            if landed is not None:
+                return landed
+            if _BROKEN_PROMISE in str(error):
+                raise ValueError(f"table {self.spec.name}: {_BROKEN_PROMISE}") from error
+            raise unknown(self.spec, stamp, error) from error
+        landed = self._look_again(stamp, before.version(), "Spark reported success, but the log has no such commit")
+        if landed is None:
+            raise unknown(self.spec, stamp, "Spark reported success, but the log has no such commit")
+        return landed
+
+    def _look_again(self, stamp: Stamp, since: int, cause: object) -> Landed | None:
+        try:
+            handle = open_table(self.spec, self._storage_options)
+        except EngineError as error:
+            raise unknown(self.spec, stamp, cause) from error
+        if stamp.transaction:
+            there = earlier_write(handle, self.spec, stamp)
+            return None if there is None else Landed(there.version)
+        found = find_commit(handle, None, plan_hash=stamp.plan_hash, since=since)
+        return None if found is None else Landed(found[0])
+
+    def _commit(self, commit: Commit) -> None:
+        commit()
+
+    def _shaped(self, frame: DataFrame) -> DataFrame:
+        found = {f.name: f.dataType for f in frame.schema.fields}
+        for field in self.spec.fields:
+            if field.name in found and isinstance(found[field.name], StringType) != (field.type is Scalar.STRING):
+                raise Incompatible(
+                    f"table {self.spec.name} ({self.spec.uri}): column {field.name!r} must be "
+                    f"{spark_type(field.type)}, the rows have {found[field.name].simpleString()}",
+                    fix="give rows of the declared type, or declare the type that the rows have",
+                )
+        return frame.selectExpr(*[_cast(f, f.name in found) for f in self.spec.fields])
+
+    def _checked(self, rows: DataFrame, keys: tuple[str, ...], within: Between) -> DataFrame:
+        by = ", ".join(quoted(k) for k in keys)
+        promise = f"{_COPIES} = 1 AND coalesce({spark_sql((within,)) or 'true'}, false)"
+        counted = rows.selectExpr("*", f"count(1) OVER (PARTITION BY {by}) AS {_COPIES}")
+        return counted.where(f"assert_true({promise}, '{_BROKEN_PROMISE}') IS NULL").drop(_COPIES)
+
+    def _merge(self, view: str, keys: tuple[str, ...], within: Between) -> str:
+        table = open_table(self.spec, self._storage_options)
+        columns = [quoted(c) for c in self.spec.columns]
+        others = [quoted(f.name) for f in table.schema().fields if f.name not in self.spec.columns]
+        on = [f"t.{quoted(k)} <=> s.{quoted(k)}" for k in keys]
+        bounds = spark_sql((within,), "t")
+        updates = [f"t.{c} = s.{c}" for c in columns] + [f"t.{c} = NULL" for c in others]
+        return (
+            f"MERGE INTO delta.{quoted(self._location())} AS t USING {view} AS s"
+            f" ON {' AND '.join([bounds, *on] if bounds else on)}"
+            f" WHEN MATCHED THEN UPDATE SET {', '.join(updates)}"
+            f" WHEN NOT MATCHED THEN INSERT ({', '.join(columns)}) VALUES ({', '.join('s.' + c for c in columns)})"
+        )
+
+    def _location(self) -> str:
+        # The same store has another scheme in Hadoop's file systems.
+        scheme, separator, rest = self.spec.uri.partition("://")
+        return f"s3a://{rest}" if separator and scheme == "s3" else self.spec.uri
+
+
+@contextmanager
+def commit_settings(session: SparkSession, stamp: Stamp | None) -> Iterator[None]:
+    """What the session's next commits carry, inside the block only; with None they carry nothing.
+
+    A transaction that was left behind in the session would make Spark skip writes that have nothing to do
+    with it: it is taken away before, and nothing is left after, whatever happens inside.
+    """
+    settings: dict[str, str] = {}
+    if stamp is not None:
+        settings[_USER_METADATA] = stamp.text()
+        if stamp.transaction:
+            settings |= {_TXN_APP: stamp.transaction.app_id, _TXN_VERSION: str(stamp.transaction.version)}
+    timestamps = session.conf.get(_TIMESTAMP_TYPE)
+    try:
+        _unset(session)
+        # INT96, the default, has no statistics inside a file.
+        session.conf.set(_TIMESTAMP_TYPE, "TIMESTAMP_MICROS")
+        for name, value in settings.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        _unset(session)
+        session.conf.set(_TIMESTAMP_TYPE, str(timestamps))
+
+
+def _unset(session: SparkSession) -> None:
+    for name in (_TXN_APP, _TXN_VERSION, _USER_METADATA):
+        session.conf.unset(name)
+
+
+def _cast(field: Field, there: bool) -> str:
+    value = quoted(field.name) if there else "NULL"
+    return f"CAST({value} AS {spark_type(field.type)}) AS {quoted(field.name)}"

@@ -1,0 +1,7 @@
+"""`tidemill demo`."""
+
+from __future__ import annotations
+
+
+def demo() -> None:
+    """Soon."""

@@ -1,0 +1,90 @@
+"""`tidemill explain`: what a pipeline computes, and how it is executed here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidemill.cli.log_output import print_json
+from tidemill.cli.output import AsJson, PipelineName, console, grid, open_project
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def explain(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Also Spark's own plan of the job that reads and aggregates.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the logical plan, the physical plan and, if asked, Spark's own."""
+    from tidemill.cli.logical import logical_json
+    from tidemill.cli.physical import physical_json
+
+    project = open_project(ctx)
+    flow = project.pipeline(pipeline)
+    logical, physical = logical_json(flow), physical_json(flow, project.settings)
+    plans: dict[str, str] = {}
+    if spark:
+        from tidemill.cli.spark_plan import spark_plans
+
+        plans = spark_plans(project, flow)
+    if as_json:
+        print_json({**logical, "physical": physical, **({"spark": plans} if spark else {})})
+        return
+    out = console()
+    _show_logical(out, logical)
+    _show_physical(out, physical)
+    for table, text in plans.items():
+        out.print(f"\n[bold]Spark's plan[/] of the job for {table}")
+        out.print(text, markup=False, soft_wrap=True)
+
+
+def _show_logical(out: Console, logical: dict[str, Any]) -> None:
+    out.print(f"[bold]{logical['pipeline']}[/]  logical hash {logical['logical_hash']}\n\n[bold]Logical plan[/]")
+    table = grid("operator", "kind", "fed by", "does")
+    for each in logical["operators"]:
+        table.add_row(*_plain(each["name"], each["kind"], ", ".join(each["fed_by"]) or "-", each["does"]))
+    out.print(table)
+    for sink in logical["sinks"]:
+        if sink["windowed"]:
+            _show_windowed(out, sink)
+    rules = grid("contract", "version", "format", "rules")
+    for each in logical["contracts"]:
+        names = ", ".join([*each["row_rules"], *each["table_rules"]])
+        rules.add_row(*_plain(each["name"], each["version"], each["format"] or "table", names or "-"))
+    out.print(rules)
+
+
+def _show_windowed(out: Console, sink: dict[str, Any]) -> None:
+    keys = ", ".join(sink["keys"]) or "nothing"
+    out.print(
+        f"[bold]{sink['table']}[/]: {sink['window']}, by {keys}, published {sink['trigger']}, "
+        f"allowed lateness {sink['allowed_lateness']}"
+    )
+    table = grid("column", "partial, per batch and pane", "merge, of panes and batches", "finish")
+    for name, each in sink["aggregates"].items():
+        table.add_row(*_plain(name, _columns(each["partial"]), _columns(each["merge"]), each["finish"]))
+    out.print(table)
+
+
+def _show_physical(out: Console, physical: dict[str, Any]) -> None:
+    out.print(f"[bold]Physical plan[/]\nplace   {physical['place']}\nwriter  {physical['writer']}")
+    table = grid("step", "", "what", "Spark jobs", "writes", numbers=("step",))
+    for each in physical["steps"]:
+        table.add_row(*_plain(str(each["step"]), each["name"], each["what"], each["jobs"], each["writes"]))
+    out.print(table)
+
+
+def _columns(expressions: dict[str, str]) -> str:
+    return "\n".join(text if name == "value" else f"{name}: {text}" for name, text in expressions.items())
+
+
+def _plain(*texts: str) -> list[str]:
+    from rich.markup import escape
+
+    return [escape(text) for text in texts]

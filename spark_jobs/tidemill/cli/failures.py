@@ -1,0 +1,75 @@
+"""How a command fails: one block of text on standard error and an exit code, never a stack trace."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from tidemill.cli.exit_codes import ExitCode, exit_code_help
+from tidemill.core.errors import TidemillError
+
+DEBUG = "TIDEMILL_DEBUG"
+"""Set to anything, it adds the stack trace."""
+
+
+class Commands(TyperGroup):
+    """A group of commands whose errors on purpose become an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was typed."""
+        try:
+            return super().invoke(ctx)
+        except TidemillError as error:
+            show_error(error)
+            raise typer.Exit(error.exit_code) from error
+        except KeyboardInterrupt as error:
+            print("\ninterrupted: what was committed stays; the same command goes on from there", file=sys.stderr)
+            raise typer.Exit(ExitCode.INTERRUPTED) from error
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The help page, with the exit codes at its end."""
+        super().format_help(ctx, formatter)
+        print(f"{exit_code_help()}\n")
+
+
+def show_error(error: TidemillError) -> None:
+    """What failed, and what to do about it."""
+    _block(error.message, error.fix)
+
+
+def show_defect(error: Exception) -> None:
+    """An error that nobody meant to raise: its first lines, and how to see the rest."""
+    first = "\n".join(str(error).strip().splitlines()[:8])
+    _block(f"unexpected {type(error).__name__}: {first}", f"{DEBUG}=1 shows where; please report it with that")
+
+
+def failed(error: TidemillError) -> Mapping[str, object]:
+    """The error as JSON values, for programs."""
+    return {
+        "event": "failed",
+        "error": type(error).__name__,
+        "message": error.message,
+        "fix": error.fix,
+        "exit_code": int(error.exit_code),
+        "retryable": error.retryable,
+    }
+
+
+def _block(message: str, fix: str) -> None:
+    if os.environ.get(DEBUG):
+        traceback.print_exc()
+    bold, green, plain = ("\033[1;31m", "\033[32m", "\033[0m") if _colours() else ("", "", "")
+    lines = [f"{bold}error:{plain} {message}"]
+    if fix:
+        lines.append(f"  {green}fix:{plain} {fix}")
+    print("\n".join(lines), file=sys.stderr)
+
+
+def _colours() -> bool:
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")

@@ -1,0 +1,94 @@
+"""`tidemill history`: what the ledger of a pipeline holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, assert_never
+
+import typer
+
+from tidemill.cli.log_output import print_json
+from tidemill.cli.output import (
+    AsJson,
+    PipelineName,
+    account_of,
+    balance,
+    console,
+    counted,
+    grid,
+    open_project,
+    show_watermark,
+)
+from tidemill.core.errors import InputError
+from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Event, Planned
+
+if TYPE_CHECKING:
+    from tidemill.ledger.ledger import Entry
+
+
+def history(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    last: Annotated[int, typer.Option(min=0, metavar="N", help="Only the newest N events; 0 for all.")] = 40,
+    as_json: AsJson = False,
+) -> None:
+    """Show the events of a pipeline's ledger, oldest first."""
+    from tidemill.ledger.ledger import as_json as entry_json
+
+    project = open_project(ctx)
+    ledger = project.ledger(pipeline)
+    # The history of a pipeline that is not declared any more stays readable.
+    if not ledger.exists:
+        _check_declared(project.pipeline_names(), pipeline, ctx)
+    entries = ledger.entries(last=last or None)
+    if as_json:
+        for entry in entries:
+            print_json(entry_json(entry))
+    elif entries:
+        _show(entries)
+    else:
+        typer.echo(f"{pipeline}: no batch was planned yet")
+
+
+def _check_declared(names: tuple[str, ...], pipeline: str, ctx: typer.Context) -> None:
+    from tidemill.core.columns import unknown
+
+    if pipeline not in names:
+        error = unknown(str(open_project(ctx).folder), "pipeline", pipeline, names)
+        raise InputError(error.message, fix=error.fix)
+
+
+def _show(entries: object) -> None:
+    assert isinstance(entries, list | tuple)
+    table = grid("event", "at", "batch", "attempt", "what", "", numbers=("event", "batch", "attempt"))
+    for entry in entries:
+        table.add_row(*_row(entry))
+    console().print(table)
+
+
+def _row(entry: Entry) -> tuple[str, str, str, str, str, str]:
+    event = entry.event
+    batch_id, attempt = (event.plan.batch_id, 1) if isinstance(event, Planned) else (event.batch_id, event.attempt)
+    at = f"{entry.recorded_at:%Y-%m-%d %H:%M:%S}"
+    return str(entry.sequence), at, str(batch_id), str(attempt), type(event).__name__.lower(), _said(event)
+
+
+def _said(event: Event) -> str:
+    match event:
+        case Planned(plan=plan, executor=executor):
+            ranges = ", ".join(str(r) for topic in plan.topics.values() for r in topic.ranges if r) or "no records"
+            return f"{ranges}{'; drains the input' if plan.drain else ''}; {executor.identity}"
+        case Claimed(executor=executor):
+            return executor.identity
+        case Audited(verdict=verdict):
+            broken = ", ".join(f"{r.severity.value} {r.rule}" for r in verdict.broken)
+            blocks = "blocks: " if verdict.blocks else ""
+            return f"{blocks}{len(verdict.results) - len(verdict.broken)} of {len(verdict.results)} rules hold" + (
+                f"; broken: {broken}" if broken else ""
+            )
+        case Committed(published=published, position=position):
+            rows = counted(published, "rows to")
+            return f"{balance(account_of(event))}; published {rows}; watermark {show_watermark(position.watermark)}"
+        case Cancelled(reason=reason):
+            return reason
+        case _:
+            assert_never(event)

@@ -1,0 +1,72 @@
+"""The command `tidemill`. Each command imports what it needs when it runs, so that all but `run` start at once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from tidemill.cli import contract, demo, doctor, explain, history, jars, log, plan, run, status
+from tidemill.cli.failures import Commands, show_defect
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Exactly-once stream processing in micro-batches, from a log to audited Delta tables.",
+)
+app.command("doctor")(doctor.doctor)
+app.add_typer(log.app, name="log")
+app.command("run")(run.run)
+app.command("plan")(plan.plan)
+app.command("status")(status.status)
+app.command("history")(history.history)
+app.command("explain")(explain.explain)
+app.add_typer(contract.app, name="contract")
+app.add_typer(jars.app, name="jars")
+app.command("demo")(demo.demo)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from tidemill import __version__
+
+        typer.echo(f"tidemill {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    project: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TIDEMILL_PROJECT",
+            metavar="FOLDER",
+            help="The folder with tidemill.toml; else the working directory or the nearest one above it that has one.",
+        ),
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Exactly-once stream processing in micro-batches, from a log to audited Delta tables."""
+
+
+def main(arguments: Sequence[str] | None = None, *, session: Any = None) -> None:
+    """Run the command that was typed, or `arguments`, and exit with its code.
+
+    `session`, a function of a project, gives the Spark session where somebody else made one.
+    """
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="tidemill", obj=session)
+    except Exception as error:
+        show_defect(error)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

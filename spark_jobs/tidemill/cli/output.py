@@ -1,0 +1,116 @@
+"""What several commands say, and the project they say it of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.core.times import moment
+from tidemill.core.watermarks import BEGINNING, END
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from tidemill.core.account import Account
+    from tidemill.core.events import Committed
+    from tidemill.project import Project
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line, for programs.")]
+PipelineName = Annotated[str, typer.Argument(metavar="PIPELINE", help="The pipeline's name.")]
+
+ACCOUNT = ("read", "aggregated", "filtered", "rejected", "late", "shed")
+"""The parts of an account, in the order in which they are shown."""
+
+_WIDTH_OF_FILES = 160
+
+
+def open_project(ctx: typer.Context) -> Project:
+    """The project of `--project`, or the one that the command runs in.
+
+    Raises:
+        ConfigError: there is none, or its `tidemill.toml` is wrong.
+    """
+    from tidemill.project import Project
+
+    return Project.load(ctx.find_root().params.get("project"))
+
+
+def console() -> Console:
+    """Standard output; where nobody is looking it is wide, and plain."""
+    from rich.console import Console
+
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=_WIDTH_OF_FILES)
+
+
+def grid(*columns: str, numbers: Sequence[str] = ()) -> Table:
+    """An empty table with a line under its head; columns named in `numbers` are flush right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    return table
+
+
+def show_watermark(watermark: int) -> str:
+    """A watermark for people."""
+    if watermark == BEGINNING:
+        return "none yet"
+    return "end of input" if watermark == END else f"{moment(watermark):%Y-%m-%d %H:%M:%S}"
+
+
+def watermark_json(watermark: int) -> str | None:
+    """ISO 8601; "end" after the last event of a drained input, None before the first event."""
+    if watermark == BEGINNING:
+        return None
+    return "end" if watermark == END else moment(watermark).isoformat()
+
+
+def ago(then: datetime, now: datetime | None = None) -> str:
+    """How long ago a moment was, in its largest unit."""
+    seconds = int(((now or datetime.now(UTC)) - then).total_seconds())
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit} ago"
+    return f"{max(seconds, 0)} s ago"
+
+
+def account_of(commit: Committed) -> Account:
+    """The account of a batch over all its inputs."""
+    from tidemill.core.account import Account
+
+    return sum(commit.accounts.values(), Account())
+
+
+def commit_json(commit: Committed) -> dict[str, object]:
+    """A commit as JSON values; `seconds` is how long the attempt took that committed."""
+    account = account_of(commit)
+    return {
+        "event": "committed",
+        "batch_id": commit.batch_id,
+        "attempt": commit.attempt,
+        **{part: getattr(account, part) for part in ACCOUNT},
+        "watermark": watermark_json(commit.position.watermark),
+        "published": dict(commit.published),
+        "versions": dict(commit.tables),
+        "reasons": dict(commit.reasons),
+        "refused_windows": commit.refused_windows,
+        "seconds": round((commit.at - commit.started).total_seconds(), 3),
+    }
+
+
+def balance(account: Account) -> str:
+    """The conservation law with its numbers."""
+    parts = " + ".join(f"{part} {getattr(account, part):,}" for part in ACCOUNT[1:])
+    return f"read {account.read:,} = {parts}"
+
+
+def counted(counts: Mapping[str, int], noun: str) -> str:
+    """For example "3 rows to a, 4 rows to b"."""
+    return ", ".join(f"{count:,} {noun} {name}" for name, count in counts.items()) or "nothing"

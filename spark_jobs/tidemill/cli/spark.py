@@ -1,0 +1,58 @@
+"""A Spark session for a command, without the chatter of its JVM."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemill.core.errors import EngineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidemill.project import Project
+
+
+def start_spark(project: Project) -> SparkSession:
+    """The session that the project asks for; what a JVM of our own says goes to `.tidemill/spark.log` there.
+
+    Raises:
+        ConfigError: jars are missing.
+        EngineError: Spark cannot be started or reached.
+    """
+    from tidemill.sessions import project_session
+
+    log = project.folder / ".tidemill" / "spark.log"
+    try:
+        with errors_into(log):
+            return project_session(project)
+    except EngineError as error:
+        raise EngineError(error.message, fix=f"{error.fix}; see {log}") from error
+
+
+@contextmanager
+def errors_into(path: Path) -> Iterator[None]:
+    """Standard error goes to a file meanwhile: that of processes started here for as long as they live.
+
+    Where the file cannot be written, nothing changes.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("wb")
+    except OSError:
+        yield
+        return
+    sys.stderr.flush()
+    saved = os.dup(2)
+    with file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(saved, 2)
+        os.close(saved)

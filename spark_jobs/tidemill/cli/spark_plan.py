@@ -1,0 +1,77 @@
+"""Spark's own plan of the work of a batch."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tidemill.cli.spark import start_spark
+from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
+from tidemill.core.position import Position
+from tidemill.core.scan import MemoryScan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidemill.core.flow import Flow
+    from tidemill.core.plan import BatchPlan
+    from tidemill.engine.attempt import Attempt
+    from tidemill.project import Project
+
+
+def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
+    """Spark's formatted plan of the job that reads and aggregates, for each published table; nothing is written.
+
+    Raises:
+        LogError: a topic that the pipeline reads is not there.
+    """
+    plan = _plan(project, flow)
+    session = start_spark(project)
+    try:
+        attempt = _attempt(project, flow, plan, session)
+        attempt.read()
+        plans = {}
+        for table, frame in attempt.jobs().items():
+            text = io.StringIO()
+            with contextlib.redirect_stdout(text):
+                frame.explain("formatted")
+            plans[table] = text.getvalue().strip()
+        attempt.release()
+        return plans
+    finally:
+        session.stop()
+
+
+def _plan(project: Project, flow: Flow) -> BatchPlan:
+    """A plan for a few of the oldest records; drained, there is one whatever the log holds."""
+    log = project.log()
+    bounds = {
+        i.topic: TopicBounds(topic_id=log.topic(i.topic).topic_id, partitions=log.bounds(i.topic)) for i in flow.inputs
+    }
+    limit = ReadLimit(sum(len(b.partitions) for b in bounds.values()))
+    plan = plan_batch(flow, Position(), bounds, batch_id=1, clock=datetime.now(UTC), limit=limit, drain=True)
+    assert plan is not None
+    return plan
+
+
+def _attempt(project: Project, flow: Flow, plan: BatchPlan, session: SparkSession) -> Attempt:
+    from tidemill.engine.attempt import Attempt
+    from tidemill.engine.places import Uris
+
+    log = project.log()
+    scans = {
+        name: log.scan(topic.topic_id, topic.ranges) if topic.records else MemoryScan(records=(), ranges=())
+        for name, topic in plan.topics.items()
+    }
+    return Attempt(
+        flow=flow,
+        plan=plan,
+        number=1,
+        scans=scans,
+        session=session,
+        uris=Uris(pipeline=flow.name, table=project.table_uri, published=project.published_uri),
+        driver_rows=project.settings.driver_rows,
+        writer=project.settings.writer,
+    )

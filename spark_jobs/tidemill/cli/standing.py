@@ -1,0 +1,149 @@
+"""Where a pipeline stands: what its ledger and the log say together, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidemill.cli.output import ACCOUNT, account_of, watermark_json
+from tidemill.core.errors import LogError
+from tidemill.core.times import moment
+
+if TYPE_CHECKING:
+    from tidemill.core.flow import Flow
+    from tidemill.core.offsets import OffsetRange
+    from tidemill.core.position import TopicPosition
+    from tidemill.core.protocol import OpenBatch, View
+    from tidemill.log.protocol import Log
+    from tidemill.project import Project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStanding:
+    """One partition: the offsets that the log holds, and the next one to read.
+
+    `committed` is None for a partition that was never read. `max_event_time` is in microseconds.
+    """
+
+    topic: str
+    held: OffsetRange
+    committed: int | None
+    max_event_time: int | None
+
+    @property
+    def lag(self) -> int:
+        """How many records of the log are not committed."""
+        start = self.held.from_offset if self.committed is None else self.committed
+        return max(self.held.until_offset - start, 0)
+
+    @property
+    def lost(self) -> int:
+        """How many records retention took before they were read."""
+        return 0 if self.committed is None else max(self.held.from_offset - self.committed, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A pipeline at one moment. `problem` says why partitions are missing, if some are."""
+
+    flow: Flow
+    view: View
+    partitions: tuple[PartitionStanding, ...]
+    problem: str = ""
+
+    @property
+    def lag(self) -> int:
+        """How many records are not committed, over all inputs."""
+        return sum(p.lag for p in self.partitions)
+
+
+def standing(project: Project, name: str) -> Standing:
+    """Where a pipeline stands; a topic that is not there is a problem, not an error.
+
+    Raises:
+        DeclarationError: there is no such pipeline.
+        LedgerDamaged: its ledger cannot be read.
+    """
+    flow, view, log = project.pipeline(name), project.ledger(name).view(), project.log()
+    partitions: list[PartitionStanding] = []
+    problems = []
+    for source in flow.inputs:
+        try:
+            partitions += _of_topic(log, source.topic, view.position.topics.get(source.topic))
+        except LogError as error:
+            problems.append(error.message)
+    return Standing(flow=flow, view=view, partitions=tuple(partitions), problem="; ".join(problems))
+
+
+def _of_topic(log: Log, topic: str, position: TopicPosition | None) -> list[PartitionStanding]:
+    found = []
+    for number, held in sorted(log.bounds(topic).items()):
+        clock = position.clocks.get(number) if position else None
+        found.append(
+            PartitionStanding(
+                topic=topic,
+                held=held,
+                committed=position.offsets.get(number) if position else None,
+                max_event_time=clock.max_event_time if clock else None,
+            )
+        )
+    return found
+
+
+def holder_state(batch: OpenBatch) -> str:
+    """Whether the process that holds an open batch is alive, as far as this host can tell."""
+    import socket
+
+    from tidemill.ledger.process import is_gone
+
+    if batch.executor.host != socket.gethostname():
+        return "on another host"
+    return "gone" if is_gone(batch.executor) else "running"
+
+
+def standing_json(found: Standing) -> dict[str, object]:
+    """The same as JSON values."""
+    commit, opened = found.view.last_commit, found.view.open_batch
+    return {
+        "pipeline": found.flow.name,
+        "batch_id": found.view.position.batch_id,
+        "watermark": watermark_json(found.view.position.watermark),
+        "lag": found.lag,
+        "problem": found.problem or None,
+        "last_commit": None
+        if commit is None
+        else {
+            "batch_id": commit.batch_id,
+            "attempt": commit.attempt,
+            "at": commit.at.isoformat(),
+            **{part: getattr(account_of(commit), part) for part in ACCOUNT},
+        },
+        "open_batch": None
+        if opened is None
+        else {
+            "batch_id": opened.plan.batch_id,
+            "attempt": opened.attempt,
+            "records": opened.plan.records,
+            "held_by": opened.executor.identity,
+            "host": opened.executor.host,
+            "pid": opened.executor.pid,
+            "holder": holder_state(opened),
+            "since": opened.claimed_at.isoformat(),
+            "blocked": opened.audited is not None and opened.audited.verdict.blocks,
+        },
+        "partitions": [_partition_json(p) for p in found.partitions],
+    }
+
+
+def _partition_json(found: PartitionStanding) -> dict[str, object]:
+    time = found.max_event_time
+    return {
+        "topic": found.topic,
+        "partition": found.held.topic_partition.partition,
+        "committed": found.committed,
+        "from_offset": found.held.from_offset,
+        "until_offset": found.held.until_offset,
+        "lag": found.lag,
+        "lost": found.lost,
+        "max_event_time": None if time is None else moment(time).isoformat(),
+    }

@@ -1,0 +1,107 @@
+"""`tidemill status`: where pipelines stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.cli.log_output import print_json
+from tidemill.cli.output import AsJson, account_of, ago, balance, console, grid, open_project, show_watermark
+from tidemill.core.times import moment
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tidemill.cli.standing import Standing
+    from tidemill.core.protocol import OpenBatch
+
+
+def status(
+    ctx: typer.Context,
+    pipeline: Annotated[str | None, typer.Argument(metavar="[PIPELINE]", help="Only this one, in detail.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show lag, watermark, last commit and open batch."""
+    from tidemill.cli.standing import standing, standing_json
+
+    project = open_project(ctx)
+    names = (pipeline,) if pipeline else project.pipeline_names()
+    found = [standing(project, name) for name in names]
+    if as_json:
+        for each in found:
+            print_json(standing_json(each))
+    elif pipeline:
+        _show_one(console(), found[0])
+    elif found:
+        _show_all(console(), found)
+    else:
+        typer.echo(f"{project.folder}: no pipelines in {project.settings.pipelines}")
+
+
+def _show_all(out: Console, found: list[Standing]) -> None:
+    table = grid("pipeline", "batch", "committed", "lag", "watermark", "open batch", numbers=("batch", "lag"))
+    for each in found:
+        commit, opened = each.view.last_commit, each.view.open_batch
+        table.add_row(
+            each.flow.name,
+            str(each.view.position.batch_id or "-"),
+            ago(commit.at) if commit else "never",
+            "?" if each.problem else f"{each.lag:,}",
+            show_watermark(each.view.position.watermark),
+            f"{opened.plan.batch_id}, {_state(opened)}" if opened else "-",
+        )
+    out.print(table)
+    for each in found:
+        if each.problem:
+            out.print(f"{each.flow.name}: {each.problem}")
+
+
+def _show_one(out: Console, found: Standing) -> None:
+    view, spec = found.view, found.flow.spec
+    commit, opened = view.last_commit, view.open_batch
+    out.print(f"[bold]{found.flow.name}[/]  every {spec.every}, owner {spec.owner}")
+    out.print(f"  watermark    {show_watermark(view.position.watermark)}")
+    if commit is None:
+        out.print("  last commit  none yet")
+    else:
+        out.print(f"  last commit  batch {commit.batch_id}, attempt {commit.attempt}, {ago(commit.at)}")
+        out.print(f"               {balance(account_of(commit))}")
+    if opened is None:
+        out.print("  open batch   none")
+    else:
+        out.print(f"  open batch   {opened.plan.batch_id}, {opened.plan.records:,} records, {_state(opened)}")
+        out.print(
+            f"               attempt {opened.attempt} since {ago(opened.claimed_at)}: {opened.executor.identity} "
+            f"(process {opened.executor.pid} on {opened.executor.host})"
+        )
+    out.print(f"  lag          {found.lag:,} records" + (f"; {found.problem}" if found.problem else ""))
+    _show_partitions(out, found)
+
+
+def _show_partitions(out: Console, found: Standing) -> None:
+    numbers = ("partition", "log from", "committed", "log until", "lag")
+    table = grid("topic", *numbers, "newest event", "", numbers=numbers)
+    for part in found.partitions:
+        time = part.max_event_time
+        table.add_row(
+            part.topic,
+            str(part.held.topic_partition.partition),
+            f"{part.held.from_offset:,}",
+            "-" if part.committed is None else f"{part.committed:,}",
+            f"{part.held.until_offset:,}",
+            f"{part.lag:,}",
+            "-" if time is None else f"{moment(time):%Y-%m-%d %H:%M:%S}",
+            f"[red]{part.lost:,} records lost[/]" if part.lost else "",
+        )
+    if found.partitions:
+        out.print(table)
+
+
+def _state(opened: OpenBatch) -> str:
+    from tidemill.cli.standing import holder_state
+
+    if opened.audited is not None and opened.audited.verdict.blocks:
+        return "blocked by its audit"
+    held = holder_state(opened)
+    return "its process is gone: the next run takes it over" if held == "gone" else held

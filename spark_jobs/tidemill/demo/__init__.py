@@ -1,0 +1,1 @@
+"""The demonstration: a log is written, batches run, one is killed, and the result is recomputed from the log."""

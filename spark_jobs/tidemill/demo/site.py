@@ -1,0 +1,123 @@
+"""The folder of a demonstration: a project of its own, with the reference pipeline and a log made for it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+import tidemill
+from tidemill.core.errors import ConfigError
+from tidemill.core.offsets import OffsetRange
+from tidemill.demo.traffic import Line
+from tidemill.log.file import FileLog
+from tidemill.log.inputs.chunks import ChunkSize
+from tidemill.log.inputs.lines import Lines
+from tidemill.log.loading import load
+from tidemill.log.producer import Producer
+from tidemill.project import FILE, Project
+
+PIPELINE = "page_views"
+TABLE = "page_views_by_minute"
+TOPIC = "web.access"
+PARTITIONS = 4
+
+_MARK = "# Written by `tidemill demo`, which empties this folder each time."
+_CHUNK = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where the reference pipeline, its contracts and the jars are."""
+
+    pipelines: str
+    contracts: str
+    jars: str
+
+
+def source_of(folder: str | None) -> Source:
+    """The project in `folder`, or around the working directory, or the checkout that this package is in.
+
+    Raises:
+        ConfigError: none of them has the reference pipeline.
+    """
+    try:
+        project = Project.load(folder)
+    except ConfigError:
+        checkout = Path(tidemill.__file__).parents[2]
+        if folder or not (checkout / FILE).is_file():
+            raise
+        project = Project.load(checkout)
+    if PIPELINE not in project.pipeline_names():
+        raise ConfigError(
+            f"{project.folder} has no pipeline `{PIPELINE}`, which the demo runs",
+            fix="run it in a checkout of Tidemill, or name one with --project",
+        )
+    settings = project.settings
+    return Source(pipelines=settings.pipelines, contracts=settings.contracts, jars=settings.jars)
+
+
+def make_site(folder: Path, source: Source) -> Project:
+    """An empty project in `folder`; what an earlier demonstration left there is removed.
+
+    Raises:
+        ConfigError: the folder holds something else.
+    """
+    file = folder / FILE
+    ours = file.is_file() and file.read_text().startswith(_MARK)
+    if folder.exists() and any(folder.iterdir()) and not ours:
+        raise ConfigError(f"{folder} is not empty, and no demo made it", fix="give another --folder")
+    for name in ("log", "lake"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    # A text in JSON is a text in TOML.
+    places = {name: json.dumps(getattr(source, name)) for name in ("pipelines", "contracts", "jars")}
+    file.write_text(
+        f'{_MARK}\n[lake]\npath = "lake"\n\n[log]\npath = "log"\n\n'
+        f"[project]\npipelines = {places['pipelines']}\ncontracts = {places['contracts']}\n\n"
+        f"[spark]\njars = {places['jars']}\n"
+    )
+    return Project.load(folder)
+
+
+def write_lines(project: Project, lines: Iterable[Line], *, written: Callable[[int], None]) -> int:
+    """Append made-up lines, keyed by client, chunk by chunk, and say how many there were.
+
+    `written` is told the number of lines so far after each chunk.
+    """
+    log = FileLog(project.settings.log)
+    log.create_topic(TOPIC, PARTITIONS)
+    producer, rest, count = Producer(log, TOPIC), iter(lines), 0
+    while chunk := list(islice(rest, _CHUNK)):
+        keys, values = [line.key for line in chunk], [line.value for line in chunk]
+        producer.append(pa.table({"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())}))
+        count += len(chunk)
+        written(count)
+    return count
+
+
+def write_file(project: Project, path: Path) -> int:
+    """Append the lines of a file as they are, in their order, so to one partition.
+
+    Raises:
+        LogInputError: the file cannot be read.
+    """
+    log = FileLog(project.settings.log)
+    log.create_topic(TOPIC, 1)
+    loaded = load(Producer(log, TOPIC), [str(path)], Lines(), ChunkSize(records=_CHUNK))
+    return loaded.records
+
+
+def segments(project: Project) -> list[str]:
+    """The files of the log, found by looking, not by asking the log."""
+    return sorted(str(path) for path in Path(project.settings.log).glob(f"{TOPIC}/*/*/*.parquet"))
+
+
+def held(project: Project) -> tuple[OffsetRange, ...]:
+    """What the log says it holds."""
+    return tuple(range_ for _, range_ in sorted(project.log().bounds(TOPIC).items()))

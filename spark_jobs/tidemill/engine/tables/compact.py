@@ -1,0 +1,99 @@
+"""Folds small files of a table into larger ones, beside writers that go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.dataset as ds  # type: ignore[import-untyped]
+
+from tidemill.engine.tables.protocol import Between
+from tidemill.engine.tables.rewrite import Action, Files, removal
+
+TARGET_SIZE = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """How many files were folded, and into how many; 0 and 0 when there was nothing to do or no way."""
+
+    files: int = 0
+    into: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    path: str
+    size: int
+    low: Any
+    partition: tuple[Any, ...]
+
+
+def fold_actions(files: Files, within: Between, target_size: int) -> list[Action]:
+    """Actions that fold the small files which lie wholly inside `within`; none change a row.
+
+    Small is less than half of `target_size` bytes. Files of one partition that are neighbours in the
+    order of `within.column` come together, up to about `target_size`.
+    """
+    fragments = files.overlapping(within)
+    schema = files.schema()
+    actions: list[Action] = []
+    for group in _groups(_small_files(files, within, target_size), target_size):
+        rows = pa.concat_tables([_read(fragments[f.path], schema) for f in group])
+        actions += [removal(f.path, data_change=False) for f in group]
+        actions += files.write(rows, within.column, rows_per_file=rows.num_rows, data_change=False)
+    return actions
+
+
+def _read(fragment: ds.Fragment, schema: pa.Schema) -> pa.Table:
+    return fragment.to_table(schema=schema)
+
+
+def _small_files(files: Files, within: Between, target_size: int) -> list[_File]:
+    listing = pa.table(files.handle.get_add_actions(flatten=True))
+    by = files.spec.partition_by
+    least, most = (
+        (f"partition.{within.column}",) * 2 if within.column in by else (f"min.{within.column}", f"max.{within.column}")
+    )
+    if least not in listing.column_names:
+        return []
+    return [
+        _File(
+            # The listing has paths as a reader of the log sees them, encoded once more.
+            path=unquote(row["path"]),
+            size=row["size_bytes"],
+            low=row[least],
+            partition=tuple(row[f"partition.{c}"] for c in by),
+        )
+        for row in listing.to_pylist()
+        if row["size_bytes"] < target_size / 2 and _encloses(within, row[least], row[most])
+    ]
+
+
+def _encloses(within: Between, least: Any, most: Any) -> bool:
+    return (
+        least is not None
+        and most is not None
+        and (within.low is None or within.low <= least)
+        and (within.high is None or most < within.high)
+    )
+
+
+def _groups(files: list[_File], target_size: int) -> Iterator[list[_File]]:
+    def place(file: _File) -> tuple[str, ...]:
+        return tuple(map(repr, file.partition))
+
+    for _, neighbours in groupby(sorted(files, key=lambda f: (place(f), f.low)), key=place):
+        group: list[_File] = []
+        for file in neighbours:
+            if group and sum(f.size for f in group) + file.size > target_size:
+                if len(group) > 1:
+                    yield group
+                group = []
+            group.append(file)
+        if len(group) > 1:
+            yield group

@@ -1,0 +1,119 @@
+"""Which transactions a table holds, and of which plan they were.
+
+The version of a transaction is in the table's state. The plan's hash is in the text that goes with the
+commit (`userMetadata`), which both writers keep and no writer interprets. So "batch 7 is there" and
+"batch 7 of *this* plan is there" are told apart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from deltalake import DeltaTable
+
+from tidemill.core.errors import CommitUnknown, Fenced
+from tidemill.engine.tables.protocol import AlreadyThere, TableSpec, Transaction
+
+FORMAT_VERSION = 1
+
+# The log is read backwards, and a repeated transaction is almost always among the newest commits.
+_PAGES: tuple[int | None, ...] = (16, 256, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a commit says of itself."""
+
+    transaction: Transaction | None
+    plan_hash: str
+
+    def text(self) -> str:
+        """The stamp as it is stored with the commit."""
+        content: dict[str, str | int] = {"format": FORMAT_VERSION, "plan": self.plan_hash}
+        if self.transaction:
+            content |= {"app": self.transaction.app_id, "version": self.transaction.version}
+        return json.dumps(content)
+
+    @property
+    def who(self) -> str:
+        """The write, for an error's text."""
+        if self.transaction is None:
+            return "an append without a transaction"
+        return f"batch {self.transaction.version} of {self.transaction.app_id}"
+
+
+def earlier_write(handle: DeltaTable, spec: TableSpec, stamp: Stamp) -> AlreadyThere | None:
+    """The version that holds this very transaction, or None when the table waits for it.
+
+    Raises:
+        Fenced: the table is past it, or holds it with another plan.
+    """
+    transaction = stamp.transaction
+    if transaction is None:
+        return None
+    last = handle.transaction_version(transaction.app_id)
+    if last is None or last < transaction.version:
+        return None
+    if last > transaction.version:
+        raise _fenced(spec, stamp, f"the table already holds batch {last}")
+    found = find_commit(handle, transaction)
+    if found is None:
+        raise _fenced(spec, stamp, "the table holds this batch, but its log no longer says of which plan")
+    version, plan_hash = found
+    if plan_hash != stamp.plan_hash:
+        raise _fenced(spec, stamp, f"the table holds this batch with another plan: {plan_hash}")
+    return AlreadyThere(version)
+
+
+def find_commit(
+    handle: DeltaTable, transaction: Transaction | None, *, plan_hash: str | None = None, since: int = -1
+) -> tuple[int, str] | None:
+    """Version and plan hash of the newest commit after version `since` with this transaction (and plan)."""
+    for version, stamp in _stamps(handle, since):
+        if stamp.transaction == transaction and plan_hash in (None, stamp.plan_hash):
+            return version, stamp.plan_hash
+    return None
+
+
+def unknown(spec: TableSpec, stamp: Stamp, cause: object) -> CommitUnknown:
+    """The error for a write that failed and cannot be seen in the table."""
+    return CommitUnknown(
+        f"table {spec.name} ({spec.uri}): the write of {stamp.who} failed and the table does not hold it: {cause}",
+        fix="run the batch again; it reads the table before it writes",
+    )
+
+
+def _fenced(spec: TableSpec, stamp: Stamp, found: str) -> Fenced:
+    return Fenced(
+        f"table {spec.name} ({spec.uri}): {stamp.who} (plan {stamp.plan_hash}) must not be written: {found}",
+        fix="stop this attempt; a newer one owns the table, and nothing of this one was written",
+    )
+
+
+def _stamps(handle: DeltaTable, since: int) -> Iterator[tuple[int, Stamp]]:
+    seen = 0
+    for page in _PAGES:
+        entries = handle.history(page)
+        for entry in entries[seen:]:
+            if entry["version"] <= since:
+                return
+            stamp = _stamp_of(entry)
+            if stamp:
+                yield entry["version"], stamp
+        if page is None or len(entries) < page:
+            return
+        seen = len(entries)
+
+
+def _stamp_of(entry: dict[str, Any]) -> Stamp | None:
+    try:
+        content = json.loads(entry.get("userMetadata") or "null")
+    except ValueError:
+        return None
+    if not isinstance(content, dict) or "plan" not in content:
+        return None
+    transaction = Transaction(content["app"], content["version"]) if "app" in content else None
+    return Stamp(transaction, content["plan"])

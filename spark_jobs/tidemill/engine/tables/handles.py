@@ -1,0 +1,46 @@
+"""Opens Delta tables without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from tidemill.core.errors import EngineError
+from tidemill.engine.tables.protocol import TableSpec
+
+StorageOptions = Mapping[str, str] | None
+
+
+def plain(options: StorageOptions) -> dict[str, str] | None:
+    """The options as delta-rs takes them."""
+    return None if options is None else dict(options)
+
+
+def exists(spec: TableSpec, storage_options: StorageOptions) -> bool:
+    """Whether there is a table where the spec says."""
+    return DeltaTable.is_deltatable(spec.uri, plain(storage_options))
+
+
+def newest(spec: TableSpec, storage_options: StorageOptions) -> DeltaTable | None:
+    """A handle on the table at its newest version, or None when there is no table."""
+    return open_table(spec, storage_options) if exists(spec, storage_options) else None
+
+
+def open_table(spec: TableSpec, storage_options: StorageOptions, version: int | None = None) -> DeltaTable:
+    """A handle on the table at its newest version, or at `version`.
+
+    Raises:
+        EngineError: there is no such table, or no such version of it.
+    """
+    try:
+        return DeltaTable(spec.uri, version=version, storage_options=plain(storage_options))
+    except TableNotFoundError as error:
+        raise EngineError(
+            f"table {spec.name} is not at {spec.uri}",
+            fix="it is made when a batch first writes to it; if it was lost, build it again from the log",
+        ) from error
+    except Exception as error:
+        wanted = "" if version is None else f" at version {version}"
+        raise EngineError(f"table {spec.name} ({spec.uri}) cannot be opened{wanted}: {error}") from error

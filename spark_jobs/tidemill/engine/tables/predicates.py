@@ -1,0 +1,70 @@
+"""Conditions on a table as text, in the dialects of its two engines.
+
+Bounds become literals, never parameters, because only literals let an engine skip files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from typing import assert_never
+
+from tidemill.engine.tables.protocol import Between, Bound
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since 1970 in UTC, negative before; exact."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def datafusion(where: tuple[Between, ...]) -> str | None:
+    """The conditions for delta-rs; None when nothing bounds."""
+    return _all(where, '"', _datafusion_literal)
+
+
+def spark_sql(where: tuple[Between, ...], alias: str = "") -> str | None:
+    """The conditions for Spark, columns qualified by `alias`; None when nothing bounds."""
+    return _all(where, "`", _spark_literal, f"{alias}." if alias else "")
+
+
+def quoted(name: str, quote: str = "`") -> str:
+    """A name that no reserved word or blank can break."""
+    return f"{quote}{name.replace(quote, quote * 2)}{quote}"
+
+
+def _all(where: tuple[Between, ...], quote: str, literal: Callable[[Bound], str], prefix: str = "") -> str | None:
+    terms = []
+    for bounds in where:
+        column = prefix + quoted(bounds.column, quote)
+        if bounds.low is not None:
+            terms.append(f"{column} >= {literal(bounds.low)}")
+        if bounds.high is not None:
+            terms.append(f"{column} < {literal(bounds.high)}")
+    return " AND ".join(terms) or None
+
+
+def _datafusion_literal(bound: Bound) -> str:
+    match bound:
+        case datetime():
+            # A TIMESTAMP literal has nanoseconds there: it ends in 2262 and cannot be compared with statistics.
+            return f"arrow_cast({micros(bound)}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
+        case date():
+            return f"arrow_cast({(bound - _EPOCH.date()).days}, 'Date32')"
+        case int():
+            return str(bound)
+        case _:
+            assert_never(bound)
+
+
+def _spark_literal(bound: Bound) -> str:
+    match bound:
+        case datetime():
+            return f"timestamp_micros({micros(bound)})"
+        case date():
+            return f"DATE'{bound.isoformat()}'"
+        case int():
+            return f"CAST('{bound}' AS BIGINT)"
+        case _:
+            assert_never(bound)

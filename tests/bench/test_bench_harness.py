@@ -1,0 +1,150 @@
+"""The bench's own arithmetic: records, medians, ratios, aims."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from bench import report
+from bench.feed import Feed
+from bench.measured import AROUND, EARLY, LATE, Series, Steady
+from bench.records import EVENT_TIME_PER_BATCH, OUT_OF_ORDER, START, Traffic
+
+
+def rows_of(size: int, index: int) -> list[dict[str, Any]]:
+    return [json.loads(value) for value in Traffic(size=size).batch(index)["value"].to_pylist()]
+
+
+def a_series(size: int = 1_000, **seconds: list[float]) -> Series:
+    return Series(size=size, seconds=seconds, settled=10, differing={})
+
+
+def a_steady(*, batches: int = LATE + AROUND, late: float = 0.5) -> Steady:
+    seconds = [0.5 if number < 1_000 else late for number in range(batches)]
+    return Steady(seconds=seconds, bare=[(EARLY, 0.2), (EARLY + 1, 0.4), (LATE, 0.3)])
+
+
+def found(aims: list[report.Aim], what: str) -> report.Aim:
+    return next(aim for aim in aims if what in aim.what)
+
+
+def test_same_batch_of_traffic_is_the_same_records_in_any_order_of_asking() -> None:
+    traffic = Traffic(size=500)
+    third = traffic.batch(2)
+    traffic.batch(0)
+    assert traffic.batch(2).equals(third)
+    assert not traffic.batch(1).equals(third)
+
+
+def test_records_have_about_a_hundred_bytes() -> None:
+    values = Traffic(size=10_000).batch(0)["value"].to_pylist()
+    assert 90 <= sum(map(len, values)) / len(values) <= 110
+
+
+def test_event_time_advances_a_minute_a_batch_and_is_out_of_order_by_less_than_the_bound() -> None:
+    newest = None
+    for index in range(3):
+        times = [datetime.fromisoformat(row["ts"]) for row in rows_of(2_000, index)]
+        begin = START + index * EVENT_TIME_PER_BATCH
+        assert begin - OUT_OF_ORDER <= min(times) <= max(times) < begin + EVENT_TIME_PER_BATCH
+        backwards = [earlier - later for earlier, later in itertools.pairwise(times)]
+        assert timedelta(0) < max(backwards) <= OUT_OF_ORDER
+        assert newest is None or newest < max(times)
+        newest = max(times)
+
+
+def test_few_of_five_thousand_users_make_most_of_the_traffic() -> None:
+    users = Counter(Traffic(size=200_000).batch(0)["key"].to_pylist())
+    assert 4_900 <= len(users) <= 5_000
+    assert sum(n for _, n in users.most_common(50)) > 0.4 * 200_000
+
+
+def test_key_of_a_record_is_its_user() -> None:
+    batch = Traffic(size=100).batch(0)
+    users = [json.loads(value)["user"].encode() for value in batch["value"].to_pylist()]
+    assert batch["key"].to_pylist() == users
+
+
+def test_delivery_is_exactly_the_files_of_its_round(tmp_path: Path) -> None:
+    feed = Feed(tmp_path / "log", Traffic(size=101))
+    first, second = feed.deliver(), feed.deliver()
+    assert (first.index, first.records, second.index, second.records) == (0, 101, 1, 101)
+    assert first.files
+    assert not set(first.files) & set(second.files)
+    assert all(Path(name).is_file() for name in (*first.files, *second.files))
+
+
+def test_faster_state_store_counts_and_an_untuned_one_never_does() -> None:
+    series = a_series(available_now_hdfs=[2.0, 4.0], available_now_rocksdb=[2.5], available_now_hdfs_stock=[1.0])
+    assert report.figures(series).rival == "available_now_rocksdb"
+    assert report.figures(series).available_now == 2.5
+
+
+def test_ratios_say_how_many_times_faster_the_product_is() -> None:
+    of = report.figures(a_series(tidemill=[0.4, 0.6, 0.5], available_now_hdfs=[2.0], floor=[0.25]))
+    assert (of.vs_available_now, of.vs_floor) == (4.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("size", "ours", "what", "met"),
+    [
+        (1_000, 0.5, "seconds", True),
+        (1_000, 0.6, "seconds", False),
+        (1_000, 0.5, "times faster", True),
+        (10_000, 0.51, "times faster", False),
+        (100_000, 0.9, "seconds", True),
+        (100_000, 0.91, "seconds", False),
+        (1_000_000, 0.49, "seconds", True),
+        (1_000_000, 0.5, "seconds", False),
+    ],
+)
+def test_aim_is_met_up_to_its_bound(size: int, ours: float, what: str, *, met: bool) -> None:
+    series = a_series(size, tidemill=[ours], available_now_hdfs=[2.0], floor=[0.5])
+    assert found(report.aims([report.figures(series)], None), what).met is met
+
+
+@pytest.mark.parametrize(("late", "met"), [(0.55, True), (0.56, False)])
+def test_late_batch_may_take_a_tenth_longer_than_an_early_one(late: float, *, met: bool) -> None:
+    assert found(report.aims([], a_steady(late=late)), "batch 2,000").met is met
+
+
+def test_batch_that_was_not_reached_meets_and_misses_nothing() -> None:
+    short = a_steady(batches=LATE)
+    assert short.around(LATE) is None
+    assert found(report.aims([], short), "batch 2,000").met is None
+
+
+def test_batch_stands_for_the_median_around_it() -> None:
+    steady = Steady(seconds=[float(n) for n in range(1, 200)], bare=[])
+    assert steady.around(100) == 100.0
+    assert steady.hundreds == [50.5]
+
+
+def test_written_figures_have_the_promised_keys(tmp_path: Path) -> None:
+    series = a_series(tidemill=[0.4444444], available_now_hdfs=[2.0], floor=[0.25])
+    path = tmp_path / "build" / "bench.json"
+    report.write(path, report.as_json([series], a_steady(), {"machine": {"cores": 2}}))
+    content = json.loads(path.read_text())
+    size, steady = content["sizes"]["1000"], content["steady"]
+    assert (size["tidemill_s"], size["available_now_s"], size["floor_s"]) == (0.444, 2.0, 0.25)
+    assert (size["vs_available_now"], size["vs_floor"]) == (4.5, 0.563)
+    assert size["rounds_s"]["floor"] == [0.25]
+    assert (steady["batch_100_s"], steady["batch_2000_s"], steady["ratio"]) == (0.5, 0.5, 1.0)
+    assert steady["floor_at_100_s"] == pytest.approx(0.3)
+    assert content["machine"] == {"cores": 2}
+    assert [path.name for path in path.parent.iterdir()] == ["bench.json"]
+
+
+def test_report_shows_medians_and_aims_of_a_run_without_the_product() -> None:
+    console = Console(width=120)
+    with console.capture() as capture:
+        report.show(console, [a_series(floor=[0.2], available_now_hdfs=[2.0, 3.0], available_now_rocksdb=[4.0])], None)
+    assert "2.50 (2.00-3.00) hdfs" in capture.get()
+    assert "not measured" in capture.get()

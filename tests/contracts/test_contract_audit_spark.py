@@ -1,0 +1,131 @@
+"""The audit of a Spark data frame gives what the audit of the same rows in memory gives."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal as Exact
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from tidemill.contracts.audit import audit
+from tidemill.core.contract import (
+    Between,
+    Compare,
+    Contract,
+    LengthBetween,
+    Matches,
+    NotNull,
+    OneOf,
+    RowCountBetween,
+    TableRule,
+    Unique,
+)
+from tidemill.core.schema import DataType, Decimal, Field, Scalar
+from tidemill.core.verdict import CheckResult
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+NAN = float("nan")
+NOON = dt.datetime(2024, 1, 31, 12, tzinfo=dt.UTC)
+TYPES: dict[str, DataType] = {
+    "i": Scalar.INTEGER,
+    "l": Scalar.LONG,
+    "d": Scalar.DOUBLE,
+    "f": Scalar.DOUBLE,
+    "e": Decimal(38, 20),
+    "s": Scalar.STRING,
+    "t": Scalar.TIMESTAMP,
+    "o": Scalar.DATE,
+}
+CHECKS = (
+    NotNull(column="l"),
+    NotNull(column="d"),
+    Unique(columns=("s",)),
+    Unique(columns=("s", "d")),
+    Between(column="l", maximum=2**53),
+    Between(column="l", minimum=-(2**63), maximum=2**70),
+    Between(column="l", minimum=0.5),
+    Between(column="d", minimum=0),
+    Between(column="d", maximum=2**70),
+    Between(column="d", minimum=0, maximum=1, exclusive_maximum=True),
+    Between(column="e", minimum=0.1),
+    OneOf(column="s", values=("e1", "it's")),
+    OneOf(column="d", values=(1.0, 0.5)),
+    OneOf(column="l", values=(2**53 + 1,)),
+    OneOf(column="o", values=("2024-01-31",)),
+    Matches(column="s", pattern=r"e[0-9]|it's|\w+"),
+    LengthBetween(column="s", minimum=2, maximum=3),
+    Compare(left="d", operator="<", right="f"),
+    Compare(left="d", operator=">=", right="f"),
+    Compare(left="d", operator="=", right="f"),
+    Compare(left="i", operator="<=", right="l"),
+    RowCountBetween(minimum=9),
+    RowCountBetween(maximum=9),
+)
+
+
+def a_contract(*checks: Any) -> Contract:
+    return Contract(
+        name="orders",
+        version="1.0.0",
+        fields=tuple(Field(name=n, type=t) for n, t in TYPES.items()),
+        primary_key=("i",),
+        table_rules=tuple(TableRule(name=f"{n} {check}", check=check) for n, check in enumerate(checks)),
+    )
+
+
+@pytest.fixture
+def rows() -> pa.Table:
+    micro = dt.timedelta(microseconds=1)
+    return pa.table(
+        {
+            "i": pa.array([0, 1, 2, 3, 4, 5], pa.int32()),
+            "l": pa.array([2**53, 2**53 + 1, None, 2**63 - 1, 0, -(2**63)]),
+            "d": pa.array([0.5, NAN, None, float("inf"), 1.0, 0.5]),
+            "f": pa.array([1.0, 1.0, NAN, NAN, 1.0, 0.25]),
+            "e": pa.array([Exact(f"0.{n}9999999999") for n in range(5)] + [None], pa.decimal128(38, 20)),
+            "s": pa.array(["e1", "e1\n", None, "it's", "äöüx", "e1"]),
+            "t": pa.array([NOON, NOON + micro, None, NOON, NOON, NOON], pa.timestamp("us", "UTC")),
+            "o": pa.array([dt.date(2024, 1, 31)] * 4 + [dt.date(2024, 2, 1), None]),
+        }
+    )
+
+
+def summary(results: tuple[CheckResult, ...]) -> list[tuple[Any, ...]]:
+    """Everything but the number of rows that a passed rule about it observed, which Spark is not asked for."""
+    return [(r.rule, r.passed, r.observed, sorted(r.failing_rows, key=lambda row: row["i"] or 0)) for r in results]
+
+
+def test_a_data_frame_and_a_table_of_the_same_rows_are_judged_alike(spark: SparkSession, rows: pa.Table) -> None:
+    contract = a_contract(*CHECKS)
+    on_spark = audit("orders", spark.createDataFrame(rows), contract)
+    in_memory = audit("orders", rows, contract)
+    assert summary(on_spark) == summary(in_memory)
+    assert sum(not r.passed for r in on_spark) == len(CHECKS) - 2
+
+
+def test_a_data_frame_without_rows_breaks_nothing(spark: SparkSession, rows: pa.Table) -> None:
+    contract = a_contract(NotNull(column="l"), Unique(columns=("s", "l")), Between(column="d", minimum=0))
+    results = audit("orders", spark.createDataFrame(rows).limit(0), contract)
+    assert [(r.passed, r.failing_rows) for r in results] == [(True, ())] * 3
+
+
+def test_a_data_frame_shows_at_most_twenty_rows_and_is_not_kept(spark: SparkSession) -> None:
+    frame = spark.range(1000).selectExpr("cast(id % 10 AS int) AS i", "id AS l", "id AS unused")
+    contract = a_contract(Unique(columns=("i",)), Between(column="l", maximum=499))
+    first, second = audit("orders", frame, contract)
+    assert (len(first.failing_rows), first.observed) == (20, "1000 of 1000 rows")
+    assert (len(second.failing_rows), second.observed) == (20, "500 of 1000 rows")
+    assert set(second.failing_rows[0]) == {"i", "l"}
+    assert not frame.select("i", "l").storageLevel.useMemory
+
+
+def test_a_data_frame_is_audited_where_only_its_number_of_rows_is_asked_for(spark: SparkSession) -> None:
+    frame = spark.range(3).selectExpr("cast(id AS int) AS i")
+    (result,) = audit("orders", frame, a_contract(RowCountBetween(maximum=2)))
+    assert (result.passed, result.observed, result.failing_rows) == (False, "3 rows", ())

@@ -1,0 +1,131 @@
+"""Lint finds everything at once, and never raises for what a file holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidemill.contracts.lint import Finding, lint
+from tidemill.core.contract import Severity
+
+GOOD = "- {name: x, logicalType: string, required: true, primaryKey: true, description: Ex.}"
+
+
+def warnings(findings: list[Finding]) -> list[str]:
+    assert all(f.severity is Severity.WARNING for f in findings), findings
+    return [f.message for f in findings]
+
+
+def test_all_problems_of_a_file_are_found_in_the_order_of_its_lines(file: Any) -> None:
+    path = file.an_output(
+        """
+        - {name: x, logicalType: uuid}
+        - {name: y, logicalType: integer, logicalTypeOptions: {minimum: low, maxLength: 3}}
+        - {name: y, logicalType: string, color: red}
+        - name: z
+          logicalType: string
+          quality:
+            - {type: sql, query: SELECT 1}
+            - {metric: rows, mustBe: 1}
+        """,
+        top="owner: me",
+    )
+    errors = [f for f in lint(path) if f.severity is Severity.ERROR]
+    assert [f.message.split(";")[0] for f in errors] == [
+        "unknown key `owner` in a contract",
+        "logicalType `uuid` cannot be run",
+        "`y`.maxLength: cannot be run for this type",
+        "`y`.minimum: expected a number of at most 38 digits, found the text 'low'",
+        "property `y` stands twice, first in line 11",
+        "unknown key `color` in a property",
+        "quality of type `sql` cannot be run",
+        "metric rows: unknown",
+    ]
+    assert [f.line for f in errors] == sorted(f.line for f in errors)
+    assert {f.file for f in errors} == {str(path)}
+    assert errors[1].fix == "" or "did you mean" in errors[1].fix
+
+
+def test_a_good_contract_has_no_findings(file: Any) -> None:
+    text = file.an_output(GOOD, top="description: {purpose: To test.}")
+    assert lint(text) == []
+
+
+def test_what_readers_would_miss_is_a_warning(file: Any) -> None:
+    path = file.an_output("- {name: x, logicalType: string}")
+    assert warnings(lint(path)) == [
+        "no description",
+        "no primary key: a published table cannot be updated without one",
+        "no rule: every value of the right type passes",
+        "`x` has no description",
+    ]
+
+
+def test_a_topic_needs_no_primary_key(file: Any) -> None:
+    path = file.an_input(
+        "- {name: n, logicalType: integer, description: A number., logicalTypeOptions: {minimum: 0}}",
+        top="description: {purpose: To test.}",
+    )
+    assert lint(path) == []
+
+
+@pytest.mark.parametrize(
+    ("predicate", "found"),
+    [
+        ("cast(x as int) > 0", "`cast`"),
+        ("n / m > 1", "`/`"),
+        ("n % m = 1", "`%`"),
+        ("n div m = 1", "`div`"),
+        ("to_date(x) > DATE '2024-01-01'", "`to_date`"),
+    ],
+)
+def test_a_predicate_that_could_fail_a_batch_is_a_warning(file: Any, predicate: str, found: str) -> None:
+    quality = f'- type: custom\n  engine: tidemill\n  implementation: "{predicate}"'
+    properties = "\n".join(f"- {{name: {c}, logicalType: {t}, description: d}}" for c, t in COLUMNS)
+    path = file.an_input(properties, quality=quality, top="description: {purpose: p}")
+    (message,) = warnings(lint(path))
+    assert message == f"{found} fails the whole batch at the first value that it cannot take"
+
+
+COLUMNS = [("x", "string"), ("n", "integer"), ("m", "integer")]
+
+
+@pytest.mark.parametrize("predicate", ["try_cast(x as int) > 0", "x <> 'a/b%cast('", "try_divide(n, m) > 1"])
+def test_a_predicate_that_cannot_fail_is_no_warning(file: Any, predicate: str) -> None:
+    quality = f'- type: custom\n  engine: tidemill\n  implementation: "{predicate}"'
+    properties = "\n".join(f"- {{name: {c}, logicalType: {t}, description: d}}" for c, t in COLUMNS)
+    assert lint(file.an_input(properties, quality=quality, top="description: {purpose: p}")) == []
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"", b"a: [", b"12", b"apiVersion: v3.2.0\nschema: 3\nkind: [a]\n"])
+def test_an_unreadable_contract_is_a_finding(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.odcs.yaml"
+    path.write_bytes(content)
+    findings = lint(path)
+    assert findings
+    assert all(f.severity is Severity.ERROR and f.line >= 1 for f in findings)
+
+
+def test_a_path_that_is_not_there_is_a_finding(tmp_path: Path) -> None:
+    assert [f.message for f in lint(tmp_path / "a.odcs.yaml")] == ["there is no such file"]
+
+
+def test_a_folder_is_linted_file_by_file(file: Any, tmp_path: Path) -> None:
+    text = file.an_output(GOOD, top="description: {purpose: p}").read_text(encoding="utf-8")
+    for name in ("b", "a"):
+        (tmp_path / f"{name}.odcs.yaml").write_text(text.replace("kind: DataContract", "kind: X"), encoding="utf-8")
+    assert [Path(f.file).name for f in lint(tmp_path)] == ["a.odcs.yaml", "b.odcs.yaml"]
+
+
+def test_a_folder_with_a_file_named_almost_like_a_contract_is_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "a.odcs.yml").write_text("a: 1", encoding="utf-8")
+    (finding,) = lint(tmp_path)
+    assert finding.severity is Severity.ERROR
+    assert finding.fix == "rename the file"
+
+
+def test_a_finding_prints_as_file_line_and_message() -> None:
+    finding = Finding(file="a.odcs.yaml", line=7, severity=Severity.WARNING, message="no description")
+    assert str(finding) == "a.odcs.yaml:7: no description"

@@ -1,0 +1,124 @@
+"""Many rules in one number: which bits, and what null, NaN and odd texts mean to Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidemill.contracts.predicates import mask_expression, rejecting_bits, rules_of
+from tidemill.core.contract import Contract, RowRule, Severity
+from tidemill.core.errors import ContractError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Load = Callable[..., Contract]
+
+
+def a_rule(predicate: str = "true", name: str = "r", severity: Severity = Severity.ERROR) -> RowRule:
+    return RowRule(name=name, predicate=predicate, severity=severity)
+
+
+def masks(spark: SparkSession, columns: str, rows: list[tuple[Any, ...]], rules: tuple[RowRule, ...]) -> list[int]:
+    frame = spark.createDataFrame([(i, *row) for i, row in enumerate(rows)], f"i int, {columns}")
+    found = frame.selectExpr("i", f"{mask_expression(rules)} AS mask")
+    assert dict(found.dtypes)["mask"] == "bigint"
+    return [row["mask"] for row in found.orderBy("i").collect()]
+
+
+def test_no_rule_is_an_empty_mask() -> None:
+    assert mask_expression(()) == "0L"
+    assert rules_of(0, ()) == ()
+    assert rejecting_bits(()) == 0
+
+
+def test_the_bits_of_a_mask_name_the_broken_rules() -> None:
+    rules = tuple(a_rule(name=f"r{i}") for i in range(63))
+    assert [r.name for r in rules_of(0b101 | 1 << 62, rules)] == ["r0", "r2", "r62"]
+
+
+def test_only_errors_reject_a_row() -> None:
+    rules = (a_rule(), a_rule(severity=Severity.WARNING), a_rule())
+    assert rejecting_bits(rules) == 0b101
+
+
+def test_more_than_63_rules_are_refused() -> None:
+    with pytest.raises(ContractError, match="64 row rules, but one mask holds at most 63"):
+        mask_expression([a_rule()] * 64)
+
+
+@pytest.mark.spark
+def test_a_rule_is_broken_when_false_and_not_when_null(spark: SparkSession) -> None:
+    rules = (a_rule("a > 0"), a_rule("b = 'x'"), a_rule("a > 0 OR b = 'x'"))
+    rows = [(1, "x"), (0, "x"), (None, "x"), (0, None), (None, None), (0, "y")]
+    assert masks(spark, "a int, b string", rows, rules) == [0, 0b001, 0, 0b001, 0, 0b111]
+
+
+@pytest.mark.spark
+def test_the_highest_bit_is_a_positive_number(spark: SparkSession) -> None:
+    rules = (*[a_rule("a = a")] * 62, a_rule("a < 0"))
+    assert masks(spark, "a int", [(1,), (-1,)], rules) == [1 << 62, 0]
+
+
+@pytest.mark.spark
+def test_a_mask_can_stand_in_a_larger_expression(spark: SparkSession) -> None:
+    rules = (a_rule("a > 1", severity=Severity.WARNING), a_rule("a > 0"))
+    frame = spark.createDataFrame([(1,), (0,)], "a int")
+    found = frame.filter(f"{mask_expression(rules)} & {rejecting_bits(rules)} = 0").collect()
+    assert [row["a"] for row in found] == [1]
+
+
+@pytest.mark.spark
+def test_options_mean_to_spark_what_they_say(spark: SparkSession, an_input: Load) -> None:
+    contract = an_input(
+        r"""
+        - {name: l, logicalType: integer, logicalTypeOptions: {minimum: -9223372036854775807, maximum: 9007199254740992}}
+        - {name: d, logicalType: number, logicalTypeOptions: {minimum: 0.1}}
+        - {name: e, logicalType: number, physicalType: "decimal(20,18)", logicalTypeOptions: {exclusiveMinimum: 0.1}}
+        - {name: s, logicalType: string, logicalTypeOptions: {maxLength: 2}}
+        - {name: p, logicalType: string, logicalTypeOptions: {pattern: '^e[0-9]+\\?$|it''s'}}
+        - {name: t, logicalType: timestamp, logicalTypeOptions: {minimum: 2024-01-31T01:00:00+01:00}}
+        - {name: a, logicalType: array, items: {logicalType: integer}, logicalTypeOptions: {minItems: 1, uniqueItems: true}}
+        - {name: m, logicalType: integer, logicalTypeOptions: {multipleOf: 3}}
+        - {name: o, logicalType: date, enum: [{value: 2024-01-31}]}
+        """
+    )
+    good_time, bad_time = (dt.datetime(2024, 1, 31, tzinfo=dt.UTC) - dt.timedelta(seconds=n) for n in (0, 1))
+    columns = "l bigint, d double, e decimal(20,18), s string, p string, t timestamp, a array<bigint>, m bigint, o date"
+    good = (2**53, 0.1, Decimal("0.100000000000000001"), "äö", "e1\\", good_time, [1, 2], -3, dt.date(2024, 1, 31))
+    other = (-(2**63) + 1, float("inf"), Decimal(1), "", "it's", good_time, [None, 1], 0, dt.date(2024, 1, 31))
+    bad = (2**53 + 1, float("nan"), Decimal("0.1"), "äöü", "e1\\\n", bad_time, [], 1, dt.date(2024, 2, 1))
+    worse = (-(2**63), 0.09, Decimal(0), "abc", "xe1\\", bad_time, [2, 2], 2, dt.date(1, 1, 1))
+    nulls: tuple[Any, ...] = (None,) * 9
+    found = masks(spark, columns, [good, other, bad, worse, nulls], contract.row_rules)
+    broken = [{rule.name for rule in rules_of(mask, contract.row_rules)} for mask in found]
+    common = {"d.minimum", "e.exclusiveMinimum", "s.maxLength", "p.pattern", "t.minimum", "m.multipleOf", "o.enum"}
+    assert broken == [
+        set(),
+        set(),
+        common | {"l.maximum", "a.minItems"},
+        common | {"l.minimum", "a.uniqueItems"},
+        set(),
+    ]
+
+
+@pytest.mark.spark
+def test_quality_rules_mean_to_spark_what_they_say(spark: SparkSession, an_input: Load) -> None:
+    contract = an_input(
+        """
+        - name: o`k
+          logicalType: string
+          quality:
+            - {name: there, metric: nullValues, mustBe: 0}
+            - {name: told, metric: missingValues, arguments: {missingValues: [null, '', N/A]}, mustBe: 0}
+            - {name: known, metric: invalidValues, arguments: {validValues: [a, "it's", 'N/A', '']}, mustBe: 0}
+            - {name: own, type: custom, engine: tidemill, implementation: "`o``k` <> 'a'"}
+        """
+    )
+    found = masks(spark, "`o``k` string", [("it's",), ("a",), ("N/A",), ("b",), (None,)], contract.row_rules)
+    broken = [[rule.name for rule in rules_of(mask, contract.row_rules)] for mask in found]
+    assert broken == [[], ["own"], ["told"], ["known"], ["there", "told"]]

@@ -1,0 +1,144 @@
+"""Our contracts are contracts of the Open Data Contract Standard, as its own model and schema see it."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from open_data_contract_standard.model import OpenDataContractStandard, SchemaObject, SchemaProperty
+
+from tidemill.contracts.lint import lint
+from tidemill.contracts.load import load_contracts
+from tidemill.contracts.standard import OPERATORS, SECTIONS, VERSIONS
+from tidemill.core.contract import Contract, ExtraFields, Format, Unique
+from tidemill.core.schema import Scalar
+
+NAMES = ["page_views_by_minute", "requests_by_hour", "web_access"]
+
+
+@pytest.fixture(scope="module")
+def official() -> dict[str, Any]:
+    text = (resources.files("open_data_contract_standard") / "schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+@pytest.fixture
+def contracts(our_contracts: Path) -> dict[str, Contract]:
+    return dict(load_contracts(our_contracts))
+
+
+def text_of(folder: Path, name: str, version: str) -> str:
+    text = (folder / f"{name}.odcs.yaml").read_text(encoding="utf-8")
+    return text.replace("apiVersion: v3.2.0", f"apiVersion: {version}")
+
+
+def test_the_contracts_of_the_project_are_these(contracts: dict[str, Contract]) -> None:
+    assert list(contracts) == NAMES
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", NAMES)
+def test_our_contracts_fit_the_official_model(our_contracts: Path, name: str, version: str) -> None:
+    model = OpenDataContractStandard.from_string(text_of(our_contracts, name, version))
+    assert model.apiVersion == version
+    assert model.schema_ is not None
+    assert [p.name for p in model.schema_[0].properties or []]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", NAMES)
+def test_our_contracts_fit_the_official_schema(
+    our_contracts: Path, official: dict[str, Any], name: str, version: str
+) -> None:
+    jsonschema.Draft201909Validator(official).validate(yaml.safe_load(text_of(our_contracts, name, version)))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", NAMES)
+def test_our_contracts_mean_the_same_in_both_versions(
+    our_contracts: Path, tmp_path: Path, contracts: dict[str, Contract], name: str, version: str
+) -> None:
+    (tmp_path / f"{name}.odcs.yaml").write_text(text_of(our_contracts, name, version), encoding="utf-8")
+    assert load_contracts(tmp_path)[name].fingerprint == contracts[name].fingerprint
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_our_contracts_leave_nothing_to_remark(our_contracts: Path, name: str) -> None:
+    assert lint(our_contracts / f"{name}.odcs.yaml") == []
+
+
+def test_every_key_of_the_official_schema_is_known(official: dict[str, Any]) -> None:
+    elements = set(official["$defs"]["SchemaElement"]["properties"])
+    known = {
+        "contract": set(official["properties"]),
+        "object": elements | set(official["$defs"]["SchemaObject"]["properties"]),
+        "property": elements | set(official["$defs"]["SchemaBaseProperty"]["properties"]),
+        "quality": {
+            key
+            for part in ("DataQuality", "DataQualityLibrary", "DataQualitySql", "DataQualityCustom")
+            for key in official["$defs"][part]["properties"]
+        }
+        | set(OPERATORS),
+        "customProperty": set(official["$defs"]["CustomProperty"]["properties"]),
+        "enumValue": set(official["$defs"]["EnumValue"]["properties"]),
+        "teamMember": set(official["$defs"]["TeamMember"]["properties"]),
+        "team": set(official["$defs"]["Team"]["properties"]),
+        "role": set(official["$defs"]["Role"]["properties"]),
+        "price": set(official["$defs"]["Pricing"]["properties"]),
+        "supportChannel": set(official["$defs"]["SupportItem"]["properties"]),
+        "slaProperty": set(official["$defs"]["ServiceLevelAgreementProperty"]["properties"]),
+        "synonym": set(official["$defs"]["Synonym"]["properties"]),
+        "authoritativeDefinition": set(official["$defs"]["AuthoritativeDefinitions"]["items"]["properties"]),
+    }
+    for section, keys in known.items():
+        assert keys <= set(SECTIONS[section].keys), section
+
+
+def test_no_key_is_known_that_the_official_model_lacks() -> None:
+    assert set(SECTIONS["property"].keys) <= set(SchemaProperty.model_fields)
+    assert set(SECTIONS["object"].keys) <= set(SchemaObject.model_fields)
+    aliases = {field.alias or name for name, field in OpenDataContractStandard.model_fields.items()}
+    assert set(SECTIONS["contract"].keys) == aliases
+
+
+def test_the_access_log_keeps_cut_lines_and_rejects_impossible_ones(contracts: dict[str, Contract]) -> None:
+    contract = contracts["web_access"]
+    assert contract.format is Format.ACCESS_LOG
+    assert contract.extra_fields is ExtraFields.KEEP
+    assert [f.name for f in contract.fields if f.required] == ["client", "ts", "method", "path", "status"]
+    assert {f.name: f.type for f in contract.fields}["status"] is Scalar.INTEGER
+    assert {r.name: r.predicate for r in contract.row_rules} == {
+        "method.maxLength": "char_length(`method`) <= 32",
+        "path.minLength": "char_length(`path`) >= 1",
+        "path.maxLength": "char_length(`path`) <= 8192",
+        "status.minimum": "`status` >= 100",
+        "status.maximum": "`status` <= 599",
+        "bytes.minimum": "`bytes` >= 0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "columns"),
+    [
+        (
+            "page_views_by_minute",
+            ("window_start", "page"),
+            "window_start window_end page requests bytes visitors status_2xx status_3xx status_4xx status_5xx",
+        ),
+        ("requests_by_hour", ("window_start",), "window_start window_end requests"),
+    ],
+)
+def test_published_tables_have_a_key_that_does_not_repeat(
+    contracts: dict[str, Contract], name: str, key: tuple[str, ...], columns: str
+) -> None:
+    contract = contracts[name]
+    assert contract.columns == tuple(columns.split())
+    assert contract.primary_key == key
+    assert [r.check for r in contract.table_rules if r.name == "primaryKey"] == [Unique(columns=key)]
+    assert all(f.description for f in contract.fields)

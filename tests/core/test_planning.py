@@ -1,0 +1,139 @@
+"""Planning is a pure function of position, log bounds, limit and clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from support.builders import NOW, a_flow, tp
+from tidemill.core.errors import OffsetsLost, TopicRecreated
+from tidemill.core.offsets import OffsetRange
+from tidemill.core.plan import BatchPlan
+from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
+from tidemill.core.position import Position, TopicPosition
+from tidemill.core.times import micros
+from tidemill.core.watermarks import BEGINNING, END, PartitionClock
+
+
+def bounds(held: Mapping[int, tuple[int, int]], topic_id: str = "id") -> Mapping[str, TopicBounds]:
+    return {"t": TopicBounds(topic_id=topic_id, partitions={p: OffsetRange(tp(p), *r) for p, r in held.items()})}
+
+
+def at(offsets: Mapping[int, int], *, watermark: int = BEGINNING, events: Mapping[int, int] | None = None) -> Position:
+    times = events or {}
+    clocks = {p: PartitionClock(max_event_time=times.get(p), active_at=micros(NOW)) for p in offsets}
+    topic = TopicPosition(topic_id="id", offsets=offsets, clocks=clocks)
+    return Position(batch_id=1, watermark=watermark, topics={"t": topic})
+
+
+def planned(position: Position, held: Mapping[str, TopicBounds], **knobs: Any) -> BatchPlan | None:
+    flow = knobs.pop("flow", None) or a_flow()
+    knobs = {"clock": NOW, "limit": ReadLimit(), **knobs}
+    return plan_batch(flow, position, held, batch_id=position.batch_id + 1, **knobs)
+
+
+def ranges(plan: BatchPlan | None) -> list[tuple[int, int]]:
+    assert plan is not None
+    return [(r.from_offset, r.until_offset) for r in plan.topics["t"].ranges]
+
+
+def test_a_new_pipeline_starts_where_the_log_starts() -> None:
+    assert ranges(planned(Position(), bounds({0: (5, 9), 1: (0, 3)}))) == [(5, 9), (0, 3)]
+
+
+def test_a_new_pipeline_that_starts_at_the_latest_reads_only_what_comes() -> None:
+    held = bounds({0: (5, 9)})
+    assert planned(Position(), held, flow=a_flow(start="latest")) is None
+
+
+def test_a_partition_that_appears_later_is_read_from_its_start_even_when_the_pipeline_began_at_the_latest() -> None:
+    held = bounds({0: (0, 9), 1: (0, 4)})
+    assert ranges(planned(at({0: 9}), held, flow=a_flow(start="latest"))) == [(9, 9), (0, 4)]
+
+
+def test_the_next_plan_starts_at_the_committed_offsets() -> None:
+    assert ranges(planned(at({0: 9}), bounds({0: (0, 12)}))) == [(9, 12)]
+
+
+def test_without_new_records_there_is_nothing_to_do() -> None:
+    assert planned(at({0: 9}), bounds({0: (0, 9)})) is None
+
+
+def test_a_limit_bounds_the_batch() -> None:
+    plan = planned(at({0: 0, 1: 0}), bounds({0: (0, 90), 1: (0, 10)}), limit=ReadLimit(10))
+    assert ranges(plan) == [(0, 9), (0, 1)]
+
+
+def test_retention_past_the_committed_offset_is_refused_and_names_the_range() -> None:
+    with pytest.raises(OffsetsLost, match=r"t-0: offsets 80 to 99 are gone.*committed offset 80.*starts at 100"):
+        planned(at({0: 80}), bounds({0: (100, 200)}))
+
+
+def test_a_log_that_lost_its_end_is_refused() -> None:
+    with pytest.raises(OffsetsLost, match="ends at 70, before the committed offset 80"):
+        planned(at({0: 80}), bounds({0: (0, 70)}))
+
+
+def test_a_topic_that_was_created_again_is_refused() -> None:
+    with pytest.raises(TopicRecreated, match="expected id id, found other"):
+        planned(at({0: 5}), bounds({0: (0, 9)}, topic_id="other"))
+
+
+def test_an_idle_partition_lets_the_watermark_move_without_any_record() -> None:
+    position = at({0: 5, 1: 5}, watermark=50, events={0: 200, 1: 50})
+    later = NOW + timedelta(seconds=61)
+    assert planned(position, bounds({0: (0, 5), 1: (0, 5)}), clock=NOW + timedelta(seconds=60)) is None
+    # Both are silent, so none is left to decide: a record in one of them makes the other one idle.
+    plan = planned(position, bounds({0: (0, 6), 1: (0, 5)}), clock=later)
+    assert plan is not None
+    assert plan.topics["t"].idle == (1,)
+    assert plan.watermark_after({}, {"t": 0}) == 200
+
+
+def test_a_partition_held_back_by_a_limit_is_not_idle() -> None:
+    position = at({0: 5, 1: 5}, watermark=50, events={0: 200, 1: 50})
+    plan = planned(position, bounds({0: (0, 900), 1: (0, 6)}), clock=NOW + timedelta(hours=1), limit=ReadLimit(1))
+    assert plan is not None
+    assert plan.topics["t"].idle == ()
+
+
+def test_the_idle_timeout_is_exclusive() -> None:
+    position = at({0: 5, 1: 5}, watermark=50, events={0: 50, 1: 50})
+    for seconds, idle in ((60, ()), (61, (1,))):
+        plan = planned(position, bounds({0: (0, 6), 1: (0, 5)}), clock=NOW + timedelta(seconds=seconds))
+        assert plan is not None
+        assert plan.topics["t"].idle == idle
+
+
+def test_draining_waits_for_the_end_of_the_log() -> None:
+    held = bounds({0: (0, 10)})
+    early = planned(at({0: 0}), held, limit=ReadLimit(5), drain=True)
+    last = planned(at({0: 5}), held, limit=ReadLimit(5), drain=True)
+    assert early is not None
+    assert not early.drain
+    assert last is not None
+    assert last.watermark_after({}, {"t": 0}) == END
+
+
+def test_draining_closes_windows_even_when_all_records_are_read() -> None:
+    plan = planned(at({0: 10}, watermark=50), bounds({0: (0, 10)}), drain=True)
+    assert plan is not None
+    assert plan.records == 0
+    assert planned(at({0: 10}, watermark=END), bounds({0: (0, 10)}), drain=True) is None
+
+
+def test_planning_twice_gives_the_same_plan() -> None:
+    position, held = at({0: 3, 1: 0}), bounds({0: (0, 9), 1: (0, 4)})
+    assert planned(position, held) == planned(position, held)
+
+
+def test_the_position_after_a_plan_tiles_the_log() -> None:
+    plan = planned(at({0: 3}), bounds({0: (0, 9), 1: (2, 4)}))
+    assert plan is not None
+    after = plan.topics_after({tp(0): 77})["t"]
+    assert after.offsets == {0: 9, 1: 4}
+    assert after.clocks[0].max_event_time == 77
+    assert after.clocks[1].max_event_time is None

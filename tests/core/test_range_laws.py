@@ -1,0 +1,105 @@
+"""Laws of offsets, ranges, read limits and slices."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemill.core.offsets import MAX_OFFSET, OffsetRange, TopicPartition, merge_ranges
+from tidemill.core.planning import ReadLimit
+from tidemill.core.slices import SliceSet
+
+partitions = st.builds(TopicPartition, st.sampled_from(["a", "b"]), st.integers(0, 2))
+
+
+@st.composite
+def ranges(draw: st.DrawFn, highest: int = 60) -> OffsetRange:
+    low, high = sorted((draw(st.integers(0, highest)), draw(st.integers(0, highest))))
+    return OffsetRange(draw(partitions), low, high)
+
+
+def offsets(items) -> set[tuple[TopicPartition, int]]:  # type: ignore[no-untyped-def]
+    return {(r.topic_partition, o) for r in items for o in range(r.from_offset, r.until_offset)}
+
+
+@given(st.lists(ranges()))
+def test_merging_ranges_keeps_every_offset_and_adds_none(items: list[OffsetRange]) -> None:
+    assert offsets(merge_ranges(items)) == offsets(items)
+
+
+@given(st.lists(ranges()))
+def test_merged_ranges_do_not_touch_or_overlap(items: list[OffsetRange]) -> None:
+    merged = merge_ranges(items)
+    for left, right in pairwise(merged):
+        assert left.topic_partition != right.topic_partition or left.until_offset < right.from_offset
+
+
+@given(ranges(), ranges())
+def test_ranges_overlap_when_they_share_an_offset(left: OffsetRange, right: OffsetRange) -> None:
+    assert left.overlaps(right) == bool(offsets([left]) & offsets([right]))
+
+
+@given(ranges(), st.integers(-5, 80))
+def test_taking_offsets_takes_the_first_ones(item: OffsetRange, count: int) -> None:
+    taken = item.take(count)
+    assert taken.from_offset == item.from_offset
+    assert len(taken) == min(len(item), max(count, 0))
+
+
+@given(st.lists(ranges(), max_size=8), st.integers(1, 200))
+def test_a_read_limit_is_used_up_and_never_exceeded(backlog: list[OffsetRange], limit: int) -> None:
+    taken = ReadLimit(limit).apply(backlog)
+    assert sum(map(len, taken)) == min(limit, sum(map(len, backlog)))
+
+
+@given(st.lists(ranges(), max_size=8), st.integers(1, 200))
+def test_a_read_limit_takes_each_range_from_its_start(backlog: list[OffsetRange], limit: int) -> None:
+    for before, after in zip(backlog, ReadLimit(limit).apply(backlog), strict=True):
+        assert after == before.take(len(after))
+
+
+@given(st.lists(ranges(), max_size=6), st.integers(1, 50))
+def test_batches_under_any_limit_tile_the_log(backlog: list[OffsetRange], limit: int) -> None:
+    rest, read = tuple(backlog), []
+    while any(rest):
+        taken = ReadLimit(limit).apply(rest)
+        read += [r for r in taken if r]
+        rest = tuple(
+            OffsetRange(r.topic_partition, t.until_offset, r.until_offset) for r, t in zip(rest, taken, strict=True)
+        )
+    assert sum(map(len, read)) == sum(map(len, backlog))
+    assert offsets(read) == offsets(backlog)
+
+
+def test_a_short_range_is_not_starved_by_long_ones() -> None:
+    long = [OffsetRange(TopicPartition("a", p), 0, 1_000_000) for p in range(2)]
+    short = OffsetRange(TopicPartition("a", 9), 0, 1)
+    assert len(ReadLimit(1_000).apply([*long, short])[2]) == 1
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1, 0), (5, 4), (0, MAX_OFFSET + 1)])
+def test_a_range_that_cannot_be_is_refused(low: int, high: int) -> None:
+    with pytest.raises(ValueError, match="not a range"):
+        OffsetRange(TopicPartition("a", 0), low, high)
+
+
+@given(st.integers(0, 2**62), st.integers(1, 10))
+def test_ranges_near_the_greatest_offset_keep_their_length(below: int, length: int) -> None:
+    low = MAX_OFFSET - below % 2**40 - length
+    assert len(OffsetRange(TopicPartition("a", 0), low, low + length)) == length
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), max_size=12), st.integers(0, 50), st.integers(0, 5))
+def test_a_slice_is_visible_exactly_when_it_was_added(steps: list[tuple[int, int]], batch: int, attempt: int) -> None:
+    slices, added, last = SliceSet(), set(), 0
+    for skip, tried in steps:
+        last += skip
+        slices = slices.add(last, tried)
+        added.add((last, tried))
+    assert ((batch, attempt) in slices) == ((batch, attempt) in added)
+
+
+def test_a_slice_of_an_older_batch_cannot_be_added() -> None:
+    with pytest.raises(ValueError, match="not after"):
+        SliceSet(through=3).add(3, 1)

@@ -1,0 +1,136 @@
+"""Every file in dags/, parsed as Airflow's DAG processor parses it, on a machine without Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidemill.project import Project
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """
+import json, sys
+
+class Blocked:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in ("pyspark", "delta", "great_expectations", "grpc", "pandas"):
+            raise ImportError(f"{name} was imported while a DAG file was parsed")
+
+sys.meta_path.insert(0, Blocked())
+from airflow.dag_processing.dagbag import DagBag
+from airflow.serialization.serialized_objects import DagSerialization
+
+folder = sys.argv[1]
+bag = DagBag(folder)
+dags = {
+    name: {
+        "file": dag.fileloc,
+        "tags": sorted(dag.tags),
+        "doc": dag.doc_md,
+        "params": sorted(dag.params),
+        "serialized": DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag)).dag_id,
+        "tasks": {t.task_id: {"pool": t.pool, "retries": t.retries, "owner": t.owner} for t in dag.tasks},
+    }
+    for name, dag in bag.dags.items()
+}
+with open(sys.argv[2], "w") as answer:
+    json.dump({"dags": dags, "import_errors": bag.import_errors, "warnings": bag.captured_warnings}, answer)
+"""
+
+
+def parse(folder: Path, home: Path) -> dict[str, Any]:
+    """What Airflow finds in a folder of DAG files."""
+    environment = {
+        **{k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "_AIRFLOW", "TIDEMILL"))},
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+        "PYTHONPATH": os.pathsep.join((str(ROOT / "spark_jobs"), str(ROOT / "plugins"))),
+    }
+    answer = home / "answer.json"
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(folder), str(answer)],
+        env=environment,
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: dict[str, Any] = json.loads(answer.read_text())
+    return found
+
+
+pytestmark = pytest.mark.airflow
+
+
+@pytest.fixture(scope="module")
+def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return parse(ROOT / "dags", tmp_path_factory.mktemp("airflow"))
+
+
+def test_every_file_is_parsed_without_an_error_or_a_warning_where_spark_is_not_installed(
+    parsed: dict[str, Any],
+) -> None:
+    assert parsed["import_errors"] == {}
+    assert parsed["warnings"] == {}
+
+
+def test_there_is_one_dag_for_every_pipeline_of_this_project_and_no_other(parsed: dict[str, Any]) -> None:
+    names = Project.load(ROOT).pipeline_names()
+    assert "page_views" in names
+    assert sorted(parsed["dags"]) == sorted(names)
+
+
+def test_every_dag_has_a_page_tags_and_a_form(parsed: dict[str, Any]) -> None:
+    for name, dag in parsed["dags"].items():
+        assert len(dag["doc"]) > 500, name
+        assert "tidemill" in dag["tags"], name
+        assert dag["params"] == ["max_batches", "max_records"], name
+
+
+def test_every_task_has_an_owner_retries_and_the_pool_of_its_pipeline(parsed: dict[str, Any]) -> None:
+    for name, dag in parsed["dags"].items():
+        for task in dag["tasks"].values():
+            assert (task["pool"], task["owner"] != "airflow", task["retries"] > 0) == (f"tidemill.{name}", True, True)
+
+
+def test_every_dag_survives_its_way_through_airflows_database(parsed: dict[str, Any]) -> None:
+    assert {name: dag["serialized"] for name, dag in parsed["dags"].items()} == {n: n for n in parsed["dags"]}
+
+
+def test_every_dag_is_shown_with_the_file_that_made_it(parsed: dict[str, Any]) -> None:
+    files = {Path(dag["file"]).parent for dag in parsed["dags"].values()}
+    assert files == {ROOT / "dags"}
+
+
+def test_wrong_declaration_is_an_import_error_that_says_what_to_change(tmp_path: Path) -> None:
+    (tmp_path / "dags").mkdir()
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "tidemill.toml").write_text("")
+    (tmp_path / "dags" / "tidemill_dags.py").write_text((ROOT / "dags" / "tidemill_dags.py").read_text())
+    declaration = 'from tidemill import Pipeline\nwith Pipeline("orders", every="soon") as pipeline:\n    pass\n'
+    (tmp_path / "pipelines" / "orders.py").write_text(declaration)
+    home = tmp_path / "airflow"
+    home.mkdir()
+    found = parse(tmp_path / "dags", home)
+    [error] = found["import_errors"].values()
+    assert "orders.py: not a duration: 'soon'" in error
+    assert "fix: write a whole number and a unit" in error
+    assert found["dags"] == {}
+
+
+def test_dag_file_that_imports_spark_is_found_here(tmp_path: Path) -> None:
+    (tmp_path / "dags").mkdir()
+    (tmp_path / "dags" / "slow.py").write_text('"""An Airflow DAG."""\nimport pyspark\n')
+    home = tmp_path / "airflow"
+    home.mkdir()
+    [error] = parse(tmp_path / "dags", home)["import_errors"].values()
+    assert "pyspark was imported while a DAG file was parsed" in error

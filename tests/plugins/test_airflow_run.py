@@ -1,0 +1,154 @@
+"""A project's DAGs executed by Airflow itself, with Spark, on a file log, until they have committed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+START = datetime(2026, 1, 1, 12, tzinfo=UTC)
+PAGES = ("/", "/a?x=1", "/a?x=2", "/b")
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
+
+
+def line(at: datetime, path: str) -> str:
+    return f'10.0.0.{at.second} - - [{at:%d/%b/%Y:%H:%M:%S} +0000] "GET {path} HTTP/1.1" 200 512 "-" "test"'
+
+
+def lines() -> list[str]:
+    """Ten minutes of a request every other second, a broken line, and one request an hour later, which closes them."""
+    requests = [line(START + timedelta(seconds=2 * i), PAGES[i % 4]) for i in range(300)]
+    return [*requests[:100], "not an access log", *requests[100:], line(START + timedelta(hours=1), "/late")]
+
+
+def expected() -> Counter[tuple[datetime, str]]:
+    """Requests per minute and page of all windows that are closed at the end."""
+    moments = (START + timedelta(seconds=2 * i) for i in range(300))
+    return Counter((at.replace(second=0), PAGES[i % 4].partition("?")[0]) for i, at in enumerate(moments))
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The reference pipeline, and one whose published table breaks its contract, on a log of 302 records."""
+    from tidemill.log.file import FileLog
+    from tidemill.log.records import NewRecord
+
+    folder = tmp_path_factory.mktemp("project")
+    shutil.copytree(ROOT / "dags", folder / "dags", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "data_contracts", folder / "data_contracts")
+    (folder / "pipelines").mkdir()
+    (folder / "tidemill.toml").write_text(
+        f'[spark]\ncores = 2\njars = "{ROOT / ".tidemill" / "jars"}"\n[limits]\nbatch_records = 1000\n'
+    )
+    pipeline = (ROOT / "spark_jobs" / "pipelines" / "page_views.py").read_text()
+    (folder / "pipelines" / "page_views.py").write_text(pipeline)
+    strict = pipeline.replace('"page_views"', '"strict"').replace('"page_views_by_minute"', '"quiet_pages"')
+    (folder / "pipelines" / "strict.py").write_text(strict)
+    contract = (folder / "data_contracts" / "page_views_by_minute.odcs.yaml").read_text()
+    capped = contract.replace("page_views_by_minute", "quiet_pages").replace("minimum: 1\n", "maximum: 5\n", 1)
+    (folder / "data_contracts" / "quiet_pages.odcs.yaml").write_text(capped)
+    log = FileLog(folder / "log")
+    log.create_topic("web.access", 1)
+    log.append("web.access", 0, [NewRecord(value=text.encode()) for text in lines()])
+    return folder
+
+
+RUNS = [
+    ("page_views", {"max_batches": 2, "max_records": 120}),
+    ("page_views", {"max_batches": 9}),
+    ("page_views", {}),
+    ("strict", {}),
+]
+
+
+@pytest.fixture(scope="module")
+def answer(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What Airflow remembers of RUNS, executed one after the other in a process with a database of its own."""
+    home = tmp_path_factory.mktemp("airflow")
+    remembered = home / "answer.json"
+    environment = {
+        **{k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "_AIRFLOW", "TIDEMILL"))},
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(project / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+        "PYTHONPATH": os.pathsep.join((str(ROOT / "spark_jobs"), str(ROOT / "plugins"))),
+    }
+    program = Path(__file__).with_name("airflow_session.py")
+    done = subprocess.run(
+        [sys.executable, str(program), str(project / "dags"), str(remembered), json.dumps(RUNS)],
+        env=environment,
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=540,
+    )
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+    return {**json.loads(remembered.read_text()), "log": done.stdout + done.stderr}
+
+
+def test_dags_of_the_project_are_parsed_without_an_error(answer: dict[str, Any]) -> None:
+    assert "import_errors" not in answer
+
+
+def test_run_commits_batches_until_its_limit_then_the_next_run_catches_up(answer: dict[str, Any]) -> None:
+    first, second = answer["results"]
+    assert [(b["batch_id"], b["read"]) for b in first["batches"]] == [(1, 120), (2, 120)]
+    assert [(b["batch_id"], b["read"]) for b in second["batches"]] == [(3, 62)]
+
+
+def test_run_with_nothing_to_do_is_skipped_and_its_dag_run_succeeds(answer: dict[str, Any]) -> None:
+    assert answer["runs"][:3] == ["success", "success", "success"]
+    assert [t["state"] for t in answer["tasks"] if t["dag"] == "page_views"] == ["success", "success", "skipped"]
+
+
+def test_every_committed_batch_is_announced_once_as_a_partition(answer: dict[str, Any]) -> None:
+    events = [e for e in answer["events"] if e["asset"] == "page_views.batches"]
+    assert sorted(e["partition"] for e in events) == ["1", "2", "3"]
+    for event in events:
+        facts = event["extra"]["batches"][event["partition"]]
+        assert facts["batch_id"] == int(event["partition"])
+        assert facts["watermark"] is not None
+
+
+def test_published_table_is_announced_once_per_run_that_committed(answer: dict[str, Any]) -> None:
+    events = [e for e in answer["events"] if e["asset"] == "page_views_by_minute"]
+    assert [(e["partition"], e["extra"]["batch_id"]) for e in events] == [(None, 2), (None, 3)]
+
+
+def test_published_rows_are_those_of_the_log(project: Path, answer: dict[str, Any]) -> None:
+    from deltalake import DeltaTable
+
+    rows = DeltaTable(str(project / "lake" / "published" / "page_views_by_minute")).to_pyarrow_table().to_pylist()
+    published = {(row["window_start"], row["page"]): row["requests"] for row in rows}
+    assert len(rows) == len(published)
+    assert published == expected()
+
+
+def test_broken_line_is_counted_as_rejected_in_its_batch(answer: dict[str, Any]) -> None:
+    assert [b["rejected"] for result in answer["results"] for b in result["batches"]] == [1, 0, 0]
+
+
+def test_blocked_audit_fails_at_once_and_publishes_nothing(project: Path, answer: dict[str, Any]) -> None:
+    [task] = [t for t in answer["tasks"] if t["dag"] == "strict"]
+    assert answer["runs"][3] == "failed"
+    assert (task["state"], task["tries"]) == ("failed", 1)
+    assert not [e for e in answer["events"] if e["asset"] in ("strict.batches", "quiet_pages")]
+    assert not (project / "lake" / "published" / "quiet_pages").exists()
+
+
+def test_blocked_audit_names_rule_and_rows_in_the_tasks_log(answer: dict[str, Any]) -> None:
+    assert "AirflowFailException: strict: batch 1 is blocked by its audit" in answer["log"]
+    assert "error quiet_pages: requests" in answer["log"]
+    assert "'page': '/a', 'requests':" in answer["log"]

@@ -1,0 +1,191 @@
+"""Whole projects in a temporary folder: a log, contracts, a pipeline, and batches of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from deltalake import DeltaTable
+
+from tidemill.batch import NothingToDo, run_batch
+from tidemill.claiming import Request
+from tidemill.core.events import Committed, Executor
+from tidemill.core.planning import ReadLimit
+from tidemill.ledger.process import this_process
+from tidemill.log.file import FileLog
+from tidemill.log.records import NewRecord
+from tidemill.project import Project
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+EVENTS_CONTRACT = """
+apiVersion: v3.1.0
+kind: DataContract
+id: events
+version: 1.0.0
+status: active
+schema:
+  - name: events
+    logicalType: object
+    customProperties:
+      - {property: format, value: json}
+      - {property: extraFields, value: EXTRA}
+    properties:
+      - {name: ts, logicalType: timestamp, required: true}
+      - {name: user, logicalType: string}
+      - {name: amount, logicalType: integer, logicalTypeOptions: {maximum: 1000000}}
+"""
+
+SUMS_CONTRACT = """
+apiVersion: v3.1.0
+kind: DataContract
+id: sums
+version: 1.0.0
+status: active
+schema:
+  - name: sums
+    logicalType: object
+    properties:
+      - {name: window_start, logicalType: timestamp, required: true, primaryKey: true, primaryKeyPosition: 1}
+      - {name: window_end, logicalType: timestamp, required: true}
+      - {name: user, logicalType: string, primaryKey: true, primaryKeyPosition: 2, required: true}
+      - {name: n, logicalType: integer, required: true}
+      - {name: amount, logicalType: integer}
+"""
+
+SUMS_PIPELINE = """
+from tidemill import Count, Pipeline, Sliding, Sum, Tumbling
+
+with Pipeline("sums", every="1 minute") as pipeline:
+    (
+        pipeline.read("events", contract="events", event_time="ts", delay="DELAY")
+        .filter("coalesce(user, '') != 'nobody'")
+        .with_columns(user="coalesce(user, 'unknown')")
+        .key_by("user")
+        .window(WINDOW, allowed_lateness="LATENESS")
+        .aggregate(n=Count(), amount=Sum("amount"))
+        .publish("sums", contract="sums", trigger="TRIGGER")
+    )
+"""
+
+
+@dataclass(frozen=True)
+class Mill:
+    """A project and the Spark session its batches run in."""
+
+    project: Project
+    session: SparkSession
+    name: str
+
+    @property
+    def log(self) -> FileLog:
+        """The project's log."""
+        return FileLog(self.project.settings.log)
+
+    def feed(self, values: Iterable[bytes | None], *, topic: str = "events", partition: int = 0) -> None:
+        """Append records with these values."""
+        records = [NewRecord(value=v, timestamp=NOW) for v in values]
+        if records:
+            self.log.append(topic, partition, records)
+
+    def run(self, *, clock: datetime | None = None, limit: int | None = None, drain: bool = False, **who: Any) -> Any:
+        """One batch: its commit, or NothingToDo."""
+        request = Request(
+            executor=who.get("executor") or this_process(),
+            clock=clock or datetime.now(UTC),
+            limit=ReadLimit(limit),
+            drain=drain,
+        )
+        return run_batch(self.project, self.name, request, session=lambda: self.session)
+
+    def catch_up(self, *, limit: int | None = None, drain: bool = True) -> list[Committed]:
+        """All batches until there is nothing to do."""
+        commits = []
+        while not isinstance(outcome := self.run(limit=limit, drain=drain), NothingToDo):
+            commits.append(outcome)
+        return commits
+
+    def published(self, table: str | None = None) -> list[dict[str, Any]]:
+        """The published rows without Tidemill's own columns, sorted."""
+        return without_own(rows_of(self.project.published_uri(table or self.name)))
+
+    def own(self, table: str) -> list[dict[str, Any]]:
+        """The rows of the quarantine or the late table, sorted."""
+        return without_own(rows_of(self.project.table_uri(self.name, table)))
+
+    def everything(self) -> dict[str, list[dict[str, Any]]]:
+        """All rows that readers can see, by table."""
+        flow = self.project.pipeline(self.name)
+        tables = {s.table: self.published(s.table) for s in flow.sinks}
+        return {**tables, "quarantine": self.own("quarantine"), "late": self.own("late")}
+
+
+def rows_of(uri: str) -> list[dict[str, Any]]:
+    """All rows of a Delta table; none when it does not exist."""
+    if not DeltaTable.is_deltatable(uri):
+        return []
+    return list(pa.table(DeltaTable(uri).to_pyarrow_table()).to_pylist())
+
+
+def without_own(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows without what differs between runs: the clock of the batch and the batch."""
+    hidden = {"batch_id", "published_at", "recorded_at"}
+    return sorted(
+        ({k: v for k, v in r.items() if k not in hidden} for r in rows), key=lambda r: json.dumps(r, default=str)
+    )
+
+
+def an_event(second: float, user: str | None = "a", amount: int | None = 1, **more: Any) -> bytes:
+    """A JSON event at a number of seconds after 2026-01-01."""
+    ts = datetime.fromtimestamp(NOW.timestamp() + second, UTC).isoformat()
+    return json.dumps({"ts": ts, "user": user, "amount": amount, **more}).encode()
+
+
+def a_project(folder: Path, pipeline: str, contracts: Mapping[str, str], **settings: Any) -> Project:
+    """Write a project and load it. Settings go into [spark] and [limits]."""
+    (folder / "pipelines").mkdir(parents=True, exist_ok=True)
+    (folder / "data_contracts").mkdir(exist_ok=True)
+    (folder / "pipelines" / "pipeline.py").write_text(pipeline)
+    for name, text in contracts.items():
+        (folder / "data_contracts" / f"{name}.odcs.yaml").write_text(text)
+    lines = [f'jars = "{ROOT / ".tidemill" / "jars"}"']
+    lines += [f'{k} = "{settings[k]}"' for k in ("writer", "remote") if k in settings]
+    limits = [f"{k} = {settings[k]}" for k in ("driver_rows", "batch_records") if k in settings]
+    (folder / "tidemill.toml").write_text("\n".join(["[spark]", *lines, "[limits]", *limits, ""]))
+    return Project.load(folder)
+
+
+def sums(
+    folder: Path,
+    session: SparkSession,
+    *,
+    window: str = 'Tumbling("10 seconds")',
+    delay: str = "0 s",
+    lateness: str = "0 s",
+    trigger: str = "on_close",
+    extra: str = "keep",
+    partitions: int = 1,
+    output: Callable[[str], str] = str,
+    **settings: Any,
+) -> Mill:
+    """A pipeline that counts and sums JSON events per user, and its empty topic `events`."""
+    text = SUMS_PIPELINE.replace("WINDOW", window).replace("DELAY", delay)
+    text = text.replace("LATENESS", lateness).replace("TRIGGER", trigger)
+    contracts = {"events": EVENTS_CONTRACT.replace("EXTRA", extra), "sums": output(SUMS_CONTRACT)}
+    mill = Mill(a_project(folder, text, contracts, **settings), session, "sums")
+    mill.log.create_topic("events", partitions=partitions)
+    return mill
+
+
+def somebody(identity: str) -> Executor:
+    """An executor on a machine that nobody can look into."""
+    return Executor(identity=identity, host="elsewhere", pid=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -58,7 +59,11 @@ def ensure_uv(host: Host, folder: Path, lock: Path) -> Uv:
         host.run(base, "-m", "venv", folder, what="python3 -m venv")
         pip = (python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input")
         host.run(*pip, "--require-hashes", "-r", lock, what="pip install uv")
-    return Uv(folder=folder, settings=settings_for_uv(host, host.ask(python, "-m", "pip", "config", "list") or ""))
+    settings = settings_for_uv(host, host.ask(python, "-m", "pip", "config", "list") or "")
+    cache = (host.ask(folder / "bin" / "uv", "cache", "dir") or "").strip()
+    if not can_write(Path(cache)):
+        settings["UV_CACHE_DIR"] = str(folder.parent / "uv-cache")
+    return Uv(folder=folder, settings=settings)
 
 
 def ensure_venv(host: Host, python: Path) -> None:
@@ -80,6 +85,15 @@ def ensure_venv(host: Host, python: Path) -> None:
         f"{python} cannot make environments (no venv or no ensurepip): install its venv package "
         f"(Debian, Ubuntu: sudo apt-get install {package}), then try again"
     )
+
+
+def can_write(folder: Path) -> bool:
+    """Whether `folder` is writable or can be made; a service's user often has no home."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
 
 
 def settings_for_uv(host: Host, pip_configuration: str) -> dict[str, str]:

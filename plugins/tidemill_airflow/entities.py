@@ -8,10 +8,13 @@ from datetime import timedelta
 from tidemill.core.flow import Flow
 from tidemill_airflow.documents import document
 
+TAG_LENGTH = 100
+"""Airflow refuses a DAG with a longer tag; a topic's name may have 249 characters."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineDag:
-    """One pipeline's DAG. `project` is the folder that holds tidemill.toml."""
+    """One pipeline's DAG. `project` is the folder that holds tidemill.toml; `description` is one line."""
 
     pipeline: str
     project: str
@@ -25,19 +28,21 @@ class PipelineDag:
     @property
     def tags(self) -> tuple[str, ...]:
         """What the DAG is found by in the list: `tidemill`, its owner, its topics."""
-        return tuple(dict.fromkeys(("tidemill", self.owner, *self.topics)))
+        words = ("tidemill", self.owner, *self.topics)
+        return tuple(dict.fromkeys(word[:TAG_LENGTH] for word in words if word))
 
 
 def pipeline_dag(flow: Flow, project: str) -> PipelineDag:
     """The DAG of a pipeline that belongs to the project in this folder."""
     topics = tuple(i.topic for i in flow.inputs)
     tables = tuple(s.table for s in flow.sinks)
+    summary = flow.spec.description.strip().partition("\n")[0]
     return PipelineDag(
         pipeline=flow.name,
         project=project,
         every=flow.spec.every,
         owner=flow.spec.owner,
-        description=flow.spec.description or f"{', '.join(topics)} to {', '.join(tables)}",
+        description=summary or f"{', '.join(topics)} to {', '.join(tables)}",
         document=document(flow),
         topics=topics,
         tables=tables,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidemill.contracts.load import load_contracts
 from tidemill.core.columns import unknown
@@ -18,9 +18,10 @@ from tidemill.core.contract import Contract
 from tidemill.core.errors import ConfigError, DeclarationError
 from tidemill.core.flow import Flow, bind
 from tidemill.core.pipeline import Pipeline
-from tidemill.ledger.ledger import Ledger
-from tidemill.log.file import FileLog
-from tidemill.log.protocol import Log
+
+if TYPE_CHECKING:
+    from tidemill.ledger.ledger import Ledger
+    from tidemill.log.file import FileLog
 
 FILE = "tidemill.toml"
 VARIABLE = "TIDEMILL_PROJECT"
@@ -93,12 +94,18 @@ class Project:
             raise unknown(str(self.folder), "pipeline", name, self._declared)
         return bind(declared.spec, self.contracts)
 
-    def log(self) -> Log:
+    # What follows loads Arrow and delta-rs: a DAG is parsed without them.
+
+    def log(self) -> FileLog:
         """The log that the pipelines read."""
+        from tidemill.log.file import FileLog
+
         return FileLog(self.settings.log)
 
     def ledger(self, name: str) -> Ledger:
         """The ledger of a pipeline."""
+        from tidemill.ledger.ledger import Ledger
+
         return Ledger(self.table_uri(name, "ledger"), name)
 
     def table_uri(self, pipeline: str, *parts: str) -> str:

@@ -10,7 +10,6 @@ import pytest
 
 from support.projects import NOW, Mill, a_project, an_event, sums
 from tidemill.batch import NothingToDo
-from tidemill.core.events import Committed
 from tidemill.core.times import moment
 
 pytestmark = pytest.mark.spark

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +40,26 @@ def machine() -> dict[str, str | int | float]:
 def load() -> float:
     """How many processes wanted a core over the last minute; above the cores, others were at work too."""
     return round(os.getloadavg()[0], 2)
+
+
+def cpu_seconds() -> float | None:
+    """Processor time of this process and all below it, Java and Python workers included; None without /proc.
+
+    Unlike a clock it does not count the time during which others had the processor.
+    """
+    spent: dict[int, float] = {}
+    below: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            pid = int(stat.parent.name)
+            below.setdefault(int(fields[1]), []).append(pid)
+            # Fields 14 to 17 of proc(5): own time and that of children that have ended, user and system.
+            spent[pid] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    family = [os.getpid()]
+    for pid in family:
+        family += below.get(pid, [])
+    return sum(spent.get(pid, 0.0) for pid in family) if spent else None
 
 
 def versions(spark: SparkSession) -> dict[str, str]:

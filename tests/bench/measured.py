@@ -14,7 +14,7 @@ RECORDS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """What was measured for one size: seconds per contestant and counted round.
+    """What was measured for one size: seconds per contestant and counted round, by the clock and of processors.
 
     `settled` is how many rows of closed windows were compared, `differing` how many of each contestant's
     differ from one query over the whole log.
@@ -22,6 +22,7 @@ class Series:
 
     size: int
     seconds: Mapping[str, Sequence[float]]
+    cpu_seconds: Mapping[str, Sequence[float]]
     settled: int
     differing: Mapping[str, int]
 

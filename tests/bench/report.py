@@ -121,6 +121,7 @@ def _size_json(series: Series, of: Figures) -> dict[str, Any]:
         "rows_compared": series.settled,
         "rows_differing": dict(series.differing),
         "rounds_s": {name: [_rounded(s) for s in seconds] for name, seconds in series.seconds.items()},
+        "rounds_cpu_s": {name: [_rounded(s) for s in seconds] for name, seconds in series.cpu_seconds.items()},
     }
 
 

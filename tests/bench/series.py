@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from bench.baselines import COUNTS, LOG_SCHEMA, counts, requests
 from bench.contestant import Arena, Contestant
 from bench.feed import Feed
+from bench.machine import cpu_seconds
 from bench.measured import Series
 from bench.records import EVENT_TIME_PER_BATCH, START, Traffic
 
@@ -41,6 +42,7 @@ class Course:
     told: Callable[[str], None]
     deadline: float
     _seconds: dict[str, list[float]] = field(default_factory=dict, init=False)
+    _cpu_seconds: dict[str, list[float]] = field(default_factory=dict, init=False)
 
     def run(self, plan: Plan, contestants: Sequence[Contestant]) -> Series:
         """All rounds, then the comparison of what was published."""
@@ -49,6 +51,7 @@ class Course:
         for contestant in contestants:
             contestant.prepare(Arena(spark=self.spark, log=log, lake=self.folder / contestant.name))
         self._seconds = {contestant.name: [] for contestant in contestants}
+        self._cpu_seconds = {contestant.name: [] for contestant in contestants}
         rounds = 0
         while self._goes_on(plan, rounds):
             self._round(plan, rounds, feed, contestants)
@@ -65,9 +68,13 @@ class Course:
         turn = number % len(contestants)
         for contestant in (*contestants[turn:], *contestants[:turn]):
             self.told(f"{plan.size:,} records, round {number + 1}, {contestant.name}")
+            before = cpu_seconds()
             seconds = contestant.round(delivery)
+            after = cpu_seconds()
             if number >= plan.warm:
                 self._seconds[contestant.name].append(seconds)
+                if before is not None and after is not None:
+                    self._cpu_seconds[contestant.name].append(after - before)
 
     def _compared(self, plan: Plan, rounds: int, contestants: Sequence[Contestant]) -> Series:
         self.told(f"{plan.size:,} records, comparing what was published")
@@ -83,7 +90,13 @@ class Course:
                 differing[contestant.name] = found.exceptAll(expected).count() + expected.exceptAll(found).count()
         settled = expected.count()
         expected.unpersist()
-        return Series(size=plan.size, seconds=self._seconds, settled=settled, differing=differing)
+        return Series(
+            size=plan.size,
+            seconds=self._seconds,
+            cpu_seconds=self._cpu_seconds,
+            settled=settled,
+            differing=differing,
+        )
 
 
 def _settled(rows: DataFrame, horizon: str) -> DataFrame:

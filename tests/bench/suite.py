@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -58,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     console = _console()
     begin, load_before = time.monotonic(), load()
+    # Stopped from outside, the folder and the Java process go as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     build = ROOT / "build"
     build.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=build) as folder, _session() as spark:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
+import sys
 from collections import Counter
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from bench import report
+from bench import machine, report
 from bench.feed import Feed
 from bench.measured import AROUND, EARLY, LATE, Series, Steady
 from bench.records import EVENT_TIME_PER_BATCH, OUT_OF_ORDER, START, Traffic
@@ -23,7 +25,7 @@ def rows_of(size: int, index: int) -> list[dict[str, Any]]:
 
 
 def a_series(size: int = 1_000, **seconds: list[float]) -> Series:
-    return Series(size=size, seconds=seconds, settled=10, differing={})
+    return Series(size=size, seconds=seconds, cpu_seconds={}, settled=10, differing={})
 
 
 def a_steady(*, batches: int = LATE + AROUND, late: float = 0.5) -> Steady:
@@ -70,6 +72,16 @@ def test_key_of_a_record_is_its_user() -> None:
     batch = Traffic(size=100).batch(0)
     users = [json.loads(value)["user"].encode() for value in batch["value"].to_pylist()]
     assert batch["key"].to_pylist() == users
+
+
+def test_processor_time_counts_the_work_of_children() -> None:
+    before = machine.cpu_seconds()
+    if before is None:
+        pytest.skip("this system has no /proc")
+    subprocess.run([sys.executable, "-c", "sum(range(5_000_000))"], check=True)
+    after = machine.cpu_seconds()
+    assert after is not None
+    assert after > before
 
 
 def test_delivery_is_exactly_the_files_of_its_round(tmp_path: Path) -> None:

@@ -151,6 +151,18 @@ def test_repeated_append_with_a_producer_id_adds_only_what_is_missing(
     assert sorted(values(log)) == [b"%d" % n for n in range(8)]
 
 
+def test_interrupted_append_says_what_became_of_it(
+    log: FileLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tidemill.log.loading.load", interrupted)
+    result = CliRunner().invoke(log_app, ["append", "t", "--log", str(tmp_path / "log")], input=b"a\n")
+    assert result.exit_code == 130
+    assert "what was appended stays" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -92,7 +91,7 @@ def test_ls_of_a_topic_shows_its_partitions(run: Run, log: FileLog) -> None:
 def test_ls_answers_programs_in_json(run: Run, log: FileLog) -> None:
     topic = log.create_topic("t", 2)
     log.append("t", 1, [NewRecord(value=b"a")] * 3)
-    (answer,) = json.loads(run("ls", "--json").stdout)
+    answer = json.loads(run("ls", "--json").stdout)
     size = log.usage("t")[1].bytes
     assert answer == {
         "topic": "t",
@@ -190,22 +189,20 @@ def test_place_of_the_option_comes_before_the_environment(run: Run, tmp_path: Pa
 
 def test_log_of_the_project_is_used_when_none_is_given(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     held = MemoryLog()
-    module = ModuleType("tidemill.project")
-    module.__dict__["Project"] = SimpleNamespace(load=lambda path: SimpleNamespace(log=lambda: held))
-    monkeypatch.setitem(sys.modules, "tidemill.project", module)
+    monkeypatch.setattr("tidemill.project.Project.load", lambda folder: SimpleNamespace(log=lambda: held))
     run("create", "t", env={"TIDEMILL_LOG": ""})
     assert [topic.name for topic in held.topics()] == ["t"]
 
 
 def test_log_that_cannot_be_written_to_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("tidemill.project")
-    module.__dict__["Project"] = SimpleNamespace(load=lambda path: SimpleNamespace(log=object))
-    monkeypatch.setitem(sys.modules, "tidemill.project", module)
+    monkeypatch.setattr("tidemill.project.Project.load", lambda folder: SimpleNamespace(log=object))
     with pytest.raises(ConfigError, match="cannot be written to"):
         run("ls", env={"TIDEMILL_LOG": ""})
 
 
-def test_no_log_at_all_is_an_error_that_says_what_to_give(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tidemill.project", None)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="give --log PATH"):
-        run("ls", env={"TIDEMILL_LOG": ""})
+def test_no_log_at_all_is_an_error_that_says_what_to_give(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"no tidemill\.toml[\s\S]*--log PATH"):
+        run("ls", env={"TIDEMILL_LOG": "", "TIDEMILL_PROJECT": ""})

@@ -76,13 +76,18 @@ def test_a_mask_can_stand_in_a_larger_expression(spark: SparkSession) -> None:
 def test_options_mean_to_spark_what_they_say(spark: SparkSession, an_input: Load) -> None:
     contract = an_input(
         r"""
-        - {name: l, logicalType: integer, logicalTypeOptions: {minimum: -9223372036854775807, maximum: 9007199254740992}}
+        - name: l
+          logicalType: integer
+          logicalTypeOptions: {minimum: -9223372036854775807, maximum: 9007199254740992}
         - {name: d, logicalType: number, logicalTypeOptions: {minimum: 0.1}}
         - {name: e, logicalType: number, physicalType: "decimal(20,18)", logicalTypeOptions: {exclusiveMinimum: 0.1}}
         - {name: s, logicalType: string, logicalTypeOptions: {maxLength: 2}}
         - {name: p, logicalType: string, logicalTypeOptions: {pattern: '^e[0-9]+\\?$|it''s'}}
         - {name: t, logicalType: timestamp, logicalTypeOptions: {minimum: 2024-01-31T01:00:00+01:00}}
-        - {name: a, logicalType: array, items: {logicalType: integer}, logicalTypeOptions: {minItems: 1, uniqueItems: true}}
+        - name: a
+          logicalType: array
+          items: {logicalType: integer}
+          logicalTypeOptions: {minItems: 1, uniqueItems: true}
         - {name: m, logicalType: integer, logicalTypeOptions: {multipleOf: 3}}
         - {name: o, logicalType: date, enum: [{value: 2024-01-31}]}
         """

@@ -28,7 +28,7 @@ from tidemill.core.contract import (
 Load = Callable[..., Contract]
 TheError = Callable[[Path, str], Finding]
 
-OPTIONS = [
+BOUNDS = [
     ("integer", "minimum: 1", "`x` >= 1", Between(column="x", minimum=1)),
     ("integer", "maximum: 9223372036854775807", "`x` <= 9223372036854775807", Between(column="x", maximum=2**63 - 1)),
     ("integer", "minimum: -9223372036854775808", "`x` >= -9223372036854775808", Between(column="x", minimum=-(2**63))),
@@ -45,10 +45,11 @@ OPTIONS = [
 TYPES = {"decimal": "number\n  physicalType: decimal(20,8)"}
 
 
-@pytest.mark.parametrize(("logical", "option", "predicate", "check"), OPTIONS)
+@pytest.mark.parametrize("case", BOUNDS)
 def test_options_are_predicates_of_records_and_checks_of_tables(
-    an_input: Load, an_output: Load, logical: str, option: str, predicate: str, check: Check
+    an_input: Load, an_output: Load, case: tuple[str, str, str, Check]
 ) -> None:
+    logical, option, predicate, check = case
     text = f"- name: x\n  logicalType: {TYPES.get(logical, logical)}\n  logicalTypeOptions:\n    {option}"
     name = f"x.{option.partition(':')[0]}"
     assert an_input(text).row_rules == (RowRule(name=name, predicate=predicate),)
@@ -56,7 +57,7 @@ def test_options_are_predicates_of_records_and_checks_of_tables(
 
 
 @pytest.mark.parametrize(
-    ("logical", "option", "predicate"),
+    "case",
     [
         ("integer", "multipleOf: 5", "`x` % 5 = 0"),
         ("decimal", "multipleOf: 0.25", "`x` % 0.25 = 0"),
@@ -74,8 +75,9 @@ def test_options_are_predicates_of_records_and_checks_of_tables(
     ],
 )
 def test_some_options_are_for_records_only(
-    an_input: Load, file: Any, logical: str, option: str, predicate: str, the_error: TheError
+    an_input: Load, file: Any, case: tuple[str, str, str], the_error: TheError
 ) -> None:
+    logical, option, predicate = case
     type_ = "array\n  items: {logicalType: string}" if logical == "array" else TYPES.get(logical, logical)
     text = f"- name: x\n  logicalType: {type_}\n  logicalTypeOptions:\n    {option}"
     assert [rule.predicate for rule in an_input(text).row_rules] == [predicate]

@@ -20,7 +20,7 @@ import json, sys
 
 class Blocked:
     def find_spec(self, name, *_):
-        if name.partition(".")[0] in ("pyspark", "delta", "great_expectations", "grpc", "pandas"):
+        if name.partition(".")[0] in ("pyspark", "delta", "great_expectations", "grpc", "pyarrow", "deltalake", "pandas"):
             raise ImportError(f"{name} was imported while a DAG file was parsed")
 
 sys.meta_path.insert(0, Blocked())

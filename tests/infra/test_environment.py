@@ -37,7 +37,7 @@ def _fill(checkout: Checkout, machine) -> None:
         (checkout.venv / "lib" / "python3.11" / "site-packages" / f"{name}.dist-info").mkdir(parents=True)
 
 
-def _uv(machine, script: str = "echo uv 9.9.9") -> Uv:
+def _uv(machine, script: str = 'test "$1" = cache || echo uv 9.9.9') -> Uv:
     machine.command(machine.folder / "uv" / "bin" / "uv", script)
     return Uv(folder=machine.folder / "uv", settings={})
 
@@ -127,9 +127,18 @@ def test_shell_environment_survives_blanks_and_quotes_in_paths(machine, tmp_path
 
 
 def test_uv_that_is_there_is_not_fetched_again(machine, checkout):
-    uv = _uv(machine)
+    uv, before = _uv(machine), len(machine.calls)
     ensure_uv(machine.host(), uv.folder, checkout.uv_lock)
-    assert machine.calls[-1].startswith("uv --version")
+    assert machine.calls[before:] == ["uv --version", "uv cache dir"]
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_cache_of_uv_is_in_the_checkout_where_there_is_no_home(machine, checkout, tmp_path, writable):
+    home = tmp_path / "home"
+    home.write_text("") if not writable else home.mkdir()
+    uv = _uv(machine, f'case "$1" in cache) echo "{home}/.cache/uv";; *) echo uv 9.9.9;; esac')
+    settings = ensure_uv(machine.host(), uv.folder, checkout.uv_lock).settings
+    assert settings.get("UV_CACHE_DIR") == (None if writable else str(uv.folder.parent / "uv-cache"))
 
 
 def test_uv_of_another_version_is_replaced(machine, checkout, monkeypatch):

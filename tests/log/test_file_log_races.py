@@ -51,6 +51,16 @@ class InterruptedStore(LocalStore):
         super().delete(name)
 
 
+class TornStore(LocalStore):
+    """Leaves some names out of its next listing, as if they had come while it was made."""
+
+    unseen: Callable[[str], bool] | None = None
+
+    def list(self, folder: str) -> list[str]:
+        unseen, self.unseen = self.unseen, None
+        return [name for name in super().list(folder) if unseen is None or not unseen(name)]
+
+
 class Crash(Exception):
     """The process ends here."""
 
@@ -141,6 +151,8 @@ def test_idempotent_producer_that_slept_lands_its_batch_once(
     assert producer.append(some_records("x", "y"), sequence=0) == (a_range(3, 5),)
     assert producer.append(some_records("x", "y"), sequence=0) == (a_range(3, 5),)
     assert [r.value for r in read(file_log, "t")] == [b"c", b"x", b"y"]
+    producer.append(some_records("z"), sequence=1)
+    assert producer.append(some_records("x", "y"), sequence=0) == (a_range(3, 5),)
 
 
 def test_crash_after_the_start_was_set_leaves_a_consistent_log(
@@ -181,6 +193,20 @@ def test_scan_while_its_range_is_trimmed_says_that_it_is_gone(
         slow_log.scan(topic_id, [a_range(0, 1)])
 
 
+@pytest.mark.parametrize("unseen", ["00000000000000000002.start", "00000000000000000002.parquet"])
+def test_listing_torn_by_an_append_and_a_trim_is_made_again(tmp_path: Path, unseen: str) -> None:
+    store = TornStore(tmp_path / "log")
+    log = FileLog(tmp_path / "log", store=store)
+    topic = log.create_topic("t", 1)
+    for value in (b"a", b"b", b"c"):
+        log.append("t", 0, [NewRecord(value=value)])
+    log.trim("t", 0, 2)
+    store.unseen = lambda name: name == unseen
+    assert log.bounds("t")[0] == a_range(2, 3)
+    store.unseen = lambda name: name == unseen
+    assert len(log.scan(topic.topic_id, [a_range(2, 3)]).files) == 1
+
+
 def test_append_to_a_topic_deleted_meanwhile_is_never_seen_in_the_new_one(
     slow_log: FileLog, store: InterruptedStore, file_log: FileLog, some_records: Make
 ) -> None:
@@ -191,6 +217,33 @@ def test_append_to_a_topic_deleted_meanwhile_is_never_seen_in_the_new_one(
     store.before["put"] = delete_and_create
     slow_log.append("t", 0, some_records("old"))
     assert file_log.bounds("t")[0] == a_range(0, 0)
+
+
+def test_segment_is_synced_before_it_has_a_name_and_its_folder_after(
+    file_log: FileLog, some_records: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file_log.create_topic("t", 1)
+    done: list[str] = []
+    sync, link = os.fsync, os.link
+
+    def synced(descriptor: int) -> None:
+        done.append(f"sync {Path(os.readlink(f'/proc/self/fd/{descriptor}')).name}")
+        sync(descriptor)
+
+    def linked(source: Path, target: Path) -> None:
+        done.append(f"link {source.name}")
+        link(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "link", linked)
+    topic = file_log.topic("t")
+    file_log.append("t", 0, some_records("a"))
+    name = done[0].removeprefix("sync ")
+    assert done == [f"sync {name}", "sync t", f"sync {topic.topic_id}", f"link {name}", "sync 0"]
+    done.clear()
+    file_log.append("t", 0, some_records("b"))
+    name = done[0].removeprefix("sync ")
+    assert done == [f"sync {name}", f"link {name}", "sync 0"]
 
 
 def test_failed_write_leaves_nothing(

@@ -38,6 +38,16 @@ def test_pipeline_without_a_description_is_described_by_what_it_connects(flow: F
     assert pipeline_dag(silent, "/srv/shop").description == "web.access to bot_hits, page_views_by_minute"
 
 
+def test_description_of_many_lines_is_shown_by_its_first(flow: Flow) -> None:
+    wordy = replace(flow, spec=replace(flow.spec, description="\nViews of each page.\n\nMore.\n"))
+    assert pipeline_dag(wordy, "/srv/shop").description == "Views of each page."
+
+
+def test_tags_are_no_longer_than_airflow_allows_and_never_empty(entity: PipelineDag) -> None:
+    odd = replace(entity, owner="", topics=("t" * 249, "tidemill"))
+    assert odd.tags == ("tidemill", "t" * 100)
+
+
 def test_runs_start_as_often_as_declared_one_at_a_time_and_never_for_the_past(dag: Any) -> None:
     from airflow.sdk import DeltaTriggerTimetable
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import runpy
 from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+PLUGINS = Path(__file__).parents[2] / "plugins"
 SCHEDULED, BACKFILL, MANUAL = "scheduled__2026-01-01T00:00", "backfill__2026-01-01T00:00", "manual__2026-01-01T00:00"
 
 
@@ -139,3 +144,64 @@ def test_plugin_registers_the_strategy_and_the_listener_under_the_names_that_air
     assert is_valid_plugin(TidemillPlugin)
     assert TidemillPlugin.priority_weight_strategies == [LiveBeforeBackfill]
     assert TidemillPlugin.listeners == [listener]
+
+
+@pytest.mark.parametrize(("installed", "registers"), [(True, False), (False, True)])
+def test_plugins_folder_registers_the_plugin_unless_the_installed_package_did(
+    monkeypatch: pytest.MonkeyPatch, installed: bool, registers: bool
+) -> None:
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ["tidemill"] if installed else [])
+    assert ("TidemillPlugin" in runpy.run_path(str(PLUGINS / "tidemill_plugin.py"))) is registers
+
+
+# Airflow's own use of a deprecated name in pathspec.
+@pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning")
+def test_airflow_finds_one_file_in_the_plugins_folder() -> None:
+    from airflow._shared.module_loading import find_path_from_directory
+
+    found = find_path_from_directory(str(PLUGINS), ".airflowignore", "glob")
+    assert [Path(path).name for path in found if path.endswith(".py")] == ["tidemill_plugin.py"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project of two pipelines, which need no contract to be counted."""
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "tidemill.toml").write_text("")
+    for name in ("orders", "visits"):
+        declaration = (
+            f'from tidemill import Pipeline\nwith Pipeline("{name}", every="1 minute") as pipeline:\n'
+            f'    pipeline.read("{name}", contract="{name}").publish("all_{name}", contract="all_{name}")\n'
+        )
+        (tmp_path / "pipelines" / f"{name}.py").write_text(declaration)
+    return tmp_path
+
+
+def test_command_adds_the_pools_of_a_project_once(
+    project: Path, session: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tidemill_airflow.__main__ import main
+
+    monkeypatch.setattr("tidemill_airflow.__main__.create_session", lambda: nullcontext(session))
+    assert [main(["--project", str(project)]) for _ in range(2)] == [0, 0]
+    assert slots(session) == {"tidemill.orders": 1, "tidemill.visits": 1}
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "2 of 2 pools added: tidemill.orders, tidemill.visits"
+    assert second == "0 of 2 pools added: all were there"
+
+
+def test_command_prints_pools_as_airflow_imports_them(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from tidemill_airflow.__main__ import main
+
+    assert main(["--project", str(project), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed.keys() == {"tidemill.orders", "tidemill.visits"}
+    assert printed["tidemill.orders"]["slots"] == 1
+    assert printed["tidemill.orders"].keys() == {"slots", "description", "include_deferred"}
+
+
+def test_command_tells_a_wrong_folder_from_a_stack_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from tidemill_airflow.__main__ import main
+
+    assert main(["--project", str(tmp_path)]) == 5
+    assert "there is no tidemill.toml" in capsys.readouterr().err

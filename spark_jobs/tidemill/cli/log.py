@@ -1,11 +1,10 @@
 """`tidemill log`: make topics, fill them, look at them, and give up their old records."""
 
 # A command's parameters are its options, however many; what is slow to import is imported by who needs it.
-# ruff: noqa: PLC0415, PLR0913, PLR0917
+# ruff: noqa: PLR0913, PLR0917
 
 from __future__ import annotations
 
-import importlib
 import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -19,10 +18,10 @@ from tidemill.cli.log_output import (
     progress_bar,
     range_json,
     record_json,
-    show,
     topic_json,
     topics_table,
 )
+from tidemill.cli.output import AsJson, console, open_project
 from tidemill.core.errors import ConfigError, LogInputError
 from tidemill.log.inputs.fields import TimeUnit
 
@@ -54,7 +53,6 @@ LogPlace = Annotated[
     str | None,
     typer.Option("--log", envvar="TIDEMILL_LOG", metavar="PATH", help="The log's folder; else the project's."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
 Partition = Annotated[int | None, typer.Option("--partition", min=0, help="Only this partition.")]
 
@@ -71,10 +69,9 @@ def open_log(ctx: typer.Context) -> WritableLog:
     if place := ctx.params.get("log"):
         return FileLog(place)
     try:
-        project = importlib.import_module("tidemill.project")
-    except ModuleNotFoundError as error:
-        raise ConfigError("no log is given", fix="give --log PATH, or set TIDEMILL_LOG") from error
-    log = project.Project.load(ctx.find_root().params.get("project")).log()
+        log = open_project(ctx).log()
+    except ConfigError as error:
+        raise ConfigError(error.message, fix=f"{error.fix}; or give the log's folder with --log PATH") from error
     if not isinstance(log, WritableLog):
         raise ConfigError(f"the project's log, a {type(log).__name__}, cannot be written to by this command")
     return log
@@ -106,7 +103,7 @@ def append(
     ctx: typer.Context,
     topic: TopicName,
     sources: Annotated[
-        list[str] | None, typer.Argument(metavar="[FILE]...", help="Inputs; - is standard input, the default.")
+        list[str] | None, typer.Argument(metavar="FILE", help="Inputs; - is standard input, the default.")
     ] = None,
     input_format: Annotated[Format, typer.Option("--format", "-f", help="Of all inputs.")] = Format.LINES,
     key: Annotated[str | None, typer.Option(metavar="FIELD", help="The field that is the key.")] = None,
@@ -156,7 +153,7 @@ def append(
 @app.command("ls")
 def list_topics(
     ctx: typer.Context,
-    topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]", help="Show its partitions.")] = None,
+    topic: Annotated[str | None, typer.Argument(metavar="TOPIC", help="Show its partitions.")] = None,
     log: LogPlace = None,
     as_json: AsJson = False,
 ) -> None:
@@ -165,9 +162,10 @@ def list_topics(
     topics = [place.topic(topic)] if topic else place.topics()
     described = [(found, place.bounds(found.name), place.usage(found.name)) for found in topics]
     if as_json:
-        print_json([topic_json(*each) for each in described])
+        for each in described:
+            print_json(topic_json(*each))
     else:
-        show(partitions_table(described[0]) if topic else topics_table(described))
+        console().print(partitions_table(described[0]) if topic else topics_table(described))
 
 
 @app.command()

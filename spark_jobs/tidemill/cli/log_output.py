@@ -1,7 +1,6 @@
 """What `tidemill log` prints, for people and for programs."""
 
 # What is slow to import is imported by who needs it.
-# ruff: noqa: PLC0415
 
 from __future__ import annotations
 
@@ -12,6 +11,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
+
+from tidemill.cli.exit_codes import ExitCode
+from tidemill.cli.output import grid
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,9 +26,12 @@ if TYPE_CHECKING:
     Described = tuple[Topic, Mapping[int, OffsetRange], Mapping[int, Usage]]
 
 
+_NUMBERS = ("start", "end", "records", "segments", "bytes")
+
+
 @contextmanager
 def progress_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar of bytes on standard error while somebody is looking."""
+    """A bar of bytes on standard error while somebody is looking; an interrupt ends the command with its own code."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
@@ -34,7 +39,12 @@ def progress_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda consumed: bar.update(task, completed=consumed)
+        try:
+            yield lambda consumed: bar.update(task, completed=consumed)
+        except KeyboardInterrupt as error:
+            bar.stop()
+            typer.echo("interrupted: what was appended stays; repeated with --producer-id, only the rest is", err=True)
+            raise typer.Exit(ExitCode.INTERRUPTED) from error
 
 
 def print_json(value: object) -> None:
@@ -91,7 +101,7 @@ def topic_json(topic: Topic, bounds: Mapping[int, OffsetRange], usage: Mapping[i
 
 def topics_table(described: Sequence[Described]) -> Table:
     """A row for each topic; of several partitions the lowest start and the highest end."""
-    table = _table("topic", "id", "partitions", "start", "end", "records", "segments", "bytes")
+    table = grid("topic", "id", "partitions", *_NUMBERS, numbers=("partitions", *_NUMBERS))
     for topic, bounds, usage in described:
         table.add_row(
             topic.name,
@@ -109,8 +119,9 @@ def topics_table(described: Sequence[Described]) -> Table:
 def partitions_table(described: Described) -> Table:
     """A row for each partition of one topic."""
     topic, bounds, usage = described
-    table = _table("partition", "start", "end", "records", "segments", "bytes", left=0)
+    table = grid("partition", *_NUMBERS, numbers=("partition", *_NUMBERS))
     table.title = f"{topic.name} ({topic.topic_id})"
+    table.title_justify = "left"
     for number, held in bounds.items():
         used = usage[number]
         table.add_row(
@@ -121,26 +132,6 @@ def partitions_table(described: Described) -> Table:
             f"{used.segments:,}",
             _size(used.bytes),
         )
-    return table
-
-
-def show(table: Table) -> None:
-    """Print a table; where nobody is looking, as wide as it needs to be."""
-    from rich.console import Console
-
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=200)
-    console.print(table)
-
-
-def _table(*columns: str, left: int = 2) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, title_justify="left")
-    for index, column in enumerate(columns):
-        table.add_column(column, justify="left" if index < left else "right", overflow="fold")
     return table
 
 

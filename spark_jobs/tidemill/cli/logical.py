@@ -45,7 +45,7 @@ def logical_json(flow: Flow) -> dict[str, Any]:
     }
 
 
-def _does(operator: op.Operator) -> str:
+def _does(operator: op.Operator) -> str:  # noqa: C901  one case for each operator
     match operator:
         case op.Read():
             time = operator.event_time or "the record's timestamp"

@@ -73,18 +73,14 @@ def steps_of(flow: Flow) -> tuple[StepOfBatch, ...]:
             what="windows that fire, merged from the panes they touch" if windowed else "the rows as they are",
             jobs=f"{len(windowed)}: merge" if windowed else "-",
         ),
-        StepOfBatch(
-            name="audit", what=f"{len(rules)} table rules, {errors} of them block", writes="ledger: audited"
-        ),
+        StepOfBatch(name="audit", what=f"{len(rules)} table rules, {errors} of them block", writes="ledger: audited"),
         StepOfBatch(
             name="publish",
             what="each table once, with the batch as its transaction",
             jobs="1 for rejected, 1 for late rows, where there are some",
             writes="; ".join(["quarantine, late: append", *(_write(s) for s in flow.sinks)]),
         ),
-        StepOfBatch(
-            name="commit", what="offsets, watermark, account and state", writes="ledger: committed"
-        ),
+        StepOfBatch(name="commit", what="offsets, watermark, account and state", writes="ledger: committed"),
     )
 
 

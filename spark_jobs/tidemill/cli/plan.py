@@ -1,5 +1,8 @@
 """`tidemill plan --dry-run`: what the next batch would read."""
 
+# A command's parameters are its options, however many.
+# ruff: noqa: PLR0913, PLR0917
+
 from __future__ import annotations
 
 from datetime import UTC, datetime
@@ -66,7 +69,9 @@ def _show(opened: OpenBatch | None, found: BatchPlan) -> None:
             f"{found.records:,} records (attempt {opened.attempt} by {opened.executor.identity})"
         )
     out.print(f"watermark {show_watermark(found.lateness_watermark)}{'; it drains the input' if found.drain else ''}")
-    table = grid("topic", "partition", "from", "until", "records", "", numbers=("partition", "from", "until", "records"))
+    table = grid(
+        "topic", "partition", "from", "until", "records", "", numbers=("partition", "from", "until", "records")
+    )
     for name, topic in found.topics.items():
         for item in topic.ranges:
             number = item.topic_partition.partition

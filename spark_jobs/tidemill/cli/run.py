@@ -1,5 +1,8 @@
 """`tidemill run`: execute batches of a pipeline, here and now."""
 
+# A command's parameters are its options, however many.
+# ruff: noqa: PLR0913, PLR0917
+
 from __future__ import annotations
 
 import threading
@@ -95,9 +98,7 @@ def _execute(
     return count
 
 
-def _commits(
-    project: Project, pipeline: str, order: Order, session: Callable[[], SparkSession]
-) -> Iterator[Committed]:
+def _commits(project: Project, pipeline: str, order: Order, session: Callable[[], SparkSession]) -> Iterator[Committed]:
     """Batches as they commit, until there were as many as ordered or nothing is left to do."""
     from datetime import UTC, datetime
 

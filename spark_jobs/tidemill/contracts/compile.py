@@ -32,8 +32,11 @@ def compile_contract(path: Path, findings: Findings) -> Contract | None:
         findings.error(1, f"the name of a contract file is NAME{SUFFIX}", fix="rename the file")
         return None
     root = read(path, findings)
-    if root is None:
-        return None
+    return None if root is None else compile_document(root, path, findings)
+
+
+def compile_document(root: Node, path: Path, findings: Findings) -> Contract | None:
+    """The same for a document that has been read from the file at `path`."""
     if not isinstance(root.value, Mapping):
         findings.error(root.line, f"expected a contract, found {shown(root)}")
         return None

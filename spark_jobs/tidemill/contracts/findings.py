@@ -42,11 +42,6 @@ class Findings:
         """Note something that should be better."""
         self.all.append(self._finding(line, Severity.WARNING, message, fix))
 
-    @property
-    def errors(self) -> list[Finding]:
-        """The findings that make the contract unusable."""
-        return [f for f in self.all if f.severity is Severity.ERROR]
-
     def sorted(self) -> list[Finding]:
         """All findings by line."""
         return sorted(self.all, key=lambda f: (f.line, f.severity, f.message))
@@ -58,15 +53,13 @@ class Findings:
             ContractError: names file and line of every error, up to twenty of them, and the fix of each.
         """
         errors = [f for f in self.sorted() if f.severity is Severity.ERROR]
-        if not errors:
-            return
-        first, *rest = errors
-        lines = [str(first), *(f"{f}\n  fix: {f.fix}" if f.fix else str(f) for f in rest[: _SHOWN - 1])]
+        if len(errors) == 1:
+            raise ContractError(str(errors[0]), fix=errors[0].fix)
+        lines = [f"{f}\n  fix: {f.fix}" if f.fix else str(f) for f in errors[:_SHOWN]]
         if len(errors) > _SHOWN:
             lines.append(f"{self.file}: and {len(errors) - _SHOWN} more")
-        if len(lines) > 1 and first.fix:
-            lines[0] = f"{first}\n  fix: {first.fix}"
-        raise ContractError("\n".join(lines), fix="" if len(lines) > 1 else first.fix)
+        if errors:
+            raise ContractError("\n".join(lines))
 
     def _finding(self, line: int, severity: Severity, message: str, fix: str) -> Finding:
         return Finding(file=self.file, line=line, severity=severity, message=message, fix=fix)

@@ -39,10 +39,9 @@ def lint(path: Path | str) -> list[Finding]:
 def _lint_file(path: Path) -> list[Finding]:
     findings = Findings(str(path))
     contract = compile_contract(path, findings)
-    if contract is not None:
-        root = read(path, Findings(str(path)))
-        if root is not None:
-            _advise(root, contract, findings)
+    root = read(path, Findings(str(path))) if contract is not None else None
+    if contract is not None and root is not None:
+        _advise(root, contract, findings)
     return findings.sorted()
 
 

@@ -168,7 +168,7 @@ def _duplicate_values(metric: Metric) -> Iterator[Named]:
         yield "duplicateValues", Unique(columns=(metric.column.name,))
         return
     names = [n.value for n in listed.value] if listed and isinstance(listed.value, tuple) else []
-    unknown = [n for n in names if n not in metric.fields]
+    unknown = [n for n in names if n not in list(metric.fields)]
     if not names:
         metric.refuse("needs the argument properties, a list of columns", key="arguments")
     elif unknown:

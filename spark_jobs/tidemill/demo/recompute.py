@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +133,9 @@ def damaged_values(project: Project) -> int:
     held = _table(project.table_uri(PIPELINE, "quarantine"))
     if held is None:
         return 0
-    kept = {(r["partition"], r["offset"]): r["value"] for r in held.select(["partition", "offset", "value"]).to_pylist()}
+    kept = {
+        (r["partition"], r["offset"]): r["value"] for r in held.select(["partition", "offset", "value"]).to_pylist()
+    }
     wanted = ds.field("offset").isin([offset for _, offset in kept])
     raw = ds.dataset(segments(project), format="parquet").to_table(["partition", "offset", "value"], filter=wanted)
     there = {(r["partition"], r["offset"]): r["value"] for r in raw.to_pylist()}
@@ -177,8 +179,3 @@ def busiest(contents: Contents, count: int) -> list[tuple[str, int]]:
     for (_, page), rows in contents.rows.items():
         pages[page] += sum(row["requests"] for row in rows)
     return pages.most_common(count)
-
-
-def excess(found: Iterable[Place], expected: Counter[Place]) -> Counter[Place]:
-    """What is found beyond what was expected."""
-    return Counter(found) - expected

@@ -54,22 +54,15 @@ _ZONE = timezone(timedelta(hours=2))
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _FAR_FUTURE = int(datetime(2099, 1, 1, tzinfo=UTC).timestamp())
 
+_TOP = "/ /index.html /search /styles.css /app.js /robots.txt"
 _SECTIONS = {
-    "/products": "lamp chair table desk shelf clock vase rug mirror stool bench frame candle basket tray".split(),
-    "/blog": "tides mills grain stone flour sluice wheel harbour estuary moon spring neap ebb flow salt".split(),
-    "/images": "logo.png hero.jpg map.svg team.jpg icon.png banner.jpg photo.jpg chart.svg".split(),
-    "/docs": "install start model windows watermarks contracts ledger replay upgrade reference".split(),
-    "/api/v1": "orders items stock prices reviews carts sessions".split(),
+    "/products": "lamp chair table desk shelf clock vase rug mirror stool bench frame candle basket tray",
+    "/blog": "tides mills grain stone flour sluice wheel harbour estuary moon spring neap ebb flow salt",
+    "/images": "logo.png hero.jpg map.svg team.jpg icon.png banner.jpg photo.jpg chart.svg",
+    "/docs": "install start model windows watermarks contracts ledger replay upgrade reference",
+    "/api/v1": "orders items stock prices reviews carts sessions",
 }
-PAGES = (
-    "/",
-    "/index.html",
-    "/search",
-    "/styles.css",
-    "/app.js",
-    "/robots.txt",
-    *(f"{section}/{name}" for section, names in _SECTIONS.items() for name in names),
-)
+PAGES = (*_TOP.split(), *(f"{section}/{name}" for section, names in _SECTIONS.items() for name in names.split()))
 """Paths without a query, the busiest first."""
 
 _CLIENTS = (

@@ -72,8 +72,10 @@ class DriverLane:
         return frame.toArrow()
 
     def frame(self, parts: Sequence[pa.Table]) -> DataFrame:  # noqa: D102
-        first = parts[0].schema
-        return self._session.createDataFrame(pa.concat_tables([part.select(first.names).cast(first) for part in parts]))
+        schema = parts[0].schema
+        # A table without rows may come without chunks, which Arrow cannot cast.
+        full = [part.select(schema.names).cast(schema) for part in parts if part.num_rows]
+        return self._session.createDataFrame(pa.concat_tables(full) if full else schema.empty_table())
 
     def count(self, rows: pa.Table) -> int:  # noqa: D102
         return int(rows.num_rows)

@@ -23,9 +23,7 @@ SESSION_CONF: Mapping[str, str] = {
     # Planning stage by stage costs more than a small batch can win by it.
     "spark.sql.adaptive.enabled": "false",
     # Where it is switched on: this rule would drop the counting of a pass that leaves no rows.
-    "spark.sql.adaptive.optimizer.excludedRules": (
-        "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
-    ),
+    "spark.sql.adaptive.optimizer.excludedRules": ("org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"),
     "spark.databricks.delta.v2.enableMode": "NONE",
 }
 """Settings that a batch relies on, in every place."""
@@ -100,6 +98,8 @@ def _local_conf(place: LocalSpark, cores: int) -> dict[str, str]:
         **_DELTA_CONF,
         **SESSION_CONF,
         "spark.jars": ",".join(place.jars),
+        # Segments carry a checksum per page: flipped bytes are noticed, not aggregated.
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(cores),

@@ -29,7 +29,6 @@ from tidemill.log.writable import LandedBatch, ProducerBatch, Usage
 _NAME = re.compile(r"(\d{20})\.(parquet|start)\Z")
 _LISTINGS = 5
 
-
 _T = TypeVar("_T")
 
 
@@ -43,11 +42,6 @@ class _Listing:
     @property
     def start(self) -> int:
         return self.starts[-1] if self.starts else 0
-
-    @property
-    def live(self) -> tuple[int, ...]:
-        """The segments that hold an offset from the start on; there may be trimmed ones before them."""
-        return self.bases[max(bisect_right(self.bases, self.start) - 1, 0) :]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,15 +132,22 @@ class FilePartition:
         return _Listing(bases=tuple(sorted(found["parquet"])), starts=tuple(sorted(found["start"])))
 
     def _settled(self, use: Callable[[_Listing], _T]) -> _T:
-        """Use a listing; once more when the log was trimmed while it was made or used."""
-        for _ in range(_LISTINGS):
+        """Use a listing, and another one before believing a loss.
+
+        Others append and trim while a listing is made, so one may have a start or a segment without the
+        segments or the start that were there before it. The next one has them.
+        """
+        for attempt in range(_LISTINGS):
             listing = self._list()
-            if listing.bases and listing.bases[0] > listing.start:
-                listing = self._list()
+            if attempt == 0 and listing.bases and listing.bases[0] > listing.start:
+                continue
             try:
                 return use(listing)
             except FileNotFoundError as error:
                 missing = error
+            except OffsetsLost:
+                if attempt > 0:
+                    raise
         raise damaged(self._store.locate(self._folder), "segments that can be opened", str(missing))
 
     def _tip(self) -> _Tip:
@@ -242,6 +243,6 @@ class FilePartition:
             share = share_at(base)
             return share.batch.sequence if share else -1
 
-        bases = tip.listing.live
+        bases = tip.listing.bases
         found = share_at(bases[bisect_left(bases, sequence, key=sequence_at)])
         return found if found and found.batch.sequence == sequence else None

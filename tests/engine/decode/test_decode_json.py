@@ -220,7 +220,7 @@ def test_minus_zero_and_small_exponents_are_numbers():
     assert row(contract, '{"x": 1e-400}')["x"] == 0.0
 
 
-@pytest.mark.parametrize("levels", [127, 128, 500, 10_000, 1_000_000])
+@pytest.mark.parametrize("levels", [127, 128, 500, 900, 930, 960, 990, 10_000, 1_000_000])
 @pytest.mark.parametrize("brackets", ["[]", "{}"])
 def test_nesting_has_one_limit_and_never_crashes(levels, brackets):
     opening = brackets[0] if brackets == "[]" else '{"a":'

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.decode.decoding import ORDER, a_contract, assert_as_slow, rows
+from engine.decode.decoding import ORDER, a_contract, assert_as_slow, decode, rows
 from engine.decode.generated import NOT_NUMBERS, NUMBERS, TIMES, damaged, json_records
 from tidemill.core.contract import ExtraFields
 from tidemill.core.schema import Decimal, Scalar
@@ -50,7 +50,9 @@ def test_every_odd_number_and_time_is_decoded_as_slowly_in_every_type(unit):
 def test_how_records_are_cut_into_calls_does_not_show(values, cuts):
     contract = a_contract({"id": Scalar.LONG, "note": Scalar.STRING})
     alone = [rows(contract, [v])[0] for v in values]
+    errors = [decode(contract, [v]).errors[0].as_py() for v in values]
 
-    often = rows(contract, values * (100 * cuts))
+    often = values * (100 * cuts)
 
-    assert often == alone * (100 * cuts)
+    assert rows(contract, often) == alone * (100 * cuts)
+    assert decode(contract, often).errors.to_pylist() == errors * (100 * cuts)

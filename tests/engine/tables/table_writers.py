@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -134,6 +135,11 @@ def append(table: Any, writer: Writer, rows: list[Row], number: int | None, plan
     return table.append(writer.rows(rows, table.spec.fields), transaction=transaction, plan_hash=plan_hash)
 
 
+def load(spec: TableSpec, rows: list[Row], number: int | None = None) -> None:
+    """Appends rows the quick way, for a test that is about something else."""
+    append(DeltaRsTable(spec), DeltaRsWriter(), rows, number)
+
+
 def seen(table: Any, writer: Writer, **where: Any) -> list[tuple[Any, ...]]:
     """What a reader finds, sorted: minutes since midnight, page, views."""
     rows = writer.dicts(table.read(**where))
@@ -146,3 +152,17 @@ def state_of(spec: TableSpec) -> tuple[int, int | None, tuple[int, int], frozens
     handle = DeltaTable(spec.uri)
     last = handle.transaction_version("pipeline/views")
     return handle.version(), last, tuple(handle.protocol()[:2]), frozenset(handle.file_uris())
+
+
+def spoil_all_but(uri: str, newest: int) -> frozenset[str]:
+    """Makes files unreadable, all but those of the newest commits; what they hold is never asked for."""
+    kept = frozenset(DeltaTable(uri).file_uris()) - frozenset(
+        DeltaTable(uri, version=DeltaTable(uri).version() - newest).file_uris()
+    )
+    spoiled = frozenset(DeltaTable(uri).file_uris()) - kept
+    assert spoiled
+    for file in spoiled:
+        path = Path(file.removeprefix("file://"))
+        path.write_bytes(b"x" * path.stat().st_size)
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    return spoiled

@@ -8,6 +8,7 @@ from typing import Any, assert_never
 
 from tidemill.core.schema import Array, DataType, Decimal, Object, Scalar
 from tidemill.engine.decode.options import TimeUnit
+from tidemill.engine.decode.texts import NUMBER
 
 LIMIT = 300
 """The most characters that an error has."""
@@ -62,7 +63,7 @@ def text_fault(name: str, data_type: DataType, found: str, unit: TimeUnit = Time
     match data_type:
         case Scalar.INTEGER | Scalar.LONG if re.fullmatch("[+-]?[0-9]+", found):
             return too_large(name, found, 32 if data_type is Scalar.INTEGER else 64)
-        case Scalar.DOUBLE if re.fullmatch("[+-]?[0-9.]+([eE][+-]?[0-9]+)?", found) and found.strip("+-."):
+        case Scalar.DOUBLE if NUMBER.fullmatch(found):
             return too_large(name, found, 64)
         case _:
             return wrong(name, data_type, shown(found), unit)

@@ -18,7 +18,7 @@ from tidemill.engine.decode.json_structs import (
     ABSENT,
     Shape,
     extra_attribute,
-    learnable,
+    nameable,
     value_reader,
 )
 
@@ -31,17 +31,18 @@ _parts: Callable[[bytes], dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[st
 def common_extras(records: Sequence[bytes], shape: Shape) -> tuple[str, ...]:
     """Names of unknown fields that about one record in a hundred has, at most 32, in order.
 
-    They only make decoding fast: what is kept does not depend on them. Few records have none.
+    They only make decoding fast: what is kept does not depend on them. Too few records give none.
     """
     if len(records) < _SAMPLE:
         return ()
     seen: Counter[str] = Counter()
+    names = shape.names
     for record in records[:: len(records) // _SAMPLE]:
         try:
-            seen.update(_parts(record).keys() - shape.names)
+            seen.update(_parts(record).keys() - names)
         except (msgspec.DecodeError, RecursionError):
             continue
-    often = [name for name, count in seen.most_common(_MOST) if count > 1 and learnable(name)]
+    often = [name for name, count in seen.most_common(_MOST) if count > 1 and nameable(name)]
     return tuple(sorted(often))
 
 

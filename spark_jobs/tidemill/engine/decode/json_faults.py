@@ -55,7 +55,7 @@ def explain(record: bytes, shape: Shape, *, strict: bool) -> str:
     syntax = _syntax_fault(record)
     if syntax:
         return syntax
-    value = json.loads(record, parse_int=_Number, parse_float=_Number, object_pairs_hook=_Members)
+    value = json.loads(record.decode(), parse_int=_Number, parse_float=_Number, object_pairs_hook=_Members)
     if not isinstance(value, _Members):
         return f"expected a JSON object, found {_show(value)}"
     for fault in _member_faults(value, shape.fields, shape.unit, "", strict):
@@ -92,7 +92,7 @@ def _malformed(record: bytes, what: str, byte: int) -> str:
 def _is_cut(record: bytes) -> bool:
     """Whether it ends early; msgspec says so too of an unpaired surrogate escape near the end."""
     try:
-        json.loads(record)
+        json.loads(record.decode())
     except (ValueError, RecursionError):
         return True
     return False

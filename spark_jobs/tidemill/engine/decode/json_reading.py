@@ -10,14 +10,13 @@ import msgspec
 import numpy as np
 
 from tidemill.engine.decode.json_extras import common_extras, extras_of_record, extras_of_rows
-from tidemill.engine.decode.json_faults import explain
 from tidemill.engine.decode.json_structs import Shape, record_reader
 from tidemill.engine.decode.rows import Positions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Structs of the good records and errors of the others, by position.
+    """Structs of the records that could be read, and the positions of those that were refused.
 
     `rows[k]` is record `where[k]`, in any order. `extras` has an element for each row, or none at all when no
     row has extra fields.
@@ -26,37 +25,38 @@ class Found:
     rows: list[Any]
     where: Positions
     extras: list[bytes | None]
-    errors: dict[int, str]
+    refused: list[int]
 
 
 def read_records(records: Sequence[bytes], shape: Shape, *, keep: bool) -> Found:
-    """Read each record, which must be UTF-8, on its own: a cut record can never swallow the next one.
+    """Read each record, which must be UTF-8, on its own.
 
-    Where extra fields are kept there are two ways. A struct that has attributes for the common extra fields
-    is nearly as fast as one without; a record that does not fit it is read leniently, then field by field.
+    Reading all of them at once as lines takes a third less time for this step and a sixth for all, but a
+    broken record could then make up for another one. Where extra fields are kept there are two ways: a struct
+    that has attributes for the common ones is nearly as fast as one without; a record that does not fit it is
+    read leniently, then field by field.
     """
     names = common_extras(records, shape) if keep else ()
-    rows, rest = _read_each(records, record_reader(shape, strict=True, extras=names))
+    rows, refused = _read_each(records, record_reader(shape, strict=True, extras=names))
     extras = extras_of_rows(rows, names) if names else []
-    where = np.delete(np.arange(len(records)), rest)
-    if keep and rest:
-        loose, left = _read_each([records[k] for k in rest], record_reader(shape, strict=False))
-        loosely = np.delete(np.asarray(rest), left)
+    where = np.delete(np.arange(len(records)), refused)
+    if keep and refused:
+        loose, again = _read_each([records[k] for k in refused], record_reader(shape, strict=False))
+        loosely = np.delete(np.array(refused), again)
         extras = extras or [None] * len(rows)
         extras += [extras_of_record(records[k], shape) for k in loosely.tolist()]
         rows, where = rows + loose, np.concatenate([where, loosely])
-        rest = [rest[k] for k in left]
-    errors = {k: explain(records[k], shape, strict=not keep) for k in rest}
-    return Found(rows=rows, where=where, extras=extras, errors=errors)
+        refused = [refused[k] for k in again]
+    return Found(rows=rows, where=where, extras=extras, refused=refused)
 
 
 def _read_each(records: Sequence[bytes], read: Callable[[bytes], Any]) -> tuple[list[Any], list[int]]:
     """What could be read, in order, and the positions of what could not."""
     rows: list[Any] = []
-    rest: list[int] = []
+    refused: list[int] = []
     for position, record in enumerate(records):
         try:
             rows.append(read(record))
         except (msgspec.DecodeError, RecursionError):
-            rest.append(position)
-    return rows, rest
+            refused.append(position)
+    return rows, refused

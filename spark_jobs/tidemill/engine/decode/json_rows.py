@@ -11,8 +11,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from operator import attrgetter
 
 import numpy as np
@@ -24,23 +24,23 @@ from tidemill.core.errors import ContractError
 from tidemill.core.schema import Array, DataType, Field, Object
 from tidemill.engine.arrow_types import arrow_schema
 from tidemill.engine.decode.json_columns import build
-from tidemill.engine.decode.json_faults import DEEPEST, too_deep
+from tidemill.engine.decode.json_faults import DEEPEST, explain, too_deep
 from tidemill.engine.decode.json_reading import Found, read_records
-from tidemill.engine.decode.json_structs import Shape, attribute, learnable
+from tidemill.engine.decode.json_structs import Shape, attribute, nameable
 from tidemill.engine.decode.options import check_options, time_unit, where
-from tidemill.engine.decode.rows import Decoded, Readable, assemble, one_array, readable
+from tidemill.engine.decode.rows import Decoded, assemble, one_array, readable
 
 EXTRA = "_extra"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JsonDecoder:
     """Decodes JSON records. Its struct types are made where they are needed and are not pickled."""
 
     shape: Shape
     keep: bool
 
-    @cached_property
+    @property
     def schema(self) -> pa.Schema:
         """The columns of the contract, then `_extra` where extra fields are kept."""
         schema = arrow_schema(self.shape.fields)
@@ -48,10 +48,13 @@ class JsonDecoder:
 
     def decode(self, values: pa.BinaryArray | pa.ChunkedArray) -> Decoded:
         """See `Decoder.decode`."""
-        text = _not_too_deep(readable(one_array(values)))
+        text = readable(one_array(values))
         records = text.texts.cast(pa.binary()).to_pylist()
+        faults = _too_deep(text.texts, records)
+        for k in faults:
+            records[k] = b""  # refused at once, and nothing below meets the depth
         found = read_records(records, self.shape, keep=self.keep)
-        faults = dict(found.errors)
+        faults |= {k: explain(records[k], self.shape, strict=not self.keep) for k in found.refused if k not in faults}
         columns = []
         for index, field in enumerate(self.shape.fields):
             built = build(list(map(attrgetter(attribute(index)), found.rows)), field, self.shape.unit)
@@ -84,7 +87,7 @@ def json_decoder(contract: Contract) -> JsonDecoder:
 
 
 def _check_names(contract: Contract, field: Field) -> None:
-    if not learnable(field.name):
+    if not nameable(field.name):
         raise ContractError(
             f"{where(contract)}: field {field.name!r} has a quote, a backslash or a control character in its name",
             fix="rename the field",
@@ -103,20 +106,11 @@ def _fields_within(data_type: DataType) -> tuple[Field, ...]:
             return ()
 
 
-def _not_too_deep(text: Readable) -> Readable:
-    """Set aside records that are nested too deep: how deep msgspec goes depends on the caller's stack."""
-    long = np.flatnonzero(np.asarray(pc.binary_length(text.texts)) > 2 * DEEPEST).tolist()
-    deep = [k for k in long if too_deep(text.texts[k].as_buffer().to_pybytes())]
-    if not deep:
-        return text
+def _too_deep(texts: pa.StringArray, records: Sequence[bytes]) -> dict[int, str]:
+    """Errors of records that are nested too deep: how deep msgspec goes depends on the caller's stack."""
+    long = np.flatnonzero(np.asarray(pc.binary_length(texts)) > 2 * DEEPEST).tolist()
     fault = f"nested deeper than {DEEPEST} levels"
-    rest = np.delete(np.arange(len(text.texts)), deep)
-    return Readable(
-        count=text.count,
-        texts=text.texts.take(pa.array(rest)),
-        where=text.where[rest],
-        errors=text.errors | {int(text.where[k]): fault for k in deep},
-    )
+    return {k: fault for k in long if too_deep(records[k])}
 
 
 def _extra_column(found: Found) -> pa.StringArray:

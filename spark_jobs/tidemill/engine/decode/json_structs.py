@@ -61,7 +61,7 @@ def read_raw(data_type: DataType, unit: TimeUnit) -> bool:
     return isinstance(data_type, Decimal) or (data_type is Scalar.TIMESTAMP and unit is not TimeUnit.ISO)
 
 
-def learnable(name: str) -> bool:
+def nameable(name: str) -> bool:
     """Whether a struct can have a field of this name in JSON."""
     return name.isprintable() and '"' not in name and "\\" not in name
 

@@ -24,7 +24,7 @@ from tidemill.engine.arrow_types import arrow_type
 from tidemill.engine.decode import instants
 from tidemill.engine.decode.options import TimeUnit
 
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DIGITS = 38
 
 _EXACT = decimal.Context(prec=_DIGITS, traps=[decimal.Inexact, decimal.InvalidOperation])
@@ -124,7 +124,7 @@ def _exact(texts: pa.StringArray, arrow: pa.DataType, read: Callable[[str], deci
     array = pc.if_else(plain, texts, pa.scalar(None, pa.string())).cast(arrow)
     others = pc.and_(pc.invert(plain), texts.is_valid())
     if pc.any(others).as_py():
-        values = [read(text) if _NUMBER.fullmatch(text) else None for text in texts.filter(others).to_pylist()]
+        values = [read(text) if NUMBER.fullmatch(text) else None for text in texts.filter(others).to_pylist()]
         array = pc.replace_with_mask(array, others, pa.array(values, arrow))
     return Column(array=array, bad=_lost(texts, array))
 

@@ -23,6 +23,14 @@ def conform(table: pa.Table, spec: TableSpec, columns: tuple[str, ...] | None = 
     return pa.Table.from_arrays([_column(table, spec, f) for f in fields], schema=arrow_schema(fields))
 
 
+def padded(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The same rows, and null for every column of `schema` that they do not have."""
+    for field in schema:
+        if field.name not in table.column_names:
+            table = table.append_column(field.name, pa.nulls(table.num_rows, field.type))
+    return table
+
+
 def _column(table: pa.Table, spec: TableSpec, field: Field) -> pa.ChunkedArray:
     wanted = arrow_type(field.type)
     if field.name not in table.column_names:

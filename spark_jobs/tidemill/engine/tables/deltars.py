@@ -13,7 +13,7 @@ from deltalake import Transaction as DeltaTransaction
 from deltalake.exceptions import CommitFailedError, SchemaMismatchError
 
 from tidemill.core.errors import EngineError, Incompatible
-from tidemill.engine.tables.arrow import conform
+from tidemill.engine.tables.arrow import conform, padded
 from tidemill.engine.tables.compact import TARGET_SIZE, Folded, fold_actions
 from tidemill.engine.tables.create import check_protocol
 from tidemill.engine.tables.fence import FORMAT_VERSION, Stamp, earlier_write, unknown
@@ -155,7 +155,7 @@ class DeltaRsTable:
     def _append(self, handle: DeltaTable, rows: pa.Table, stamp: Stamp) -> int:
         write_deltalake(
             handle,
-            rows,
+            padded(rows, self._files(handle).schema()),
             mode="append",
             commit_properties=_properties(stamp),
             post_commithook_properties=_HOOKS,

@@ -120,7 +120,7 @@ class SparkTable:
             landed = self._look_again(stamp, before.version(), error) if stamp.transaction else None
             if landed is not None:
                 return landed
-            if _BROKEN_PROMISE in str(error):
+            if f"[USER_RAISED_EXCEPTION] {_BROKEN_PROMISE}" in str(error):
                 raise ValueError(f"table {self.spec.name}: {_BROKEN_PROMISE}") from error
             raise unknown(self.spec, stamp, error) from error
         landed = self._look_again(stamp, before.version(), "Spark reported success, but the log has no such commit")

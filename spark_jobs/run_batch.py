@@ -1,0 +1,38 @@
+r"""The entry for spark-submit: `tidemill run` in the session that the submit brings.
+
+    TIDEMILL_PROJECT=/srv/project spark-submit --master spark://host:7077 --jars ... \
+        --conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension \
+        --conf spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog \
+        run_batch.py page_views --until-caught-up --json
+
+The arguments are those of `tidemill run`, and so are the exit codes. Driver and executors need Python with the
+package `tidemill`, and all of them must reach the project's log and lake.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from tidemill.cli.main import main
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidemill.project import Project
+
+
+def submitted_session(project: Project) -> SparkSession:
+    """The session of the submit, with the settings that a batch relies on and those of the project."""
+    from pyspark.sql import SparkSession
+
+    from tidemill.engine.session import SESSION_CONF  # noqa: PLC0415
+
+    session = SparkSession.builder.appName(f"tidemill {project.folder.name}").getOrCreate()
+    for name, value in {**SESSION_CONF, **project.settings.spark_conf}.items():
+        session.conf.set(name, value)
+    return session
+
+
+if __name__ == "__main__":
+    main(["run", *sys.argv[1:]], session=submitted_session)

@@ -1,0 +1,193 @@
+"""The demonstration from beginning to end; the order of its acts is the order of this file."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from tidemill.core.account import Account
+from tidemill.core.events import Committed
+from tidemill.demo.child import Facts, Run, execute
+from tidemill.demo.comparison import Differences, compare
+from tidemill.demo.recompute import Contents, busiest, damaged_values, published, recompute, total
+from tidemill.demo.site import PIPELINE, TABLE, Source, make_site, write_file, write_lines
+from tidemill.demo.traffic import Kind, Line, Traffic, lines
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidemill.project import Project
+
+BATCHES = 10
+"""How many batches the log is cut into."""
+
+KILLED_BATCH = 5
+
+KILL = f"published:{TABLE}"
+"""Where a process is killed: the rows of a batch are published, and nothing says yet that they count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """What to demonstrate: made-up traffic, or the lines of `file`, in a project made in `folder`."""
+
+    folder: Path
+    source: Source
+    traffic: Traffic = field(default_factory=Traffic)
+    file: Path | None = None
+
+
+class Audience(Protocol):
+    """Who is told what happens."""
+
+    def begins(self, what: str) -> None:
+        """Something that takes a while."""
+        ...
+
+    def log_written(self, records: int, kinds: Mapping[Kind, int]) -> None:
+        """The log is there. `kinds` is empty for a file of the user's."""
+        ...
+
+    def committed(self, batch: Facts) -> None:
+        """A batch has committed."""
+        ...
+
+    def killed(self, batch_id: int, place: str) -> None:
+        """A process was killed in the middle of a batch."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What came of it. `reasons` are those of the quarantine, without what was found; `killed_at` is place@batch."""
+
+    project: Project
+    batches: int
+    killed_at: str | None
+    account: Account
+    differences: Differences
+    rows: int
+    reasons: Mapping[str, int]
+    pages: tuple[tuple[str, int], ...]
+    seconds: float
+
+    def as_json(self) -> dict[str, object]:
+        """The figures, for programs."""
+        parts = ("read", "aggregated", "filtered", "rejected", "late", "shed")
+        return {
+            "batches": self.batches,
+            "killed_at": self.killed_at,
+            **{part: getattr(self.account, part) for part in parts},
+            "lost": self.differences.lost,
+            "doubled": self.differences.doubled,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def tell(script: Script, audience: Audience, session: Callable[[Project], SparkSession]) -> Ending:
+    """Write a log, run batches and kill one, run to the end, recompute, compare; leave the figures beside the folder.
+
+    Raises:
+        ConfigError: the folder holds something else, or the reference pipeline is missing.
+        TidemillError: a batch failed in another way than it was meant to.
+    """
+    started = time.monotonic()
+    project = make_site(script.folder, script.source)
+    appended = _write_log(project, script, audience)
+    killed_at = _run_and_kill(project, max(-(-appended // BATCHES), 1), audience)
+    audience.begins("recomputing everything from the raw log, in one query")
+    spark = session(project)
+    try:
+        expected = recompute(spark, project)
+    finally:
+        spark.stop()
+    found = published(project)
+    commits = _commits(project)
+    account = sum((a for c in commits for a in c.accounts.values()), Account())
+    ending = Ending(
+        project=project,
+        batches=len(commits),
+        killed_at=killed_at,
+        account=account,
+        differences=_with_account(compare(found, expected, appended=appended), project, account, expected),
+        rows=sum(len(rows) for rows in found.rows.values()),
+        reasons=_reasons(commits),
+        pages=tuple(busiest(found, 10)),
+        seconds=time.monotonic() - started,
+    )
+    figures = script.folder.with_name(f"{script.folder.name}.json")
+    figures.write_text(json.dumps(ending.as_json(), indent=2) + "\n")
+    return ending
+
+
+def _write_log(project: Project, script: Script, audience: Audience) -> int:
+    if script.file is not None:
+        audience.begins(f"appending {script.file}")
+        count = write_file(project, script.file)
+        audience.log_written(count, {})
+        return count
+    kinds: Counter[Kind] = Counter()
+
+    def counted(line: Line) -> Line:
+        kinds[line.kind] += 1
+        return line
+
+    made = map(counted, lines(script.traffic))
+    begin = f"appending {script.traffic.records:,} made-up requests"
+    audience.begins(begin)
+    count = write_lines(project, made, written=lambda so_far: audience.begins(f"{begin}: {so_far:,}"))
+    audience.log_written(count, kinds)
+    return count
+
+
+def _run_and_kill(project: Project, limit: int, audience: Audience) -> str | None:
+    """Run to the end of the log, with one kill on the way; where it was, or None where nothing is ever published."""
+
+    def run(failpoint: str | None, *, drain: bool) -> bool:
+        order = Run(project=project.folder, pipeline=PIPELINE, limit=limit, drain=drain, failpoint=failpoint)
+        return execute(order, audience.committed)
+
+    audience.begins("batches run in a process of their own, until it is killed")
+    # A short log may publish nothing before its end: then it is the last batch that is killed.
+    ended = run(f"{KILL}@{KILLED_BATCH}", drain=False) and run(KILL, drain=True)
+    if ended:
+        return None
+    opened = project.ledger(PIPELINE).view().open_batch
+    batch_id = opened.plan.batch_id if opened else 0
+    audience.killed(batch_id, KILL)
+    audience.begins("another process takes over")
+    run(None, drain=True)
+    return f"{KILL}@{batch_id}"
+
+
+def _commits(project: Project) -> list[Committed]:
+    return [e.event for e in project.ledger(PIPELINE).entries() if isinstance(e.event, Committed)]
+
+
+def _reasons(commits: list[Committed]) -> Mapping[str, int]:
+    reasons: Counter[str] = Counter()
+    for commit in commits:
+        for reason, count in commit.reasons.items():
+            reasons[reason.partition(", found")[0]] += count
+    return dict(reasons.most_common())
+
+
+def _with_account(differences: Differences, project: Project, account: Account, expected: Contents) -> Differences:
+    """The differences, and those between the account and the recomputation."""
+    counted = {"aggregated": account.aggregated, "rejected": account.rejected, "late": account.late}
+    there = {"aggregated": expected.requests, **{o: total(expected, o) for o in ("rejected", "late")}}
+    wrong = [f"the account says {counted[o]:,} {o}, expected {there[o]:,}" for o in counted if counted[o] != there[o]]
+    damaged = damaged_values(project)
+    if damaged:
+        wrong.append(f"{damaged} records in quarantine do not have the bytes of the log")
+    return Differences(
+        lost=differences.lost,
+        doubled=differences.doubled,
+        different=differences.different + len(wrong),
+        examples=(*differences.examples, *wrong),
+    )

@@ -1,0 +1,75 @@
+"""The same records give the same rows with both writers and in both places of Spark."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.connect import ConnectServer
+from support.projects import Mill, an_event, sums
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+RUNNER = """
+import sys
+from datetime import UTC, datetime
+from tidemill.batch import NothingToDo, run_batch
+from tidemill.claiming import Request
+from tidemill.core.planning import ReadLimit
+from tidemill.ledger.process import this_process
+from tidemill.project import Project
+project = Project.load(sys.argv[1])
+while True:
+    request = Request(executor=this_process(), clock=datetime.now(UTC), limit=ReadLimit(40), drain=True)
+    if isinstance(run_batch(project, "sums", request), NothingToDo):
+        break
+"""
+
+
+@pytest.fixture(scope="module")
+def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    """A Spark Connect server of our own."""
+    with ConnectServer(tmp_path_factory.mktemp("connect")) as server:
+        yield server
+
+
+def a_mill(folder: Path, spark: Any, **settings: Any) -> Mill:
+    """Records of every fate, in an order that makes some late."""
+    mill = sums(folder, spark, window='Sliding("10 seconds", "4 seconds")', lateness="8 s", **settings)
+    values: list[bytes | None] = [an_event((i * 7) % 50 + i, f"u{i % 4}", i) for i in range(100)]
+    mill.feed([*values, b"{cut", None, an_event(500, "nobody"), an_event(3)])
+    return mill
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> tuple[Any, str]:
+    """All tables, and the logical hash, of a local session with delta-rs."""
+    mill = a_mill(tmp_path_factory.mktemp("local"), spark, writer="delta-rs")
+    mill.catch_up(limit=40)
+    tables = mill.everything()
+    assert all(tables.values())
+    return tables, mill.project.pipeline("sums").logical_hash
+
+
+@pytest.mark.parametrize("settings", [{"writer": "spark"}, {"driver_rows": 10}], ids=["spark", "by size"])
+def test_both_writers_publish_the_same_rows(tmp_path: Path, spark: Any, expected: Any, settings: Any) -> None:
+    mill = a_mill(tmp_path, spark, **settings)
+    mill.catch_up(limit=40)
+    assert (mill.everything(), mill.project.pipeline("sums").logical_hash) == expected
+
+
+@pytest.mark.parametrize("writer", ["delta-rs", "spark"])
+def test_spark_connect_publishes_the_same_rows(
+    tmp_path: Path, spark: Any, expected: Any, connect: ConnectServer, writer: str
+) -> None:
+    mill = a_mill(tmp_path, spark, writer=writer, remote=connect.remote)
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNER, str(tmp_path)], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (mill.everything(), mill.project.pipeline("sums").logical_hash) == expected

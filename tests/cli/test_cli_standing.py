@@ -1,0 +1,205 @@
+"""`plan`, `status` and `history`: what a pipeline would do, where it stands, what it did."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from support.builders import NOW
+from support.projects import Mill, an_event, somebody
+from tidemill.claiming import Request, next_plan
+from tidemill.cli.exit_codes import ExitCode
+from tidemill.cli.output import ago
+from tidemill.core.account import Account
+from tidemill.core.codec import fingerprint
+from tidemill.core.contract import Severity
+from tidemill.core.events import Audited, Committed, Executor, Planned
+from tidemill.core.plan import BatchPlan
+from tidemill.core.planning import ReadLimit
+from tidemill.core.verdict import CheckResult, Verdict
+from tidemill.ledger.process import this_process
+
+
+def open_batch(mill: Mill, *, executor: Executor | None = None, limit: int | None = None) -> BatchPlan:
+    """Plan a batch, as a run does that dies right then."""
+    ledger, who = mill.project.ledger("sums"), executor or this_process()
+    request = Request(executor=who, clock=datetime.now(UTC), limit=ReadLimit(limit))
+    plan = next_plan(mill.project.pipeline("sums"), mill.log, ledger.view(), request)
+    assert plan is not None
+    ledger.append(lambda _: Planned(plan=plan, executor=who, at=request.clock))
+    return plan
+
+
+def verdict(mill: Mill, plan: BatchPlan, *results: CheckResult) -> None:
+    event = Audited(
+        batch_id=plan.batch_id, attempt=1, verdict=Verdict(results), logical_hash=plan.logical_hash, at=plan.clock
+    )
+    mill.project.ledger("sums").append(lambda _: event)
+
+
+def commit(mill: Mill, plan: BatchPlan) -> None:
+    """Commit a plan as if all of its records had been counted."""
+    verdict(mill, plan)
+    times = {r.topic_partition: 1_000_000 for r in plan.topics["events"].ranges if r}
+    position = plan.position.after(
+        batch_id=plan.batch_id, attempt=1, topics=plan.topics_after(times), watermark=1_000_000
+    )
+    event = Committed(
+        batch_id=plan.batch_id,
+        attempt=1,
+        plan_hash=fingerprint(plan),
+        position=position,
+        accounts={"events": Account(read=plan.records, aggregated=plan.records)},
+        published={"sums": 2},
+        started=plan.clock,
+        at=plan.clock,
+    )
+    mill.project.ledger("sums").append(lambda _: event)
+
+
+def test_plan_without_dry_run_is_refused(tidemill, mill):
+    said = tidemill("plan", "sums")
+    assert said.code == ExitCode.WRONG
+    assert "tidemill plan sums --dry-run" in said.err
+    assert not mill.project.ledger("sums").exists
+
+
+def test_plan_shows_what_would_be_read_and_writes_nothing(tidemill, mill):
+    mill.feed([an_event(n) for n in range(5)])
+    said = tidemill("plan", "sums", "--dry-run", "--limit", "3", "--json")
+    assert said.code == ExitCode.DONE
+    assert said.json["batch_id"] == 1
+    assert said.json["records"] == 3
+    assert said.json["open"] is False
+    (item,) = said.json["ranges"]
+    assert (item["partition"], item["from_offset"], item["until_offset"]) == (0, 0, 3)
+    assert not mill.project.ledger("sums").exists
+
+
+def test_plan_for_people_names_ranges(tidemill, mill):
+    mill.feed([an_event(n) for n in range(5)])
+    said = tidemill("plan", "sums", "--dry-run", "--drain")
+    assert "batch 1 would read 5 records" in said.out
+    assert "it drains the input" in said.out
+
+
+def test_plan_with_an_empty_log_is_nothing_to_do(tidemill):
+    said = tidemill("plan", "sums", "--dry-run", "--json")
+    assert said.code == ExitCode.NOTHING_TO_DO
+    assert said.json == {"pipeline": "sums", "nothing_to_do": True}
+
+
+def test_plan_of_an_open_batch_is_the_one_it_has(tidemill, mill):
+    mill.feed([an_event(n) for n in range(5)])
+    open_batch(mill, limit=2)
+    said = tidemill("plan", "sums", "--dry-run", "--json")
+    assert (said.json["open"], said.json["records"], said.json["attempt"]) == (True, 2, 2)
+
+
+def test_status_of_a_new_pipeline_has_no_commit(tidemill):
+    said = tidemill("status", "sums", "--json")
+    assert said.code == ExitCode.DONE
+    assert said.json["last_commit"] is None
+    assert said.json["watermark"] is None
+    assert said.json["partitions"][0]["committed"] is None
+
+
+def test_status_shows_lag_and_last_commit_of_each_partition(tidemill, mill):
+    mill.feed([an_event(n) for n in range(5)])
+    commit(mill, open_batch(mill, limit=3))
+    said = tidemill("status", "sums", "--json").json
+    (partition,) = said["partitions"]
+    assert (partition["committed"], partition["until_offset"], partition["lag"]) == (3, 5, 2)
+    assert partition["max_event_time"] == "1970-01-01T00:00:01+00:00"
+    assert said["lag"] == 2
+    assert said["watermark"] == "1970-01-01T00:00:01+00:00"
+    assert (said["last_commit"]["batch_id"], said["last_commit"]["read"]) == (1, 3)
+    assert said["open_batch"] is None
+
+
+def test_status_says_who_holds_the_open_batch(tidemill, mill):
+    mill.feed([an_event(1)])
+    open_batch(mill)
+    held = tidemill("status", "sums", "--json").json["open_batch"]
+    me = this_process()
+    assert (held["pid"], held["host"], held["holder"]) == (me.pid, me.host, "running")
+    assert me.identity in tidemill("status", "sums").out
+
+
+@pytest.mark.parametrize(
+    ("executor", "holder", "said"),
+    [
+        (somebody("a task"), "on another host", "on another host"),
+        (Executor(identity="gone", host=this_process().host, pid=1, process_started="1"), "gone", "takes it over"),
+    ],
+)
+def test_status_says_whether_the_holder_lives(tidemill, mill, executor, holder, said):
+    mill.feed([an_event(1)])
+    open_batch(mill, executor=executor)
+    assert tidemill("status", "sums", "--json").json["open_batch"]["holder"] == holder
+    assert said in tidemill("status").out
+
+
+def test_status_says_that_a_batch_is_blocked(tidemill, mill):
+    mill.feed([an_event(1)])
+    broken = CheckResult(table="sums", rule="n.minimum", severity=Severity.ERROR, passed=False)
+    verdict(mill, open_batch(mill), broken)
+    assert tidemill("status", "sums", "--json").json["open_batch"]["blocked"] is True
+    assert "blocked by its audit" in tidemill("status", "sums").out
+    assert "blocks: 0 of 1 rules hold; broken: error n.minimum" in tidemill("history", "sums").out
+
+
+def test_status_counts_records_that_retention_took_before_they_were_read(tidemill, mill):
+    mill.feed([an_event(n) for n in range(5)])
+    commit(mill, open_batch(mill, limit=1))
+    mill.log.trim("events", 0, 4)
+    (partition,) = tidemill("status", "sums", "--json").json["partitions"]
+    assert (partition["from_offset"], partition["lost"], partition["lag"]) == (4, 3, 4)
+    assert "3 records lost" in tidemill("status", "sums").out
+
+
+def test_status_without_a_topic_says_so_and_goes_on(tidemill, mill):
+    mill.log.delete_topic("events")
+    said = tidemill("status", "sums", "--json")
+    assert said.code == ExitCode.DONE
+    assert "no topic 'events'" in said.json["problem"]
+    assert "no topic 'events'" in tidemill("status").out
+
+
+def test_history_has_every_event_in_order(tidemill, mill):
+    mill.feed([an_event(n) for n in range(5)])
+    commit(mill, open_batch(mill, limit=3))
+    found = tidemill("history", "sums", "--json").lines
+    assert [each["event"] for each in found] == ["planned", "audited", "committed"]
+    assert [each["sequence"] for each in found] == [1, 2, 3]
+    assert found[0]["plan"]["batch_id"] == 1
+    assert found[2]["accounts"]["events"]["read"] == 3
+    assert "read 3 = aggregated 3" in tidemill("history", "sums").out
+
+
+def test_history_of_the_last_events_is_their_end(tidemill, mill):
+    mill.feed([an_event(n) for n in range(5)])
+    for _ in range(2):
+        commit(mill, open_batch(mill, limit=1))
+    assert [each["sequence"] for each in tidemill("history", "sums", "--last", 2, "--json").lines] == [5, 6]
+    assert len(tidemill("history", "sums", "--last", 0, "--json").lines) == 6
+
+
+def test_history_of_a_pipeline_that_is_not_declared_any_more_stays_readable(tidemill, mill):
+    mill.feed([an_event(1)])
+    open_batch(mill)
+    (mill.project.folder / "pipelines" / "pipeline.py").unlink()
+    assert [each["event"] for each in tidemill("history", "sums", "--json").lines] == ["planned"]
+
+
+def test_history_without_batches_says_so(tidemill):
+    assert "no batch was planned yet" in tidemill("history", "sums").out
+    assert tidemill("history", "sums", "--json").lines == []
+
+
+@pytest.mark.parametrize(
+    ("age", "text"), [(5, "5 s ago"), (125, "2 min ago"), (7_300, "2 h ago"), (200_000, "2 d ago"), (-3, "0 s ago")]
+)
+def test_age_is_told_in_its_largest_unit(age, text):
+    assert ago(NOW - timedelta(seconds=age), NOW) == text

@@ -1,0 +1,95 @@
+"""What every table promises to a reader."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import date
+from pathlib import Path
+
+import pytest
+from engine.tables.table_writers import (
+    FIELDS,
+    DeltaRsWriter,
+    Writer,
+    a_row,
+    a_spec,
+    load,
+    minutes,
+    seen,
+    spoil_all_but,
+    upsert,
+)
+
+from tidemill.core.errors import EngineError
+from tidemill.core.schema import Field, Scalar
+from tidemill.engine.tables.protocol import Between
+
+
+def test_read_bounds_are_half_open_and_exact(tmp_path: Path, writer: Writer) -> None:
+    microsecond = 1 / 60_000_000
+    table = writer.table(a_spec(tmp_path))
+    load(table.spec, [a_row(m) for m in (0, 1 - microsecond, 1, 2 - microsecond, 2)], 1)
+    assert seen(table, writer, where=(minutes(1, 2),)) == [(1, "/", 1), (pytest.approx(2 - microsecond), "/", 1)]
+    assert len(seen(table, writer, where=(minutes(None, 1),))) == 2
+    assert len(seen(table, writer, where=(minutes(2, None),))) == 1
+
+
+def test_columns_come_in_the_order_asked_for(tmp_path: Path, writer: Writer) -> None:
+    table = writer.table(a_spec(tmp_path))
+    load(table.spec, [a_row(0)], 1)
+    (row,) = writer.dicts(table.read(columns=("views", "page"), where=(minutes(0, 1),)))
+    assert list(row.items()) == [("views", 1), ("page", "/")]
+
+
+def test_numbers_and_dates_bound_a_read_too(tmp_path: Path, writer: Writer) -> None:
+    fields = (*FIELDS, Field(name="day", type=Scalar.DATE))
+    table = writer.table(a_spec(tmp_path, fields=fields, partition_by=("day",)))
+    days = [date(2024, 3, 1 + n % 3) for n in range(6)]
+    load(table.spec, [a_row(0, views=n, day=day) for n, day in enumerate(days)], 1)
+    load(table.spec, [a_row(0, views=-(2**63), day=days[1]), a_row(0, views=None), a_row(0, views=2**63 - 1)], 2)
+    second_day = Between(column="day", low=days[1], high=days[2])
+    found = table.read(where=(Between(column="views", low=-(2**63), high=4), second_day))
+    assert sorted(r["views"] for r in writer.dicts(found)) == [-(2**63), 1]
+    found = table.read(where=(Between(column="views", low=5, high=2**63 - 1),))
+    assert [r["views"] for r in writer.dicts(found)] == [5]
+
+
+def test_an_old_version_is_read_as_it_was(tmp_path: Path, writer: Writer) -> None:
+    table = writer.table(a_spec(tmp_path))
+    load(table.spec, [a_row(0, views=1)], 1)
+    upsert(DeltaRsWriter().table(table.spec), DeltaRsWriter(), [a_row(0, views=2)], 2)
+    assert seen(table, writer, version=1) == [(0, "/", 1)]
+    assert seen(table, writer, version=0) == []
+    assert table.version() == 2
+
+
+def test_a_version_that_never_was_is_refused(tmp_path: Path, writer: Writer) -> None:
+    table = writer.table(a_spec(tmp_path))
+    with pytest.raises(EngineError, match="at version 7"):
+        table.read(version=7)
+
+
+def test_a_read_is_pinned_when_it_is_made(tmp_path: Path, writer: Writer) -> None:
+    table = writer.table(a_spec(tmp_path))
+    load(table.spec, [a_row(0)], 1)
+    rows = table.read()
+    load(table.spec, [a_row(1)], 2)
+    assert len(writer.dicts(rows)) == 1
+
+
+def test_reading_touches_only_files_that_can_hold_rows(tmp_path: Path, writer: Writer) -> None:
+    table = writer.table(a_spec(tmp_path))
+    for number in range(6):
+        load(table.spec, [a_row(number, "/a"), a_row(number, "/b")], number)
+    spoil_all_but(table.spec.uri, newest=2)
+    assert seen(table, writer, where=(minutes(4, None),)) == [(m, p, 1) for m in (4, 5) for p in ("/a", "/b")]
+    with pytest.raises(Exception, match=r"(?i)parquet|corrupt|magic|footer"):
+        seen(table, writer, where=(minutes(3, None),))
+
+
+def test_a_table_that_is_not_there_has_no_version(tmp_path: Path, writer: Writer) -> None:
+    spec = dataclasses.replace(a_spec(tmp_path), uri=str(tmp_path / "nothing"))
+    table = writer.table(spec)
+    assert (table.version(), table.transaction_version("pipeline/views")) == (None, None)
+    with pytest.raises(EngineError, match=r"table views is not at .*nothing"):
+        table.read()

@@ -35,11 +35,15 @@ class Plan:
 
 @dataclass
 class Course:
-    """Runs a plan. `told` hears who runs next in which round; `deadline` is a `time.monotonic()`."""
+    """Runs a plan. `told` hears who runs next in which round.
+
+    After `enough`, a `time.monotonic()`, no more rounds than the least that a plan asks for; after `deadline` none.
+    """
 
     spark: SparkSession
     folder: Path
     told: Callable[[str], None]
+    enough: float
     deadline: float
     _seconds: dict[str, list[float]] = field(default_factory=dict, init=False)
     _cpu_seconds: dict[str, list[float]] = field(default_factory=dict, init=False)
@@ -59,8 +63,9 @@ class Course:
         return self._compared(plan, rounds, contestants)
 
     def _goes_on(self, plan: Plan, rounds: int) -> bool:
-        counted = rounds - plan.warm
-        return counted < plan.least or (counted < plan.counted and time.monotonic() < self.deadline)
+        counted, now = rounds - plan.warm, time.monotonic()
+        wanted = plan.counted if now < self.enough else plan.least
+        return counted < wanted and now < self.deadline
 
     def _round(self, plan: Plan, number: int, feed: Feed, contestants: Sequence[Contestant]) -> None:
         delivery = feed.deliver()

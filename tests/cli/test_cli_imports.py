@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-SLOW = {"pyspark", "great_expectations", "pandas", "py4j"}
+SLOW = {"pyspark", "great_expectations", "py4j"}
 PROBE = f"""
 import sys
 from tidemill.cli.main import main

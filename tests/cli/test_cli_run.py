@@ -102,7 +102,7 @@ def test_people_see_a_line_a_batch_under_a_head(run):
     said = run("--until-caught-up", "--limit", 3)
     head, first, second, ended = said.out.splitlines()
     assert head.split() == [
-        "batch", "read", "aggregated", "filtered", "rejected", "late", "published", "watermark", "seconds"
+        "batch", "read", "aggregated", "filtered", "rejected", "late", "published", "watermark", "secs"
     ]  # fmt: skip
     assert first.split()[:6] == ["1", "3", "2", "0", "1", "0"]
     assert second.split()[:6] == ["2", "3", "3", "0", "0", "0"]

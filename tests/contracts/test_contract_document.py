@@ -51,6 +51,8 @@ def test_words_that_yaml_1_1_takes_for_booleans_stay_text(word: str) -> None:
         "e5",
         ".e5",
         "1e",
+        "1e400",
+        "9" * 5_000,
     ],
 )
 def test_what_only_looks_like_a_date_or_number_stays_text(text: str) -> None:

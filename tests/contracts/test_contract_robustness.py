@@ -56,12 +56,30 @@ schema:
       - {name: n, logicalType: integer, logicalTypeOptions: {minimum: 1, multipleOf: 2, format: i64}}
       - {name: m, logicalType: number, physicalType: "decimal(9,2)", unique: true}
       - {name: t, logicalType: timestamp, logicalTypeOptions: {minimum: "2024-01-31", timezone: true}}
+      - {name: d, logicalType: number, logicalTypeOptions: {minimum: 0}, enum: [{value: 1}]}
       - name: a
         logicalType: array
         logicalTypeOptions: {uniqueItems: true}
         items: {logicalType: object, properties: [{name: b, logicalType: date}]}
 """
-ODD: list[Any] = [None, True, 12, -1, 1.5, "x", "", [], ["x"], [[]], {}, {"x": "y"}, [{"name": "x"}], 2**70]
+ODD: list[Any] = [
+    None,
+    True,
+    12,
+    -1,
+    1.5,
+    "x",
+    "",
+    [],
+    ["x"],
+    [[]],
+    {},
+    {"x": "y"},
+    [{"name": "x"}],
+    2**70,
+    -(10**400),
+    1e300,
+]
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

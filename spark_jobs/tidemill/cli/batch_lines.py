@@ -15,16 +15,17 @@ if TYPE_CHECKING:
 
     from tidemill.core.events import Committed
 
+# Together they fit a terminal of 80 columns.
 _COLUMNS: Mapping[str, int] = {
     "batch": 5,
-    "read": 10,
+    "read": 9,
     "aggregated": 11,
     "filtered": 9,
     "rejected": 9,
-    "late": 7,
+    "late": 6,
     "published": 10,
-    "watermark": 20,
-    "seconds": 8,
+    "watermark": 15,
+    "secs": 5,
 }
 
 
@@ -70,14 +71,15 @@ class BatchLines:
         texts["batch"] = str(facts["batch_id"])
         texts["published"] = f"{sum(facts['published'].values()):,}"
         texts["watermark"] = _short(facts["watermark"])
-        texts["seconds"] = f"{facts['seconds']:.1f}"
+        texts["secs"] = f"{facts['seconds']:.1f}"
         attempt = f"  [dim]attempt {facts['attempt']}[/]" if facts["attempt"] > 1 else ""
-        self._out.print("".join(texts[name].rjust(width) for name, width in _COLUMNS.items()) + attempt)
+        line = "".join(texts[name].rjust(width) for name, width in _COLUMNS.items())
+        self._out.print(line + attempt, soft_wrap=True)
 
     def incident(self, batch: object, what: str) -> None:
         """A line about a batch that did not commit."""
         self._head()
-        self._out.print(f"[bold red]{batch!s:>{_COLUMNS['batch']}}  {what}[/]")
+        self._out.print(f"[bold red]{batch!s:>{_COLUMNS['batch']}}  {what}[/]", soft_wrap=True)
 
     def say(self, what: str) -> None:
         """A line of its own."""
@@ -120,4 +122,7 @@ def batch_lines() -> Iterator[BatchLines]:
 
 
 def _short(watermark: str | None) -> str:
-    return (watermark or "none yet").partition("+")[0].replace("T", " ").replace("end", "end of input")[:19]
+    """Month, day and time of a watermark as JSON has it."""
+    if watermark is None:
+        return "none yet"
+    return "end of input" if watermark == "end" else watermark[5:19].replace("T", " ")

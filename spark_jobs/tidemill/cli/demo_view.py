@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from tidemill.cli.batch_lines import BatchLines
-from tidemill.cli.output import ACCOUNT, console
-from tidemill.core.account import Account
+from tidemill.cli.output import balance, console
 from tidemill.demo.site import PIPELINE, TABLE, TOPIC
 from tidemill.demo.story import Ending
 from tidemill.demo.traffic import Kind
@@ -39,9 +38,10 @@ class Stage:
     def log_written(self, records: int, kinds: Mapping[Kind, int]) -> None:
         """See `Audience.log_written`."""
         self._act("The log")
-        self._out.print(f"{records:,} records in topic {TOPIC}")
-        if kinds:
-            self._out.print("  " + ", ".join(f"{kinds[kind]:,} {kind.value}" for kind in Kind if kinds.get(kind)))
+        self._out.print(f"  {records:,} records in topic {TOPIC}")
+        for kind in Kind:
+            if kinds.get(kind):
+                self._out.print(f"  [dim]{kinds[kind]:>9,}  {kind.value}[/]")
         self._act("Batches")
 
     def committed(self, batch: Mapping[str, Any]) -> None:
@@ -51,12 +51,14 @@ class Stage:
 
     def killed(self, batch_id: int, place: str) -> None:
         """See `Audience.killed`."""
-        self._lines.incident(batch_id, f"SIGKILL after `{place}`: the rows are published, the batch is not committed")
+        self._lines.incident(batch_id, f"SIGKILL at {place}, before the commit")
 
     def ends(self, ending: Ending) -> None:
         """The account, the proof, and where everything is."""
+        if self._status is not None:
+            self._status.stop()
         self._act("The account")
-        self._account(ending.account)
+        self._out.print(f"  [bold]{balance(ending.account)}[/]")
         if ending.reasons:
             self._act("Quarantine, by reason")
             for reason, count in ending.reasons.items():
@@ -71,15 +73,6 @@ class Stage:
     def _act(self, title: str) -> None:
         self._out.print(f"\n[bold cyan]{title}[/]")
 
-    def _account(self, account: Account) -> None:
-        names = ["read", *(part for part in ACCOUNT[1:] if part != "shed" or account.shed)]
-        widths = [max(len(name), len(f"{getattr(account, name):,}")) for name in names]
-        signs = ["", " = ", *[" + "] * (len(names) - 2)]
-        numbers = [f"{getattr(account, name):,}" for name in names]
-        for texts, marks in ((numbers, signs), (names, [" " * len(s) for s in signs])):
-            cells = (mark + text.rjust(width) for mark, text, width in zip(marks, texts, widths, strict=True))
-            self._out.print("  " + "".join(cells), style="bold" if texts is numbers else "dim")
-
     def _chart(self, pages: tuple[tuple[str, int], ...]) -> None:
         most = max((count for _, count in pages), default=1)
         width = max((len(page) for page, _ in pages), default=0)
@@ -90,11 +83,11 @@ class Stage:
     def _proof(self, ending: Ending) -> None:
         differences = ending.differences
         self._out.print(
-            f"  {ending.rows:,} rows of {TABLE} compared with one query over the raw log, "
-            "and quarantine and late records one by one"
+            f"  {ending.rows:,} published rows, every rejected and every late record, each compared\n"
+            "  with what a single query over the raw log gives."
         )
         if ending.killed_at is None:
-            self._out.print("  nothing was published, so no batch was killed while it published")
+            self._out.print("  Nothing was published, so no batch was killed while it published.")
         for name, count in (("lost", differences.lost), ("doubled", differences.doubled)):
             self._out.print(f"  rows {name:<8}[bold {'red' if count else 'green'}]{count:,}[/]")
         if not differences.none:
@@ -112,8 +105,8 @@ class Stage:
         }
         for name, uri in tables.items():
             if Path(uri).exists():
-                self._out.print(f"  {name:<11}{_near(uri)}", soft_wrap=True)
-        self._out.print(f"  {'look':<11}tidemill --project {_near(folder)} status {PIPELINE}", soft_wrap=True)
+                self._out.print(f"  {name:<12}{_near(uri)}", soft_wrap=True)
+        self._out.print(f"  {'look':<12}tidemill --project {_near(folder)} status {PIPELINE}", soft_wrap=True)
         self._out.print(f"\n[dim]{ending.batches} batches, {ending.seconds:.1f} s in all[/]")
 
 

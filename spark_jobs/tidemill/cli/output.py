@@ -52,7 +52,7 @@ def grid(*columns: str, numbers: Sequence[str] = ()) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     return table
@@ -106,8 +106,9 @@ def commit_json(commit: Committed) -> dict[str, object]:
 
 
 def balance(account: Account) -> str:
-    """The conservation law with its numbers."""
-    parts = " + ".join(f"{part} {getattr(account, part):,}" for part in ACCOUNT[1:])
+    """The conservation law with its numbers; `shed` is shown only where something was."""
+    shown = ACCOUNT[1:] if account.shed else ACCOUNT[1:-1]
+    parts = " + ".join(f"{part} {getattr(account, part):,}" for part in shown)
     return f"read {account.read:,} = {parts}"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -147,12 +147,12 @@ class _Starter:
     def stop(self) -> None:
         """End the session, unless it was given."""
         if self._session is not None and self._given is None:
-            self._session.stop()
+            # An interrupt may have broken the connection; the JVM ends with this process anyway.
+            with suppress(Exception):
+                self._session.stop()
 
 
 def _warm_up() -> None:
-    from contextlib import suppress
-
     from tidemill.contracts.audit import warm_up
 
     # Whatever is wrong here, the audit itself will say.

@@ -8,7 +8,7 @@ import typer
 
 from tidemill.cli.log_output import print_json
 from tidemill.cli.output import AsJson, account_of, ago, balance, console, grid, open_project, show_watermark
-from tidemill.core.times import moment
+from tidemill.core.times import moment, show_duration
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,7 +60,7 @@ def _show_all(out: Console, found: list[Standing]) -> None:
 def _show_one(out: Console, found: Standing) -> None:
     view, spec = found.view, found.flow.spec
     commit, opened = view.last_commit, view.open_batch
-    out.print(f"[bold]{found.flow.name}[/]  every {spec.every}, owner {spec.owner}")
+    out.print(f"[bold]{found.flow.name}[/]  every {show_duration(spec.every)}, owner {spec.owner}")
     out.print(f"  watermark    {show_watermark(view.position.watermark)}")
     if commit is None:
         out.print("  last commit  none yet")

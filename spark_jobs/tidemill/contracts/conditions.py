@@ -1,10 +1,13 @@
-"""What a rule can ask of a row: the checks of the core, and those that only single rows can be asked."""
+"""What a rule can ask: the checks of the core, and what can only be asked of single rows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tidemill.contracts.findings import Findings
 from tidemill.core.contract import Check, Severity
+from tidemill.core.schema import Field
 
 Plain = str | int | float | bool
 
@@ -70,3 +73,13 @@ class Rule:
     condition: Condition
     severity: Severity = Severity.ERROR
     description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a list of rules stands: at a column, or (None) at the whole; and all columns by name."""
+
+    column: Field | None
+    fields: Mapping[str, Field]
+    is_input: bool
+    findings: Findings

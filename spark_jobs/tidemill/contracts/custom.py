@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tidemill.contracts.conditions import Condition, Predicate
+from tidemill.contracts.conditions import Condition, Place, Predicate
 from tidemill.contracts.document import Node
 from tidemill.contracts.expectations import expectation_check
 from tidemill.contracts.findings import Findings
@@ -34,23 +34,27 @@ _REFUSED = {
 }
 
 
-def custom_condition(
-    node: Node, column: Field | None, fields: Mapping[str, Field], findings: Findings, *, is_input: bool
-) -> Condition | None:
-    """The condition of one custom rule; `column` is where it stands, None for the whole."""
+def without_texts(sql: str) -> str:
+    """The SQL with an empty text in the place of every quoted text and name."""
+    return _QUOTED.sub("''", sql)
+
+
+def custom_condition(node: Node, place: Place) -> Condition | None:
+    """The condition of one custom rule; what cannot be run is noted."""
+    findings = place.findings
     engine = node.child("engine")
     implementation = node.child("implementation")
     name = node.text("engine")
     if engine is None or implementation is None:
         findings.error(node.line, "a quality rule of type custom needs engine and implementation")
-    elif name in _GREAT_EXPECTATIONS and is_input:
+    elif name in _GREAT_EXPECTATIONS and place.is_input:
         findings.error(
             engine.line,
             "Great Expectations checks staged rows; the records of an input contract are checked one by one",
             fix="write engine: tidemill and an SQL predicate",
         )
     elif name in _GREAT_EXPECTATIONS:
-        return expectation_check(implementation, column, fields, findings)
+        return expectation_check(implementation, place)
     elif name != "tidemill":
         findings.error(
             engine.line, f"engine `{name}` cannot be run; supported: {', '.join(ENGINES)}", fix=closest(name, ENGINES)
@@ -59,14 +63,14 @@ def custom_condition(
         findings.error(implementation.line, f"expected an SQL predicate, found {shown(implementation)}")
     else:
         sql = " ".join(implementation.value.split("\n")).strip()
-        if _is_predicate(sql, implementation.line, fields, findings):
-            return Predicate(sql=sql) if is_input else _comparison(sql, implementation.line, findings)
+        if _is_predicate(sql, implementation.line, place.fields, findings):
+            return Predicate(sql=sql) if place.is_input else _comparison(sql, implementation.line, findings)
     return None
 
 
 def _is_predicate(sql: str, line: int, fields: Mapping[str, Field], findings: Findings) -> bool:
     """Whether the text can stand alone in brackets and reads only this contract's columns."""
-    bare = _QUOTED.sub("''", sql)
+    bare = without_texts(sql)
     for pattern, reason in _REFUSED.items():
         if re.search(pattern, bare, re.IGNORECASE):
             findings.error(line, f"the predicate {sql!r} cannot be run: {reason}")

@@ -6,6 +6,7 @@ numbers, numbers with underscores or leading zeros stay text too. A key that sta
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ Value = str | int | float | bool | None | tuple["Node", ...] | Mapping[str, "Nod
 
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_LONGEST = 500
 _TAG = re.compile(r"(&\S+\s+)?!")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
@@ -123,10 +125,13 @@ class _Reader:
             return text
         if text in _WORDS:
             return _WORDS[text]
+        if len(text) > _LONGEST:
+            return text
         if _INTEGER.fullmatch(text):
             return int(text)
         if _FLOAT.fullmatch(text) and any(c.isdigit() for c in re.split("[eE]", text)[0]):
-            return float(text)
+            number = float(text)
+            return number if math.isfinite(number) else text
         return text
 
     def _line(self, raw: yaml.Node) -> int:

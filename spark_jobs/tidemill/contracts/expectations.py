@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tidemill.contracts.conditions import Place
 from tidemill.contracts.document import Node, parse
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.patterns import complaint
@@ -87,13 +88,12 @@ class _Call:
         return child is not None and child.value is True
 
 
-def expectation_check(
-    implementation: Node, column: Field | None, fields: Mapping[str, Field], findings: Findings
-) -> Check | None:
+def expectation_check(implementation: Node, place: Place) -> Check | None:
     """The check that an expectation asks for, given as a block of YAML or as keys and values.
 
     The block has `type` and `kwargs`, whose names may be in camel case. Null means absent.
     """
+    findings = place.findings
     block = _block(implementation, findings)
     if block is None:
         return None
@@ -111,7 +111,7 @@ def expectation_check(
     reader, known = EXPECTATIONS[name]
     try:
         _check_arguments(arguments, (*known, "mostly"))
-        return reader(_Call(node=block, arguments=arguments, column=column, fields=fields))
+        return reader(_Call(node=block, arguments=arguments, column=place.column, fields=place.fields))
     except _Unfit as unfit:
         findings.error(unfit.node.line, f"{name}: {unfit}", fix=unfit.fix)
         return None

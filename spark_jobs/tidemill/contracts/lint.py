@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from tidemill.contracts.compile import compile_contract
+from tidemill.contracts.custom import without_texts
 from tidemill.contracts.document import Node, read
 from tidemill.contracts.findings import Finding, Findings
 from tidemill.contracts.load import contract_files
@@ -14,7 +15,6 @@ from tidemill.core.errors import ContractError
 
 __all__ = ["Finding", "lint"]
 
-_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)+`""", re.DOTALL)
 _UNSAFE = re.compile(r"\b(?:cast|to_timestamp|to_date|to_number|element_at) *\(|/|%|\bdiv\b", re.IGNORECASE)
 
 
@@ -71,7 +71,7 @@ def _advise_predicate(node: Node, findings: Findings) -> None:
     implementation = node.child("implementation")
     if node.text("engine") != "tidemill" or implementation is None:
         return
-    unsafe = _UNSAFE.search(_QUOTED.sub("''", node.text("implementation")))
+    unsafe = _UNSAFE.search(without_texts(node.text("implementation")))
     if unsafe:
         findings.warning(
             implementation.line,

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tidemill.contracts.conditions import Condition, NoneOf, Plain
+from tidemill.contracts.conditions import Condition, NoneOf, Place, Plain
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.patterns import complaint
@@ -29,12 +29,25 @@ _ZERO = "must be 0: write mustBe: 0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One library rule: its node, its column (None for the whole), and all columns by name."""
+    """One library rule, and where it stands."""
 
     node: Node
-    column: Field | None
-    fields: Mapping[str, Field]
-    findings: Findings
+    place: Place
+
+    @property
+    def column(self) -> Field | None:
+        """The column that the rule stands at."""
+        return self.place.column
+
+    @property
+    def fields(self) -> Mapping[str, Field]:
+        """All columns by name."""
+        return self.place.fields
+
+    @property
+    def findings(self) -> Findings:
+        """Where faults are noted."""
+        return self.place.findings
 
     def refuse(self, message: str, *, key: str = "", fix: str = "") -> None:
         """Note that the rule cannot be run, at one of its keys."""
@@ -47,11 +60,9 @@ class Metric:
         return arguments.child(key) if arguments else None
 
 
-def metric_conditions(
-    node: Node, column: Field | None, fields: Mapping[str, Field], findings: Findings
-) -> Iterator[Named]:
-    """The conditions of one library rule, each with the words that name it."""
-    metric = Metric(node=node, column=column, fields=fields, findings=findings)
+def metric_conditions(node: Node, place: Place) -> Iterator[Named]:
+    """The conditions of one library rule, each with the words that name it; what cannot be run is noted."""
+    metric = Metric(node=node, place=place)
     name = node.text("metric")
     if name not in METRICS:
         metric.refuse(f"unknown; supported: {', '.join(METRICS)}", key="metric", fix=closest(name, METRICS))
@@ -60,12 +71,12 @@ def metric_conditions(
     arguments = node.child("arguments")
     for key, child in arguments.value.items() if arguments and isinstance(arguments.value, Mapping) else ():
         if key not in known:
-            findings.error(
+            place.findings.error(
                 child.line,
                 f"metric {name}: unknown argument `{key}`; supported: {', '.join(known) or 'none'}",
                 fix=closest(key, known),
             )
-    here = "property" if column else "schema"
+    here = "property" if place.column else "schema"
     if level not in (here, "both"):
         metric.refuse(f"belongs at the {level}, found at the {here}")
     elif name == "rowCount" or _must_be_zero(metric):

@@ -39,8 +39,8 @@ class Option:
         self.findings.error(self.node.line, f"`{self.column}`.{self.key}: {message}", fix=fix)
 
     def whole(self) -> int | None:
-        """The option's value as a count."""
-        if is_kind(self.node, Kind.WHOLE) and isinstance(self.node.value, int) and self.node.value >= 0:
+        """The option's value as a count of at most 31 bits."""
+        if is_kind(self.node, Kind.WHOLE) and isinstance(self.node.value, int) and 0 <= self.node.value < 2**31:
             return self.node.value
         self.refuse(f"expected a whole number from 0 on, found {shown(self.node)}")
         return None
@@ -99,7 +99,7 @@ def _number(option: Option) -> Condition | None:
 
 
 def _kind_of_bound(data_type: DataType) -> str:
-    return "a number" if data_type is Scalar.DOUBLE else "a number of at most 38 digits"
+    return "a number that a double can hold" if data_type is Scalar.DOUBLE else "a number of at most 38 digits"
 
 
 def _moment(option: Option) -> Condition | None:

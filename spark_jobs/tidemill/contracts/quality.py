@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
-from tidemill.contracts.conditions import Condition, Rule
+from tidemill.contracts.conditions import Condition, Place, Rule
 from tidemill.contracts.custom import custom_condition
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
@@ -13,7 +12,6 @@ from tidemill.contracts.metrics import METRICS, SPLIT, metric_conditions
 from tidemill.contracts.shapes import closest, shown
 from tidemill.contracts.standard import OPERATORS
 from tidemill.core.contract import Severity
-from tidemill.core.schema import Field
 
 _TYPES = ("library", "custom", "text")
 _DIMENSIONS = ("accuracy", "completeness", "conformity", "consistency", "coverage", "timeliness", "uniqueness")
@@ -31,22 +29,6 @@ _REFUSED = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a quality list stands: at a column, or (None) at the whole."""
-
-    column: Field | None
-    fields: Mapping[str, Field]
-    is_input: bool
-    findings: Findings
-
-    def name(self, what: str, own: str) -> str:
-        """The name of a rule: its own where it has one, else what it asks of what."""
-        if own:
-            return f"{own}.{what.removeprefix(SPLIT)}" if what.startswith(SPLIT) else own
-        return f"{self.column.name}.{what}" if self.column else what
-
-
 def quality_rules(element: Node, place: Place) -> Iterator[Rule]:
     """The rules in the `quality` of a property or schema object; what cannot be run is noted."""
     for number, node in enumerate(element.items("quality"), start=1):
@@ -57,19 +39,26 @@ def quality_rules(element: Node, place: Place) -> Iterator[Rule]:
         for what, condition in _conditions(node, number, place):
             yield Rule(
                 line=node.line,
-                name=place.name(what, node.text("name")),
+                name=_name(what, node.text("name"), place),
                 condition=condition,
                 severity=severity,
                 description=" ".join(node.text("description").split()),
             )
 
 
+def _name(what: str, own: str, place: Place) -> str:
+    """The name of a rule: its own where it has one, else what it asks of which column."""
+    if own:
+        return f"{own}.{what.removeprefix(SPLIT)}" if what.startswith(SPLIT) else own
+    return f"{place.column.name}.{what}" if place.column else what
+
+
 def _conditions(node: Node, number: int, place: Place) -> Iterator[tuple[str, Condition]]:
     kind = _type(node)
     if kind == "library":
-        yield from metric_conditions(node, place.column, place.fields, place.findings)
+        yield from metric_conditions(node, place)
     elif kind == "custom":
-        condition = custom_condition(node, place.column, place.fields, place.findings, is_input=place.is_input)
+        condition = custom_condition(node, place)
         if condition is not None:
             yield f"quality{number}", condition
     elif kind != "text":

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tidemill.contracts.conditions import Condition, Rule
+from tidemill.contracts.conditions import Condition, Place, Rule
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.options import option_rules
 from tidemill.contracts.predicates import MAX_ROW_RULES, sql_of
-from tidemill.contracts.quality import Place, quality_rules
+from tidemill.contracts.quality import quality_rules
 from tidemill.core.contract import (
     Between,
     Compare,

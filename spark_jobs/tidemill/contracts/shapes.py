@@ -158,14 +158,17 @@ def shown(node: Node | None) -> str:
         case bool():
             return str(node.value).lower()
         case int() | float():
-            return f"the number {node.value}"
+            return f"the number {_short(str(node.value))}"
         case str():
-            text = node.value if len(node.value) <= 60 else f"{node.value[:60]}…"
-            return f"the text {text!r}"
+            return f"the text {_short(node.value)!r}"
         case tuple():
             return "a list"
         case _:
             return "keys and values"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def closest(word: str, known: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from decimal import Decimal as Exact
 
@@ -20,7 +21,7 @@ def bound(node: Node, data_type: DataType) -> int | float | None:
     number = node.value
     if not isinstance(number, int | float) or isinstance(number, bool):
         return None
-    if data_type is not Scalar.DOUBLE and not is_exact(number):
+    if not (_is_finite(number) if data_type is Scalar.DOUBLE else is_exact(number)):
         return None
     return int(number) if isinstance(number, float) and number.is_integer() and abs(number) < _LONGEST_EXACT else number
 
@@ -45,13 +46,20 @@ def fits(node: Node, data_type: DataType) -> bool:
             limit = _INTEGERS[data_type]
             return isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit
         case Scalar.DOUBLE:
-            return isinstance(value, int | float) and not isinstance(value, bool)
+            return isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value)
         case Decimal():
             return isinstance(value, int | float) and not isinstance(value, bool) and is_exact(value)
         case Scalar.DATE:
             return _is_date(value)
         case _:
             return False
+
+
+def _is_finite(number: int | float) -> bool:
+    try:
+        return math.isfinite(float(number))
+    except OverflowError:
+        return False
 
 
 def as_value(value: str | int | float | bool, data_type: DataType) -> str | int | float | bool | Exact | dt.date:

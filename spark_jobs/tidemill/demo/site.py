@@ -46,20 +46,30 @@ def source_of(folder: str | None) -> Source:
     Raises:
         ConfigError: none of them has the reference pipeline.
     """
-    try:
-        project = Project.load(folder)
-    except ConfigError:
-        checkout = Path(tidemill.__file__).parents[2]
-        if folder or not (checkout / FILE).is_file():
-            raise
-        project = Project.load(checkout)
+    project = _project(folder)
     if PIPELINE not in project.pipeline_names():
-        raise ConfigError(
-            f"{project.folder} has no pipeline `{PIPELINE}`, which the demo runs",
-            fix="run it in a checkout of Tidemill, or name one with --project",
-        )
+        raise _missing(str(project.folder))
     settings = project.settings
     return Source(pipelines=settings.pipelines, contracts=settings.contracts, jars=settings.jars)
+
+
+def _project(folder: str | None) -> Project:
+    if folder:
+        return Project.load(folder)
+    try:
+        return Project.load()
+    except ConfigError:
+        checkout = Path(tidemill.__file__).parents[2]
+        if not (checkout / FILE).is_file():
+            raise _missing(str(Path.cwd())) from None
+        return Project.load(checkout)
+
+
+def _missing(where: str) -> ConfigError:
+    return ConfigError(
+        f"{where} has no pipeline `{PIPELINE}`, the reference pipeline that the demo runs",
+        fix="run it in a checkout of Tidemill, or name one with --project",
+    )
 
 
 def make_site(folder: Path, source: Source) -> Project:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -30,6 +31,9 @@ KILLED_BATCH = 5
 
 KILL = f"published:{TABLE}"
 """Where a process is killed: the rows of a batch are published, and nothing says yet that they count."""
+
+_FOUND = re.compile(r",? found .*| at byte \d+", re.DOTALL)
+"""What differs between two reasons of one kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +177,7 @@ def _reasons(commits: list[Committed]) -> Mapping[str, int]:
     reasons: Counter[str] = Counter()
     for commit in commits:
         for reason, count in commit.reasons.items():
-            reasons[reason.partition(", found")[0]] += count
+            reasons[_FOUND.sub("", reason)] += count
     return dict(reasons.most_common())
 
 

@@ -25,6 +25,8 @@ SESSION_CONF: Mapping[str, str] = {
     # Where it is switched on: this rule would drop the counting of a pass that leaves no rows.
     "spark.sql.adaptive.optimizer.excludedRules": ("org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"),
     "spark.databricks.delta.v2.enableMode": "NONE",
+    # Replaying the log of a table of ours is little work: in 50 tasks, as by default, it takes ten times as long.
+    "spark.databricks.delta.snapshotPartitions": "2",
 }
 """Settings that a batch relies on, in every place."""
 

@@ -15,7 +15,6 @@ from tidemill.engine.arrow_types import arrow_schema
 from tidemill.engine.tables.create import ensure_table
 from tidemill.engine.tables.deltars import DeltaRsTable
 from tidemill.engine.tables.protocol import Between, TableSpec, Transaction
-from tidemill.engine.tables.spark import SparkTable
 
 Row = dict[str, Any]
 
@@ -56,10 +55,6 @@ class HookedDeltaRs(_SteppedIn, DeltaRsTable):
     """delta-rs, with steps."""
 
 
-class HookedSpark(_SteppedIn, SparkTable):
-    """Spark, with steps."""
-
-
 class DeltaRsWriter:
     """Rows are Arrow tables."""
 
@@ -81,10 +76,14 @@ class SparkWriter:
     name = "spark"
 
     def __init__(self, session: Any) -> None:
-        self.session = session
+        # Importing PySpark takes seconds, which a racing process would spend for nothing.
+        from tidemill.engine.tables.spark import SparkTable
 
-    def table(self, spec: TableSpec) -> HookedSpark:
-        return HookedSpark(spec, self.session)
+        self.session = session
+        self._table = type("HookedSpark", (_SteppedIn, SparkTable), {})
+
+    def table(self, spec: TableSpec) -> Any:
+        return self._table(spec, self.session)
 
     def rows(self, rows: list[Row], fields: tuple[Field, ...] = FIELDS) -> Any:
         return self.session.createDataFrame(DeltaRsWriter().rows(rows, fields))
@@ -141,10 +140,10 @@ def load(spec: TableSpec, rows: list[Row], number: int | None = None) -> None:
 
 
 def seen(table: Any, writer: Writer, **where: Any) -> list[tuple[Any, ...]]:
-    """What a reader finds, sorted: minutes since midnight, page, views."""
+    """What a reader finds: minutes since midnight, page, views; in this order, null after everything."""
     rows = writer.dicts(table.read(**where))
     brief = [((r["window_start"] - MIDNIGHT) / timedelta(minutes=1), r["page"], r["views"]) for r in rows]
-    return sorted(brief, key=repr)
+    return sorted(brief, key=lambda row: [(value is None, value) for value in row])
 
 
 def state_of(spec: TableSpec) -> tuple[int, int | None, tuple[int, int], frozenset[str]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from engine.tables.table_writers import (
     FIELDS,
     MIDNIGHT,
@@ -28,7 +29,6 @@ from engine.tables.table_writers import (
     state_of,
     upsert,
 )
-
 from tidemill.core.errors import Incompatible
 from tidemill.core.schema import Array, Decimal, Field, Object, Scalar
 from tidemill.engine.tables.create import ensure_table

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+
 from engine.tables.table_writers import (
     PLAN,
     DeltaRsWriter,
@@ -16,18 +17,18 @@ from engine.tables.table_writers import (
     a_row,
     a_spec,
     append,
+    batch,
     load,
     minutes,
     seen,
     state_of,
     upsert,
 )
-
 from tidemill.core.errors import CommitUnknown, Fenced
 from tidemill.engine.tables.protocol import AlreadyThere, Landed
 
 
-def write(kind: str, table: Any, writer: Writer, rows: list[Row], number: int, plan_hash: str = PLAN) -> Any:
+def write(kind: str, table: Any, writer: Writer, rows: list[Row], number: int, *, plan_hash: str = PLAN) -> Any:
     if kind == "append":
         return append(table, writer, rows, number, plan_hash)
     return upsert(table, writer, rows, number, plan_hash=plan_hash)
@@ -62,7 +63,7 @@ def test_the_same_batch_of_another_plan_is_refused(tmp_path: Path, writer: Write
     load(table.spec, [a_row(0)], 3)
     before = state_of(table.spec)
     with pytest.raises(Fenced, match=r"plan-b\) must not be written: .* another plan: plan-a"):
-        write(kind, table, writer, [a_row(0, views=9)], 3, "plan-b")
+        write(kind, table, writer, [a_row(0, views=9)], 3, plan_hash="plan-b")
     assert state_of(table.spec) == before
 
 
@@ -115,7 +116,7 @@ def test_a_write_whose_answer_was_lost_has_landed(tmp_path: Path, writer: Writer
 def test_a_write_that_failed_may_be_tried_again(tmp_path: Path, writer: Writer) -> None:
     table = writer.table(a_spec(tmp_path))
     table.before = _lost
-    with pytest.raises(CommitUnknown, match="batch 1 of pipeline/views failed .* connection was closed") as caught:
+    with pytest.raises(CommitUnknown, match=r"batch 1 of pipeline/views failed .* connection was closed") as caught:
         append(table, writer, [a_row(0)], 1)
     assert caught.value.retryable
     assert seen(table, writer) == []
@@ -135,8 +136,6 @@ def test_other_app_ids_have_transactions_of_their_own(tmp_path: Path) -> None:
     writer = DeltaRsWriter()
     table = writer.table(a_spec(tmp_path))
     load(table.spec, [a_row(0)], 7)
-    from engine.tables.table_writers import batch
-
     landed = table.append(writer.rows([a_row(1)]), transaction=batch(1, "other/views"), plan_hash=PLAN)
     assert (landed, table.transaction_version("other/views")) == (Landed(2), 1)
     assert table.transaction_version("pipeline/views") == 7

@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+
 from engine.tables.table_writers import (
     FIELDS,
     DeltaRsWriter,
@@ -19,7 +20,6 @@ from engine.tables.table_writers import (
     spoil_all_but,
     upsert,
 )
-
 from tidemill.core.errors import EngineError
 from tidemill.core.schema import Field, Scalar
 from tidemill.engine.tables.protocol import Between

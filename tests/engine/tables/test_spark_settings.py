@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from engine.tables.table_writers import PLAN, SparkWriter, a_row, a_spec, append, batch, load, seen, upsert
 
+from engine.tables.table_writers import PLAN, SparkWriter, a_row, a_spec, append, batch, load, seen, upsert
 from tidemill.core.errors import CommitUnknown
 from tidemill.engine.tables.fence import Stamp
 from tidemill.engine.tables.protocol import Landed

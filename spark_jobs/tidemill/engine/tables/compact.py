@@ -43,14 +43,11 @@ def fold_actions(files: Files, within: Between, target_size: int) -> list[Action
     schema = files.schema()
     actions: list[Action] = []
     for group in _groups(_small_files(files, within, target_size), target_size):
-        rows = pa.concat_tables([_read(fragments[f.path], schema) for f in group])
+        parts = [fragments[f.path] for f in group]
+        rows = ds.FileSystemDataset(parts, schema, parts[0].format, parts[0].filesystem).to_table()
         actions += [removal(f.path, data_change=False) for f in group]
         actions += files.write(rows, within.column, rows_per_file=rows.num_rows, data_change=False)
     return actions
-
-
-def _read(fragment: ds.Fragment, schema: pa.Schema) -> pa.Table:
-    return fragment.to_table(schema=schema)
 
 
 def _small_files(files: Files, within: Between, target_size: int) -> list[_File]:

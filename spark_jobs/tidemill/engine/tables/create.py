@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import ArrayType, MapType, PrimitiveType, StructType, VariantType
 from deltalake.schema import Field as DeltaField
@@ -12,7 +12,7 @@ from deltalake.schema import Schema as DeltaSchema
 
 from tidemill.core.errors import EngineError, Incompatible
 from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar, spark_type
-from tidemill.engine.tables.handles import StorageOptions, exists, open_table, plain
+from tidemill.engine.tables.handles import StorageOptions, newest, open_table, plain
 from tidemill.engine.tables.protocol import TableSpec
 
 PROTOCOL = (1, 2)
@@ -36,9 +36,11 @@ def ensure_table(spec: TableSpec, *, storage_options: StorageOptions = None) -> 
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            if not exists(spec, storage_options):
+            handle = newest(spec, storage_options)
+            if handle is None:
                 _create(spec, storage_options)
-            _evolve(open_table(spec, storage_options), spec)
+                handle = open_table(spec, storage_options)
+            _evolve(handle, spec)
             return
         except CommitFailedError as error:
             if attempt == _ATTEMPTS:
@@ -71,11 +73,12 @@ def _create(spec: TableSpec, storage_options: StorageOptions) -> None:
             name=spec.name,
             description=spec.description or None,
             configuration=properties,
+            # With retries, the loser of a race would put its CREATE on top of the winner's table.
+            commit_properties=CommitProperties(max_commit_retries=0),
             storage_options=plain(storage_options),
         )
     except (DeltaError, OSError) as error:
-        # The loser of a race to create finds the winner's table.
-        if not exists(spec, storage_options):
+        if newest(spec, storage_options) is None:
             raise EngineError(f"table {spec.name} cannot be made at {spec.uri}: {error}") from error
 
 

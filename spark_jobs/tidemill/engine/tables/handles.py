@@ -18,14 +18,13 @@ def plain(options: StorageOptions) -> dict[str, str] | None:
     return None if options is None else dict(options)
 
 
-def exists(spec: TableSpec, storage_options: StorageOptions) -> bool:
-    """Whether there is a table where the spec says."""
-    return DeltaTable.is_deltatable(spec.uri, plain(storage_options))
-
-
 def newest(spec: TableSpec, storage_options: StorageOptions) -> DeltaTable | None:
-    """A handle on the table at its newest version, or None when there is no table."""
-    return open_table(spec, storage_options) if exists(spec, storage_options) else None
+    """A handle on the table at its newest version, or None when there is no table.
+
+    Raises:
+        EngineError: there is one, but it cannot be opened.
+    """
+    return _open(spec, storage_options, None)
 
 
 def open_table(spec: TableSpec, storage_options: StorageOptions, version: int | None = None) -> DeltaTable:
@@ -34,13 +33,20 @@ def open_table(spec: TableSpec, storage_options: StorageOptions, version: int | 
     Raises:
         EngineError: there is no such table, or no such version of it.
     """
-    try:
-        return DeltaTable(spec.uri, version=version, storage_options=plain(storage_options))
-    except TableNotFoundError as error:
+    handle = _open(spec, storage_options, version)
+    if handle is None:
         raise EngineError(
             f"table {spec.name} is not at {spec.uri}",
             fix="it is made when a batch first writes to it; if it was lost, build it again from the log",
-        ) from error
+        )
+    return handle
+
+
+def _open(spec: TableSpec, storage_options: StorageOptions, version: int | None) -> DeltaTable | None:
+    try:
+        return DeltaTable(spec.uri, version=version, storage_options=plain(storage_options))
+    except TableNotFoundError:
+        return None
     except Exception as error:
         wanted = "" if version is None else f" at version {version}"
         raise EngineError(f"table {spec.name} ({spec.uri}) cannot be opened{wanted}: {error}") from error

@@ -25,6 +25,7 @@ from tidemill.core.account import Account
 from tidemill.core.codec import fingerprint
 from tidemill.core.events import Audited, Committed
 from tidemill.core.failpoints import reach
+from tidemill.core.position import Position
 from tidemill.core.times import micros
 from tidemill.core.verdict import Verdict
 from tidemill.engine.attempt import Attempt, Staged
@@ -92,14 +93,19 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, *, started: datetim
     _audit(attempt, claim, staged, ledger)
     attempt.publish(staged)
     position = plan.position.after(
-        batch_id=plan.batch_id,
-        attempt=claim.attempt,
-        topics=plan.topics_after(times),
-        watermark=watermark,
+        batch_id=plan.batch_id, attempt=claim.attempt, topics=plan.topics_after(times), watermark=watermark
     )
+    return _commit(attempt, ledger, position, staged, started=started)
+
+
+def _commit(
+    attempt: Attempt, ledger: Ledger, position: Position, staged: tuple[Staged, ...], *, started: datetime
+) -> Committed:
+    """Step 7: the one row that makes all of it count."""
+    plan, counts = attempt.plan, attempt.counts()
     commit = Committed(
         batch_id=plan.batch_id,
-        attempt=claim.attempt,
+        attempt=attempt.number,
         plan_hash=fingerprint(plan),
         position=position,
         accounts={topic: c.account for topic, c in counts.items()},

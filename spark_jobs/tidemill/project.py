@@ -32,8 +32,8 @@ class Settings:
     """What `tidemill.toml` says. Paths are absolute.
 
     `driver_rows` is how many rows a batch may carry through the driver; beyond it Spark writes. `writer` forces
-    "delta-rs" or "spark"; None chooses by size. `batch_records` is the most that one batch reads. `remote` is the address
-    of a Spark Connect server, or empty for a session of our own.
+    "delta-rs" or "spark"; None chooses by size. `batch_records` is the most that one batch reads. `remote` is the
+    address of a Spark Connect server, or empty for a session of our own.
     """
 
     lake: str

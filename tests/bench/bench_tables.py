@@ -1,12 +1,12 @@
 """What batch after batch costs on tables that grow. Run it by hand:
 
-python tests/bench/bench_tables.py [--batches 2000] [--every 100 500] [--rows 300]
+python tests/bench/bench_tables.py [--batches 2000] [--every 100 500] [--keep 200] [--rows 300]
 
 A batch is a minute: it appends rows to a state table, reads the panes of its last two minutes, upserts
 rows into a published table (half of them replace rows of the batch before) and appends one row to a
-ledger. One run folds nothing, the others fold small files of each table after every so many batches,
-without the newest ten minutes of the published table. Figures are the median of 40 batches, as processor
-milliseconds (which a busy machine does not change much) and in brackets by the clock.
+ledger. One run folds nothing. The others fold small files of each table after every so many batches,
+without the newest ten minutes of the published table, and trim the logs. Figures are the median of 40
+batches, as processor milliseconds (a busy machine changes them less) and in brackets by the clock.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,6 +32,7 @@ from tidemill.engine.arrow_types import arrow_schema
 from tidemill.engine.tables.create import ensure_table
 from tidemill.engine.tables.deltars import DeltaRsTable
 from tidemill.engine.tables.protocol import Between, TableSpec, Transaction
+from tidemill.engine.tables.trim import trim_log
 
 START = datetime(2024, 3, 1, tzinfo=UTC)
 AROUND = 40
@@ -156,7 +158,7 @@ def turn(clock: Clock, made: dict[str, DeltaRsTable], rng: random.Random, batch:
     clock.time("append ledger", lambda: made["ledger"].append(event, transaction=done, plan_hash="p"))
 
 
-def fold(clock: Clock, made: dict[str, DeltaRsTable], batch: int) -> None:
+def fold(clock: Clock, made: dict[str, DeltaRsTable], batch: int, keep: int) -> None:
     settled = minute(batch - 10)
     clock.time(
         "fold state", lambda: made["state"].compact(Between(column="pane_start", low=None, high=minute(batch + 1)))
@@ -165,14 +167,16 @@ def fold(clock: Clock, made: dict[str, DeltaRsTable], batch: int) -> None:
         "fold published", lambda: made["published"].compact(Between(column="window_start", low=None, high=settled))
     )
     clock.time("fold ledger", lambda: made["ledger"].compact(Between(column="sequence", low=None, high=batch)))
+    for name, table in made.items():
+        clock.time(f"trim {name}", partial(trim_log, table.spec, keep=keep))
 
 
-def run(folder: Path, batches: int, every: int | None, rows: int) -> None:
+def run(folder: Path, batches: int, every: int | None, keep: int, rows: int) -> None:
     clock, made, rng = Clock(), tables(folder), random.Random(7)
     for batch in range(1, batches + 1):
         turn(clock, made, rng, batch, rows)
         if every and batch % every == 0:
-            fold(clock, made, batch)
+            fold(clock, made, batch, keep)
     marks = sorted({min(100, batches), batches // 2, batches})
     print(f"\nfolded {f'every {every} batches' if every else 'never'}; {rows} rows a batch")
     print(f"{'':18}" + "".join(f"{f'batch {b}':>18}" for b in marks) + f"{'slowest':>12}")
@@ -194,10 +198,11 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=2_000)
     parser.add_argument("--rows", type=int, default=300)
     parser.add_argument("--every", type=int, nargs="*", default=[100, 500], help="fold after this many batches")
+    parser.add_argument("--keep", type=int, default=200, help="versions to keep in the logs")
     options = parser.parse_args()
     for every in [None, *options.every]:
         with tempfile.TemporaryDirectory() as folder:
-            run(Path(folder), options.batches, every, options.rows)
+            run(Path(folder), options.batches, every, options.keep, options.rows)
 
 
 if __name__ == "__main__":

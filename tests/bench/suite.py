@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -143,7 +143,9 @@ def _session() -> Iterator[SparkSession]:
     try:
         yield spark
     finally:
-        spark.stop()
+        # Interrupted inside a call, the connection to Java is out of step; Java ends with this process anyway.
+        with suppress(Exception):
+            spark.stop()
 
 
 def _options(arguments: Sequence[str] | None) -> Options:

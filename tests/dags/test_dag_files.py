@@ -18,9 +18,11 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import json, sys
 
+HEAVY = ("pyspark", "delta", "great_expectations", "grpc", "pyarrow", "deltalake", "pandas")
+
 class Blocked:
     def find_spec(self, name, *_):
-        if name.partition(".")[0] in ("pyspark", "delta", "great_expectations", "grpc", "pyarrow", "deltalake", "pandas"):
+        if name.partition(".")[0] in HEAVY:
             raise ImportError(f"{name} was imported while a DAG file was parsed")
 
 sys.meta_path.insert(0, Blocked())

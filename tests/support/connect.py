@@ -60,10 +60,10 @@ class ConnectServer:
             "PYSPARK_PYTHON": sys.executable,
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         }
-        output = (self._folder / "server.log").open("wb")
-        self._process = subprocess.Popen(
-            command, cwd=self._folder, env=environment, stdout=output, stderr=output, start_new_session=True
-        )
+        with (self._folder / "server.log").open("wb") as output:
+            self._process = subprocess.Popen(
+                command, cwd=self._folder, env=environment, stdout=output, stderr=output, start_new_session=True
+            )
         self._wait()
         return self
 

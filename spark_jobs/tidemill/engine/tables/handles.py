@@ -34,6 +34,11 @@ def open_table(spec: TableSpec, storage_options: StorageOptions, version: int | 
         EngineError: there is no such table, or no such version of it.
     """
     handle = _open(spec, storage_options, version)
+    if handle is None and version is not None and _open(spec, storage_options, None) is not None:
+        raise EngineError(
+            f"table {spec.name} ({spec.uri}) cannot be opened at version {version}: its log was trimmed",
+            fix="read a newer version",
+        )
     if handle is None:
         raise EngineError(
             f"table {spec.name} is not at {spec.uri}",

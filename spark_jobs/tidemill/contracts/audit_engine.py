@@ -17,11 +17,12 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from great_expectations.core.expectation_suite import ExpectationSuite
 from great_expectations.expectations.core.expect_column_values_to_be_between import ExpectColumnValuesToBeBetween
 
-from tidemill.contracts.predicates import quoted, sql_of
+from tidemill.contracts.predicates import sql_of
 from tidemill.contracts.suite import Engine, columns_of, compared_columns, expectation, nan_safe
 from tidemill.core.contract import Check, Compare, Contract, RowCountBetween, TableRule, Unique
 from tidemill.core.errors import EngineError
 from tidemill.core.schema import DataType
+from tidemill.core.sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,4 +1,4 @@
-"""Conditions as Spark SQL, and many of them as the bits of one number.
+"""Conditions as Spark SQL.
 
 Every predicate is text of Spark SQL that cannot fail under ANSI for any value of the columns' types: it only
 compares, matches and measures; it never casts. The user's own predicates are taken as they are: one that
@@ -29,43 +29,10 @@ from tidemill.core.contract import (
     NotNull,
     OneOf,
     RowCountBetween,
-    RowRule,
-    Severity,
     Unique,
 )
-from tidemill.core.errors import ContractError
 from tidemill.core.schema import DataType, Decimal, Scalar
-
-MAX_ROW_RULES = 63
-"""How many rules a mask has room for: the bits of a BIGINT without its sign."""
-
-
-def mask_expression(rules: Sequence[RowRule]) -> str:
-    """Spark SQL of one BIGINT whose bit i is set when the row breaks rule i.
-
-    A rule is broken when its predicate is false; null is not false. Without rules it is `0L`. The text is one
-    expression without subquery or user function, so it is part of the generated code of the scan.
-
-    Raises:
-        ContractError: there are more than `MAX_ROW_RULES` rules.
-    """
-    if len(rules) > MAX_ROW_RULES:
-        raise ContractError(
-            f"{len(rules)} row rules, but one mask holds at most {MAX_ROW_RULES}",
-            fix="join some of them with AND in a rule of engine tidemill",
-        )
-    bits = [f"if(coalesce(({rule.predicate}), true), 0L, {1 << i}L)" for i, rule in enumerate(rules)]
-    return f"({' | '.join(bits)})" if bits else "0L"
-
-
-def rules_of(mask: int, rules: Sequence[RowRule]) -> tuple[RowRule, ...]:
-    """The rules whose bits are set in a mask that `mask_expression` of the same rules gave."""
-    return tuple(rule for i, rule in enumerate(rules) if mask >> i & 1)
-
-
-def rejecting_bits(rules: Sequence[RowRule]) -> int:
-    """The bits of the rules of severity ERROR: a row is rejected when its mask has one of these."""
-    return sum(1 << i for i, rule in enumerate(rules) if rule.severity is Severity.ERROR)
+from tidemill.core.sql import quoted, text_literal
 
 
 def sql_of(condition: Condition, types: Mapping[str, DataType]) -> str:
@@ -142,17 +109,6 @@ def _compare(check: Compare, types: Mapping[str, DataType]) -> str:
 def _sized(size: str, minimum: int | None, maximum: int | None) -> str:
     parts = [f"{size} >= {minimum}"] if minimum is not None else []
     return " AND ".join(parts + ([f"{size} <= {maximum}"] if maximum is not None else []))
-
-
-def quoted(column: str) -> str:
-    """A column's name as Spark SQL quotes it."""
-    return "`" + column.replace("`", "``") + "`"
-
-
-def text_literal(text: str) -> str:
-    r"""A text as a Spark SQL literal; backslashes and quotes are escaped."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return "'" + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + "'"
 
 
 def literal(value: Plain, data_type: DataType) -> str:

@@ -12,7 +12,7 @@ from tidemill.contracts.conditions import Condition, Place, Rule
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.options import option_rules
-from tidemill.contracts.predicates import MAX_ROW_RULES, sql_of
+from tidemill.contracts.predicates import sql_of
 from tidemill.contracts.quality import quality_rules
 from tidemill.core.contract import (
     Between,
@@ -26,6 +26,7 @@ from tidemill.core.contract import (
     TableRule,
     Unique,
 )
+from tidemill.core.row_rules import MAX_ROW_RULES
 from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar
 
 _NUMBERS = (Scalar.INTEGER, Scalar.LONG, Scalar.DOUBLE)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, assert_never
 
-from tidemill.contracts.predicates import quoted, whole_java, whole_python
+from tidemill.contracts.predicates import whole_java, whole_python
 from tidemill.contracts.values import as_value
 from tidemill.core.contract import (
     Between,
@@ -26,6 +26,7 @@ from tidemill.core.contract import (
     Unique,
 )
 from tidemill.core.schema import DataType, Scalar
+from tidemill.core.sql import quoted
 
 EXACTLY_BETWEEN = "expect_column_values_to_be_between_exactly"
 """An expectation of ours: it does not turn bounds into floats, which cannot tell 2**53 from 2**53 + 1."""

@@ -17,6 +17,7 @@ _TOKEN = re.compile(
       | (?P<quoted>`(?:[^`]|``)+`)
       | (?P<number>\d[\w.]*)
       | (?P<name>[A-Za-z_]\w*)
+      | (?P<comment>--|/\*)
       | (?P<mark>->|.)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -42,12 +43,24 @@ def columns_of(expression: str) -> frozenset[str]:
     are no columns. Names keep their case.
 
     Raises:
-        DeclarationError: the expression reads the clock, chance or its place in the cluster; two attempts
-            of one batch would not agree.
+        DeclarationError: the text is not one expression; or it reads the clock, chance or its place in the
+            cluster, so that two attempts of one batch would not agree.
     """
     tokens = [(m.lastgroup, m.group()) for m in _TOKEN.finditer(expression) if not m.group().isspace()]
+    _refuse_more_than_one(tokens, expression)
     _refuse_unstable(tokens, expression)
     return frozenset(_names(tokens)) - _lambda_variables(tokens)
+
+
+def _refuse_more_than_one(tokens: list[tuple[str | None, str]], expression: str) -> None:
+    """It becomes a part of a statement, which it must not end or go beyond."""
+    depth = 0
+    for kind, text in tokens:
+        depth += (text in ("(", "[")) - (text in (")", "]"))
+        if depth < 0 or kind == "comment" or text == ";" or (text == "," and depth == 0):
+            raise DeclarationError(f"expected one SQL expression, found `{text}` in {expression!r}")
+    if depth or not tokens:
+        raise DeclarationError(f"expected one SQL expression, found {expression!r}", fix="close every bracket")
 
 
 def _refuse_unstable(tokens: list[tuple[str | None, str]], expression: str) -> None:

@@ -27,13 +27,15 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetScan:
-    """Parquet files that together hold every offset of `ranges`, and others that must be left out.
+    """Parquet files that together hold every offset of `ranges`.
 
-    The ranges are dense: exactly `len(range)` records each.
+    The ranges are dense: exactly `len(range)` records each. Unless `exact`, the files hold other offsets too, which
+    must be left out.
     """
 
     files: tuple[str, ...]
     ranges: tuple[OffsetRange, ...]
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

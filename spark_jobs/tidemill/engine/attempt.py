@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
+import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from tidemill.core.account import Account
 from tidemill.core.codec import fingerprint
@@ -15,20 +16,26 @@ from tidemill.core.failpoints import reach
 from tidemill.core.flow import Flow, Input, RowSink, Sink, WindowedSink
 from tidemill.core.plan import BatchPlan
 from tidemill.core.scan import Scan
-from tidemill.core.schema import Field, spark_type
-from tidemill.core.times import moment
+from tidemill.core.schema import spark_type
+from tidemill.core.sql import quoted, renamed
+from tidemill.core.times import micros, moment
+from tidemill.core.watermarks import END
 from tidemill.engine.branches import Branch, branch_out, branches_of, unpack
 from tidemill.engine.counting import Counter, Counts
+from tidemill.engine.decode import decoder_for
 from tidemill.engine.firing import Firing
 from tidemill.engine.lanes import DriverLane, Lane, SparkLane
 from tidemill.engine.places import OWN_FIELDS, Uris
-from tidemill.engine.rows import typed_rows
+from tidemill.engine.query import ROWS, query
+from tidemill.engine.rows import checked, decoded
 from tidemill.engine.source import records
-from tidemill.engine.state import PaneRange, extent, read_panes, state_fields
+from tidemill.engine.state import PaneRange, extent, read_panes
 from tidemill.engine.strays import late_rows, rejected_rows
 from tidemill.engine.tables.create import ensure_table
 from tidemill.engine.tables.protocol import Between, TableSpec, Transaction, Written
-from tidemill.engine.windowing import merged_windows, partial_aggregates
+from tidemill.engine.windowing import SLICE_COLUMNS, merged_windows, partial_aggregates
+
+_TIMESTAMP = pa.timestamp("us", "UTC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,10 @@ class Held:
     lane: Lane[Any]
     rows: Any
     count: int
+
+    def stamped(self, values: Mapping[str, pa.Scalar]) -> Held:
+        """The same rows with more columns, each of one value."""
+        return Held(self.lane, self.lane.stamped(self.rows, values), self.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +71,11 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """The rows of one input with all branches on them, counted as they pass by."""
+    """The rows of one input with all branches on them; `counted` are the same, counted as they pass by."""
 
     source: Input
     frame: DataFrame
+    counted: DataFrame
     counter: Counter
     branches: tuple[Branch, ...]
 
@@ -98,69 +110,64 @@ class Attempt:
     def _stream(self, source: Input) -> _Stream:
         paths = branches_of(self.flow, source)
         branches = tuple(branch for branch, _ in paths)
-        raw = records(self.session, self.scans[source.topic])
-        tolerance = self.flow.spec.future_tolerance
-        rows = typed_rows(raw, source, clock=self.plan.clock, future_tolerance=tolerance)
-        frame = branch_out(rows, source, paths, watermark=self.plan.lateness_watermark)
+        rows = decoded(
+            records(self.session, self.scans[source.topic]),
+            source,
+            latest=micros(self.plan.clock + self.flow.spec.future_tolerance),
+            watermark=self.plan.lateness_watermark,
+        )
+        user = [f.name for f in decoder_for(source.contract).schema]
+        frame = query(self.session, branch_out(checked(source), user, paths), rows)
         partitions = [r.topic_partition.partition for r in self.plan.topics[source.topic].ranges]
         counter = Counter(source.topic, partitions, branches)
         if len(self.flow.sinks) == 1 and len(branches) == 1:
-            frame = counter.attach(frame)
-        else:
-            # Several jobs need these rows: they are computed once, while they are counted.
-            frame = self._spark.cache(frame)
-            counter.count(frame)
-        return _Stream(source, frame, counter, branches)
+            return _Stream(source, frame, counter.attach(frame), counter, branches)
+        # Several jobs need these rows: they are computed once, while they are counted.
+        cached = self._spark.cache(frame)
+        counter.count(cached)
+        return _Stream(source, cached, cached, counter, branches)
 
     def aggregate(self) -> None:
         """Step 3: partial aggregates become state; rows for unwindowed tables are held."""
         for sink in self.flow.sinks:
-            rows = self._rows_of(sink)
-            if rows is None:
+            job = self._job(sink)
+            if job is None:
                 continue
+            held = self._hold(job)
             match sink:
                 case WindowedSink():
-                    partials = partial_aggregates(rows, sink, batch_id=self.plan.batch_id, attempt=self.number)
-                    held = self._partials[sink.table] = self._hold(partials)
+                    held = self._partials[sink.table] = held.stamped(self._slice())
                     if held.count:
-                        self._append_state(sink, state_fields(partials), held)
+                        self._append_state(sink, held)
                 case RowSink():
-                    self._rows[sink.table] = self._hold(self._as_published(rows, sink))
+                    self._rows[sink.table] = held.stamped(self._own_values())
 
-    def _append_state(self, sink: WindowedSink, fields: tuple[Field, ...], held: Held) -> None:
-        spec = self.uris.state(sink, fields)
+    def _slice(self) -> dict[str, pa.Scalar]:
+        values = (self.plan.batch_id, self.number)
+        return {c: pa.scalar(value, pa.int64()) for c, value in zip(SLICE_COLUMNS, values, strict=True)}
+
+    def _append_state(self, sink: WindowedSink, held: Held) -> None:
+        spec = self.uris.state(sink, held.lane.fields(held.rows))
         ensure_table(spec)
         # No transaction: the slice names the attempt, and an attempt appends once.
         self._written(spec.name, held.lane.table(spec).append(held.rows, transaction=None, plan_hash=self._plan_hash))
         reach(f"state:{sink.table}", self.plan.batch_id)
 
-    def _rows_of(self, sink: Sink) -> DataFrame | None:
-        parts = []
-        for stream in self._streams:
-            branches = [b for b in stream.branches if b.sink is sink]
-            if branches:
-                parts.append(unpack(stream.frame, branches))
-        whole = parts[0] if parts else None
-        for part in parts[1:]:
-            whole = part if whole is None else whole.unionByName(part)
-        return whole
-
     def jobs(self) -> Mapping[str, DataFrame]:
         """The job of step 3 for each published table, described but not run; ask after step 2."""
-        return {s.table: self._job(rows, s) for s in self.flow.sinks if (rows := self._rows_of(s)) is not None}
+        return {s.table: job for s in self.flow.sinks if (job := self._job(s)) is not None}
 
-    def _job(self, rows: DataFrame, sink: Sink) -> DataFrame:
-        if isinstance(sink, RowSink):
-            return self._as_published(rows, sink)
-        return partial_aggregates(rows, sink, batch_id=self.plan.batch_id, attempt=self.number)
+    def _job(self, sink: Sink) -> DataFrame | None:
+        streams = [(s.counted, [b for b in s.branches if b.sink is sink]) for s in self._streams]
+        parts = [unpack(frame, branches) for frame, branches in streams if branches]
+        if not parts:
+            return None
+        rows = reduce(DataFrame.unionByName, parts)
+        return _as_published(rows, sink) if isinstance(sink, RowSink) else partial_aggregates(rows, sink)
 
-    def _as_published(self, rows: DataFrame, sink: RowSink) -> DataFrame:
-        typed = [F.expr(f"try_cast(`{f.name}` AS {spark_type(f.type)})").alias(f.name) for f in sink.contract.fields]
-        return rows.select(*typed, *self._own_columns())
-
-    def _own_columns(self) -> list[Any]:
+    def _own_values(self) -> dict[str, pa.Scalar]:
         batch, clock = (f.name for f in OWN_FIELDS)
-        return [F.lit(self.plan.batch_id).cast("bigint").alias(batch), F.lit(self.plan.clock).alias(clock)]
+        return {batch: pa.scalar(self.plan.batch_id, pa.int64()), clock: pa.scalar(self.plan.clock, _TIMESTAMP)}
 
     def _hold(self, frame: DataFrame, *, at_most: int | None = None) -> Held:
         """Run the job and hold its rows in the lane that fits their number. `at_most` is what is known of it before."""
@@ -198,16 +205,22 @@ class Attempt:
         partials = self._partials.get(sink.table)
         touched = partials.lane.distinct(partials.rows, "pane_start") if partials else []
         ranges = firing.pane_ranges(sink, touched)
-        if not ranges:
-            return None
-        parts = self._panes(sink, ranges)
+        parts = self._panes(sink, ranges) if ranges else []
+        state = [part.stamped({"_touched": pa.scalar(False)}) for part in parts]
+        if partials and ranges:
+            state.append(partials.stamped({"_touched": pa.scalar(True)}))
         # Panes of windows that close may hold many more rows than this batch brought.
-        bound = sum(part.count for part in parts) + (partials.count if partials else 0)
-        frames = [held.lane.frame([held.rows]) for held in (*parts, *([partials] if partials else []))]
-        if not frames:
+        bound = sum(part.count for part in state)
+        if not bound:
             return None
-        windows = merged_windows(self._spark.frame(frames), sink, firing, batch_id=self.plan.batch_id)
-        return self._hold(windows.select("*", *self._own_columns()), at_most=bound * sink.window.panes.overlap)
+        bounds = {name: pa.scalar(value, pa.int64()) for name, value in firing.bounds.items()}
+        whole = self._frame([part.stamped(bounds) for part in state if part.count])
+        windows = query(self.session, merged_windows(ROWS, sink), whole)
+        return self._hold(windows, at_most=bound * sink.window.panes.overlap).stamped(self._own_values())
+
+    def _frame(self, parts: Sequence[Held]) -> DataFrame:
+        lanes = [(lane, [p.rows for p in parts if p.lane is lane]) for lane in (self._driver, self._spark)]
+        return self._spark.frame([lane.frame(rows) for lane, rows in lanes if rows])
 
     def _panes(self, sink: WindowedSink, ranges: Sequence[PaneRange]) -> list[Held]:
         held = extent(self.uris.state_uri(sink), ranges)
@@ -238,21 +251,20 @@ class Attempt:
         return table.upsert(item.rows, keys=keys, within=within, transaction=transaction, plan_hash=self._plan_hash)
 
     def _put_aside(self) -> None:
-        if not sum(c.strays for c in self._counts.values()):
-            return
-        rejected = [rejected_rows(s.frame, s.source.contract, self.plan) for s in self._streams]
-        late = [f for s in self._streams if (f := late_rows(s.frame, s.branches, self.plan)) is not None]
         if any(c.account.rejected for c in self._counts.values()):
-            held = self._append_strays(self.uris.quarantine(), rejected)
+            held = self._append_strays(self.uris.quarantine(), [(s, rejected_rows(s.source)) for s in self._streams])
             self.reasons = held.lane.tally(held.rows, "reasons")
-        if late and any(c.late_rows for c in self._counts.values()):
-            self._append_strays(self.uris.late(), late)
+        if any(c.late_rows for c in self._counts.values()):
+            ended = self.plan.lateness_watermark == END
+            watermark = None if ended else moment(self.plan.lateness_watermark)
+            late = [(s, text) for s in self._streams if (text := late_rows(s.branches))]
+            self._append_strays(self.uris.late(), late, watermark=pa.scalar(watermark, _TIMESTAMP))
 
-    def _append_strays(self, spec: TableSpec, frames: list[DataFrame]) -> Held:
-        whole = frames[0]
-        for frame in frames[1:]:
-            whole = whole.unionByName(frame)
+    def _append_strays(self, spec: TableSpec, parts: list[tuple[_Stream, str]], **values: pa.Scalar) -> Held:
+        whole = reduce(DataFrame.unionByName, [query(self.session, text, s.frame) for s, text in parts])
         held = self._hold(whole, at_most=sum(c.strays for c in self._counts.values()))
+        batch_id, clock = self._own_values().values()
+        held = held.stamped({"batch_id": batch_id, "recorded_at": clock, **values})
         ensure_table(spec)
         transaction = Transaction(f"{self.flow.name}/{spec.name}", self.plan.batch_id)
         table = held.lane.table(spec)
@@ -266,3 +278,10 @@ class Attempt:
     def release(self) -> None:
         """Let go of what is cached on the executors."""
         self._spark.release()
+
+
+def _as_published(rows: DataFrame, sink: RowSink) -> DataFrame:
+    """The rows of the sink in the types of its contract."""
+    return rows.selectExpr(
+        *(renamed(f"try_cast({quoted(f.name)} AS {spark_type(f.type)})", f.name) for f in sink.contract.fields)
+    )

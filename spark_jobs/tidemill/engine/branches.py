@@ -7,22 +7,24 @@ operator are computed only for rows that reach it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from tidemill.core import operators as op
 from tidemill.core.columns import RECORD_COLUMNS
 from tidemill.core.expressions import columns_of
 from tidemill.core.flow import Flow, Input, RowSink, Sink, WindowedSink
 from tidemill.core.graph import Step
+from tidemill.core.sql import quoted, renamed, select
 from tidemill.core.times import micros
-from tidemill.core.watermarks import BEGINNING
-from tidemill.engine.rows import error_mask
 
 HIDDEN = (*RECORD_COLUMNS, "_time")
+"""The columns that say where a row comes from, and its event time; every sink gets them."""
+
+_OF_ROWS = (*HIDDEN, "_behind", "_error", "_broken", "_raw", "_rejected")
 _ALIVE = "_alive"
 _KEPT = "_kept_"
 
@@ -50,8 +52,16 @@ class Branch:
         """How many windows refused a row that others took."""
         return f"{self.prefix}_refused"
 
+    @property
+    def taken(self) -> str:
+        """An SQL predicate: the row entered the sink."""
+        return f"{self.alive} AND NOT {self.late}"
 
-def branches_of(flow: Flow, source: Input) -> tuple[tuple[Branch, tuple[Step, ...]], ...]:
+
+Path = tuple[Step, ...]
+
+
+def branches_of(flow: Flow, source: Input) -> tuple[tuple[Branch, Path], ...]:
     """The branches that start at an input, each with its path."""
     return tuple(
         (Branch(prefix=f"_s{number}p{way}_", sink=sink, columns=needed_columns(sink)), path)
@@ -68,82 +78,96 @@ def needed_columns(sink: Sink) -> tuple[str, ...]:
     return (*sink.keys, *sorted(used - set(sink.keys) - set(HIDDEN)))
 
 
-def branch_out(
-    rows: DataFrame, source: Input, branches: Sequence[tuple[Branch, tuple[Step, ...]]], *, watermark: int
-) -> DataFrame:
-    """Rows with the columns of every branch, and the hidden ones of `tidemill.engine.rows`.
+def branch_out(checked: str, user_columns: Sequence[str], branches: Sequence[tuple[Branch, Path]]) -> str:
+    """A statement that gives the rows of `tidemill.engine.rows` the columns of every branch.
 
-    `_rejected` says that the contract refused the row; then it is alive in no branch.
+    A row that the contract refused is alive in no branch. The hidden columns stay.
     """
-    user = [c for c in rows.columns if not c.startswith("_") or c == "_extra"]
-    rejects = F.col("_error").isNotNull() | (F.expr(f"_broken & {error_mask(source.contract.row_rules)}L") != 0)
-    hidden = [*HIDDEN, "_error", "_broken", "_raw", "_rejected"]
-    frame = rows.withColumn("_rejected", rejects).select(*hidden, *[F.col(c).alias(_KEPT + c) for c in user])
+    kept = [f"{_KEPT}{c}" for c in user_columns]
+    text = select([*_OF_ROWS, *(renamed(quoted(c), _KEPT + c) for c in user_columns)], checked)
     done: list[str] = []
     for branch, path in branches:
-        start = frame.select("*", *[F.col(_KEPT + c).alias(c) for c in user], (~F.col("_rejected")).alias(_ALIVE))
-        frame = _ending(_walk(start, path), branch, watermark, [*hidden, *[_KEPT + c for c in user], *done])
-        done = [c for c in frame.columns if c not in hidden and not c.startswith(_KEPT)]
-    return frame.drop(*[_KEPT + c for c in user])
+        beneath = [*_OF_ROWS, *map(quoted, [*kept, *done])]
+        start = [renamed(quoted(_KEPT + c), c) for c in user_columns]
+        walked = _Walk(select([*beneath, *start, renamed("NOT _rejected", _ALIVE)], text), tuple(user_columns), beneath)
+        for step in path:
+            walked = walked.after(step)
+        ending = _ending(branch)
+        text = select([*beneath, *(renamed(value, name) for name, value in ending.items())], walked.text)
+        done += ending
+    return select([*_OF_ROWS, *map(quoted, done)], text)
 
 
-def _walk(frame: DataFrame, path: Sequence[Step]) -> DataFrame:
-    for step in path:
-        frame = _apply(frame, step)
-    return frame
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """A statement at some step of a path: `columns` are the user's there, `beneath` those that only pass by."""
+
+    text: str
+    columns: tuple[str, ...]
+    beneath: Sequence[str]
+
+    def after(self, step: Step) -> _Walk:
+        """The statement after one more step."""
+        match step.operator:
+            case op.Filter(predicate):
+                return self._where(_holds(predicate))
+            case op.Split() as split:
+                return self._where(_routed(split, step.port))
+            case op.WithColumns(added):
+                columns = (*self.columns, *(c for c in added if c not in self.columns))
+                values = [renamed(_if_alive(added[c]), c) if c in added else quoted(c) for c in columns]
+                return _Walk(select([*self.beneath, *values, _ALIVE], self.text), columns, self.beneath)
+            case _:
+                # Selections and unions only name columns; grouping belongs to the sink.
+                return self
+
+    def _where(self, alive: str) -> _Walk:
+        columns = [*self.beneath, *map(quoted, self.columns), renamed(alive, _ALIVE)]
+        return _Walk(select(columns, self.text), self.columns, self.beneath)
 
 
-def _apply(frame: DataFrame, step: Step) -> DataFrame:
-    match step.operator:
-        case op.Filter(predicate):
-            return frame.withColumn(_ALIVE, _holds(predicate))
-        case op.WithColumns(columns):
-            return frame.withColumns({c: F.when(F.col(_ALIVE), F.expr(text)) for c, text in columns.items()})
-        case op.Split() as split:
-            return frame.withColumn(_ALIVE, _routed(split, step.port))
-        case _:
-            # Selections and unions only name columns; grouping belongs to the sink.
-            return frame
+def _if_alive(expression: str) -> str:
+    return f"CASE WHEN {_ALIVE} THEN ({expression}) END"
 
 
-def _holds(predicate: str) -> Column:
-    return F.col(_ALIVE) & F.coalesce(F.when(F.col(_ALIVE), F.expr(predicate)), F.lit(False))
+def _holds(predicate: str) -> str:
+    return f"({_ALIVE} AND coalesce({_if_alive(predicate)}, false))"
 
 
-def _routed(split: op.Split, port: str) -> Column:
-    taken = F.col(_ALIVE)
+def _routed(split: op.Split, port: str) -> str:
+    taken = [_ALIVE]
     for name, predicate in split.routes.items():
         if name == port:
-            return taken & _holds(predicate)
+            return " AND ".join([*taken, _holds(predicate)])
         if not split.overlap or port == split.default:
-            taken = taken & ~_holds(predicate)
-    return taken
+            taken.append(f"NOT {_holds(predicate)}")
+    return " AND ".join(taken)
 
 
-def _ending(frame: DataFrame, branch: Branch, watermark: int, kept: Sequence[str]) -> DataFrame:
-    columns = [F.col(c).alias(branch.prefix + c) for c in branch.columns]
-    late, refused = _lateness(branch.sink, watermark)
-    alive = F.col(_ALIVE)
-    return frame.select(
-        *kept,
-        *columns,
-        alive.alias(branch.alive),
-        (alive & late).alias(branch.late),
-        F.when(alive & ~late, refused).otherwise(F.lit(0)).alias(branch.refused),
-    )
+def _ending(branch: Branch) -> dict[str, str]:
+    late, refused = _lateness(branch.sink)
+    return {
+        **{branch.prefix + c: quoted(c) for c in branch.columns},
+        branch.alive: _ALIVE,
+        branch.late: f"{_ALIVE} AND {late}",
+        branch.refused: f"CASE WHEN {_ALIVE} AND NOT ({late}) THEN {refused} ELSE 0L END",
+    }
 
 
-def _lateness(sink: Sink, watermark: int) -> tuple[Column, Column]:
-    """Whether a row is late for all windows of the sink, and how many of its windows refuse it."""
-    if isinstance(sink, RowSink) or watermark == BEGINNING:
-        return F.lit(False), F.lit(0)
+def _lateness(sink: Sink) -> tuple[str, str]:
+    """SQL: whether a row is late for all windows of the sink, and how many of its windows refuse it.
+
+    A window refuses a row when its end and the allowed lateness are not after the watermark. With a row's place
+    `inside` its last window, the watermark is `_behind + inside` after the start of that window.
+    """
+    if isinstance(sink, RowSink):
+        return "false", "0L"
     panes = sink.window.panes
-    # A window refuses the row when its start is not after this.
-    refused_until = watermark - micros(sink.allowed_lateness) - panes.size
-    last_start = f"(_time - pmod(_time - {panes.offset}L, {panes.slide}L))"
-    windows = f"(({panes.size}L - (_time - {last_start}) - 1) div {panes.slide}L + 1)"
-    accepted = f"(({last_start} - {refused_until}L + {panes.slide}L - 1) div {panes.slide}L)"
-    return F.expr(f"{last_start} <= {refused_until}L"), F.expr(f"greatest({windows} - {accepted}, 0L)")
+    inside = f"pmod(_time - {panes.offset}L, {panes.slide}L)"
+    left = f"({panes.size + micros(sink.allowed_lateness)}L - _behind - {inside})"
+    windows = f"(({panes.size}L - {inside} - 1L) div {panes.slide}L + 1L)"
+    accepted = f"(({left} + {panes.slide - 1}L) div {panes.slide}L)"
+    return f"coalesce({left} <= 0L, false)", f"greatest({windows} - {accepted}, 0L)"
 
 
 def pane_sql(sink: WindowedSink) -> str:
@@ -152,15 +176,10 @@ def pane_sql(sink: WindowedSink) -> str:
     return f"_time - pmod(_time - {panes.offset}L, {panes.pane}L)"
 
 
-def unpack(frame: DataFrame, branches: Sequence[Branch], extra: Mapping[str, Column] | None = None) -> DataFrame:
-    """The rows that entered the sink of these branches, with the sink's own column names and the hidden ones."""
+def unpack(frame: DataFrame, branches: Sequence[Branch]) -> DataFrame:
+    """The rows that entered the sink of these branches, with its own column names and the hidden ones."""
     parts = [
-        frame.where(F.col(b.alive) & ~F.col(b.late)).select(
-            *HIDDEN, *[F.col(b.prefix + c).alias(c) for c in b.columns], *[v.alias(k) for k, v in (extra or {}).items()]
-        )
+        frame.where(b.taken).selectExpr(*HIDDEN, *(renamed(quoted(b.prefix + c), c) for c in b.columns))
         for b in branches
     ]
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = whole.unionByName(part)
-    return whole
+    return reduce(DataFrame.unionByName, parts)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from tidemill.core.account import Account
 from tidemill.core.offsets import TopicPartition
 from tidemill.engine.branches import Branch
+
+_OUTCOMES = ("read", "aggregated", "filtered", "rejected", "late")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,35 +45,34 @@ class Counter:
 
     def attach(self, frame: DataFrame) -> DataFrame:
         """The same rows, counted by the first action over all of them."""
-        return frame.observe(self._observation, *self._expressions())
+        return frame.observe(self._observation, *(F.expr(f"{v} AS {n}") for n, v in self._expressions().items()))
 
     def count(self, frame: DataFrame) -> None:
         """Count rows that are cached, with a job of its own."""
-        self._found = frame.agg(*self._expressions()).toArrow().to_pylist()[0]
+        counted = frame.selectExpr(*(f"{v} AS {n}" for n, v in self._expressions().items()))
+        self._found = counted.toArrow().to_pylist()[0]
 
-    def _expressions(self) -> list[Column]:
-        rejected = F.col("_rejected")
-        taken = _any([F.col(b.alive) & ~F.col(b.late) for b in self._branches])
-        late = _any([F.col(b.late) for b in self._branches])
-        times = [
-            F.max(F.when(~rejected & (F.col("_partition") == p), F.col("_time"))).alias(f"time_{p}")
-            for p in self._partitions
-        ]
-        return [
-            F.count(F.lit(1)).alias("read"),
-            F.count_if(rejected).alias("rejected"),
-            F.count_if(taken).alias("aggregated"),
-            F.count_if(~rejected & ~taken & late).alias("late"),
-            F.count_if(~rejected & ~taken & ~late).alias("filtered"),
-            _total([F.col(b.refused) for b in self._branches]).alias("refused"),
-            _total([F.col(b.late).cast("int") for b in self._branches]).alias("refusals"),
-            *times,
-        ]
+    def _expressions(self) -> dict[str, str]:
+        taken = " OR ".join(f"({b.taken})" for b in self._branches)
+        late = " OR ".join(b.late for b in self._branches)
+        times = {
+            f"time_{p}": f"max(CASE WHEN NOT _rejected AND _partition = {p} THEN _time END)" for p in self._partitions
+        }
+        return {
+            "read": "count(1)",
+            "rejected": "count_if(_rejected)",
+            "aggregated": f"count_if({taken})",
+            "late": f"count_if(NOT _rejected AND NOT ({taken}) AND ({late}))",
+            "filtered": f"count_if(NOT _rejected AND NOT ({taken}) AND NOT ({late}))",
+            "refused": f"sum({' + '.join(b.refused for b in self._branches)})",
+            "refusals": f"sum({' + '.join(f'CAST({b.late} AS INT)' for b in self._branches)})",
+            **times,
+        }
 
     def result(self) -> Counts:
         """What was counted."""
         found = self._found if self._found is not None else self._observation.get
-        account = Account(**{name: found[name] for name in ("read", "aggregated", "filtered", "rejected", "late")})
+        account = Account(**{name: found[name] for name in _OUTCOMES})
         times = {TopicPartition(self._topic, p): found[f"time_{p}"] for p in self._partitions}
         return Counts(
             account=account,
@@ -80,11 +80,3 @@ class Counter:
             refused_windows=found["refused"] or 0,
             late_rows=found["refusals"] or 0,
         )
-
-
-def _total(counts: list[Column]) -> Column:
-    return F.sum(reduce(lambda a, b: a + b, counts))
-
-
-def _any(conditions: list[Column]) -> Column:
-    return reduce(lambda a, b: a | b, conditions)

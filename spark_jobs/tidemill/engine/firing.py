@@ -60,27 +60,19 @@ class Firing:
             (None if low == BEGINNING else low, None if high == END else high) for low, high in _united(ranges)
         )
 
-    def candidate_sql(self, start: str, size: int) -> str:
-        """An SQL predicate over a window's start that holds for every window that may fire."""
-        ends = f"({start} + {size}L)"
-        last = "true" if self._highest == END else f"{ends} <= {self._highest}L"
-        return f"{ends} > {_literal(self._lowest)} AND {last}"
-
-    def fires_sql(self, start: str, touched: str, size: int) -> str:
-        """An SQL predicate for the (window, key) rows that fire."""
-        ends = f"({start} + {size}L)"
-        again = f"{touched} AND {ends} > {_literal(self.refused_until)}"
-        if self.trigger is Trigger.ON_UPDATE:
-            return again
-        return f"({ends} > {_literal(self.before)}) OR ({again} AND {ends} <= {_literal(self.before)})"
-
     @property
-    def _lowest(self) -> int:
-        return self.refused_until
+    def bounds(self) -> dict[str, int]:
+        """The same for `merged_windows`, which tells windows by where their `end` lies.
 
-    @property
-    def _highest(self) -> int:
-        return END if self.trigger is Trigger.ON_UPDATE else self.after
+        On time is `_before < end <= _after`; again, where the batch touched it, `_refused_until < end <= _again_until`.
+        """
+        on_close = self.trigger is Trigger.ON_CLOSE
+        return {
+            "_before": self.before if on_close else END,
+            "_after": self.after if on_close else END,
+            "_refused_until": self.refused_until,
+            "_again_until": self.before if on_close else END,
+        }
 
 
 def _united(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -91,8 +83,3 @@ def _united(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         elif low < high:
             united.append((low, high))
     return united
-
-
-def _literal(value: int) -> str:
-    # -2**63 cannot be written as a literal: the minus is an operator there.
-    return "(-9223372036854775807L - 1L)" if value == BEGINNING else f"{value}L"

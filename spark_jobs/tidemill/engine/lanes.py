@@ -13,13 +13,20 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
+from tidemill.core.schema import Field, spark_type
 from tidemill.core.slices import SliceSet
+from tidemill.core.sql import quoted
+from tidemill.engine.arrow_types import data_type, schema_fields
 from tidemill.engine.tables.deltars import DeltaRsTable
 from tidemill.engine.tables.protocol import Table, TableSpec
 from tidemill.engine.tables.spark import SparkTable
 
 Rows = TypeVar("Rows")
+
+_ONE_TASK = 20_000
+"""Up to so many rows one task is faster than several and a shuffle."""
 
 
 class Lane(Protocol[Rows]):
@@ -32,7 +39,15 @@ class Lane(Protocol[Rows]):
         ...
 
     def frame(self, parts: Sequence[Rows]) -> DataFrame:
-        """Rows that are held, all of one schema and at least one part, as a DataFrame."""
+        """Rows that are held, with the columns of the first part, as a DataFrame; at least one row or one part."""
+        ...
+
+    def fields(self, rows: Rows) -> tuple[Field, ...]:
+        """The columns of the rows."""
+        ...
+
+    def stamped(self, rows: Rows, values: Mapping[str, pa.Scalar]) -> Rows:
+        """The rows with more columns, each of one value."""
         ...
 
     def count(self, rows: Rows) -> int:
@@ -72,10 +87,23 @@ class DriverLane:
         return frame.toArrow()
 
     def frame(self, parts: Sequence[pa.Table]) -> DataFrame:  # noqa: D102
-        schema = parts[0].schema
-        # A table without rows may come without chunks, which Arrow cannot cast.
-        full = [part.select(schema.names).cast(schema) for part in parts if part.num_rows]
-        return self._session.createDataFrame(pa.concat_tables(full) if full else schema.empty_table())
+        # A table without rows may come without chunks, which Arrow cannot cast and Spark Connect refuses.
+        full = [part for part in parts if part.num_rows]
+        if not full:
+            ddl = ", ".join(f"{quoted(f.name)} {spark_type(f.type)}" for f in self.fields(parts[0]))
+            return self._session.createDataFrame([], ddl)
+        schema = full[0].schema
+        whole = pa.concat_tables([part.select(schema.names).cast(schema) for part in full])
+        frame = self._session.createDataFrame(whole)
+        return frame.coalesce(1) if whole.num_rows <= _ONE_TASK else frame
+
+    def fields(self, rows: pa.Table) -> tuple[Field, ...]:  # noqa: D102
+        return schema_fields(rows.schema)
+
+    def stamped(self, rows: pa.Table, values: Mapping[str, pa.Scalar]) -> pa.Table:  # noqa: D102
+        for name, value in values.items():
+            rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+        return rows
 
     def count(self, rows: pa.Table) -> int:  # noqa: D102
         return int(rows.num_rows)
@@ -124,6 +152,14 @@ class SparkLane:
         for part in parts[1:]:
             whole = whole.unionByName(part.select(*whole.columns))
         return whole
+
+    def fields(self, rows: DataFrame) -> tuple[Field, ...]:  # noqa: D102
+        return schema_fields(to_arrow_schema(rows.schema, timezone="UTC"))
+
+    def stamped(self, rows: DataFrame, values: Mapping[str, pa.Scalar]) -> DataFrame:  # noqa: D102
+        types = {name: spark_type(data_type(value.type)) for name, value in values.items()}
+        columns = [F.lit(value.as_py()).cast(types[name]).alias(name) for name, value in values.items()]
+        return rows.select("*", *columns)
 
     def count(self, rows: DataFrame) -> int:  # noqa: D102
         return rows.count()

@@ -1,32 +1,31 @@
 """From records to typed rows: decode, check the event time, check the row rules. Nothing is dropped here.
 
 A row has the columns of its contract and hidden ones: `_topic`, `_partition`, `_offset`, `_timestamp` say where it
-comes from; `_time` is its event time in microseconds; `_error` is the decoder's complaint, `_broken` the row rules it
-breaks as a bit mask; `_raw` is the record's value where a rejection may need it.
+comes from; `_time` is its event time in microseconds and `_behind` how far that is behind the watermark; `_error` is
+the decoder's complaint, `_broken` the row rules it breaks as a bit mask; `_raw` is the record's value where a rejection
+may need it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from tidemill.core.contract import RowRule, Severity
-from tidemill.core.errors import ContractError
 from tidemill.core.flow import Input
+from tidemill.core.row_rules import mask_expression, rejecting_bits
 from tidemill.core.schema import spark_type
-from tidemill.core.times import micros
+from tidemill.core.sql import quoted, renamed, select, text_literal
 from tidemill.engine.arrow_types import schema_fields
 from tidemill.engine.decode import Decoder, decoder_for
+from tidemill.engine.query import ROWS
 
-MAX_RULES = 62
 NO_EVENT_TIME = "no event time"
 FAR_FUTURE = "event time in the future"
+_FURTHEST = 2**62
 _Batches = Iterator[pa.RecordBatch]
 _HEAD = pa.schema(
     [
@@ -35,24 +34,30 @@ _HEAD = pa.schema(
         pa.field("_timestamp", pa.timestamp("us", tz="UTC")),
     ]
 )
-_TAIL = pa.schema([pa.field("_time", pa.int64()), pa.field("_error", pa.string()), pa.field("_raw", pa.binary())])
+_TAIL = pa.schema(
+    [
+        pa.field("_time", pa.int64()),
+        pa.field("_behind", pa.int64()),
+        pa.field("_error", pa.string()),
+        pa.field("_raw", pa.binary()),
+    ]
+)
 
 
-def typed_rows(records: DataFrame, source: Input, *, clock: datetime, future_tolerance: timedelta) -> DataFrame:
-    """Every record as a row, good or bad, decoded in the same pass as whatever follows."""
-    rules = source.contract.row_rules
-    decoder = decoder_for(source.contract)
+def decoded(records: DataFrame, source: Input, *, latest: int, watermark: int) -> DataFrame:
+    """Every record as a row, good or bad, decoded in the same pass as whatever follows.
+
+    `latest` is the last event time, in microseconds, that is not too far in the future.
+    """
     decode = DecodeBatches(
-        decoder=decoder,
+        decoder=decoder_for(source.contract),
         event_time=source.event_time,
-        latest=micros(clock + future_tolerance),
-        keep_raw=any(rule.severity is Severity.ERROR for rule in rules),
+        latest=latest,
+        watermark=watermark,
+        keep_raw=rejecting_bits(source.contract.row_rules) != 0,
     )
-    ddl = ", ".join(f"`{f.name}` {spark_type(f.type)}" for f in schema_fields(decode.schema))
-    frame = records.select("partition", "offset", "timestamp", "value").mapInArrow(_plain(decode), ddl)
-    return frame.select(
-        F.lit(source.topic).alias("_topic"), "*", F.expr(broken_rules(source.contract.name, rules)).alias("_broken")
-    )
+    ddl = ", ".join(f"{quoted(f.name)} {spark_type(f.type)}" for f in schema_fields(decode.schema))
+    return records.mapInArrow(_plain(decode), ddl)
 
 
 def _plain(decode: DecodeBatches) -> Callable[[_Batches], _Batches]:
@@ -63,48 +68,29 @@ def _plain(decode: DecodeBatches) -> Callable[[_Batches], _Batches]:
     return decode_batches
 
 
-def broken_rules(contract: str, rules: tuple[RowRule, ...]) -> str:
-    """An SQL expression, a BIGINT whose bit i is set when the row breaks rule i.
+def checked(source: Input) -> str:
+    """A statement over decoded rows, which adds `_topic`, `_broken` and `_rejected`: the contract refuses the row.
 
     A predicate that is null is not broken; rows that could not be decoded break no rule.
-
-    Raises:
-        ContractError: more rules than bits.
     """
-    if len(rules) > MAX_RULES:
-        raise ContractError(f"contract `{contract}` has {len(rules)} row rules, expected at most {MAX_RULES}")
-    bits = [f"CASE WHEN NOT ({rule.predicate}) THEN {1 << i}L ELSE 0L END" for i, rule in enumerate(rules)]
-    return f"CASE WHEN _error IS NULL THEN {' + '.join(bits)} ELSE 0L END" if bits else "0L"
-
-
-def error_mask(rules: tuple[RowRule, ...]) -> int:
-    """The bits of the rules that reject a row."""
-    return sum(1 << i for i, rule in enumerate(rules) if rule.severity is Severity.ERROR)
-
-
-def reasons_sql(rules: tuple[RowRule, ...]) -> str:
-    """An SQL expression, an array of the texts why a row is rejected: the decoder's error, and every broken rule."""
-    named = [f"CASE WHEN _broken & {1 << i}L != 0 THEN {sql_text(rule.name)} END" for i, rule in enumerate(rules)]
-    return f"array_compact(array({', '.join(['_error', *named])}))"
-
-
-def sql_text(value: str) -> str:
-    """A text as a literal of Spark SQL."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    rules = source.contract.row_rules
+    mask = f"CASE WHEN _error IS NULL THEN {mask_expression(rules)} ELSE 0L END"
+    found = select(["*", renamed(text_literal(source.topic), "_topic"), renamed(mask, "_broken")], ROWS)
+    return select(["*", f"_error IS NOT NULL OR _broken & {rejecting_bits(rules)}L != 0 AS _rejected"], found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeBatches:
     """Decodes Arrow batches of records inside Spark's Python workers.
 
-    `latest` is the last event time, in microseconds, that is not too far in the future. `keep_raw` keeps the value of
-    good records too, for rules that are checked later.
+    `latest` is the last event time, in microseconds, that is not too far in the future; `watermark` is what `_behind`
+    counts from. `keep_raw` keeps the value of good records too, for rules that are checked later.
     """
 
     decoder: Decoder
     event_time: str | None
     latest: int
+    watermark: int
     keep_raw: bool
 
     @property
@@ -125,10 +111,14 @@ class DecodeBatches:
         times = decoded.columns.column(self.event_time) if self.event_time else timestamps
         time = times.cast(pa.int64())
         errors = self._time_errors(time, decoded.errors)
-        good = pc.is_null(errors)
-        raw = values if self.keep_raw else pc.if_else(good, None, values)
-        columns = [batch.column(0), batch.column(1), timestamps, *decoded.columns.columns, time, errors, raw]
+        raw = values if self.keep_raw else pc.if_else(pc.is_null(errors), None, values)
+        tail = [time, self._behind(time), errors, raw]
+        columns = [batch.column(0), batch.column(1), timestamps, *decoded.columns.columns, *tail]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _behind(self, time: pa.Int64Array) -> pa.Int64Array:
+        # No event time comes near the bounds, so that the difference fits 64 bits also before 1970.
+        return pc.subtract(min(max(self.watermark, -_FURTHEST), _FURTHEST), time)
 
     def _time_errors(self, time: pa.Int64Array, errors: pa.StringArray) -> pa.StringArray:
         missing = pc.is_null(time)

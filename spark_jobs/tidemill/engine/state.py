@@ -11,8 +11,6 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
-from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from tidemill.core.schema import Field
 from tidemill.core.slices import SliceSet
@@ -22,11 +20,6 @@ from tidemill.engine.lanes import Lane
 from tidemill.engine.tables.protocol import Between, TableSpec
 
 PaneRange = tuple[int | None, int | None]
-
-
-def state_fields(partials: DataFrame) -> tuple[Field, ...]:
-    """The columns of a state table whose rows are `partials`, in any place Spark runs."""
-    return schema_fields(to_arrow_schema(partials.schema, timezone="UTC"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

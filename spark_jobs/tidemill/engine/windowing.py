@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from tidemill.core.aggregates import Aggregate
 from tidemill.core.flow import WindowedSink
 from tidemill.core.schema import Field, spark_type
+from tidemill.core.sql import quoted, renamed, select
 from tidemill.engine.branches import pane_sql
-from tidemill.engine.firing import Firing
 
 SLICE_COLUMNS = ("batch_id", "attempt")
 PANE_COLUMNS = ("pane_day", "pane_start")
@@ -21,70 +21,82 @@ def _state_columns(name: str, aggregate: Aggregate) -> Mapping[str, str]:
     return {part: f"{name}__{part}" for part in aggregate.triple.partial}
 
 
-def partial_aggregates(rows: DataFrame, sink: WindowedSink, *, batch_id: int, attempt: int) -> DataFrame:
-    """One row of state per pane and key: slice, pane, keys, and the partial state of every aggregate."""
-    partials = [
-        F.expr(text).alias(_state_columns(name, aggregate)[part])
+def partial_aggregates(rows: DataFrame, sink: WindowedSink) -> DataFrame:
+    """Per pane and key of the sink's rows one row of state, which has no slice yet."""
+    partials = {
+        _state_columns(name, aggregate)[part]: text
         for name, aggregate in sink.aggregates.items()
         for part, text in aggregate.triple.partial.items()
-    ]
-    panes = rows.withColumn("_pane", F.expr(pane_sql(sink)))
-    grouped = panes.groupBy("_pane", *[F.col(k) for k in sink.keys]).agg(*partials)
-    start = F.timestamp_micros(F.col("_pane"))
-    return grouped.select(
-        F.lit(batch_id).cast("bigint").alias("batch_id"),
-        F.lit(attempt).cast("bigint").alias("attempt"),
-        start.cast("date").alias("pane_day"),
-        start.alias("pane_start"),
-        *[c for c in grouped.columns if c != "_pane"],
+    }
+    panes = rows.selectExpr("*", renamed(pane_sql(sink), "_pane"))
+    grouped = panes.groupBy("_pane", *map(quoted, sink.keys)).agg(
+        *(F.expr(renamed(text, name)) for name, text in partials.items())
     )
+    start = "timestamp_micros(_pane)"
+    pane = [renamed(f"CAST({start} AS DATE)", "pane_day"), renamed(start, "pane_start")]
+    return grouped.selectExpr(*pane, *map(quoted, [*sink.keys, *partials]))
 
 
-def merged_windows(state: DataFrame, sink: WindowedSink, firing: Firing, *, batch_id: int) -> DataFrame:
-    """The rows to publish: windows that fire, merged from all rows of their panes, in the types of the contract."""
-    panes = sink.window.panes
-    opened = state.withColumn("_pane", F.unix_micros("pane_start"))
-    windows = opened.withColumn(
-        "_start", F.explode(F.expr(_window_starts(sink))) if _overlaps(sink) else F.col("_pane")
-    )
-    merges = [
-        F.expr(text.format_map(_quoted(name, aggregate))).alias(_state_columns(name, aggregate)[part])
+def merged_windows(state: str, sink: WindowedSink) -> str:
+    """A statement over state: the rows to publish, in the types of the contract.
+
+    Rows of state also have the columns of `Firing.bounds`, and `_touched`: the row is of this batch. A window that
+    fires is merged from all rows of its panes.
+    """
+    keys = [quoted(k) for k in sink.keys]
+    merges = {
+        _state_columns(name, aggregate)[part]: text.format_map(_quoted(name, aggregate))
         for name, aggregate in sink.aggregates.items()
         for part, text in aggregate.triple.merge.items()
-    ]
-    touched = F.bool_or(F.col("batch_id") == batch_id).alias("_touched")
-    candidates = windows.where(F.expr(firing.candidate_sql("_start", panes.size)))
-    merged = candidates.groupBy("_start", *[F.col(k) for k in sink.keys]).agg(touched, *merges)
-    types = {f.name: f for f in sink.contract.fields}
-    return (
-        merged.where(F.expr(firing.fires_sql("_start", "_touched", panes.size)))
-        .select(
-            F.timestamp_micros("_start").alias("window_start"),
-            F.timestamp_micros(F.col("_start") + panes.size).alias("window_end"),
-            *[F.expr(f"try_cast(`{k}` AS {spark_type(types[k].type)})").alias(k) for k in sink.keys],
-            *[_finished(name, aggregate, types[name]) for name, aggregate in sink.aggregates.items()],
-        )
-        .select(*sink.contract.columns)
+    }
+    merged = select(
+        [
+            "_start",
+            *keys,
+            renamed("bool_or(_on_time OR (_again AND _touched))", "_fires"),
+            *(renamed(text, name) for name, text in merges.items()),
+        ],
+        _candidates(state, sink),
+        group_by=["_start", *sink.keys],
     )
+    types = {f.name: f for f in sink.contract.fields}
+    values = {
+        "window_start": "timestamp_micros(_start)",
+        "window_end": f"timestamp_micros(_start + {sink.window.panes.size}L)",
+        **{k: _typed(quoted(k), types[k]) for k in sink.keys},
+        **{name: _finished(name, aggregate, types[name]) for name, aggregate in sink.aggregates.items()},
+    }
+    return select([renamed(values[c], c) for c in sink.contract.columns], merged, where="_fires")
 
 
-def _finished(name: str, aggregate: Aggregate, field: Field):  # type: ignore[no-untyped-def]
-    value = aggregate.triple.finish.format_map(_quoted(name, aggregate))
-    return F.expr(f"try_cast({value} AS {spark_type(field.type)})").alias(name)
+def _candidates(state: str, sink: WindowedSink) -> str:
+    """Rows of state, once for each of their windows that may fire."""
+    panes = sink.window.panes
+    opened = select(["*", "unix_micros(pane_start) AS _pane"], state)
+    starts = f"explode({_window_starts(sink)})" if panes.size != panes.pane else "_pane"
+    end = f"(_start + {panes.size}L)"
+    on_time = f"{end} > _before AND {end} <= _after"
+    again = f"{end} > _refused_until AND {end} <= _again_until"
+    windows = select(["*", renamed(starts, "_start")], opened)
+    judged = select(["*", renamed(on_time, "_on_time"), renamed(again, "_again")], windows)
+    return select(["*"], judged, where="_on_time OR _again")
+
+
+def _typed(value: str, field: Field) -> str:
+    return f"try_cast({value} AS {spark_type(field.type)})"
+
+
+def _finished(name: str, aggregate: Aggregate, field: Field) -> str:
+    return _typed(aggregate.triple.finish.format_map(_quoted(name, aggregate)), field)
 
 
 def _quoted(name: str, aggregate: Aggregate) -> dict[str, str]:
-    return {part: f"`{column}`" for part, column in _state_columns(name, aggregate).items()}
-
-
-def _overlaps(sink: WindowedSink) -> bool:
-    panes = sink.window.panes
-    return panes.size != panes.pane
+    return {part: quoted(column) for part, column in _state_columns(name, aggregate).items()}
 
 
 def _window_starts(sink: WindowedSink) -> str:
     """An SQL expression for the starts of all windows that contain a pane, as an array."""
     panes = sink.window.panes
     last = f"(_pane - pmod(_pane - {panes.offset}L, {panes.slide}L))"
-    count = f"(({panes.size}L - (_pane - {last}) - 1) div {panes.slide}L)"
+    count = f"(({panes.size}L - (_pane - {last}) - 1L) div {panes.slide}L)"
     return f"sequence({last} - {count} * {panes.slide}L, {last}, {panes.slide}L)"

@@ -84,10 +84,11 @@ class FileLog:
             return ParquetScan(files=(), ranges=())
         topic = self.topic(ranges[0].topic_partition.topic)
         checks.check_scan(topic, topic_id, ranges)
-        files: dict[str, None] = {}
+        files: dict[str, OffsetRange] = {}
         for item in merge_ranges(ranges):
-            files.update(dict.fromkeys(self._partition(topic, item.topic_partition.partition).cover(item)))
-        return ParquetScan(files=tuple(files), ranges=tuple(ranges))
+            files.update(self._partition(topic, item.topic_partition.partition).cover(item))
+        exact = sum(map(len, files.values())) == sum(map(len, ranges))
+        return ParquetScan(files=tuple(files), ranges=tuple(ranges), exact=exact)
 
     def create_topic(self, name: str, partitions: int) -> Topic:
         """See `WritableLog.create_topic`."""

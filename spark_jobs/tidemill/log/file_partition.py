@@ -77,8 +77,10 @@ class FilePartition:
         sizes = {n: s for n, s in self._store.sizes(self._folder).items() if n.endswith(".parquet")}
         return Usage(segments=len(sizes), bytes=sum(sizes.values()))
 
-    def cover(self, wanted: OffsetRange) -> list[str]:
-        """The addresses of the segments that hold a range, which is not empty, after checking each footer.
+    def cover(self, wanted: OffsetRange) -> dict[str, OffsetRange]:
+        """The addresses of the segments that hold a range, which is not empty, and the offsets of each, in order.
+
+        Each footer is checked.
 
         Raises:
             OffsetsLost: see `Log.scan`.
@@ -176,12 +178,12 @@ class FilePartition:
         path = self._store.locate(name)
         return decode_footer(path, tail, topic_id=self._topic_id, place=self._place, base_offset=base)
 
-    def _cover(self, listing: _Listing, wanted: OffsetRange) -> list[str]:
+    def _cover(self, listing: _Listing, wanted: OffsetRange) -> dict[str, OffsetRange]:
         bases, start = listing.bases, listing.start
         inside = bool(bases) and wanted.until_offset <= bases[-1]
         end = bases[-1] if inside else self._tip_of(listing).held.until_offset
         checks.check_held(wanted, OffsetRange(self._place, start, max(start, end)))
-        files: list[str] = []
+        files: dict[str, OffsetRange] = {}
         position = wanted.from_offset
         touched = bases[max(bisect_right(bases, position) - 1, 0) :]
         for base, following in zip(touched, (*touched[1:], None), strict=True):
@@ -191,7 +193,7 @@ class FilePartition:
                 raise checks.hole(self._place, position, base)
             until = self._checked_end(base, following)
             if until > position:
-                files.append(self._store.locate(self._name(base, "parquet")))
+                files[self._store.locate(self._name(base, "parquet"))] = OffsetRange(self._place, base, until)
                 position = until
         return files
 

@@ -1,0 +1,36 @@
+"""Text of Spark SQL: names, literals, and statements put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def quoted(column: str) -> str:
+    """A column's name as Spark SQL quotes it."""
+    return "`" + column.replace("`", "``") + "`"
+
+
+def text_literal(text: str) -> str:
+    r"""A text as a Spark SQL literal; backslashes and quotes are escaped."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "'" + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + "'"
+
+
+def renamed(expression: str, name: str) -> str:
+    """An expression as a column of a `select`."""
+    return f"{expression} AS {quoted(name)}"
+
+
+def select(columns: Iterable[str], source: str, *, where: str = "", group_by: Iterable[str] = ()) -> str:
+    """A statement over `source`, which is a name or another statement.
+
+    Columns are texts as they stand after SELECT; `group_by` are names.
+    """
+    grouping = ", ".join(quoted(name) for name in group_by)
+    parts = [
+        f"SELECT {', '.join(columns)}",
+        f"FROM ({source})" if source.startswith("SELECT ") else f"FROM {source}",
+        f"WHERE {where}" if where else "",
+        f"GROUP BY {grouping}" if grouping else "",
+    ]
+    return "\n".join(part for part in parts if part)

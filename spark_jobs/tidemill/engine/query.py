@@ -1,0 +1,22 @@
+"""Statements over data frames.
+
+The text of a batch's statements is the same in every batch: what changes from batch to batch (offsets, clock,
+watermark, batch id) reaches the rows as data. Spark compiles a statement once, to Java classes that grow faster with
+use, and finds them by their text; a watermark written into it would cost 100 ms of compiling in every batch.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+
+ROWS = "`the rows`"
+"""The name of the data frame in the text of a statement."""
+
+
+def query(session: SparkSession, text: str, rows: DataFrame) -> DataFrame:
+    """What a statement over `ROWS` gives for these rows. One call into Spark, however long the statement.
+
+    An `Observation` of the rows never comes to an end: Spark looks for it in the statement as it was written.
+    """
+    template = text.replace("{", "{{").replace("}", "}}").replace(ROWS, "{rows}")
+    return session.sql(template, rows=rows)

@@ -33,6 +33,7 @@ from tidemill.engine.places import Uris
 from tidemill.ledger.ledger import Ledger
 from tidemill.project import Project
 from tidemill.sessions import project_session
+from tidemill.upkeep import tidy
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,11 @@ def run_batch(
         writer=project.settings.writer,
     )
     try:
-        return _execute(attempt, claim, book, started=started)
+        commit = _execute(attempt, claim, book, started=started)
     finally:
         attempt.release()
+    tidy(flow, attempt.uris, book, commit)
+    return commit
 
 
 def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, *, started: datetime) -> Committed:

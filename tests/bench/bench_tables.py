@@ -28,11 +28,11 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from tidemill.core.schema import Field, Object, Scalar
-from tidemill.engine.arrow_types import arrow_schema
-from tidemill.engine.tables.create import ensure_table
-from tidemill.engine.tables.deltars import DeltaRsTable
-from tidemill.engine.tables.protocol import Between, TableSpec, Transaction
-from tidemill.engine.tables.trim import trim_log
+from tidemill.tables.arrow_types import arrow_schema
+from tidemill.tables.create import ensure_table
+from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.protocol import Between, TableSpec, Transaction
+from tidemill.tables.trim import trim_log
 
 START = datetime(2024, 3, 1, tzinfo=UTC)
 AROUND = 40

@@ -159,6 +159,8 @@ def a_project(folder: Path, pipeline: str, contracts: Mapping[str, str], **setti
         (folder / "data_contracts" / f"{name}.odcs.yaml").write_text(text)
     lines = [f'jars = "{ROOT / ".tidemill" / "jars"}"']
     lines += [f'{k} = "{settings[k]}"' for k in ("writer", "remote") if k in settings]
+    if "cores" in settings:
+        lines.append(f"cores = {settings['cores']}")
     limits = [f"{k} = {settings[k]}" for k in ("driver_rows", "batch_records") if k in settings]
     (folder / "tidemill.toml").write_text("\n".join(["[spark]", *lines, "[limits]", *limits, ""]))
     return Project.load(folder)

@@ -31,9 +31,8 @@ from tidemill.engine.rows import checked, decoded
 from tidemill.engine.source import records
 from tidemill.engine.state import PaneRange, extent, read_panes
 from tidemill.engine.strays import late_rows, rejected_rows
-from tidemill.engine.tables.create import ensure_table
-from tidemill.engine.tables.protocol import Between, TableSpec, Transaction, Written
 from tidemill.engine.windowing import SLICE_COLUMNS, merged_windows, partial_aggregates
+from tidemill.tables.protocol import Between, TableSpec, Transaction, Written
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
 
@@ -148,7 +147,6 @@ class Attempt:
 
     def _append_state(self, sink: WindowedSink, held: Held) -> None:
         spec = self.uris.state(sink, held.lane.fields(held.rows))
-        ensure_table(spec)
         # No transaction: the slice names the attempt, and an attempt appends once.
         self._written(spec.name, held.lane.table(spec).append(held.rows, transaction=None, plan_hash=self._plan_hash))
         reach(f"state:{sink.table}", self.plan.batch_id)
@@ -228,16 +226,14 @@ class Attempt:
             return []
         lane = self._lane(held.rows)
         spec = self.uris.state(sink, held.fields)
-        return [Held(lane, rows, held.rows) for rows in read_panes(lane, spec, ranges, self.plan.position.slices)]
+        return [Held(lane, rows, held.rows) for rows in read_panes(lane, spec, held, ranges, self.plan.position.slices)]
 
     def publish(self, staged: tuple[Staged, ...]) -> None:
         """Step 6: rejected and late rows, then every published table; each at most once for this batch."""
         self._put_aside()
         for item in staged:
             if item.count:
-                spec = self.uris.published_table(item.sink)
-                ensure_table(spec)
-                self._written(item.sink.table, self._publish(item, spec))
+                self._written(item.sink.table, self._publish(item, self.uris.published_table(item.sink)))
             reach(f"published:{item.sink.table}", self.plan.batch_id)
 
     def _publish(self, item: Staged, spec: TableSpec) -> Written:
@@ -265,7 +261,6 @@ class Attempt:
         held = self._hold(whole, at_most=sum(c.strays for c in self._counts.values()))
         batch_id, clock = self._own_values().values()
         held = held.stamped({"batch_id": batch_id, "recorded_at": clock, **values})
-        ensure_table(spec)
         transaction = Transaction(f"{self.flow.name}/{spec.name}", self.plan.batch_id)
         table = held.lane.table(spec)
         self._written(spec.name, table.append(held.rows, transaction=transaction, plan_hash=self._plan_hash))

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -18,10 +19,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from tidemill.core.schema import Field, spark_type
 from tidemill.core.slices import SliceSet
 from tidemill.core.sql import quoted
-from tidemill.engine.arrow_types import data_type, schema_fields
-from tidemill.engine.tables.deltars import DeltaRsTable
-from tidemill.engine.tables.protocol import Table, TableSpec
-from tidemill.engine.tables.spark import SparkTable
+from tidemill.tables.arrow_types import data_type, schema_fields
+from tidemill.tables.create import ensure_table
+from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.protocol import Table, TableSpec
+from tidemill.tables.spark import SparkTable
 
 Rows = TypeVar("Rows")
 
@@ -66,8 +68,11 @@ class Lane(Protocol[Rows]):
         """The rows of state whose slice counts."""
         ...
 
-    def table(self, spec: TableSpec) -> Table[Rows]:
-        """The table, to be written by this lane's writer."""
+    def table(self, spec: TableSpec, opened: DeltaTable | None = None) -> Table[Rows]:
+        """The table for this lane's writer; it is there and has the columns of the spec.
+
+        `opened` is a handle on it that was just opened, for a table that is known to be so.
+        """
         ...
 
     def release(self) -> None:
@@ -116,13 +121,16 @@ class DriverLane:
         return {str(c["values"]): int(c["counts"]) for c in counts.to_pylist()}
 
     def visible(self, rows: pa.Table, slices: SliceSet) -> pa.Table:  # noqa: D102
-        pairs = zip(rows["batch_id"].to_pylist(), rows["attempt"].to_pylist(), strict=True)
-        known: dict[tuple[int, int], bool] = {}
-        mask = [known.setdefault(pair, pair in slices) for pair in pairs]
-        return rows if all(mask) else rows.filter(pa.array(mask))
+        there = rows.group_by(["batch_id", "attempt"]).aggregate([]).to_pylist()
+        hidden = [slice_ for s in there if (slice_ := (s["batch_id"], s["attempt"])) not in slices]
+        for batch, attempt in hidden:
+            one = pc.and_(pc.equal(rows["batch_id"], batch), pc.equal(rows["attempt"], attempt))
+            rows = rows.filter(pc.invert(one))
+        return rows
 
-    def table(self, spec: TableSpec) -> DeltaRsTable:  # noqa: D102
-        return DeltaRsTable(spec, storage_options=self._options)
+    def table(self, spec: TableSpec, opened: DeltaTable | None = None) -> DeltaRsTable:  # noqa: D102
+        handle = opened or ensure_table(spec, storage_options=self._options)
+        return DeltaRsTable(spec, self._options, opened=handle)
 
     def release(self) -> None:  # noqa: D102
         pass
@@ -175,7 +183,9 @@ class SparkLane:
     def visible(self, rows: DataFrame, slices: SliceSet) -> DataFrame:  # noqa: D102
         return rows.where(F.expr(slices.predicate()))
 
-    def table(self, spec: TableSpec) -> SparkTable:  # noqa: D102
+    def table(self, spec: TableSpec, opened: DeltaTable | None = None) -> SparkTable:  # noqa: D102
+        if opened is None:
+            ensure_table(spec)
         return SparkTable(spec, self._session)
 
     def release(self) -> None:  # noqa: D102

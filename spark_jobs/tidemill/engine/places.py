@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tidemill.core.flow import Sink, WindowedSink
 from tidemill.core.schema import Field, Scalar
 from tidemill.engine.strays import LATE_FIELDS, QUARANTINE_FIELDS
-from tidemill.engine.tables.protocol import TableSpec
+from tidemill.tables.protocol import TableSpec
 
 OWN_FIELDS = (
     Field(name="batch_id", type=Scalar.LONG, required=True, description="the batch that wrote this row last"),

@@ -19,9 +19,9 @@ from tidemill.core.flow import Input
 from tidemill.core.row_rules import mask_expression, rejecting_bits
 from tidemill.core.schema import spark_type
 from tidemill.core.sql import quoted, renamed, select, text_literal
-from tidemill.engine.arrow_types import schema_fields
 from tidemill.engine.decode import Decoder, decoder_for
 from tidemill.engine.query import ROWS
+from tidemill.tables.arrow_types import schema_fields
 
 NO_EVENT_TIME = "no event time"
 FAR_FUTURE = "event time in the future"

@@ -12,12 +12,14 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from tidemill.core.flow import WindowedSink
 from tidemill.core.schema import Field
 from tidemill.core.slices import SliceSet
 from tidemill.core.times import moment
-from tidemill.engine.arrow_types import schema_fields
 from tidemill.engine.lanes import Lane
-from tidemill.engine.tables.protocol import Between, TableSpec
+from tidemill.engine.places import Uris
+from tidemill.tables.arrow_types import schema_fields
+from tidemill.tables.protocol import Between, TableSpec
 
 PaneRange = tuple[int | None, int | None]
 
@@ -26,6 +28,7 @@ PaneRange = tuple[int | None, int | None]
 class Extent:
     """What a state table holds of some panes: its columns, and at most how many rows, visible or not."""
 
+    table: DeltaTable
     fields: tuple[Field, ...]
     rows: int
 
@@ -38,7 +41,13 @@ def extent(uri: str, ranges: Sequence[PaneRange]) -> Extent | None:
         return None
     files = pa.table(table.get_add_actions(flatten=True))
     rows = sum(_rows_in(files, panes) for panes in ranges)
-    return Extent(fields=schema_fields(pa.schema(table.schema().to_arrow())), rows=rows)
+    return Extent(table=table, fields=schema_fields(pa.schema(table.schema().to_arrow())), rows=rows)
+
+
+def state_spec(uris: Uris, sink: WindowedSink) -> TableSpec | None:
+    """The state of a sink as it is, or None without a table."""
+    held = extent(uris.state_uri(sink), ())
+    return None if held is None else uris.state(sink, held.fields)
 
 
 def _rows_in(files: pa.Table, panes: PaneRange) -> int:
@@ -65,7 +74,9 @@ def pane_predicates(panes: PaneRange) -> tuple[Between, ...]:
     )
 
 
-def read_panes(lane: Lane[Any], spec: TableSpec, ranges: Sequence[PaneRange], slices: SliceSet) -> list[Any]:
+def read_panes(
+    lane: Lane[Any], spec: TableSpec, held: Extent, ranges: Sequence[PaneRange], slices: SliceSet
+) -> list[Any]:
     """The visible rows of state in these panes, one part per range."""
-    table = lane.table(spec)
+    table = lane.table(spec, held.table)
     return [lane.visible(table.read(where=pane_predicates(panes)), slices) for panes in ranges]

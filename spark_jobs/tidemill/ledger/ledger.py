@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -20,6 +21,10 @@ from tidemill.core.codec import encode, from_json, to_json
 from tidemill.core.errors import CommitUnknown, LedgerDamaged
 from tidemill.core.events import FORMAT_VERSION, Audited, Cancelled, Claimed, Committed, Event, Planned
 from tidemill.core.protocol import View, apply, fold
+from tidemill.tables.arrow_types import schema_fields
+from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.protocol import Between, TableSpec
+from tidemill.tables.trim import trim_log
 
 _KINDS: Mapping[str, type[Event]] = {
     "planned": Planned,
@@ -44,9 +49,10 @@ _SCHEMA = pa.schema(
 _CONFIGURATION = {
     # Statistics of the columns that reads prune by; a body is never searched.
     "delta.dataSkippingStatsColumns": "sequence,batch_id",
-    "delta.checkpointInterval": "50",
+    "delta.checkpointInterval": "20",
     "delta.logRetentionDuration": "interval 1 days",
 }
+_FIELDS = schema_fields(_SCHEMA)
 _TRIES = 20
 _FIRST_LOOK = 8
 
@@ -123,6 +129,16 @@ class Ledger:
         newest = table.transaction_version(self._app) or 0
         return _read(table, after=0 if last is None else newest - last)
 
+    def keep_short(self, *, keep: int) -> None:
+        """Fold the files of old events into larger ones, and forget all but the `keep` newest versions of the table.
+
+        Every event stays. The newest ones stay in small files, which the next batch reads in a moment.
+        """
+        spec = TableSpec(uri=self._uri, name=f"ledger of {self._pipeline}", fields=_FIELDS, pruned_by=("sequence",))
+        old = Between(column="sequence", low=None, high=self._sequence - _FIRST_LOOK * 4)
+        DeltaRsTable(spec, self._options).compact(old)
+        trim_log(spec, keep=keep, storage_options=self._options)
+
     def _opened(self) -> DeltaTable | None:
         if self._table is None:
             try:
@@ -169,7 +185,7 @@ class Ledger:
             )
             table = self._opened()
         if table is not None:
-            hooks = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=True)
+            hooks = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
             write_deltalake(table, rows, mode="append", commit_properties=properties, post_commithook_properties=hooks)
 
     def _landed(self, event: Event, sequence: int, cause: DeltaError) -> bool:
@@ -218,7 +234,9 @@ def _rebuild(table: DeltaTable, newest: int) -> View:
 
 
 def _read(table: DeltaTable, *, after: int) -> list[Entry]:
-    rows = table.to_pyarrow_table(filters=[("sequence", ">", after)]).sort_by("sequence").to_pylist()
+    # Files that end before are not even listed: of thousands of small ones a few are opened.
+    events = table.to_pyarrow_dataset(file_pruning_predicate=f"sequence > {after}")
+    rows = events.to_table(filter=pc.field("sequence") > after).sort_by("sequence").to_pylist()
     expected = range(max(after, 0) + 1, max(after, 0) + 1 + len(rows))
     found = [row["sequence"] for row in rows]
     if found != list(expected):

@@ -16,8 +16,8 @@ from engine.decode.decoding import ACCESS, ORDER, PAGE, a_contract, decode
 from tidemill.core.contract import ExtraFields, Format
 from tidemill.core.errors import ContractError
 from tidemill.core.schema import Scalar
-from tidemill.engine.arrow_types import arrow_schema
 from tidemill.engine.decode import decoder_for
+from tidemill.tables.arrow_types import arrow_schema
 
 LINE = b'h - - [23/Mar/2014:15:07:00 -0700] "GET /a HTTP/1.1" 200 1'
 EVERY = {

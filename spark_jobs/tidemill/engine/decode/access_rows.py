@@ -19,11 +19,11 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from tidemill.core.contract import Contract
 from tidemill.core.errors import ContractError
 from tidemill.core.schema import Decimal, Field, Scalar, spark_type
-from tidemill.engine.arrow_types import arrow_schema
 from tidemill.engine.decode.access_line import mismatch, read_line
 from tidemill.engine.decode.options import check_options, where
 from tidemill.engine.decode.rows import Decoded, Positions, assemble, one_array, readable, true_positions
 from tidemill.engine.decode.texts import Column, log_times, typed
+from tidemill.tables.arrow_types import arrow_schema
 
 COLUMNS: Mapping[str, tuple[Scalar, ...]] = {
     "client": (Scalar.STRING,),

@@ -16,12 +16,12 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from tidemill.core.contract import Contract
 from tidemill.core.errors import ContractError
 from tidemill.core.schema import Decimal, Field, Scalar, spark_type
-from tidemill.engine.arrow_types import arrow_schema
 from tidemill.engine.decode.csv_split import split
 from tidemill.engine.decode.faults import EMPTY, text_fault
 from tidemill.engine.decode.options import TimeUnit, check_options, time_unit, where
 from tidemill.engine.decode.rows import Decoded, Readable, assemble, one_array, readable, true_positions
 from tidemill.engine.decode.texts import typed, writable
+from tidemill.tables.arrow_types import arrow_schema
 
 _AT_ONCE = 1 << 24
 """Bytes cut in one go: the flags take several times as much memory."""

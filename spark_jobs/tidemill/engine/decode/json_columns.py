@@ -13,12 +13,12 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar
-from tidemill.engine.arrow_types import arrow_type
 from tidemill.engine.decode.faults import shortened, shown, wrong
 from tidemill.engine.decode.json_structs import NULL, attribute, read_raw
 from tidemill.engine.decode.options import TimeUnit
 from tidemill.engine.decode.rows import true_positions
 from tidemill.engine.decode.texts import typed
+from tidemill.tables.arrow_types import arrow_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,13 +22,13 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from tidemill.core.contract import Contract, ExtraFields
 from tidemill.core.errors import ContractError
 from tidemill.core.schema import Array, DataType, Field, Object
-from tidemill.engine.arrow_types import arrow_schema
 from tidemill.engine.decode.json_columns import build
 from tidemill.engine.decode.json_faults import DEEPEST, explain, too_deep
 from tidemill.engine.decode.json_reading import Found, read_records
 from tidemill.engine.decode.json_structs import Shape, attribute, nameable
 from tidemill.engine.decode.options import check_options, time_unit, where
 from tidemill.engine.decode.rows import Decoded, assemble, one_array, readable
+from tidemill.tables.arrow_types import arrow_schema
 
 EXTRA = "_extra"
 

@@ -10,10 +10,10 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from tidemill.core.contract import Contract
 from tidemill.core.errors import ContractError
 from tidemill.core.schema import Field, Scalar
-from tidemill.engine.arrow_types import arrow_schema
 from tidemill.engine.decode.faults import TOMBSTONE
 from tidemill.engine.decode.options import check_options, where
 from tidemill.engine.decode.rows import Decoded, assemble, one_array, readable, true_positions
+from tidemill.tables.arrow_types import arrow_schema
 
 
 @dataclass(frozen=True, slots=True)

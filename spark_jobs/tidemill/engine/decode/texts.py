@@ -20,9 +20,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.schema import Array, DataType, Decimal, Object, Scalar
-from tidemill.engine.arrow_types import arrow_type
 from tidemill.engine.decode import instants
 from tidemill.engine.decode.options import TimeUnit
+from tidemill.tables.arrow_types import arrow_type
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DIGITS = 38

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from tidemill.core.errors import EngineError
-from tidemill.engine.tables.protocol import TableSpec
+from tidemill.tables.protocol import TableSpec
 
 StorageOptions = Mapping[str, str] | None
 

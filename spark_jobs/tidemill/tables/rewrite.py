@@ -29,9 +29,9 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction, RemoveAction
 
-from tidemill.engine.tables.handles import StorageOptions, plain
-from tidemill.engine.tables.predicates import datafusion
-from tidemill.engine.tables.protocol import Between, TableSpec
+from tidemill.tables.handles import StorageOptions, plain
+from tidemill.tables.predicates import datafusion
+from tidemill.tables.protocol import Between, TableSpec
 
 Action = AddAction | RemoveAction
 

@@ -11,10 +11,10 @@ from pyspark.sql.types import StringType
 
 from tidemill.core.errors import EngineError, Incompatible
 from tidemill.core.schema import Field, Scalar, spark_type
-from tidemill.engine.tables.fence import Stamp, earlier_write, find_commit, unknown
-from tidemill.engine.tables.handles import StorageOptions, newest, open_table
-from tidemill.engine.tables.predicates import quoted, spark_sql
-from tidemill.engine.tables.protocol import Between, Landed, TableSpec, Transaction, Written
+from tidemill.tables.fence import Stamp, earlier_write, find_commit, unknown
+from tidemill.tables.handles import StorageOptions, newest, open_table
+from tidemill.tables.predicates import quoted, spark_sql
+from tidemill.tables.protocol import Between, Landed, TableSpec, Transaction, Written
 
 Commit = Callable[[], None]
 

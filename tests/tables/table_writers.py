@@ -11,10 +11,10 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from tidemill.core.schema import Decimal, Field, Scalar
-from tidemill.engine.arrow_types import arrow_schema
-from tidemill.engine.tables.create import ensure_table
-from tidemill.engine.tables.deltars import DeltaRsTable
-from tidemill.engine.tables.protocol import Between, TableSpec, Transaction
+from tidemill.tables.arrow_types import arrow_schema
+from tidemill.tables.create import ensure_table
+from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.protocol import Between, TableSpec, Transaction
 
 Row = dict[str, Any]
 
@@ -77,7 +77,7 @@ class SparkWriter:
 
     def __init__(self, session: Any) -> None:
         # Importing PySpark takes seconds, which a racing process would spend for nothing.
-        from tidemill.engine.tables.spark import SparkTable
+        from tidemill.tables.spark import SparkTable
 
         self.session = session
         self._table = type("HookedSpark", (_SteppedIn, SparkTable), {})

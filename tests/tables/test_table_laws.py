@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.tables.table_writers import DeltaRsWriter, a_row, a_spec, append, at, minutes, seen, upsert
-from tidemill.engine.tables.protocol import Between
+from tables.table_writers import DeltaRsWriter, a_row, a_spec, append, at, minutes, seen, upsert
+from tidemill.tables.protocol import Between
 
 MINUTES = st.integers(0, 7)
 KEYS = st.tuples(MINUTES, st.sampled_from(["/a", "/b", None]))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from engine.tables.table_writers import (
+from tables.table_writers import (
     PLAN,
     DeltaRsWriter,
     Interrupted,
@@ -25,7 +25,7 @@ from engine.tables.table_writers import (
     upsert,
 )
 from tidemill.core.errors import CommitUnknown, Fenced
-from tidemill.engine.tables.protocol import AlreadyThere, Landed
+from tidemill.tables.protocol import AlreadyThere, Landed
 
 
 def write(kind: str, table: Any, writer: Writer, rows: list[Row], number: int, *, plan_hash: str = PLAN) -> Any:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from engine.tables.table_writers import FIELDS, a_row, a_spec, load, state_of
+from tables.table_writers import FIELDS, a_row, a_spec, load, state_of
 from tidemill.core.errors import Incompatible
 from tidemill.core.schema import Array, Decimal, Field, Object, Scalar
-from tidemill.engine.tables.create import ensure_table
-from tidemill.engine.tables.protocol import TableSpec
+from tidemill.tables.create import ensure_table
+from tidemill.tables.protocol import TableSpec
 
 NESTED = Array(Object((Field(name="item", type=Scalar.STRING, description="what it is"),)))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.tables.table_writers import (
+from tables.table_writers import (
     FIELDS,
     MIDNIGHT,
     PLAN,
@@ -31,8 +31,8 @@ from engine.tables.table_writers import (
 )
 from tidemill.core.errors import Incompatible
 from tidemill.core.schema import Array, Decimal, Field, Object, Scalar
-from tidemill.engine.tables.create import ensure_table
-from tidemill.engine.tables.protocol import Between, Landed
+from tidemill.tables.create import ensure_table
+from tidemill.tables.protocol import Between, Landed
 
 EVERY_TYPE = (
     Field(name="window_start", type=Scalar.TIMESTAMP),

@@ -10,9 +10,9 @@ import pytest
 
 from tidemill.core.errors import Incompatible
 from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar
-from tidemill.engine.arrow_types import arrow_schema
-from tidemill.engine.tables.arrow import conform
-from tidemill.engine.tables.protocol import TableSpec
+from tidemill.tables.arrow import conform
+from tidemill.tables.arrow_types import arrow_schema
+from tidemill.tables.protocol import TableSpec
 
 PAIR = Object((Field(name="a", type=Scalar.LONG), Field(name="b", type=Scalar.STRING)))
 MOMENT = datetime(2024, 3, 1, 12, 0, 0, 1, UTC)

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.dataset as ds  # type: ignore[import-untyped]
 
-from tidemill.engine.tables.protocol import Between
-from tidemill.engine.tables.rewrite import Action, Files, removal
+from tidemill.tables.protocol import Between
+from tidemill.tables.rewrite import Action, Files, removal
 
 TARGET_SIZE = 8 * 1024 * 1024
 

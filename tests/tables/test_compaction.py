@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from engine.tables.table_writers import (
+from tables.table_writers import (
     FIELDS,
     DeltaRsWriter,
     HookedDeltaRs,
@@ -25,8 +25,8 @@ from engine.tables.table_writers import (
 )
 from tidemill.core.errors import Incompatible
 from tidemill.core.schema import Field, Scalar
-from tidemill.engine.tables.compact import Folded
-from tidemill.engine.tables.protocol import Between, TableSpec
+from tidemill.tables.compact import Folded
+from tidemill.tables.protocol import Between, TableSpec
 
 WRITER = DeltaRsWriter()
 ALWAYS = Between(column="window_start", low=None, high=None)

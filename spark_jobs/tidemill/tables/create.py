@@ -12,8 +12,8 @@ from deltalake.schema import Schema as DeltaSchema
 
 from tidemill.core.errors import EngineError, Incompatible
 from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar, spark_type
-from tidemill.engine.tables.handles import StorageOptions, newest, open_table, plain
-from tidemill.engine.tables.protocol import TableSpec
+from tidemill.tables.handles import StorageOptions, newest, open_table, plain
+from tidemill.tables.protocol import TableSpec
 
 PROTOCOL = (1, 2)
 _ATTEMPTS = 5
@@ -24,8 +24,8 @@ _DELTA_NAMES = {Scalar.INTEGER: "integer", Scalar.LONG: "long"}
 _SPARK_NAMES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
 
 
-def ensure_table(spec: TableSpec, *, storage_options: StorageOptions = None) -> None:
-    """The table is there afterwards, with every column of the spec; nothing is written when it was.
+def ensure_table(spec: TableSpec, *, storage_options: StorageOptions = None) -> DeltaTable:
+    """A handle on the table, which is there with every column of the spec; nothing is written when it was.
 
     A new table has protocol (1, 2), the spec's partitions, and descriptions as comments. An old one gets
     the missing columns. Several processes may call this at once.
@@ -41,10 +41,11 @@ def ensure_table(spec: TableSpec, *, storage_options: StorageOptions = None) -> 
                 _create(spec, storage_options)
                 handle = open_table(spec, storage_options)
             _evolve(handle, spec)
-            return
+            return handle
         except CommitFailedError as error:
             if attempt == _ATTEMPTS:
                 raise EngineError(f"table {spec.name} ({spec.uri}) keeps changing: {error}") from error
+    raise AssertionError("unreachable")
 
 
 def check_protocol(handle: DeltaTable, spec: TableSpec) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.tables.table_writers import (
+from tables.table_writers import (
     FIELDS,
     DeltaRsWriter,
     Writer,
@@ -22,7 +22,7 @@ from engine.tables.table_writers import (
 )
 from tidemill.core.errors import EngineError
 from tidemill.core.schema import Field, Scalar
-from tidemill.engine.tables.protocol import Between
+from tidemill.tables.protocol import Between
 
 
 def test_read_bounds_are_half_open_and_exact(tmp_path: Path, writer: Writer) -> None:

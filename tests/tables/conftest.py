@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.tables.table_writers import DeltaRsWriter, SparkWriter, Writer
+from tables.table_writers import DeltaRsWriter, SparkWriter, Writer
 
 # The log of a small table is read by two tasks, not by 50.
 FEW_TASKS = "spark.databricks.delta.snapshotPartitions"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from engine.tables.table_writers import DeltaRsWriter, SparkWriter, a_row, a_spec, append, load, seen
+from tables.table_writers import DeltaRsWriter, SparkWriter, a_row, a_spec, append, load, seen
 from tidemill.core.errors import EngineError
-from tidemill.engine.tables.protocol import AlreadyThere, TableSpec
-from tidemill.engine.tables.trim import trim_log
+from tidemill.tables.protocol import AlreadyThere, TableSpec
+from tidemill.tables.trim import trim_log
 
 WRITER = DeltaRsWriter()
 

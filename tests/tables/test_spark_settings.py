@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.tables.table_writers import PLAN, SparkWriter, a_row, a_spec, append, batch, load, seen, upsert
+from tables.table_writers import PLAN, SparkWriter, a_row, a_spec, append, batch, load, seen, upsert
 from tidemill.core.errors import CommitUnknown
-from tidemill.engine.tables.fence import Stamp
-from tidemill.engine.tables.protocol import Landed
-from tidemill.engine.tables.spark import commit_settings
+from tidemill.tables.fence import Stamp
+from tidemill.tables.protocol import Landed
+from tidemill.tables.spark import commit_settings
 
 pytestmark = pytest.mark.spark
 

@@ -7,8 +7,8 @@ import re
 import pyarrow.fs as pafs  # type: ignore[import-untyped]
 from deltalake.fs import DeltaStorageHandler
 
-from tidemill.engine.tables.handles import StorageOptions, open_table, plain
-from tidemill.engine.tables.protocol import TableSpec
+from tidemill.tables.handles import StorageOptions, open_table, plain
+from tidemill.tables.protocol import TableSpec
 
 _LOG = "_delta_log"
 # Hadoop's local file system keeps a checksum beside a file, in a hidden one.

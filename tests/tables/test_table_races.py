@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from engine.tables.table_writers import FIELDS, DeltaRsWriter, a_spec, seen
+from tables.table_writers import FIELDS, DeltaRsWriter, a_spec, seen
 
 RACER = """
 import sys, time
 from pathlib import Path
-from engine.tables.table_writers import *
+from tables.table_writers import *
 from tidemill.core.errors import TidemillError
 
 kind, folder, name = sys.argv[1:]

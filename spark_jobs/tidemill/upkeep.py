@@ -1,0 +1,72 @@
+"""What keeps the thousandth batch as cheap as the first: small files are folded, and internal logs kept short.
+
+Every batch adds a file or two to each of its tables, and whoever opens a table reads the list of its files. So every
+`EVERY` batches, after the commit, neighbouring small files become larger ones. No row changes and no offset moves;
+whoever is killed here leaves nothing to repair, and writers go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from tidemill.core.events import Committed
+from tidemill.core.flow import Flow, WindowedSink
+from tidemill.core.times import micros, moment
+from tidemill.core.watermarks import BEGINNING, END
+from tidemill.engine.places import Uris
+from tidemill.engine.state import state_spec
+from tidemill.ledger.ledger import Ledger
+from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.handles import newest
+from tidemill.tables.protocol import Between, TableSpec
+from tidemill.tables.trim import trim_log
+
+EVERY = 64
+KEEP_VERSIONS = 500
+"""Of tables that only Tidemill reads; published tables keep what Delta's `logRetentionDuration` says."""
+
+_logger = logging.getLogger(__name__)
+
+
+def tidy(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed) -> None:
+    """Fold what has become small since the last time, when this batch is the one to do it.
+
+    A failure is logged, never raised: the batch has committed, and a later one does it again.
+    """
+    if commit.batch_id % EVERY:
+        return
+    try:
+        ledger.keep_short(keep=KEEP_VERSIONS)
+        for spec, within in _own_tables(flow, uris):
+            DeltaRsTable(spec).compact(within)
+            trim_log(spec, keep=KEEP_VERSIONS)
+        for spec, within in _published(flow, uris, commit.position.watermark):
+            table = DeltaRsTable(spec)
+            table.compact(within)
+            table.forget_expired()
+    except Exception:
+        _logger.warning("%s: files were not folded after batch %s", flow.name, commit.batch_id, exc_info=True)
+
+
+def _own_tables(flow: Flow, uris: Uris) -> Iterator[tuple[TableSpec, Between]]:
+    for sink in flow.sinks:
+        if isinstance(sink, WindowedSink) and (spec := state_spec(uris, sink)):
+            yield spec, Between(column="pane_start", low=None, high=None)
+    for spec in (uris.quarantine(), uris.late()):
+        if newest(spec, None):
+            yield spec, Between(column="batch_id", low=None, high=None)
+
+
+def _published(flow: Flow, uris: Uris, watermark: int) -> Iterator[tuple[TableSpec, Between]]:
+    """Without the windows that batches still replace."""
+    for sink in flow.sinks:
+        spec = uris.published_table(sink)
+        if not newest(spec, None):
+            continue
+        if not isinstance(sink, WindowedSink):
+            yield spec, Between(column="batch_id", low=None, high=None)
+        elif watermark != BEGINNING:
+            settled = watermark - sink.window.panes.size - micros(sink.allowed_lateness)
+            high = None if watermark == END else moment(settled)
+            yield spec, Between(column="window_start", low=None, high=high)

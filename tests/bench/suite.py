@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from bench import report
-from bench.baselines import BEST, baselines
+from bench.baselines import baselines
 from bench.contestant import Contestant
 from bench.machine import load, machine, versions
 from bench.measured import EARLY, LATE, Series, Steady
@@ -136,7 +136,6 @@ def _line(series: Series) -> str:
 def _session() -> Iterator[SparkSession]:
     conf = {
         "spark.sql.shuffle.partitions": str(CORES),
-        "spark.databricks.delta.snapshotPartitions": str(BEST.snapshot_partitions),
     }
     jars = jar_paths(jar_folder(ROOT, os.environ))
     spark = open_session(LocalSpark(jars=jars, cores=CORES, conf=conf), name="tidemill-bench")
@@ -155,7 +154,9 @@ def _options(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--sizes", help=f"records a batch, separated by commas; all are {known}; 0 for none")
     parser.add_argument("--only", default="", help="names of contestants, separated by commas")
     parser.add_argument("--no-steady", action="store_true", help=f"leave out batch {LATE} against batch {EARLY}")
-    parser.add_argument("--stock", action="store_true", help="Structured Streaming without tuning as well")
+    parser.add_argument(
+        "--stock", action="store_true", help="Structured Streaming with every setting as it comes as well"
+    )
     parser.add_argument(
         "--minutes", type=float, default=14.5, help="no round begins after so much time; what is left is not measured"
     )

@@ -25,10 +25,12 @@ from tidemill.core.account import Account
 from tidemill.core.codec import fingerprint
 from tidemill.core.events import Audited, Committed
 from tidemill.core.failpoints import reach
+from tidemill.core.flow import WindowedSink
 from tidemill.core.position import Position
 from tidemill.core.times import micros
 from tidemill.core.verdict import Verdict
 from tidemill.engine.attempt import Attempt, Staged
+from tidemill.engine.failures import explained
 from tidemill.engine.places import Uris
 from tidemill.ledger.ledger import Ledger
 from tidemill.project import Project
@@ -77,7 +79,8 @@ def run_batch(
         writer=project.settings.writer,
     )
     try:
-        commit = _execute(attempt, claim, book, started=started)
+        with explained(f"{name}: batch {claim.plan.batch_id}"):
+            commit = _execute(attempt, claim, book, started=started)
     finally:
         attempt.release()
     tidy(flow, attempt.uris, book, commit)
@@ -96,7 +99,11 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, *, started: datetim
     _audit(attempt, claim, staged, ledger)
     attempt.publish(staged)
     position = plan.position.after(
-        batch_id=plan.batch_id, attempt=claim.attempt, topics=plan.topics_after(times), watermark=watermark
+        batch_id=plan.batch_id,
+        attempt=claim.attempt,
+        topics=plan.topics_after(times),
+        watermark=watermark,
+        shapes={s.table: s.shape for s in flow.sinks if isinstance(s, WindowedSink)},
     )
     return _commit(attempt, ledger, position, staged, started=started)
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from tidemill.core.errors import AuditBlocked, Fenced, Incompatible
 from tidemill.core.events import Audited, Cancelled, Claimed, Executor, Planned
 from tidemill.core.failpoints import reach
-from tidemill.core.flow import Flow
+from tidemill.core.flow import Flow, WindowedSink
 from tidemill.core.plan import BatchPlan
 from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
 from tidemill.core.protocol import OpenBatch, View, check_takeover
@@ -63,7 +63,13 @@ def claim_batch(flow: Flow, ledger: Ledger, log: Log, request: Request) -> Claim
 
 
 def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan | None:
-    """The plan that would follow `view`, or None when there is nothing to do; nothing is written."""
+    """The plan that would follow `view`, or None when there is nothing to do; nothing is written.
+
+    Raises:
+        Incompatible: committed state was built by other keys, windows or aggregates.
+        LogError: the log does not hold what comes next.
+    """
+    check_shapes(flow, view)
     bounds = {}
     for source in flow.inputs:
         topic = log.topic(source.topic)
@@ -77,6 +83,23 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan |
         limit=request.limit,
         drain=request.drain,
     )
+
+
+def check_shapes(flow: Flow, view: View) -> None:
+    """Refuses a declaration whose windows cannot go on with the state that is committed."""
+    for sink in flow.sinks:
+        before = view.position.shapes.get(sink.table)
+        if not isinstance(sink, WindowedSink) or before is None or before == sink.shape:
+            continue
+        changes = [
+            f"  {name}: {before.get(name, 'not there')}, now {sink.shape.get(name, 'not there')}"
+            for name in dict.fromkeys((*before, *sink.shape))
+            if before.get(name) != sink.shape.get(name)
+        ]
+        raise Incompatible(
+            f"{flow.name}: the state of {sink.table} was built by another declaration:\n" + "\n".join(changes),
+            fix="put the old declaration back, or publish to a table of another name, whose state begins anew",
+        )
 
 
 def _open(ledger: Ledger, plan: BatchPlan, request: Request) -> Claim | None:

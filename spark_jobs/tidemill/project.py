@@ -17,6 +17,7 @@ from tidemill.core.columns import unknown
 from tidemill.core.contract import Contract
 from tidemill.core.errors import ConfigError, DeclarationError
 from tidemill.core.flow import Flow, bind
+from tidemill.core.operators import Publish
 from tidemill.core.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -119,11 +120,24 @@ class Project:
     @cached_property
     def _declared(self) -> Mapping[str, Pipeline]:
         found: dict[str, Pipeline] = {}
+        owners: dict[str, str] = {}
         for path in sorted(Path(self.settings.pipelines).glob("*.py")):
             for value in vars(_module(path)).values():
-                if isinstance(value, Pipeline) and found.setdefault(value.name, value) is not value:
+                if not isinstance(value, Pipeline) or found.get(value.name) is value:
+                    continue
+                if found.setdefault(value.name, value) is not value:
                     raise DeclarationError(f"{path}: a second pipeline is called `{value.name}`")
+                _claim_tables(path, value, owners)
         return found
+
+
+def _claim_tables(path: Path, pipeline: Pipeline, owners: dict[str, str]) -> None:
+    for operator in pipeline.spec.graph.operators.values():
+        if isinstance(operator, Publish) and owners.setdefault(operator.table, pipeline.name) != pipeline.name:
+            raise DeclarationError(
+                f"{path}: `{pipeline.name}` publishes {operator.table}, which `{owners[operator.table]}` publishes",
+                fix="a table has one pipeline: name another table, or unite the streams in one pipeline",
+            )
 
 
 def _find(folder: str | Path | None) -> Path:

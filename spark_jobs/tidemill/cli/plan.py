@@ -37,12 +37,13 @@ def plan(
         )
     project = open_project(ctx)
     opened, found = _next(project, pipeline, limit or project.settings.batch_records, drain=drain)
+    fate = _fate(opened, project.pipeline(pipeline).logical_hash) if opened else None
     if as_json:
-        print_json(_json(pipeline, opened, found))
+        print_json({**_json(pipeline, opened, found), **({"open_batch": fate} if fate else {})})
     elif found is None:
         typer.echo(f"{pipeline}: nothing to do")
     else:
-        _show(opened, found)
+        _show(opened, found, fate)
     if found is None:
         raise typer.Exit(ExitCode.NOTHING_TO_DO)
 
@@ -59,13 +60,24 @@ def _next(project: Project, name: str, limit: int, *, drain: bool) -> tuple[Open
     return None, next_plan(flow, project.log(), view, request)
 
 
-def _show(opened: OpenBatch | None, found: BatchPlan) -> None:
+def _fate(batch: OpenBatch, logical_hash: str) -> str:
+    """What a run would do with the open batch."""
+    if batch.plan.logical_hash != logical_hash:
+        if batch.may_be_published:
+            return "refused: it may be published in part, and its declaration or a contract has changed since"
+        return "cancelled and planned anew: its declaration or a contract has changed since"
+    if batch.audited is not None and batch.audited.verdict.blocks:
+        return "blocked by its audit until the pipeline or a contract is corrected"
+    return "continued with the plan it has"
+
+
+def _show(opened: OpenBatch | None, found: BatchPlan, fate: str | None) -> None:
     out = console()
     if opened is None:
         out.print(f"[bold]{found.pipeline}[/]: batch {found.batch_id} would read {found.records:,} records")
     else:
         out.print(
-            f"[bold]{found.pipeline}[/]: batch {found.batch_id} is open and would be continued with the plan it has, "
+            f"[bold]{found.pipeline}[/]: batch {found.batch_id} is open and would be {fate}; "
             f"{found.records:,} records (attempt {opened.attempt} by {opened.executor.identity})"
         )
     out.print(f"watermark {show_watermark(found.lateness_watermark)}{'; it drains the input' if found.drain else ''}")

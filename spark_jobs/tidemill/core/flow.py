@@ -43,6 +43,12 @@ class WindowedSink:
     trigger: op.Trigger
     paths: Mapping[str, tuple[tuple[Step, ...], ...]]
 
+    @property
+    def shape(self) -> Mapping[str, str]:
+        """What its state means: rows of state of another shape cannot be merged with it."""
+        aggregates = {f"aggregate {name}": repr(aggregate) for name, aggregate in self.aggregates.items()}
+        return {"keys": ", ".join(self.keys), "window": str(self.window), **aggregates}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSink:
@@ -84,6 +90,7 @@ class Flow:
             "operators": {name: repr(operator) for name, operator in graph.operators.items()},
             "edges": sorted(str(edge) for edge in graph.edges),
             "contracts": [c.fingerprint for c in self.contracts],
+            "future_tolerance": str(self.spec.future_tolerance),
         }
         return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 

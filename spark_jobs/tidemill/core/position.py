@@ -28,12 +28,16 @@ class TopicPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """The outcome of all commits so far. `batch_id` is the last one committed, 0 before the first."""
+    """The outcome of all commits so far. `batch_id` is the last one committed, 0 before the first.
+
+    `shapes` says for each windowed table what its state means (`WindowedSink.shape`).
+    """
 
     batch_id: int = 0
     watermark: int = BEGINNING
     topics: Mapping[str, TopicPosition] = field(default_factory=dict)
     slices: SliceSet = field(default_factory=SliceSet)
+    shapes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def clocks(self) -> Mapping[TopicPartition, PartitionClock]:
@@ -44,7 +48,15 @@ class Position:
             for partition, clock in topic.clocks.items()
         }
 
-    def after(self, *, batch_id: int, attempt: int, topics: Mapping[str, TopicPosition], watermark: int) -> Position:
+    def after(
+        self,
+        *,
+        batch_id: int,
+        attempt: int,
+        topics: Mapping[str, TopicPosition],
+        watermark: int,
+        shapes: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> Position:
         """The position once `attempt` of `batch_id` is committed."""
         if watermark < self.watermark:
             raise ValueError(f"the watermark would go back from {self.watermark} to {watermark}")
@@ -54,4 +66,5 @@ class Position:
             watermark=watermark,
             topics={**self.topics, **topics},
             slices=self.slices.add(batch_id, attempt),
+            shapes={**self.shapes, **(shapes or {})},
         )

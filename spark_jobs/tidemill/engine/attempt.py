@@ -13,24 +13,22 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemill.core.account import Account
 from tidemill.core.codec import fingerprint
 from tidemill.core.failpoints import reach
-from tidemill.core.flow import Flow, Input, RowSink, Sink, WindowedSink
+from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.plan import BatchPlan
 from tidemill.core.scan import Scan
 from tidemill.core.schema import spark_type
 from tidemill.core.sql import quoted, renamed
-from tidemill.core.times import micros, moment
+from tidemill.core.times import moment
 from tidemill.core.watermarks import END
-from tidemill.engine.branches import Branch, branch_out, branches_of, unpack
-from tidemill.engine.counting import Counter, Counts
-from tidemill.engine.decode import decoder_for
+from tidemill.engine.branches import unpack
+from tidemill.engine.counting import Counts
 from tidemill.engine.firing import Firing
 from tidemill.engine.lanes import DriverLane, Lane, SparkLane
 from tidemill.engine.places import OWN_FIELDS, Uris
 from tidemill.engine.query import ROWS, query
-from tidemill.engine.rows import checked, decoded
-from tidemill.engine.source import records
 from tidemill.engine.state import PaneRange, extent, read_panes
 from tidemill.engine.strays import late_rows, rejected_rows
+from tidemill.engine.streams import Stream
 from tidemill.engine.windowing import SLICE_COLUMNS, merged_windows, partial_aggregates
 from tidemill.tables.protocol import Between, TableSpec, Transaction, Written
 
@@ -68,17 +66,6 @@ class Staged:
         return self.held.count
 
 
-@dataclass(frozen=True, slots=True)
-class _Stream:
-    """The rows of one input with all branches on them; `counted` are the same, counted as they pass by."""
-
-    source: Input
-    frame: DataFrame
-    counted: DataFrame
-    counter: Counter
-    branches: tuple[Branch, ...]
-
-
 @dataclass(kw_only=True)
 class Attempt:
     """The work of one attempt. `scans` has the topics with records to read."""
@@ -93,7 +80,7 @@ class Attempt:
     writer: str | None = None
     versions: dict[str, int] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict)
-    _streams: tuple[_Stream, ...] = ()
+    _streams: tuple[Stream, ...] = ()
     _partials: dict[str, Held] = field(default_factory=dict)
     _rows: dict[str, Held] = field(default_factory=dict)
     _counts: dict[str, Counts] = field(default_factory=dict)
@@ -104,27 +91,10 @@ class Attempt:
 
     def read(self) -> None:
         """Step 2: describe how the planned records become rows; Spark starts with the first job of step 3."""
-        self._streams = tuple(self._stream(i) for i in self.flow.inputs if i.topic in self.scans)
-
-    def _stream(self, source: Input) -> _Stream:
-        paths = branches_of(self.flow, source)
-        branches = tuple(branch for branch, _ in paths)
-        rows = decoded(
-            records(self.session, self.scans[source.topic]),
-            source,
-            latest=micros(self.plan.clock + self.flow.spec.future_tolerance),
-            watermark=self.plan.lateness_watermark,
-        )
-        user = [f.name for f in decoder_for(source.contract).schema]
-        frame = query(self.session, branch_out(checked(source), user, paths), rows)
-        partitions = [r.topic_partition.partition for r in self.plan.topics[source.topic].ranges]
-        counter = Counter(source.topic, partitions, branches)
-        if len(self.flow.sinks) == 1 and len(branches) == 1:
-            return _Stream(source, frame, counter.attach(frame), counter, branches)
-        # Several jobs need these rows: they are computed once, while they are counted.
-        cached = self._spark.cache(frame)
-        counter.count(cached)
-        return _Stream(source, cached, cached, counter, branches)
+        inputs = [i for i in self.flow.inputs if i.topic in self.scans]
+        streams = [Stream.of(self.session, self.flow, i, self.plan, self.scans[i.topic]) for i in inputs]
+        once = len(self.flow.sinks) == 1 and all(len(s.branches) == 1 for s in streams)
+        self._streams = tuple(s if once else s.kept(self._spark) for s in streams)
 
     def aggregate(self) -> None:
         """Step 3: partial aggregates become state; rows for unwindowed tables are held."""
@@ -186,7 +156,7 @@ class Attempt:
     def counts(self) -> Mapping[str, Counts]:
         """What the pass counted, by topic; topics without records have empty counts. Ask after step 3."""
         self._counts = {s.source.topic: s.counter.result() for s in self._streams}
-        empty = Counts(account=Account(), max_event_times={}, refused_windows=0, late_rows=0)
+        empty = Counts(account=Account())
         return {i.topic: self._counts.get(i.topic, empty) for i in self.flow.inputs}
 
     def stage(self, watermark: int) -> tuple[Staged, ...]:
@@ -247,17 +217,26 @@ class Attempt:
         return table.upsert(item.rows, keys=keys, within=within, transaction=transaction, plan_hash=self._plan_hash)
 
     def _put_aside(self) -> None:
-        if any(c.account.rejected for c in self._counts.values()):
-            held = self._append_strays(self.uris.quarantine(), [(s, rejected_rows(s.source)) for s in self._streams])
+        rejected = any(c.account.rejected for c in self._counts.values())
+        late = any(c.late_rows for c in self._counts.values())
+        if not rejected and not late:
+            return
+        streams = [s for s in self._streams if self._counts[s.source.topic].strays]
+        frames = {s: s.strays(self._counts[s.source.topic]) for s in streams}
+        if rejected and late:
+            frames = {s: self._spark.cache(frame) for s, frame in frames.items()}
+        if rejected:
+            parts = [query(self.session, rejected_rows(s.source), frames[s]) for s in streams]
+            held = self._append_strays(self.uris.quarantine(), parts)
             self.reasons = held.lane.tally(held.rows, "reasons")
-        if any(c.late_rows for c in self._counts.values()):
+        if late:
             ended = self.plan.lateness_watermark == END
             watermark = None if ended else moment(self.plan.lateness_watermark)
-            late = [(s, text) for s in self._streams if (text := late_rows(s.branches))]
-            self._append_strays(self.uris.late(), late, watermark=pa.scalar(watermark, _TIMESTAMP))
+            parts = [query(self.session, text, frames[s]) for s in streams if (text := late_rows(s.branches))]
+            self._append_strays(self.uris.late(), parts, watermark=pa.scalar(watermark, _TIMESTAMP))
 
-    def _append_strays(self, spec: TableSpec, parts: list[tuple[_Stream, str]], **values: pa.Scalar) -> Held:
-        whole = reduce(DataFrame.unionByName, [query(self.session, text, s.frame) for s, text in parts])
+    def _append_strays(self, spec: TableSpec, parts: list[DataFrame], **values: pa.Scalar) -> Held:
+        whole = reduce(DataFrame.unionByName, parts)
         held = self._hold(whole, at_most=sum(c.strays for c in self._counts.values()))
         batch_id, clock = self._own_values().values()
         held = held.stamped({"batch_id": batch_id, "recorded_at": clock, **values})

@@ -24,7 +24,7 @@ from tidemill.core.times import micros
 HIDDEN = (*RECORD_COLUMNS, "_time")
 """The columns that say where a row comes from, and its event time; every sink gets them."""
 
-_OF_ROWS = (*HIDDEN, "_behind", "_error", "_broken", "_raw", "_rejected")
+_OF_ROWS = (*HIDDEN, "_behind", "_block", "_error", "_broken", "_raw", "_rejected")
 _ALIVE = "_alive"
 _KEPT = "_kept_"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation
@@ -21,13 +21,15 @@ class Counts:
     """What one pass over one input found.
 
     `max_event_times` has the partitions with accepted rows. `late_rows` counts a row once for each sink that refused
-    it, `refused_windows` the single windows that refused a row which others took.
+    it, `refused_windows` the single windows that refused a row which others took. `stray_blocks` is a bitmap of the
+    blocks (`tidemill.engine.blocks`) that hold rejected or late rows.
     """
 
     account: Account
-    max_event_times: dict[TopicPartition, int]
-    refused_windows: int
-    late_rows: int
+    max_event_times: dict[TopicPartition, int] = field(default_factory=dict)
+    refused_windows: int = 0
+    late_rows: int = 0
+    stray_blocks: bytes = b""
 
     @property
     def strays(self) -> int:
@@ -66,6 +68,7 @@ class Counter:
             "filtered": f"count_if(NOT _rejected AND NOT ({taken}) AND NOT ({late}))",
             "refused": f"sum({' + '.join(b.refused for b in self._branches)})",
             "refusals": f"sum({' + '.join(f'CAST({b.late} AS INT)' for b in self._branches)})",
+            "stray_blocks": f"bitmap_construct_agg(CASE WHEN _rejected OR {late} THEN CAST(_block AS BIGINT) END)",
             **times,
         }
 
@@ -79,4 +82,5 @@ class Counter:
             max_event_times={tp: time for tp, time in times.items() if time is not None},
             refused_windows=found["refused"] or 0,
             late_rows=found["refusals"] or 0,
+            stray_blocks=bytes(found["stray_blocks"] or b""),
         )

@@ -1,30 +1,37 @@
 """From records to typed rows: decode, check the event time, check the row rules. Nothing is dropped here.
 
 A row has the columns of its contract and hidden ones: `_topic`, `_partition`, `_offset`, `_timestamp` say where it
-comes from; `_time` is its event time in microseconds and `_behind` how far that is behind the watermark; `_error` is
-the decoder's complaint, `_broken` the row rules it breaks as a bit mask; `_raw` is the record's value where a rejection
-may need it.
+comes from, and `_block` in which part of the batch; `_time` is its event time in microseconds and `_behind` how far
+that is behind the watermark; `_error` is the decoder's complaint, `_broken` the row rules it breaks as a bit mask;
+`_raw` is the record's value where a rejection may need it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
-from tidemill.core.flow import Input
+from tidemill.core.flow import Flow, Input, WindowedSink
+from tidemill.core.plan import BatchPlan
 from tidemill.core.row_rules import mask_expression, rejecting_bits
 from tidemill.core.schema import spark_type
 from tidemill.core.sql import quoted, renamed, select, text_literal
+from tidemill.core.times import micros
+from tidemill.engine.blocks import Blocks, marked
 from tidemill.engine.decode import Decoder, decoder_for
 from tidemill.engine.query import ROWS
 from tidemill.tables.arrow_types import schema_fields
 
 NO_EVENT_TIME = "no event time"
 FAR_FUTURE = "event time in the future"
+TOO_EARLY = "event time too early: its windows would begin before year 1"
 _FURTHEST = 2**62
 _Batches = Iterator[pa.RecordBatch]
 _HEAD = pa.schema(
@@ -38,24 +45,15 @@ _TAIL = pa.schema(
     [
         pa.field("_time", pa.int64()),
         pa.field("_behind", pa.int64()),
+        pa.field("_block", pa.int32()),
         pa.field("_error", pa.string()),
         pa.field("_raw", pa.binary()),
     ]
 )
 
 
-def decoded(records: DataFrame, source: Input, *, latest: int, watermark: int) -> DataFrame:
-    """Every record as a row, good or bad, decoded in the same pass as whatever follows.
-
-    `latest` is the last event time, in microseconds, that is not too far in the future.
-    """
-    decode = DecodeBatches(
-        decoder=decoder_for(source.contract),
-        event_time=source.event_time,
-        latest=latest,
-        watermark=watermark,
-        keep_raw=rejecting_bits(source.contract.row_rules) != 0,
-    )
+def decoded(records: DataFrame, decode: DecodeBatches) -> DataFrame:
+    """Every record as a row, good or bad, decoded in the same pass as whatever follows."""
     ddl = ", ".join(f"{quoted(f.name)} {spark_type(f.type)}" for f in schema_fields(decode.schema))
     return records.mapInArrow(_plain(decode), ddl)
 
@@ -80,18 +78,50 @@ def checked(source: Input) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EventTimes:
+    """The event times that are accepted, in microseconds since 1970, both ends included."""
+
+    earliest: int
+    latest: int
+
+    @staticmethod
+    def of(flow: Flow, source: Input, clock: datetime) -> EventTimes:
+        """Not too far in the future, and not so early that a window or the watermark falls before year 1."""
+        windows = [s for s in flow.sinks if isinstance(s, WindowedSink)]
+        reach = max((2 * s.window.panes.size + micros(s.allowed_lateness) for s in windows), default=0)
+        first = micros(datetime.min.replace(tzinfo=UTC))
+        return EventTimes(
+            earliest=first + reach + micros(source.delay), latest=micros(clock + flow.spec.future_tolerance)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeBatches:
     """Decodes Arrow batches of records inside Spark's Python workers.
 
-    `latest` is the last event time, in microseconds, that is not too far in the future; `watermark` is what `_behind`
-    counts from. `keep_raw` keeps the value of good records too, for rules that are checked later.
+    `watermark` is what `_behind` counts from. `keep_raw` keeps the value of good records too, for rules that are
+    checked later. `only` is a bitmap of the blocks to decode; records of others are left out.
     """
 
     decoder: Decoder
     event_time: str | None
-    latest: int
+    times: EventTimes
     watermark: int
     keep_raw: bool
+    blocks: Blocks
+    only: bytes | None = None
+
+    @staticmethod
+    def of(flow: Flow, source: Input, plan: BatchPlan) -> DecodeBatches:
+        """How the records of an input are decoded in a batch."""
+        return DecodeBatches(
+            decoder=decoder_for(source.contract),
+            event_time=source.event_time,
+            times=EventTimes.of(flow, source, plan.clock),
+            watermark=plan.lateness_watermark,
+            keep_raw=rejecting_bits(source.contract.row_rules) != 0,
+            blocks=Blocks(plan.topics[source.topic].ranges),
+        )
 
     @property
     def schema(self) -> pa.Schema:
@@ -101,9 +131,13 @@ class DecodeBatches:
     def run(self, batches: _Batches) -> _Batches:
         """One batch out for each batch in."""
         for batch in batches:
-            yield self.decode(batch)
+            blocks = self.blocks.of(batch.column(0), batch.column(1))
+            if self.only is None:
+                yield self.decode(batch, blocks)
+            elif (wanted := marked(self.only, blocks)).any():
+                yield self.decode(batch.filter(pa.array(wanted)), blocks[wanted])
 
-    def decode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def decode(self, batch: pa.RecordBatch, blocks: npt.NDArray[np.int32]) -> pa.RecordBatch:
         """The rows of one batch of records."""
         values = batch.column(3)
         decoded = self.decoder.decode(values)
@@ -112,7 +146,7 @@ class DecodeBatches:
         time = times.cast(pa.int64())
         errors = self._time_errors(time, decoded.errors)
         raw = values if self.keep_raw else pc.if_else(pc.is_null(errors), None, values)
-        tail = [time, self._behind(time), errors, raw]
+        tail = [time, self._behind(time), pa.array(blocks), errors, raw]
         columns = [batch.column(0), batch.column(1), timestamps, *decoded.columns.columns, *tail]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
@@ -122,8 +156,10 @@ class DecodeBatches:
 
     def _time_errors(self, time: pa.Int64Array, errors: pa.StringArray) -> pa.StringArray:
         missing = pc.is_null(time)
-        future = pc.fill_null(pc.greater(time, self.latest), False)
-        if not pc.any(future).as_py() and not pc.any(pc.and_(missing, pc.is_null(errors))).as_py():
+        future = pc.fill_null(pc.greater(time, self.times.latest), False)
+        early = pc.fill_null(pc.less(time, self.times.earliest), False)
+        wrong = pc.or_(pc.or_(missing, future), early)
+        if not pc.any(pc.and_(wrong, pc.is_null(errors))).as_py():
             return errors
-        found = pc.case_when(pc.make_struct(missing, future), NO_EVENT_TIME, FAR_FUTURE)
+        found = pc.case_when(pc.make_struct(missing, future, early), NO_EVENT_TIME, FAR_FUTURE, TOO_EARLY)
         return pc.coalesce(errors, found.cast(pa.string()))

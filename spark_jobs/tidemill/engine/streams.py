@@ -1,0 +1,61 @@
+"""The rows of one input with every branch on them, and what is counted as they pass by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemill.core.flow import Flow, Input
+from tidemill.core.plan import BatchPlan
+from tidemill.core.scan import Scan
+from tidemill.engine.branches import Branch, branch_out, branches_of
+from tidemill.engine.counting import Counter, Counts
+from tidemill.engine.lanes import SparkLane
+from tidemill.engine.query import query
+from tidemill.engine.rows import DecodeBatches, checked, decoded
+from tidemill.engine.source import records
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stream:
+    """The rows of one input, as `counted` for the first job and as `strays` for what must be put aside."""
+
+    session: SparkSession
+    source: Input
+    scan: Scan
+    decode: DecodeBatches
+    statement: str
+    branches: tuple[Branch, ...]
+    counter: Counter
+    cached: DataFrame | None = None
+
+    @staticmethod
+    def of(session: SparkSession, flow: Flow, source: Input, plan: BatchPlan, scan: Scan) -> Stream:
+        """The stream of an input in a batch; nothing runs yet."""
+        paths = branches_of(flow, source)
+        branches = tuple(branch for branch, _ in paths)
+        decode = DecodeBatches.of(flow, source, plan)
+        statement = branch_out(checked(source), [f.name for f in decode.decoder.schema], paths)
+        partitions = [r.topic_partition.partition for r in plan.topics[source.topic].ranges]
+        return Stream(session, source, scan, decode, statement, branches, Counter(source.topic, partitions, branches))
+
+    def kept(self, lane: SparkLane) -> Stream:
+        """The same for several jobs: rows are computed once, while they are counted."""
+        cached = lane.cache(self._rows(self.decode))
+        self.counter.count(cached)
+        return replace(self, cached=cached)
+
+    @property
+    def counted(self) -> DataFrame:
+        """All rows, counted by the first action over all of them."""
+        return self.counter.attach(self._rows(self.decode)) if self.cached is None else self.cached
+
+    def strays(self, counts: Counts) -> DataFrame:
+        """Rows among which are all that are rejected or late."""
+        if self.cached is not None:
+            return self.cached
+        return self._rows(replace(self.decode, only=counts.stray_blocks))
+
+    def _rows(self, decode: DecodeBatches) -> DataFrame:
+        return query(self.session, self.statement, decoded(records(self.session, self.scan), decode))

@@ -1,0 +1,89 @@
+"""What a run does with a declaration that changed, is wrong, or fails for some row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.projects import Mill, an_event, sums
+from tidemill.claiming import check_shapes
+from tidemill.core.errors import DeclarationError, EngineError, Incompatible
+from tidemill.engine.failures import explained
+from tidemill.project import Project
+
+pytestmark = pytest.mark.spark
+
+
+def changed(mill: Mill, *replacements: tuple[str, str]) -> Mill:
+    file = mill.project.folder / "pipelines" / "pipeline.py"
+    text = file.read_text()
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new)
+    file.write_text(text)
+    return Mill(Project.load(mill.project.folder), mill.session, mill.name)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('Sum("amount")', 'Max("amount")', "aggregate amount: Sum(expression='amount'), now Max(expression='amount')"),
+        ('Tumbling("10 seconds")', 'Tumbling("20 seconds")', "window: tumbling 10 seconds, now tumbling 20 seconds"),
+    ],
+)  # fmt: skip
+def test_state_of_another_meaning_is_not_merged(tmp_path: Path, spark: Any, old: str, new: str, told: str) -> None:
+    mill = sums(tmp_path, spark)
+    mill.feed([an_event(1)])
+    mill.run()
+    mill.feed([an_event(2)])
+    other = changed(mill, (old, new), ("import Count,", "import Count, Max,"))
+    with pytest.raises(Incompatible, match="state of sums was built by another declaration") as error:
+        other.run()
+    assert told in str(error.value)
+    assert other.project.ledger("sums").view().last_batch_id == 1
+    assert changed(other, (new, old)).run().batch_id == 2
+
+
+def test_what_does_not_touch_state_may_change(tmp_path: Path, spark: Any) -> None:
+    mill = sums(tmp_path, spark)
+    mill.feed([an_event(1)])
+    mill.run()
+    other = changed(mill, ("'nobody'", "'somebody'"), ('allowed_lateness="0 s"', 'allowed_lateness="9 s"'))
+    check_shapes(other.project.pipeline("sums"), other.project.ledger("sums").view())
+    other.feed([an_event(2), an_event(30)])
+    assert other.run().batch_id == 2
+
+
+def test_an_expression_that_is_no_sql_is_the_users_to_correct(tmp_path: Path, spark: Any) -> None:
+    mill = changed(sums(tmp_path, spark), ("coalesce(user, 'unknown')", "no_such_function(user)"))
+    mill.feed([an_event(1), an_event(20)])
+    with pytest.raises(DeclarationError, match="Spark does not understand an expression") as error:
+        mill.run()
+    assert "no_such_function" in str(error.value)
+    assert "JVM" not in str(error.value)
+    corrected = changed(mill, ("no_such_function(user)", "coalesce(user, 'unknown')"))
+    assert corrected.run().batch_id == 2
+    assert [r["n"] for r in corrected.published()] == [1]
+
+
+def test_an_expression_that_fails_for_a_row_is_the_users_to_correct(tmp_path: Path, spark: Any) -> None:
+    mill = changed(sums(tmp_path, spark), ("coalesce(user, 'unknown')", "cast(1 / amount AS string)"))
+    mill.feed([an_event(1, amount=0)])
+    with pytest.raises(DeclarationError, match=r"fails for some row[\s\S]*DIVIDE_BY_ZERO"):
+        mill.run()
+
+
+def test_whatever_else_spark_refuses_is_worth_another_try() -> None:
+    with pytest.raises(EngineError, match="p: batch 7: Spark failed: gone") as error, explained("p: batch 7"):
+        raise ConnectionResetError("gone")
+    assert (error.value.retryable, error.value.exit_code) == (True, 6)
+
+
+def test_two_pipelines_do_not_publish_one_table(tmp_path: Path, spark: Any) -> None:
+    sums(tmp_path, spark)
+    text = (tmp_path / "pipelines" / "pipeline.py").read_text()
+    (tmp_path / "pipelines" / "second.py").write_text(text.replace('Pipeline("sums"', 'Pipeline("more"'))
+    with pytest.raises(DeclarationError, match="`more` publishes sums, which `sums` publishes"):
+        Project.load(tmp_path).pipeline("sums")

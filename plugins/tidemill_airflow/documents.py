@@ -19,7 +19,8 @@ A run takes the next records of its topics from where the last commit left them,
 audit blocks the batch: then nothing is published and no offset moves until the cause is gone. A retry, a cleared
 task and a run after a crash all go on with the batch that was planned.
 
-Trigger a run with parameters to catch up in bounded steps: `max_records` for each batch, `max_batches` for the run.
+Trigger a run with parameters to catch up in bounded steps: at most `max_records` in each batch, at most `max_batches`
+of them in this run. It goes on after the last commit too: nothing that was committed is read again.
 """
 
 

@@ -45,7 +45,7 @@ def make_dag(entity: PipelineDag) -> DAG:
         catchup=False,
         max_active_runs=1,
         tags=entity.tags,
-        params=replay_params(),
+        params=run_limits(),
         render_template_as_native_obj=True,
     ) as dag:
         MicroBatchOperator(
@@ -66,22 +66,26 @@ def make_dag(entity: PipelineDag) -> DAG:
     return dag
 
 
-def replay_params() -> dict[str, Param]:
-    """The form of a manual run: how far it may go. Scheduled runs execute one batch of the project's own limit."""
+def run_limits() -> dict[str, Param]:
+    """The form of a manual run: at most so many records in a batch, at most so many batches.
+
+    Such a run catches up in bounded steps. It goes on after the last commit, as every run does, and reads nothing again
+    that was committed. Scheduled runs execute one batch of the project's own limit.
+    """
     return {
         "max_records": Param(
             None,
             type=["null", "integer"],
             minimum=1,
-            title="Records per batch",
-            description="At most so many records in each batch of this run; empty for the project's limit.",
+            title="At most so many records in a batch",
+            description="The run goes on after the last commit, batch by batch; empty for the project's limit.",
         ),
         "max_batches": Param(
             1,
             type="integer",
             minimum=1,
             maximum=MAX_BATCHES,
-            title="Batches",
-            description="At most so many batches, one after the other; the run ends earlier when it has caught up.",
+            title="At most so many batches in this run",
+            description="One after the other; the run ends earlier when it has caught up.",
         ),
     }

@@ -67,12 +67,11 @@ def run_batch(
     claim = claim_batch(flow, book, log, request)
     if claim is None:
         return NothingToDo()
-    scans = {n: log.scan(t.topic_id, t.ranges) for n, t in claim.plan.topics.items() if t.records}
     attempt = Attempt(
         flow=flow,
         plan=claim.plan,
         number=claim.attempt,
-        scans=scans,
+        scans=claim.scans,
         session=session() if session else project_session(project),
         uris=Uris(pipeline=name, table=project.table_uri, published=project.published_uri),
         driver_rows=project.settings.driver_rows,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -12,6 +13,7 @@ from tidemill.core.flow import Flow, WindowedSink
 from tidemill.core.plan import BatchPlan
 from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
 from tidemill.core.protocol import OpenBatch, View, check_takeover
+from tidemill.core.scan import Scan
 from tidemill.core.verdict import Verdict
 from tidemill.ledger.ledger import Ledger
 from tidemill.ledger.process import is_gone
@@ -32,10 +34,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """The right to execute a plan, until somebody claims a newer attempt. `audited` is a verdict that stands."""
+    """The right to execute a plan, until somebody claims a newer attempt. `audited` is a verdict that stands.
+
+    `scans` say how to read each topic of which the plan wants records: the log held all of them just now.
+    """
 
     plan: BatchPlan
     attempt: int
+    scans: Mapping[str, Scan]
     audited: Audited | None = None
 
 
@@ -51,12 +57,12 @@ def claim_batch(flow: Flow, ledger: Ledger, log: Log, request: Request) -> Claim
     for _ in range(_RACES):
         view = ledger.view()
         if view.open_batch is not None:
-            claim = _continue(flow, ledger, view.open_batch, request)
+            claim = _continue(flow, ledger, log, view.open_batch, request)
         else:
             plan = next_plan(flow, log, view, request)
             if plan is None:
                 return None
-            claim = _open(ledger, plan, request)
+            claim = _open(ledger, plan, _scans(log, plan), request)
         if claim is not None:
             return claim
     raise Fenced(f"{flow.name}: other runs were faster {_RACES} times", fix="run one at a time")
@@ -102,16 +108,20 @@ def check_shapes(flow: Flow, view: View) -> None:
         )
 
 
-def _open(ledger: Ledger, plan: BatchPlan, request: Request) -> Claim | None:
+def _scans(log: Log, plan: BatchPlan) -> Mapping[str, Scan]:
+    return {name: log.scan(topic.topic_id, topic.ranges) for name, topic in plan.topics.items() if topic.records}
+
+
+def _open(ledger: Ledger, plan: BatchPlan, scans: Mapping[str, Scan], request: Request) -> Claim | None:
     try:
         ledger.append(lambda _: Planned(plan=plan, executor=request.executor, at=request.clock))
     except Fenced:
         return None
     reach("planned", plan.batch_id)
-    return Claim(plan=plan, attempt=1)
+    return Claim(plan=plan, attempt=1, scans=scans)
 
 
-def _continue(flow: Flow, ledger: Ledger, batch: OpenBatch, request: Request) -> Claim | None:
+def _continue(flow: Flow, ledger: Ledger, log: Log, batch: OpenBatch, request: Request) -> Claim | None:
     """A claim on the open batch; None when the ledger must be looked at again."""
     check_takeover(
         batch,
@@ -129,7 +139,7 @@ def _continue(flow: Flow, ledger: Ledger, batch: OpenBatch, request: Request) ->
         )
     if not changed and batch.audited is not None and batch.audited.verdict.blocks:
         raise blocked(flow.name, plan.batch_id, batch.audited.verdict)
-    attempt = batch.attempt + 1
+    attempt, scans = batch.attempt + 1, {} if changed else _scans(log, plan)
     try:
         ledger.append(
             lambda _: Claimed(batch_id=plan.batch_id, attempt=attempt, executor=request.executor, at=request.clock)
@@ -141,7 +151,7 @@ def _continue(flow: Flow, ledger: Ledger, batch: OpenBatch, request: Request) ->
             return None
     except Fenced:
         return None
-    return Claim(plan=plan, attempt=attempt, audited=batch.audited)
+    return Claim(plan=plan, attempt=attempt, scans=scans, audited=batch.audited)
 
 
 def blocked(pipeline: str, batch_id: int, verdict: Verdict) -> AuditBlocked:

@@ -12,6 +12,7 @@ import pytest
 
 from support.projects import EVENTS_CONTRACT, Mill, a_project, an_event
 from tidemill.core.errors import AuditBlocked
+from tidemill.core.failpoints import VARIABLE, Injected
 
 pytestmark = pytest.mark.spark
 
@@ -38,8 +39,10 @@ WINDOW = {"window_start": "timestamp", "window_end": "timestamp"}
 EVENTS = EVENTS_CONTRACT.replace("EXTRA", "keep")
 
 
-def a_mill(folder: Path, spark: Any, pipeline: str, contracts: Mapping[str, str], topics: tuple[str, ...]) -> Mill:
-    mill = Mill(a_project(folder, "from tidemill import *\n" + pipeline, contracts), spark, "p")
+def a_mill(
+    folder: Path, spark: Any, pipeline: str, contracts: Mapping[str, str], topics: tuple[str, ...], **settings: Any
+) -> Mill:
+    mill = Mill(a_project(folder, "from tidemill import *\n" + pipeline, contracts, **settings), spark, "p")
     for topic in topics:
         mill.log.create_topic(topic, partitions=1)
     return mill
@@ -82,6 +85,28 @@ def test_a_record_that_one_sink_refuses_and_another_takes_is_counted_once(tmp_pa
     account = mill.run().accounts["events"]
     assert str(account) == "read=3 aggregated=1 filtered=0 rejected=1 late=1 shed=0"
     assert [r["table_name"] for r in mill.own("late")] == ["big"]
+
+
+@pytest.mark.parametrize("table", ["big", "small", "odd"])
+def test_a_batch_interrupted_between_its_tables_leaves_what_an_unbroken_run_leaves(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    unbroken, mill = split_mill(tmp_path / "unbroken", spark), split_mill(tmp_path / "torn", spark)
+    for one in (unbroken, mill):
+        one.feed([an_event(30, amount=9)])
+        one.run()
+        one.feed([*(an_event(30 + i, amount=i - 2) for i in range(10)), an_event(1, amount=9), b"broken"])
+    unbroken.catch_up()
+    monkeypatch.setenv(VARIABLE, f"published:{table}=raise")
+    with pytest.raises(Injected):
+        mill.run(drain=True)
+    monkeypatch.delenv(VARIABLE)
+    there = [name for name in ("big", "small", "odd") if mill.published(name)]
+    assert there == ["big", "small", "odd"][: len(there)]
+    assert there[-1] == table
+    assert mill.run(drain=True).attempt == 2
+    assert mill.everything() == unbroken.everything()
+    assert all(unbroken.everything().values())
 
 
 UNION = """
@@ -177,14 +202,18 @@ with Pipeline("p", every="1 minute") as pipeline:
 """
 
 
-def test_rows_as_they_are_are_appended_once(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("writer", ["delta-rs", "spark"])
+def test_rows_as_they_are_are_appended_once(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, writer: str
+) -> None:
     contracts = {"events": EVENTS, "t": a_table("t", {"user": "string", "amount": "integer"})}
-    mill = a_mill(tmp_path, spark, ROWS, contracts, ("events",))
+    mill = a_mill(tmp_path, spark, ROWS, contracts, ("events",), writer=writer)
     mill.feed(an_event(i, str(i), i) for i in range(10))
-    monkeypatch.setenv("TIDEMILL_FAILPOINT", "published:t=raise")
-    with pytest.raises(Exception, match="failpoint"):
+    monkeypatch.setenv(VARIABLE, "published:t=raise")
+    with pytest.raises(Injected):
         mill.run(limit=5)
-    monkeypatch.delenv("TIDEMILL_FAILPOINT")
+    monkeypatch.delenv(VARIABLE)
+    assert len(mill.published("t")) == 5
     mill.catch_up(limit=5)
     assert sorted(r["amount"] for r in mill.published("t")) == list(range(10))
     assert not (tmp_path / "lake" / "pipelines" / "p" / "state").exists()

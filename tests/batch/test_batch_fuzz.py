@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from support.projects import an_event, sums
+from tidemill.core.account import Account
 
 pytestmark = pytest.mark.spark
 
@@ -55,6 +56,50 @@ def test_every_nasty_record_is_rejected_with_a_reason_and_no_batch_fails(tmp_pat
     for offset, (name, value) in enumerate(NASTY.items()):
         assert quarantine[offset]["value"] == value, name
         assert all(0 < len(reason) <= 400 for reason in quarantine[offset]["reasons"]), name
+
+
+EARLY = [
+    "0001-01-01T00:00:00+14:00",
+    "0001-01-01T00:00:00Z",
+    "0001-01-01T00:00:00.000001Z",
+    "0001-01-01T00:00:59.999999Z",
+    "0001-01-01T00:01:00Z",
+    "0001-01-01T00:01:30Z",
+    "0001-01-01T00:02:00Z",
+    "0001-01-01T00:01:00Z",
+    "0001-01-02T00:00:00Z",
+    "0001-01-03T00:01:08Z",
+    "0001-01-03T00:01:07.999999Z",
+    "0001-12-31T23:59:59Z",
+    "2026-01-01T00:00:01Z",
+    "0001-01-03T00:01:08Z",
+]
+
+
+@pytest.mark.parametrize(
+    ("window", "trigger"),
+    [
+        ('Tumbling("10 seconds")', "on_close"),
+        ('Sliding("10 seconds", "4 seconds")', "on_update"),
+        ('Tumbling("1 day")', "on_close"),
+    ],
+)
+def test_event_times_of_year_one_fail_no_batch(tmp_path: Path, spark: Any, window: str, trigger: str) -> None:
+    mill = sums(tmp_path, spark, window=window, delay="1 minute", lateness="8 s", trigger=trigger, partitions=2)
+    values = [b'{"ts": "%s", "user": "a", "amount": 1}' % time.encode() for time in EARLY]
+    mill.feed(values)
+    mill.feed(values[1:], partition=1)
+    commits = mill.catch_up(limit=4)
+    assert len(commits) == 7
+    total = sum((c.accounts["events"] for c in commits), Account())
+    rejected, late = ({(r["partition"], r["offset"]) for r in mill.own(table)} for table in ("quarantine", "late"))
+    assert not rejected & late
+    assert {(0, 0), (0, 1), (1, 0)} <= rejected
+    assert {(0, 13), (1, 12)} <= late
+    assert (total.read, total.rejected, total.late) == (27, len(rejected), len(late))
+    assert total.balances
+    if trigger == "on_close":
+        assert sum(r["n"] for r in mill.published()) == total.aggregated
 
 
 def test_fields_that_the_contract_does_not_name_are_rejected_when_it_says_so(tmp_path: Path, spark: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 from support.connect import ConnectServer
 from support.projects import Mill, an_event, sums
+from tidemill.core.events import Audited, Planned
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -31,13 +31,6 @@ while True:
 """
 
 
-@pytest.fixture(scope="module")
-def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
-    """A Spark Connect server of our own."""
-    with ConnectServer(tmp_path_factory.mktemp("connect")) as server:
-        yield server
-
-
 def a_mill(folder: Path, spark: Any, **settings: Any) -> Mill:
     """Records of every fate, in an order that makes some late."""
     mill = sums(folder, spark, window='Sliding("10 seconds", "4 seconds")', lateness="8 s", **settings)
@@ -46,21 +39,36 @@ def a_mill(folder: Path, spark: Any, **settings: Any) -> Mill:
     return mill
 
 
+def recorded_hashes(mill: Mill) -> list[tuple[int, str]]:
+    """The logical hashes of all plans and audits in the ledger, each with its batch, in their order."""
+    found = []
+    for entry in mill.project.ledger("sums").entries():
+        match entry.event:
+            case Planned(plan=plan):
+                found.append((plan.batch_id, plan.logical_hash))
+            case Audited(batch_id=batch_id, logical_hash=logical_hash):
+                found.append((batch_id, logical_hash))
+    return found
+
+
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> tuple[Any, str]:
-    """All tables, and the logical hash, of a local session with delta-rs."""
+def expected(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> tuple[Any, list[tuple[int, str]]]:
+    """All tables, and the hashes that the ledger recorded, of a local session with delta-rs."""
     mill = a_mill(tmp_path_factory.mktemp("local"), spark, writer="delta-rs")
     mill.catch_up(limit=40)
     tables = mill.everything()
     assert all(tables.values())
-    return tables, mill.project.pipeline("sums").logical_hash
+    hashes = recorded_hashes(mill)
+    assert [batch_id for batch_id, _ in hashes] == [1, 1, 2, 2, 3, 3]
+    assert len({logical_hash for _, logical_hash in hashes}) == 1
+    return tables, hashes
 
 
 @pytest.mark.parametrize("settings", [{"writer": "spark"}, {"driver_rows": 10}], ids=["spark", "by size"])
 def test_both_writers_publish_the_same_rows(tmp_path: Path, spark: Any, expected: Any, settings: Any) -> None:
     mill = a_mill(tmp_path, spark, **settings)
     mill.catch_up(limit=40)
-    assert (mill.everything(), mill.project.pipeline("sums").logical_hash) == expected
+    assert (mill.everything(), recorded_hashes(mill)) == expected
 
 
 @pytest.mark.parametrize("writer", ["delta-rs", "spark"])
@@ -72,4 +80,4 @@ def test_spark_connect_publishes_the_same_rows(
         [sys.executable, "-c", RUNNER, str(tmp_path)], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert (mill.everything(), mill.project.pipeline("sums").logical_hash) == expected
+    assert (mill.everything(), recorded_hashes(mill)) == expected

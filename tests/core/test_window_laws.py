@@ -80,14 +80,6 @@ def test_a_record_is_late_exactly_from_end_plus_lateness_on(panes: Panes, time: 
     assert not panes.is_late(time, watermark=edge - 1, allowed_lateness=lateness)
 
 
-@given(all_panes(), times, st.integers(0, 10**8))
-def test_a_window_closes_in_exactly_one_move_of_the_watermark(panes: Panes, time: int, move: int) -> None:
-    window = panes.last_window_of(time)
-    for before, after in ((window.end - 1 - move, window.end - 1), (window.end - 1, window.end + move)):
-        low, high = panes.closing(before, after)
-        assert (low <= window.start < high) == (before < window.end <= after)
-
-
 @given(st.integers(1, 10**6), times)
 def test_a_tumbling_window_is_its_own_pane(size: int, time: int) -> None:
     panes = Tumbling(size * MICROSECOND).panes

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 
 from support.commands import type_command
-from support.projects import ROOT
+from support.projects import ROOT, rows_of
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.core.account import Account
 from tidemill.demo.comparison import Differences
-from tidemill.demo.site import make_site, source_of
+from tidemill.demo.site import TABLE, make_site, source_of
 from tidemill.demo.story import KILL, Ending, Script
 from tidemill.demo.traffic import Kind
+from tidemill.project import Project
 
 KEYS = "batches killed_at read aggregated filtered rejected late shed lost doubled seconds"
 
@@ -55,6 +58,18 @@ def test_demo_of_a_small_log_kills_the_batch_that_publishes(tmp_path, shared_dat
     assert figures["killed_at"].startswith(f"{KILL}@")
     assert (figures["read"], figures["aggregated"], figures["lost"], figures["doubled"]) == (20, 20, 0, 0)
     assert "/documentation.html" in done.stdout
+    rows = rows_of(Project.load(tmp_path / "build" / "demo").published_uri(TABLE))
+    assert sum(row["bytes"] or 0 for row in rows) == 754_671
+    assert {c: sum(row[f"status_{c}"] for row in rows) for c in ("2xx", "3xx", "4xx", "5xx")} == {
+        "2xx": 11,
+        "3xx": 9,
+        "4xx": 0,
+        "5xx": 0,
+    }
+    minutes: Counter[str] = Counter()
+    for row in rows:
+        minutes[row["window_start"].astimezone(UTC).isoformat()] += row["requests"]
+    assert minutes == {f"2014-03-23T22:{minute}:00+00:00": n for minute, n in (("07", 9), ("08", 10), ("09", 1))}
 
 
 def an_ending(folder: Path, **differences: int) -> Ending:

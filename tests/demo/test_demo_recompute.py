@@ -197,6 +197,19 @@ def test_lines_of_every_shape_end_where_the_pipeline_puts_them(tmp_path, spark):
     assert played.account.late == 0
 
 
+def test_lines_cut_before_their_bytes_are_requests_of_unknown_size(tmp_path, spark, shared_data):
+    log = shared_data / "access_20.log"
+    played = play(tmp_path / "demo", spark, lambda project: write_file(project, log), batches=1)
+    assert played.account == Account(read=20, aggregated=20)
+    assert played.differences().none, "\n".join(played.differences().examples)
+    cut = [line for line in log.read_text().splitlines() if line.endswith(("200", "304"))]
+    assert [line.split()[6] for line in cut] == ["/images/log_cleaner_anatomy.png"] * 2
+    found = published(played.project).rows
+    (first,), (second,) = (found[window] for window in sorted(found) if window[1] == "/images/log_cleaner_anatomy.png")
+    assert (first["requests"], first["status_2xx"], first["bytes"]) == (1, 1, None)
+    assert (second["requests"], second["status_3xx"], second["bytes"]) == (1, 1, None)
+
+
 def test_many_visitors_of_one_minute_are_nearly_as_many(tmp_path, spark):
     def fill(project: Project) -> int:
         made = (GOOD.replace("192.0.2.1", f"2001:db8::{n:x}") for n in range(2_000))

@@ -77,7 +77,7 @@ def steps_of(flow: Flow) -> tuple[StepOfBatch, ...]:
         StepOfBatch(
             name="publish",
             what="each table once, with the batch as its transaction",
-            jobs="1 for rejected, 1 for late rows, where there are some",
+            jobs="1 for rejected, 1 for late rows, where there are some: of the blocks of offsets that hold them",
             writes="; ".join(["quarantine, late: append", *(_write(s) for s in flow.sinks)]),
         ),
         StepOfBatch(name="commit", what="offsets, watermark, account and state", writes="ledger: committed"),
@@ -86,7 +86,7 @@ def steps_of(flow: Flow) -> tuple[StepOfBatch, ...]:
 
 def _aggregate(flow: Flow, windowed: list[WindowedSink]) -> StepOfBatch:
     count = len(flow.sinks)
-    fused = count == 1 and len(flow.inputs) == 1
+    fused = count == 1 and all(len(paths) == 1 for sink in flow.sinks for paths in sink.paths.values())
     jobs = "1: read to partial aggregate, counted on the way" if fused else f"1 a input to count, {count} on its rows"
     tables = ", ".join(s.table for s in windowed)
     return StepOfBatch(

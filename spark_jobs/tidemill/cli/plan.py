@@ -26,7 +26,7 @@ def plan(
     pipeline: PipelineName,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Needed: nothing is written.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="As for run.")] = None,
-    drain: Annotated[bool, typer.Option("--drain", help="As for run.")] = False,
+    drain: Annotated[bool, typer.Option("--drain", help="As for run, where it is for good.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what the next batch would read."""

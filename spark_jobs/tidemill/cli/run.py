@@ -44,7 +44,7 @@ def run(
         int | None, typer.Option(min=1, metavar="N", help="At most so many records in a batch; else the project's.")
     ] = None,
     drain: Annotated[
-        bool, typer.Option("--drain", help="The input has ended: the batch that reaches its end closes every window.")
+        bool, typer.Option("--drain", help="The input has ended, for good: all windows close, later records are late.")
     ] = False,
     batches: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="At most so many batches; one without --until-caught-up.")

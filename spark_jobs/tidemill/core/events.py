@@ -50,7 +50,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audited:
-    """The staged rows were checked. `contracts` are the fingerprints of the contracts they were checked against."""
+    """The staged rows were checked. `logical_hash` identifies the declaration and the contracts of the plan."""
 
     batch_id: int
     attempt: int
@@ -63,8 +63,8 @@ class Audited:
 class Committed:
     """The commit: from now on all that the attempt wrote counts.
 
-    `accounts` are per input topic. `tables` gives the version of each table after the batch, `windows` how many rows
-    were published to each. `plan_hash` proves which plan it was.
+    `accounts` are per input topic. `tables` gives the version of each table after the batch, `published` how many
+    rows went to each published table. `plan_hash` proves which plan it was.
     """
 
     batch_id: int

@@ -75,14 +75,6 @@ class Panes:
         """Whether every window of `time` refuses it: `end + allowed_lateness <= watermark` for the latest."""
         return self.last_window_of(time).end + allowed_lateness <= watermark
 
-    def closing(self, before: int, after: int) -> tuple[int, int]:
-        """Starts of the windows that close when the watermark moves, as a half-open range of starts.
-
-        A window closes when `before < end <= after`. The range is in microseconds and holds starts of
-        no window where `after <= before`.
-        """
-        return before - self.size + 1, max(after, before) - self.size + 1
-
 
 def _positive(text: str | timedelta, what: str) -> timedelta:
     value = duration(text)

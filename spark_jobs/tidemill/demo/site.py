@@ -13,7 +13,6 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 import tidemill
 from tidemill.core.errors import ConfigError
-from tidemill.core.offsets import OffsetRange
 from tidemill.demo.traffic import Line
 from tidemill.log.file import FileLog
 from tidemill.log.inputs.chunks import ChunkSize
@@ -126,8 +125,3 @@ def write_file(project: Project, path: Path) -> int:
 def segments(project: Project) -> list[str]:
     """The files of the log, found by looking, not by asking the log."""
     return sorted(str(path) for path in Path(project.settings.log).glob(f"{TOPIC}/*/*/*.parquet"))
-
-
-def held(project: Project) -> tuple[OffsetRange, ...]:
-    """What the log says it holds."""
-    return tuple(range_ for _, range_ in sorted(project.log().bounds(TOPIC).items()))

@@ -3,7 +3,7 @@
 A row has the columns of its contract and hidden ones: `_topic`, `_partition`, `_offset`, `_timestamp` say where it
 comes from, and `_block` in which part of the batch; `_time` is its event time in microseconds and `_behind` how far
 that is behind the watermark; `_error` is the decoder's complaint, `_broken` the row rules it breaks as a bit mask;
-`_raw` is the record's value where a rejection may need it.
+`_raw` is the record's value, kept only in the pass that puts strays aside.
 """
 
 from __future__ import annotations
@@ -99,15 +99,14 @@ class EventTimes:
 class DecodeBatches:
     """Decodes Arrow batches of records inside Spark's Python workers.
 
-    `watermark` is what `_behind` counts from. `keep_raw` keeps the value of good records too, for rules that are
-    checked later. `only` is a bitmap of the blocks to decode; records of others are left out.
+    `watermark` is what `_behind` counts from. `only` is a bitmap of the blocks to decode: records of others are left
+    out, and values are kept.
     """
 
     decoder: Decoder
     event_time: str | None
     times: EventTimes
     watermark: int
-    keep_raw: bool
     blocks: Blocks
     only: bytes | None = None
 
@@ -119,7 +118,6 @@ class DecodeBatches:
             event_time=source.event_time,
             times=EventTimes.of(flow, source, plan.clock),
             watermark=plan.lateness_watermark,
-            keep_raw=rejecting_bits(source.contract.row_rules) != 0,
             blocks=Blocks(plan.topics[source.topic].ranges),
         )
 
@@ -145,7 +143,7 @@ class DecodeBatches:
         times = decoded.columns.column(self.event_time) if self.event_time else timestamps
         time = times.cast(pa.int64())
         errors = self._time_errors(time, decoded.errors)
-        raw = values if self.keep_raw else pc.if_else(pc.is_null(errors), None, values)
+        raw = pa.nulls(len(values), pa.binary()) if self.only is None else values
         tail = [time, self._behind(time), pa.array(blocks), errors, raw]
         columns = [batch.column(0), batch.column(1), timestamps, *decoded.columns.columns, *tail]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)

@@ -52,9 +52,7 @@ class Stream:
         return self.counter.attach(self._rows(self.decode)) if self.cached is None else self.cached
 
     def strays(self, counts: Counts) -> DataFrame:
-        """Rows among which are all that are rejected or late."""
-        if self.cached is not None:
-            return self.cached
+        """Rows among which are all that are rejected or late, with the values of their records."""
         return self._rows(replace(self.decode, only=counts.stray_blocks))
 
     def _rows(self, decode: DecodeBatches) -> DataFrame:

@@ -22,9 +22,7 @@ from tidemill.core.errors import CommitUnknown, LedgerDamaged
 from tidemill.core.events import FORMAT_VERSION, Audited, Cancelled, Claimed, Committed, Event, Planned
 from tidemill.core.protocol import View, apply, fold
 from tidemill.tables.arrow_types import schema_fields
-from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.protocol import Between, TableSpec
-from tidemill.tables.trim import trim_log
 
 _KINDS: Mapping[str, type[Event]] = {
     "planned": Planned,
@@ -134,6 +132,10 @@ class Ledger:
 
         Every event stays. The newest ones stay in small files, which the next batch reads in a moment.
         """
+        # These load Arrow's data sets, which a reader of the ledger does not wait for.
+        from tidemill.tables.deltars import DeltaRsTable  # noqa: PLC0415
+        from tidemill.tables.trim import trim_log  # noqa: PLC0415
+
         spec = TableSpec(uri=self._uri, name=f"ledger of {self._pipeline}", fields=_FIELDS, pruned_by=("sequence",))
         old = Between(column="sequence", low=None, high=self._sequence - _FIRST_LOOK * 4)
         DeltaRsTable(spec, self._options).compact(old)

@@ -86,8 +86,7 @@ def check_held(wanted: OffsetRange, held: OffsetRange) -> None:
         raise OffsetsLost(
             f"{_place(wanted)}: {_span(wanted.from_offset, until)} gone: "
             f"expected to read from {wanted.from_offset}, the log starts at {held.from_offset}",
-            fix=f"bring the trimmed segments back, or go on from offset {held.from_offset} "
-            f"and accept the loss of {until - wanted.from_offset} records",
+            fix="bring the trimmed segments back, or start a pipeline of another name from the log's start",
         )
     if wanted.until_offset > held.until_offset:
         missing = _span(max(wanted.from_offset, held.until_offset), wanted.until_offset)
@@ -104,8 +103,9 @@ def hole(topic_partition: TopicPartition, from_offset: int, until_offset: int) -
     return OffsetsLost(
         f"topic {topic} partition {partition}: {_span(from_offset, until_offset)} missing: "
         f"expected a segment at {from_offset}, found the next at {until_offset}",
-        fix="bring the missing segment files back, or give up what is before the hole: "
-        f"tidemill log trim {topic} --partition {partition} --before {until_offset}",
+        fix="bring the missing segment files back; without them, give up what is before the hole "
+        f"(tidemill log trim {topic} --partition {partition} --before {until_offset}) "
+        "and start a pipeline of another name",
     )
 
 

@@ -139,7 +139,8 @@ def damaged(path: str, expected: str, found: str) -> SegmentDamaged:
     """The error for a file that is not what its name promises."""
     return SegmentDamaged(
         f"segment {path} is damaged: expected {expected}, found {found}",
-        fix="bring the file back from a copy, or give up the records up to the next segment with tidemill log trim",
+        fix="bring the file back from a copy; without one, give up the records up to the next segment "
+        "(tidemill log trim) and start a pipeline of another name",
     )
 
 

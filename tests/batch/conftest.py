@@ -1,0 +1,53 @@
+"""What tests of batches share because it takes seconds to make."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.connect import ConnectServer
+from support.projects import Mill
+from support.recovery import a_begun_mill
+from tidemill.project import FILE, Project
+
+
+@pytest.fixture(scope="module")
+def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    """A Spark Connect server of our own."""
+    with ConnectServer(tmp_path_factory.mktemp("connect")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def begun(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Callable[..., Mill]:
+    """Gives a copy of `a_begun_mill` in a folder: its first batch is run once for each writer.
+
+    `remote` is where processes of its own run Spark; `Mill.run` uses the session of the tests.
+    """
+    made: dict[str, Path] = {}
+
+    def copy(folder: Path, writer: str = "delta-rs", *, remote: str = "") -> Mill:
+        if writer not in made:
+            made[writer] = tmp_path_factory.mktemp("begun")
+            a_begun_mill(made[writer], spark, writer=writer)
+        shutil.copytree(made[writer], folder, dirs_exist_ok=True)
+        if remote:
+            file = folder / FILE
+            file.write_text(file.read_text().replace("[spark]", f'[spark]\nremote = "{remote}"'))
+        return Mill(Project.load(folder), spark, "sums")
+
+    return copy
+
+
+@pytest.fixture(scope="session")
+def unbroken(tmp_path_factory: pytest.TempPathFactory, begun: Callable[..., Mill]) -> dict[str, list[dict[str, Any]]]:
+    """Every table after a run in which nothing fails."""
+    mill = begun(tmp_path_factory.mktemp("unbroken"))
+    mill.catch_up()
+    tables = mill.everything()
+    assert {name: len(rows) for name, rows in tables.items()} == {"sums": 6, "quarantine": 1, "late": 1}
+    return tables

@@ -1,0 +1,126 @@
+"""A log that does not hold what a batch needs: the error names it, nothing moves, and the log brought back goes on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.projects import Mill, an_event, sums
+from tidemill.core.errors import LogError, OffsetsLost, SegmentDamaged, TopicRecreated
+
+pytestmark = pytest.mark.spark
+
+
+def segments(mill: Mill) -> list[Path]:
+    """Four files of partition 1 with two records each; the first is committed."""
+    return sorted(Path(mill.project.settings.log).glob("events/*/1/*.parquet"))
+
+
+def lose_a_middle_segment(mill: Mill) -> None:
+    segments(mill)[2].unlink()
+
+
+def lose_the_end(mill: Mill) -> None:
+    for segment in segments(mill):
+        segment.unlink()
+
+
+def trim_beyond_the_committed_offset(mill: Mill) -> None:
+    mill.log.trim("events", 1, 5)
+
+
+def create_the_topic_again(mill: Mill) -> None:
+    mill.log.delete_topic("events")
+    mill.log.create_topic("events", partitions=2)
+    for partition in (0, 1):
+        mill.feed([an_event(40 + i) for i in range(8)], partition=partition)
+
+
+def cut_short(number: int) -> Callable[[Mill], None]:
+    def cut(mill: Mill) -> None:
+        segment = segments(mill)[number]
+        segment.write_bytes(segment.read_bytes()[:-100])
+
+    return cut
+
+
+@dataclass(frozen=True, kw_only=True)
+class Damage:
+    """What is done to the log, and what a run says."""
+
+    do: Callable[[Mill], None]
+    error: type[LogError]
+    text: str
+
+
+DAMAGES = {
+    "a hole": Damage(
+        do=lose_a_middle_segment,
+        error=OffsetsLost,
+        text=r"topic events partition 1: offsets 4 to 5 are missing.* at 4.* at 6",
+    ),
+    "a middle segment cut short": Damage(
+        do=cut_short(2),
+        error=SegmentDamaged,
+        text=r"/events/\w+/1/0{19}4\.parquet is damaged",
+    ),
+    "the newest segment cut short": Damage(
+        do=cut_short(-1),
+        error=SegmentDamaged,
+        text=r"/events/\w+/1/0{19}6\.parquet is damaged",
+    ),
+    "retention past the committed offset": Damage(
+        do=trim_beyond_the_committed_offset,
+        error=OffsetsLost,
+        text=r"events-1: offsets 2 to 4 are gone.* committed offset 2.* starts at 5",
+    ),
+    "an end before the committed offset": Damage(
+        do=lose_the_end,
+        error=OffsetsLost,
+        text=r"events-1: the log ends at 0.* committed offset 2",
+    ),
+    "another topic of the same name": Damage(
+        do=create_the_topic_again,
+        error=TopicRecreated,
+        text=r"`events` was deleted and created again: expected id \w+, found \w+",
+    ),
+}
+
+
+def a_begun_log(folder: Path, spark: Any) -> Mill:
+    """A batch has committed two records of each partition; three segments of each wait for the next."""
+    mill = sums(folder, spark, partitions=2)
+    for base in (0, 20, 40, 60):
+        for partition in (0, 1):
+            mill.feed([an_event(base), an_event(base + 10)], partition=partition)
+        if base == 0:
+            mill.run()
+    return mill
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_log_that_lost_records_is_refused_by_name_until_it_is_back(
+    tmp_path: Path, spark: Any, damage: Damage
+) -> None:
+    mill = a_begun_log(tmp_path, spark)
+    log, copy, ledger = mill.project.settings.log, tmp_path / "copy", mill.project.ledger("sums")
+    shutil.copytree(log, copy)
+    before, position = mill.everything(), ledger.view().position
+    assert [(r["user"], r["n"]) for r in before["sums"]] == [("a", 2)]
+    damage.do(mill)
+    for _ in range(2):
+        with pytest.raises(damage.error, match=damage.text):
+            mill.run()
+        view = ledger.view()
+        assert (view.position, view.open_batch) == (position, None)
+        assert mill.everything() == before
+    shutil.rmtree(log)
+    shutil.copytree(copy, log)
+    mill.catch_up()
+    assert [r["n"] for r in mill.published()] == [2] * 8
+    assert ledger.view().position.topics["events"].offsets == {0: 8, 1: 8}

@@ -2,8 +2,8 @@
 
 # One environment for all commands: Java, the packages, Spark's Python.
 RUN = . ./.tidemill/env.sh &&
-# A file's tests stay in one process, so that they share a Spark session; each process may have one.
-PARALLEL = --numprocesses auto --maxprocesses 4 --dist loadfile
+# The tests of a file stay in one process and share a Spark session; files begin in order, the long ones (batch) first.
+PARALLEL = --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 # Only `make demo LOG=file` counts, not a variable of that name that happens to be in the environment.
 ifeq ($(origin LOG),command line)

@@ -156,7 +156,7 @@ def test_cat_from_a_trimmed_offset_says_what_is_gone(run: Run, log: FileLog) -> 
     log.create_topic("t", 1)
     log.append("t", 0, [NewRecord(value=b"a")] * 5)
     log.trim("t", 0, 3)
-    with pytest.raises(OffsetsLost, match=r"offsets 1 to 2 are gone[\s\S]*loss of 2 records"):
+    with pytest.raises(OffsetsLost, match=r"offsets 1 to 2 are gone: expected to read from 1, the log starts at 3"):
         run("cat", "t", "--from", "1")
     with pytest.raises(OffsetsLost, match=r"ends at 5"):
         run("cat", "t", "--from", "6")

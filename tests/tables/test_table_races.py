@@ -56,7 +56,7 @@ def race(kind: str, folder: Path, racers: int = 2) -> list[list[str]]:
     script = RACER.replace("ROUNDS", str(ROUNDS))
     script = script.replace("import sys, time", "import dataclasses, sys, time")
     command = [sys.executable, "-c", script, kind, str(folder)]
-    tests = str(Path(__file__).parents[2])
+    tests = str(Path(__file__).parents[1])
     processes = [
         subprocess.Popen([*command, str(n)], stdout=subprocess.PIPE, text=True, cwd=tests) for n in range(racers)
     ]
@@ -69,7 +69,8 @@ def race(kind: str, folder: Path, racers: int = 2) -> list[list[str]]:
     finally:
         for process in processes:
             process.kill()
-            process.wait()
+            if process.stdout is not None and not process.stdout.closed:
+                process.communicate()
     assert [p.returncode for p in processes] == [0] * racers
     return [[line.split()[1] for line in output.splitlines()] for output in outputs]
 

@@ -97,6 +97,27 @@ def test_plan_of_an_open_batch_is_the_one_it_has(tidemill, mill):
     assert (said.json["open"], said.json["records"], said.json["attempt"]) == (True, 2, 2)
 
 
+def changed(mill):
+    file = mill.project.folder / "pipelines" / "pipeline.py"
+    file.write_text(file.read_text().replace("'unknown'", "'nobody at all'"))
+
+
+def test_plan_of_an_open_batch_says_what_a_run_would_do_with_it(tidemill, mill):
+    def fate():
+        return tidemill("plan", "sums", "--dry-run", "--json").json["open_batch"]
+
+    mill.feed([an_event(1)])
+    plan = open_batch(mill)
+    assert fate() == "continued with the plan it has"
+    verdict(mill, plan, CheckResult(table="sums", rule="n.minimum", severity=Severity.ERROR, passed=False))
+    assert fate().startswith("blocked by its audit")
+    assert "would be blocked by its audit" in tidemill("plan", "sums", "--dry-run").out.replace("\n", " ")
+    changed(mill)
+    assert fate().startswith("cancelled and planned anew")
+    verdict(mill, plan)
+    assert fate().startswith("refused: it may be published in part")
+
+
 def test_status_of_a_new_pipeline_has_no_commit(tidemill):
     said = tidemill("status", "sums", "--json")
     assert said.code == ExitCode.DONE

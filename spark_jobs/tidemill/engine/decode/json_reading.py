@@ -13,7 +13,6 @@ from tidemill.engine.decode.json_extras import common_extras, extras_of_record, 
 from tidemill.engine.decode.json_structs import Shape, record_reader
 from tidemill.engine.decode.rows import Positions
 
-
 _TOGETHER = 64
 _REFUSED = (msgspec.DecodeError, RecursionError)
 

@@ -27,8 +27,8 @@ demo: setup ## run the reference pipeline, kill a batch, prove the result; LOG=f
 test: setup ## all tests
 	@$(RUN) pytest $(PARALLEL)
 
-test-unit: setup ## the tests that need neither Spark nor Airflow
-	@$(RUN) pytest $(PARALLEL) -m "not spark and not airflow and not slow"
+test-unit: setup ## the rules alone: no Spark, no Airflow, no files
+	@$(RUN) pytest $(PARALLEL) tests/core
 
 check: setup ## lint, format, types, layers
 	@$(RUN) ruff check

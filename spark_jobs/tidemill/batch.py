@@ -90,7 +90,7 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, *, started: datetim
     plan, flow = claim.plan, attempt.flow
     attempt.read()
     attempt.aggregate()
-    counts = attempt.counts()
+    counts = attempt.counts
     _check_accounts(attempt, {topic: c.account for topic, c in counts.items()})
     times = {tp: time for c in counts.values() for tp, time in c.max_event_times.items()}
     watermark = plan.watermark_after(times, {i.topic: micros(i.delay) for i in flow.inputs})
@@ -111,7 +111,7 @@ def _commit(
     attempt: Attempt, ledger: Ledger, position: Position, staged: tuple[Staged, ...], *, started: datetime
 ) -> Committed:
     """Step 7: the one row that makes all of it count."""
-    plan, counts = attempt.plan, attempt.counts()
+    plan, counts = attempt.plan, attempt.counts
     commit = Committed(
         batch_id=plan.batch_id,
         attempt=attempt.number,

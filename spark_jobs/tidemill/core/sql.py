@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def quoted(column: str) -> str:
-    """A column's name as Spark SQL quotes it."""
-    return "`" + column.replace("`", "``") + "`"
+def quoted(column: str, quote: str = "`") -> str:
+    """A column's name as Spark SQL quotes it, or another SQL whose `quote` is given."""
+    return f"{quote}{column.replace(quote, quote * 2)}{quote}"
 
 
 def text_literal(text: str) -> str:

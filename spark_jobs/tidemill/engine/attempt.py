@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -83,7 +83,6 @@ class Attempt:
     _streams: tuple[Stream, ...] = ()
     _partials: dict[str, Held] = field(default_factory=dict)
     _rows: dict[str, Held] = field(default_factory=dict)
-    _counts: dict[str, Counts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._driver, self._spark = DriverLane(self.session), SparkLane(self.session)
@@ -141,23 +140,22 @@ class Attempt:
         """Run the job and hold its rows in the lane that fits their number. `at_most` is what is known of it before."""
         bound = self.plan.records if at_most is None else at_most
         if self._lane(bound) is self._driver:
-            rows = self._driver.hold(frame)
-            return Held(self._driver, rows, self._driver.count(rows))
-        cached = self._spark.hold(frame)
-        count = self._spark.count(cached)
+            return Held(self._driver, *self._driver.hold(frame))
+        cached, count = self._spark.hold(frame)
         if self.writer is None and count <= self.driver_rows:
-            return Held(self._driver, self._driver.hold(cached), count)
+            return Held(self._driver, *self._driver.hold(cached))
         return Held(self._spark, cached, count)
 
     def _lane(self, rows: int) -> Lane[Any]:
         small = rows <= self.driver_rows if self.writer is None else self.writer == self._driver.name
         return self._driver if small else self._spark
 
+    @cached_property
     def counts(self) -> Mapping[str, Counts]:
         """What the pass counted, by topic; topics without records have empty counts. Ask after step 3."""
-        self._counts = {s.source.topic: s.counter.result() for s in self._streams}
+        found = {s.source.topic: s.counter.result() for s in self._streams}
         empty = Counts(account=Account())
-        return {i.topic: self._counts.get(i.topic, empty) for i in self.flow.inputs}
+        return {i.topic: found.get(i.topic, empty) for i in self.flow.inputs}
 
     def stage(self, watermark: int) -> tuple[Staged, ...]:
         """Step 4: the rows to publish when the watermark moves to `watermark`."""
@@ -217,12 +215,12 @@ class Attempt:
         return table.upsert(item.rows, keys=keys, within=within, transaction=transaction, plan_hash=self._plan_hash)
 
     def _put_aside(self) -> None:
-        rejected = any(c.account.rejected for c in self._counts.values())
-        late = any(c.late_rows for c in self._counts.values())
+        rejected = any(c.account.rejected for c in self.counts.values())
+        late = any(c.late_rows for c in self.counts.values())
         if not rejected and not late:
             return
-        streams = [s for s in self._streams if self._counts[s.source.topic].strays]
-        frames = {s: s.strays(self._counts[s.source.topic]) for s in streams}
+        streams = [s for s in self._streams if self.counts[s.source.topic].strays]
+        frames = {s: s.strays(self.counts[s.source.topic]) for s in streams}
         if rejected and late:
             frames = {s: self._spark.cache(frame) for s, frame in frames.items()}
         if rejected:
@@ -237,7 +235,7 @@ class Attempt:
 
     def _append_strays(self, spec: TableSpec, parts: list[DataFrame], **values: pa.Scalar) -> Held:
         whole = reduce(DataFrame.unionByName, parts)
-        held = self._hold(whole, at_most=sum(c.strays for c in self._counts.values()))
+        held = self._hold(whole, at_most=sum(c.strays for c in self.counts.values()))
         batch_id, clock = self._own_values().values()
         held = held.stamped({"batch_id": batch_id, "recorded_at": clock, **values})
         transaction = Transaction(f"{self.flow.name}/{spec.name}", self.plan.batch_id)

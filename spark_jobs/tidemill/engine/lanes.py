@@ -19,6 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from tidemill.core.schema import Field, spark_type
 from tidemill.core.slices import SliceSet
 from tidemill.core.sql import quoted
+from tidemill.engine.query import in_few_tasks
 from tidemill.tables.arrow_types import data_type, schema_fields
 from tidemill.tables.create import ensure_table
 from tidemill.tables.deltars import DeltaRsTable
@@ -27,17 +28,14 @@ from tidemill.tables.spark import SparkTable
 
 Rows = TypeVar("Rows")
 
-_ONE_TASK = 20_000
-"""Up to so many rows one task is faster than several and a shuffle."""
-
 
 class Lane(Protocol[Rows]):
     """How a batch holds rows between a Spark job and a table."""
 
     name: str
 
-    def hold(self, frame: DataFrame) -> Rows:
-        """Run the job, once, and hold its rows."""
+    def hold(self, frame: DataFrame) -> tuple[Rows, int]:
+        """Run the job, once, and hold its rows; also how many there are."""
         ...
 
     def frame(self, parts: Sequence[Rows]) -> DataFrame:
@@ -50,10 +48,6 @@ class Lane(Protocol[Rows]):
 
     def stamped(self, rows: Rows, values: Mapping[str, pa.Scalar]) -> Rows:
         """The rows with more columns, each of one value."""
-        ...
-
-    def count(self, rows: Rows) -> int:
-        """How many rows are held."""
         ...
 
     def distinct(self, rows: Rows, column: str) -> list[int]:
@@ -88,8 +82,9 @@ class DriverLane:
     def __init__(self, session: SparkSession, storage_options: Mapping[str, str] | None = None) -> None:
         self._session, self._options = session, storage_options
 
-    def hold(self, frame: DataFrame) -> pa.Table:  # noqa: D102
-        return frame.toArrow()
+    def hold(self, frame: DataFrame) -> tuple[pa.Table, int]:  # noqa: D102
+        rows = frame.toArrow()
+        return rows, int(rows.num_rows)
 
     def frame(self, parts: Sequence[pa.Table]) -> DataFrame:  # noqa: D102
         # A table without rows may come without chunks, which Arrow cannot cast and Spark Connect refuses.
@@ -99,8 +94,7 @@ class DriverLane:
             return self._session.createDataFrame([], ddl)
         schema = full[0].schema
         whole = pa.concat_tables([part.select(schema.names).cast(schema) for part in full])
-        frame = self._session.createDataFrame(whole)
-        return frame.coalesce(1) if whole.num_rows <= _ONE_TASK else frame
+        return in_few_tasks(self._session.createDataFrame(whole), whole.num_rows)
 
     def fields(self, rows: pa.Table) -> tuple[Field, ...]:  # noqa: D102
         return schema_fields(rows.schema)
@@ -109,9 +103,6 @@ class DriverLane:
         for name, value in values.items():
             rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
         return rows
-
-    def count(self, rows: pa.Table) -> int:  # noqa: D102
-        return int(rows.num_rows)
 
     def distinct(self, rows: pa.Table, column: str) -> list[int]:  # noqa: D102
         return [int(v) for v in pc.unique(rows[column].cast(pa.int64())).to_pylist()]
@@ -145,10 +136,9 @@ class SparkLane:
         self._session = session
         self._held: list[DataFrame] = []
 
-    def hold(self, frame: DataFrame) -> DataFrame:  # noqa: D102
+    def hold(self, frame: DataFrame) -> tuple[DataFrame, int]:  # noqa: D102
         cached = self.cache(frame)
-        cached.count()
-        return cached
+        return cached, cached.count()
 
     def cache(self, frame: DataFrame) -> DataFrame:
         """The rows, computed by the first job that needs them and kept until `release`."""
@@ -168,9 +158,6 @@ class SparkLane:
         types = {name: spark_type(data_type(value.type)) for name, value in values.items()}
         columns = [F.lit(value.as_py()).cast(types[name]).alias(name) for name, value in values.items()]
         return rows.select("*", *columns)
-
-    def count(self, rows: DataFrame) -> int:  # noqa: D102
-        return rows.count()
 
     def distinct(self, rows: DataFrame, column: str) -> list[int]:  # noqa: D102
         found = rows.select(F.unix_micros(F.col(column)).alias("value")).distinct().toArrow()

@@ -8,6 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.core.scan import MemoryScan, ParquetScan, Scan
+from tidemill.engine.query import in_few_tasks
 
 _DDL = "`partition` int, `offset` bigint, `timestamp` timestamp, `value` binary"
 _ARROW = pa.schema(
@@ -18,8 +19,6 @@ _ARROW = pa.schema(
         pa.field("value", pa.binary()),
     ]
 )
-_ONE_TASK = 20_000
-"""Up to so many records one task is faster than several and a shuffle: it decodes them in 20 ms."""
 
 
 def records(session: SparkSession, scan: Scan) -> DataFrame:
@@ -35,7 +34,7 @@ def records(session: SparkSession, scan: Scan) -> DataFrame:
             frame = session.createDataFrame(pa.Table.from_pylist(rows, schema=_ARROW)) if rows else _none(session)
         case _:
             assert_never(scan)
-    return frame.coalesce(1) if sum(len(r) for r in scan.ranges) <= _ONE_TASK else frame
+    return in_few_tasks(frame, sum(len(r) for r in scan.ranges))
 
 
 def _parquet(session: SparkSession, scan: ParquetScan) -> DataFrame:

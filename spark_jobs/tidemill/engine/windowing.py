@@ -14,7 +14,6 @@ from tidemill.core.sql import quoted, renamed, select
 from tidemill.engine.branches import pane_sql
 
 SLICE_COLUMNS = ("batch_id", "attempt")
-PANE_COLUMNS = ("pane_day", "pane_start")
 
 
 def _state_columns(name: str, aggregate: Aggregate) -> Mapping[str, str]:

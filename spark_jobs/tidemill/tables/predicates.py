@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import assert_never
 
+from tidemill.core.sql import quoted
 from tidemill.tables.protocol import Between, Bound
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -27,11 +28,6 @@ def datafusion(where: tuple[Between, ...]) -> str | None:
 def spark_sql(where: tuple[Between, ...], alias: str = "") -> str | None:
     """The conditions for Spark, columns qualified by `alias`; None when nothing bounds."""
     return _all(where, "`", _spark_literal, f"{alias}." if alias else "")
-
-
-def quoted(name: str, quote: str = "`") -> str:
-    """A name that no reserved word or blank can break."""
-    return f"{quote}{name.replace(quote, quote * 2)}{quote}"
 
 
 def _all(where: tuple[Between, ...], quote: str, literal: Callable[[Bound], str], prefix: str = "") -> str | None:

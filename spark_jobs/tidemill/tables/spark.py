@@ -11,9 +11,10 @@ from pyspark.sql.types import StringType
 
 from tidemill.core.errors import EngineError, Incompatible
 from tidemill.core.schema import Field, Scalar, spark_type
+from tidemill.core.sql import quoted
 from tidemill.tables.fence import Stamp, earlier_write, find_commit, unknown
 from tidemill.tables.handles import StorageOptions, newest, open_table
-from tidemill.tables.predicates import quoted, spark_sql
+from tidemill.tables.predicates import spark_sql
 from tidemill.tables.protocol import Between, Landed, TableSpec, Transaction, Written
 
 Commit = Callable[[], None]

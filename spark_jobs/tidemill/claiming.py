@@ -12,7 +12,7 @@ from tidemill.core.failpoints import reach
 from tidemill.core.flow import Flow, WindowedSink
 from tidemill.core.plan import BatchPlan
 from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
-from tidemill.core.protocol import OpenBatch, View, check_takeover
+from tidemill.core.protocol import Fate, OpenBatch, View, check_takeover
 from tidemill.core.scan import Scan
 from tidemill.core.verdict import Verdict
 from tidemill.ledger.ledger import Ledger
@@ -130,22 +130,22 @@ def _continue(flow: Flow, ledger: Ledger, log: Log, batch: OpenBatch, request: R
         takeover_after=flow.spec.takeover_after,
         holder_is_gone=is_gone(batch.executor),
     )
-    plan, changed = batch.plan, batch.plan.logical_hash != flow.logical_hash
-    if changed and batch.may_be_published:
+    plan, fate = batch.plan, batch.fate(flow.logical_hash)
+    if fate is Fate.REFUSED:
         raise Incompatible(
             f"{flow.name}: batch {plan.batch_id} may be published in part, and was planned by another version of the "
             f"declaration or its contracts ({plan.logical_hash[:12]}, now {flow.logical_hash[:12]})",
             fix="put the old version back until this batch has committed, then change it",
         )
-    if not changed and batch.audited is not None and batch.audited.verdict.blocks:
+    if fate is Fate.BLOCKED and batch.audited is not None:
         raise blocked(flow.name, plan.batch_id, batch.audited.verdict)
-    attempt, scans = batch.attempt + 1, {} if changed else _scans(log, plan)
+    attempt, scans = batch.attempt + 1, {} if fate is Fate.CANCELLED else _scans(log, plan)
     try:
         ledger.append(
             lambda _: Claimed(batch_id=plan.batch_id, attempt=attempt, executor=request.executor, at=request.clock)
         )
         reach("claimed", plan.batch_id)
-        if changed:
+        if fate is Fate.CANCELLED:
             reason = "the declaration or a contract changed before anything was published"
             ledger.append(lambda _: Cancelled(batch_id=plan.batch_id, attempt=attempt, reason=reason, at=request.clock))
             return None

@@ -15,11 +15,11 @@ from tidemill.core.flow import Flow, WindowedSink
 from tidemill.core.times import micros, moment
 from tidemill.core.watermarks import BEGINNING, END
 from tidemill.engine.places import Uris
-from tidemill.engine.state import state_spec
+from tidemill.engine.state import State
 from tidemill.ledger.ledger import Ledger
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest
-from tidemill.tables.protocol import Between, TableSpec
+from tidemill.tables.protocol import Between
 from tidemill.tables.trim import trim_log
 
 EVERY = 64
@@ -38,35 +38,36 @@ def tidy(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed) -> None:
         return
     try:
         ledger.keep_short(keep=KEEP_VERSIONS)
-        for spec, within in _own_tables(flow, uris):
-            DeltaRsTable(spec).compact(within)
-            trim_log(spec, keep=KEEP_VERSIONS)
-        for spec, within in _published(flow, uris, commit.position.watermark):
-            table = DeltaRsTable(spec)
+        for table, within in _own_tables(flow, uris):
+            table.compact(within)
+            trim_log(table.spec, keep=KEEP_VERSIONS)
+        for table, within in _published(flow, uris, commit.position.watermark):
             table.compact(within)
             table.forget_expired()
     except Exception:
         _logger.warning("%s: files were not folded after batch %s", flow.name, commit.batch_id, exc_info=True)
 
 
-def _own_tables(flow: Flow, uris: Uris) -> Iterator[tuple[TableSpec, Between]]:
+def _own_tables(flow: Flow, uris: Uris) -> Iterator[tuple[DeltaRsTable, Between]]:
     for sink in flow.sinks:
-        if isinstance(sink, WindowedSink) and (spec := state_spec(uris, sink)):
-            yield spec, Between(column="pane_start", low=None, high=None)
+        if isinstance(sink, WindowedSink) and (state := State.of(uris, sink)):
+            yield DeltaRsTable(state.spec, opened=state.handle), Between(column="pane_start", low=None, high=None)
     for spec in (uris.quarantine(), uris.late()):
-        if newest(spec, None):
-            yield spec, Between(column="batch_id", low=None, high=None)
+        if handle := newest(spec, None):
+            yield DeltaRsTable(spec, opened=handle), Between(column="batch_id", low=None, high=None)
 
 
-def _published(flow: Flow, uris: Uris, watermark: int) -> Iterator[tuple[TableSpec, Between]]:
+def _published(flow: Flow, uris: Uris, watermark: int) -> Iterator[tuple[DeltaRsTable, Between]]:
     """Without the windows that batches still replace."""
     for sink in flow.sinks:
         spec = uris.published_table(sink)
-        if not newest(spec, None):
+        handle = newest(spec, None)
+        if handle is None:
             continue
+        table = DeltaRsTable(spec, opened=handle)
         if not isinstance(sink, WindowedSink):
-            yield spec, Between(column="batch_id", low=None, high=None)
+            yield table, Between(column="batch_id", low=None, high=None)
         elif watermark != BEGINNING:
             settled = watermark - sink.window.panes.size - micros(sink.allowed_lateness)
             high = None if watermark == END else moment(settled)
-            yield spec, Between(column="window_start", low=None, high=high)
+            yield table, Between(column="window_start", low=None, high=high)

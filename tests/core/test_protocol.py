@@ -15,7 +15,7 @@ from tidemill.core.contract import Severity
 from tidemill.core.errors import Busy, Fenced, LedgerDamaged
 from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Event, Planned
 from tidemill.core.plan import BatchPlan
-from tidemill.core.protocol import View, apply, check_takeover, fold
+from tidemill.core.protocol import Fate, View, apply, check_takeover, fold
 from tidemill.core.verdict import CheckResult, Verdict
 
 BROKEN = Verdict((CheckResult(table="t", rule="r", severity=Severity.ERROR, passed=False),))
@@ -109,6 +109,22 @@ def test_a_commit_must_end_where_its_plan_ends() -> None:
 def test_events_that_could_not_follow_each_other_are_a_damaged_ledger() -> None:
     with pytest.raises(LedgerDamaged, match="contradicts itself"):
         fold([planned(PLAN), claimed(3)])
+
+
+@pytest.mark.parametrize(
+    ("events", "same", "changed"),
+    [
+        ([], Fate.CONTINUED, Fate.CANCELLED),
+        ([audited()], Fate.CONTINUED, Fate.REFUSED),
+        ([audited(verdict=BROKEN)], Fate.BLOCKED, Fate.CANCELLED),
+        ([audited(), claimed(2)], Fate.CONTINUED, Fate.REFUSED),
+    ],
+)
+def test_what_becomes_of_an_open_batch(events: list[Event], same: Fate, changed: Fate) -> None:
+    batch = fold([planned(PLAN), *events]).open_batch
+    assert batch is not None
+    assert batch.fate(PLAN.logical_hash) is same
+    assert batch.fate("another") is changed
 
 
 def test_a_cancelled_batch_leaves_no_visible_slice() -> None:

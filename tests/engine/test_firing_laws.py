@@ -1,4 +1,4 @@
-"""Laws of firing: which windows a move of the watermark closes."""
+"""Laws of firing: which windows a move of the watermark closes, and which fire because a batch touched them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,26 @@ def a_firing(before: int, after: int, *, trigger: Trigger = Trigger.ON_CLOSE, al
     return Firing(trigger=trigger, before=before, after=after, allowed_lateness=allowed_lateness)
 
 
+def on_time(firing: Firing, end: int) -> bool:
+    return firing.bounds["_before"] < end <= firing.bounds["_after"]
+
+
+def again(firing: Firing, end: int) -> bool:
+    return firing.bounds["_refused_until"] < end <= firing.bounds["_again_until"]
+
+
 @given(TIMES, st.lists(TIMES, min_size=2).map(sorted))
 def test_a_window_closes_in_exactly_one_move_of_the_watermark(end: int, watermarks: list[int]) -> None:
-    closing = [a_firing(before, after).closes(end) for before, after in pairwise(watermarks)]
+    closing = [on_time(a_firing(before, after), end) for before, after in pairwise(watermarks)]
     assert sum(closing) == (watermarks[0] < end <= watermarks[-1])
 
 
-@given(TIMES, TIMES, TIMES, st.integers(0, 30))
+@given(TIMES, TIMES, TIMES, st.integers(0, 30), st.sampled_from(Trigger))
 def test_a_window_that_a_batch_touches_fires_on_time_or_again_but_not_twice(
-    end: int, before: int, after: int, lateness: int
+    end: int, before: int, after: int, lateness: int, trigger: Trigger
 ) -> None:
-    firing = a_firing(before, after, allowed_lateness=lateness)
-    assert not (firing.closes(end) and firing.fires_when_touched(end))
+    firing = a_firing(before, after, trigger=trigger, allowed_lateness=lateness)
+    assert not (on_time(firing, end) and again(firing, end))
 
 
 @given(TIMES, TIMES, st.integers(0, 30), st.sampled_from(Trigger))
@@ -36,6 +44,13 @@ def test_a_window_past_its_allowed_lateness_never_fires_again(
     end: int, before: int, lateness: int, trigger: Trigger
 ) -> None:
     firing = a_firing(before, before, trigger=trigger, allowed_lateness=lateness)
-    assert not firing.closes(end)
-    if end + lateness <= before:
-        assert not firing.fires_when_touched(end)
+    assert not on_time(firing, end)
+    assert again(firing, end) == (end + lateness > before and (trigger is Trigger.ON_UPDATE or end <= before))
+
+
+@given(TIMES, st.integers(0, 30), st.integers(0, 30))
+def test_every_open_window_fires_in_every_batch_that_touches_it_when_updates_are_published(
+    before: int, ahead: int, lateness: int
+) -> None:
+    firing = a_firing(before, before + ahead, trigger=Trigger.ON_UPDATE, allowed_lateness=lateness)
+    assert all(again(firing, before + 1 + further) for further in range(30))

@@ -14,11 +14,19 @@ from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.log_output import print_json
 from tidemill.cli.output import AsJson, PipelineName, console, grid, open_project, show_watermark, watermark_json
 from tidemill.core.errors import ConfigError
+from tidemill.core.protocol import Fate
 
 if TYPE_CHECKING:
     from tidemill.core.plan import BatchPlan
     from tidemill.core.protocol import OpenBatch
     from tidemill.project import Project
+
+_FATES = {
+    Fate.CONTINUED: "continued with the plan it has",
+    Fate.BLOCKED: "blocked by its audit until the pipeline or a contract is corrected",
+    Fate.CANCELLED: "cancelled and planned anew: its declaration or a contract has changed since",
+    Fate.REFUSED: "refused: it may be published in part, and its declaration or a contract has changed since",
+}
 
 
 def plan(
@@ -37,7 +45,7 @@ def plan(
         )
     project = open_project(ctx)
     opened, found = _next(project, pipeline, limit or project.settings.batch_records, drain=drain)
-    fate = _fate(opened, project.pipeline(pipeline).logical_hash) if opened else None
+    fate = _FATES[opened.fate(project.pipeline(pipeline).logical_hash)] if opened else None
     if as_json:
         print_json({**_json(pipeline, opened, found), **({"open_batch": fate} if fate else {})})
     elif found is None:
@@ -58,17 +66,6 @@ def _next(project: Project, name: str, limit: int, *, drain: bool) -> tuple[Open
         return view.open_batch, view.open_batch.plan
     request = Request(executor=this_process(), clock=datetime.now(UTC), limit=ReadLimit(limit), drain=drain)
     return None, next_plan(flow, project.log(), view, request)
-
-
-def _fate(batch: OpenBatch, logical_hash: str) -> str:
-    """What a run would do with the open batch."""
-    if batch.plan.logical_hash != logical_hash:
-        if batch.may_be_published:
-            return "refused: it may be published in part, and its declaration or a contract has changed since"
-        return "cancelled and planned anew: its declaration or a contract has changed since"
-    if batch.audited is not None and batch.audited.verdict.blocks:
-        return "blocked by its audit until the pipeline or a contract is corrected"
-    return "continued with the plan it has"
 
 
 def _show(opened: OpenBatch | None, found: BatchPlan, fate: str | None) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import assert_never
 
 from tidemill.core.codec import fingerprint
@@ -23,6 +24,15 @@ from tidemill.core.errors import Busy, Fenced, LedgerDamaged
 from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Event, Executor, Planned
 from tidemill.core.plan import BatchPlan
 from tidemill.core.position import Position
+
+
+class Fate(StrEnum):
+    """What the next run does with an open batch that it may take over."""
+
+    CONTINUED = "continued"
+    BLOCKED = "blocked"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +49,15 @@ class OpenBatch:
     def may_be_published(self) -> bool:
         """Whether some attempt was free to publish: then the plan must be completed as it is."""
         return self.audited is not None and not self.audited.verdict.blocks
+
+    def fate(self, logical_hash: str) -> Fate:
+        """What becomes of it now that the declaration and its contracts have this hash.
+
+        A changed one cannot complete an old plan: that is given up while nobody was free to publish, and refused after.
+        """
+        if self.plan.logical_hash != logical_hash:
+            return Fate.REFUSED if self.may_be_published else Fate.CANCELLED
+        return Fate.BLOCKED if self.audited is not None and not self.may_be_published else Fate.CONTINUED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

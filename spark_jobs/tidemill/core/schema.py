@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
+
+from tidemill.core.sql import quoted
 
 
 class Scalar(StrEnum):
@@ -57,6 +60,16 @@ class Field:
     type: DataType
     required: bool = False
     description: str = ""
+
+
+def ddl(fields: Iterable[Field]) -> str:
+    """The fields as the columns of a Spark SQL schema."""
+    return ", ".join(f"{quoted(f.name)} {spark_type(f.type)}" for f in fields)
+
+
+def cast_or_null(value: str, data_type: DataType) -> str:
+    """A Spark SQL expression in another type; null where the value has no such form."""
+    return f"try_cast({value} AS {spark_type(data_type)})"
 
 
 def spark_type(data_type: DataType) -> str:

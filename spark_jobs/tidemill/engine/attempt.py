@@ -16,7 +16,7 @@ from tidemill.core.failpoints import reach
 from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.plan import BatchPlan
 from tidemill.core.scan import Scan
-from tidemill.core.schema import spark_type
+from tidemill.core.schema import cast_or_null
 from tidemill.core.sql import quoted, renamed
 from tidemill.core.times import moment
 from tidemill.core.watermarks import END
@@ -26,7 +26,7 @@ from tidemill.engine.firing import Firing
 from tidemill.engine.lanes import DriverLane, Lane, SparkLane
 from tidemill.engine.places import OWN_FIELDS, Uris
 from tidemill.engine.query import ROWS, query
-from tidemill.engine.state import PaneRange, extent, read_panes
+from tidemill.engine.state import PaneRange, State
 from tidemill.engine.strays import late_rows, rejected_rows
 from tidemill.engine.streams import Stream
 from tidemill.engine.windowing import SLICE_COLUMNS, merged_windows, partial_aggregates
@@ -189,12 +189,12 @@ class Attempt:
         return self._spark.frame([lane.frame(rows) for lane, rows in lanes if rows])
 
     def _panes(self, sink: WindowedSink, ranges: Sequence[PaneRange]) -> list[Held]:
-        held = extent(self.uris.state_uri(sink), ranges)
-        if held is None or not held.rows:
+        state = State.of(self.uris, sink)
+        count = state.at_most(ranges) if state else 0
+        if state is None or not count:
             return []
-        lane = self._lane(held.rows)
-        spec = self.uris.state(sink, held.fields)
-        return [Held(lane, rows, held.rows) for rows in read_panes(lane, spec, held, ranges, self.plan.position.slices)]
+        lane = self._lane(count)
+        return [Held(lane, rows, count) for rows in state.read(lane, ranges, self.plan.position.slices)]
 
     def publish(self, staged: tuple[Staged, ...]) -> None:
         """Step 6: rejected and late rows, then every published table; each at most once for this batch."""
@@ -206,7 +206,7 @@ class Attempt:
 
     def _publish(self, item: Staged, spec: TableSpec) -> Written:
         table = item.held.lane.table(spec)
-        transaction = Transaction(f"{self.flow.name}/{item.sink.table}", self.plan.batch_id)
+        transaction = self._transaction(item.sink.table)
         if isinstance(item.sink, RowSink):
             return table.append(item.rows, transaction=transaction, plan_hash=self._plan_hash)
         starts = item.held.lane.distinct(item.rows, "window_start")
@@ -238,11 +238,13 @@ class Attempt:
         held = self._hold(whole, at_most=sum(c.strays for c in self.counts.values()))
         batch_id, clock = self._own_values().values()
         held = held.stamped({"batch_id": batch_id, "recorded_at": clock, **values})
-        transaction = Transaction(f"{self.flow.name}/{spec.name}", self.plan.batch_id)
-        table = held.lane.table(spec)
+        table, transaction = held.lane.table(spec), self._transaction(spec.name)
         self._written(spec.name, table.append(held.rows, transaction=transaction, plan_hash=self._plan_hash))
         reach(spec.name, self.plan.batch_id)
         return held
+
+    def _transaction(self, table: str) -> Transaction:
+        return Transaction(f"{self.flow.name}/{table}", self.plan.batch_id)
 
     def _written(self, table: str, written: Written) -> None:
         self.versions[table] = written.version
@@ -254,6 +256,4 @@ class Attempt:
 
 def _as_published(rows: DataFrame, sink: RowSink) -> DataFrame:
     """The rows of the sink in the types of its contract."""
-    return rows.selectExpr(
-        *(renamed(f"try_cast({quoted(f.name)} AS {spark_type(f.type)})", f.name) for f in sink.contract.fields)
-    )
+    return rows.selectExpr(*(renamed(cast_or_null(quoted(f.name), f.type), f.name) for f in sink.contract.fields))

@@ -35,14 +35,10 @@ class Firing:
         """Windows that end here or earlier are closed for good."""
         return max(self.before - self.allowed_lateness, BEGINNING)
 
-    def closes(self, end: int) -> bool:
-        """Whether a window with this end fires on time."""
-        return self.trigger is Trigger.ON_CLOSE and self.before < end <= self.after
-
-    def fires_when_touched(self, end: int) -> bool:
-        """Whether a (window, key) with this end fires because the batch touched it."""
-        open_again = end > self.refused_until
-        return open_again and (self.trigger is Trigger.ON_UPDATE or end <= self.before)
+    @property
+    def again_until(self) -> int:
+        """Windows that end here or earlier, and are not closed for good, fire because the batch touched them."""
+        return self.before if self.trigger is Trigger.ON_CLOSE else END
 
     def pane_ranges(
         self, sink: WindowedSink, touched_panes: Iterable[int]
@@ -51,7 +47,7 @@ class Firing:
         panes = sink.window.panes
         ranges: list[tuple[int, int]] = []
         for pane in touched_panes:
-            ends = [w.end for w in panes.windows_of(pane) if self.fires_when_touched(w.end)]
+            ends = [w.end for w in panes.windows_of(pane) if self.refused_until < w.end <= self.again_until]
             if ends:
                 ranges.append((min(ends) - panes.size, max(ends)))
         if self.trigger is Trigger.ON_CLOSE and self.after > self.before:
@@ -62,7 +58,7 @@ class Firing:
 
     @property
     def bounds(self) -> dict[str, int]:
-        """The same for `merged_windows`, which tells windows by where their `end` lies.
+        """Which windows fire, told by where their `end` lies, as columns for `merged_windows`.
 
         On time is `_before < end <= _after`; again, where the batch touched it, `_refused_until < end <= _again_until`.
         """
@@ -71,7 +67,7 @@ class Firing:
             "_before": self.before if on_close else END,
             "_after": self.after if on_close else END,
             "_refused_until": self.refused_until,
-            "_again_until": self.before if on_close else END,
+            "_again_until": self.again_until,
         }
 
 

@@ -16,9 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from tidemill.core.schema import Field, spark_type
+from tidemill.core.schema import Field, ddl, spark_type
 from tidemill.core.slices import SliceSet
-from tidemill.core.sql import quoted
 from tidemill.engine.query import in_few_tasks
 from tidemill.tables.arrow_types import data_type, schema_fields
 from tidemill.tables.create import ensure_table
@@ -90,8 +89,7 @@ class DriverLane:
         # A table without rows may come without chunks, which Arrow cannot cast and Spark Connect refuses.
         full = [part for part in parts if part.num_rows]
         if not full:
-            ddl = ", ".join(f"{quoted(f.name)} {spark_type(f.type)}" for f in self.fields(parts[0]))
-            return self._session.createDataFrame([], ddl)
+            return self._session.createDataFrame([], ddl(self.fields(parts[0])))
         schema = full[0].schema
         whole = pa.concat_tables([part.select(schema.names).cast(schema) for part in full])
         return in_few_tasks(self._session.createDataFrame(whole), whole.num_rows)

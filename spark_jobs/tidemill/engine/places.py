@@ -24,15 +24,11 @@ class Uris:
     table: Callable[..., str]
     published: Callable[[str], str]
 
-    def state_uri(self, sink: WindowedSink) -> str:
-        """Where the state of a windowed sink lies."""
-        return self.table(self.pipeline, "state", sink.table)
-
     def state(self, sink: WindowedSink, fields: tuple[Field, ...]) -> TableSpec:
         """The state of a windowed sink: a row per pane, key and slice."""
         return TableSpec(
             name=f"state of {sink.table}",
-            uri=self.state_uri(sink),
+            uri=self.table(self.pipeline, "state", sink.table),
             fields=fields,
             partition_by=("pane_day",),
             pruned_by=("pane_start",),

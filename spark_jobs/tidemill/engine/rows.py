@@ -21,8 +21,8 @@ from pyspark.sql import DataFrame
 from tidemill.core.flow import Flow, Input, WindowedSink
 from tidemill.core.plan import BatchPlan
 from tidemill.core.row_rules import mask_expression, rejecting_bits
-from tidemill.core.schema import spark_type
-from tidemill.core.sql import quoted, renamed, select, text_literal
+from tidemill.core.schema import ddl
+from tidemill.core.sql import renamed, select, text_literal
 from tidemill.core.times import micros
 from tidemill.engine.blocks import Blocks, marked
 from tidemill.engine.decode import Decoder, decoder_for
@@ -54,8 +54,7 @@ _TAIL = pa.schema(
 
 def decoded(records: DataFrame, decode: DecodeBatches) -> DataFrame:
     """Every record as a row, good or bad, decoded in the same pass as whatever follows."""
-    ddl = ", ".join(f"{quoted(f.name)} {spark_type(f.type)}" for f in schema_fields(decode.schema))
-    return records.mapInArrow(_plain(decode), ddl)
+    return records.mapInArrow(_plain(decode), ddl(schema_fields(decode.schema)))
 
 
 def _plain(decode: DecodeBatches) -> Callable[[_Batches], _Batches]:

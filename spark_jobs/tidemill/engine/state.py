@@ -10,44 +10,51 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
 from tidemill.core.flow import WindowedSink
-from tidemill.core.schema import Field
+from tidemill.core.schema import Field, Scalar
 from tidemill.core.slices import SliceSet
 from tidemill.core.times import moment
 from tidemill.engine.lanes import Lane
 from tidemill.engine.places import Uris
 from tidemill.tables.arrow_types import schema_fields
+from tidemill.tables.handles import newest
 from tidemill.tables.protocol import Between, TableSpec
 
 PaneRange = tuple[int | None, int | None]
 
+_PANE_FIELDS = (Field(name="pane_day", type=Scalar.DATE), Field(name="pane_start", type=Scalar.TIMESTAMP))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """What a state table holds of some panes: its columns, and at most how many rows, visible or not."""
+class State:
+    """The state of a windowed sink as it lies there: its columns, and a handle on its newest version."""
 
-    table: DeltaTable
-    fields: tuple[Field, ...]
-    rows: int
+    spec: TableSpec
+    handle: DeltaTable
 
+    @staticmethod
+    def of(uris: Uris, sink: WindowedSink) -> State | None:
+        """The state of a sink, or None while there is none.
 
-def extent(uri: str, ranges: Sequence[PaneRange]) -> Extent | None:
-    """How much there is to read, from the statistics of files alone; None without a table."""
-    try:
-        table = DeltaTable(uri)
-    except TableNotFoundError:
-        return None
-    files = pa.table(table.get_add_actions(flatten=True))
-    rows = sum(_rows_in(files, panes) for panes in ranges)
-    return Extent(table=table, fields=schema_fields(pa.schema(table.schema().to_arrow())), rows=rows)
+        Raises:
+            EngineError: there is one, but it cannot be opened.
+        """
+        handle = newest(uris.state(sink, _PANE_FIELDS), None)
+        if handle is None:
+            return None
+        fields = schema_fields(pa.schema(handle.schema().to_arrow()))
+        return State(spec=uris.state(sink, fields), handle=handle)
 
+    def at_most(self, ranges: Sequence[PaneRange]) -> int:
+        """How many rows there are of these panes at most, visible or not: from the statistics of files alone."""
+        files = pa.table(self.handle.get_add_actions(flatten=True))
+        return sum(_rows_in(files, panes) for panes in ranges)
 
-def state_spec(uris: Uris, sink: WindowedSink) -> TableSpec | None:
-    """The state of a sink as it is, or None without a table."""
-    held = extent(uris.state_uri(sink), ())
-    return None if held is None else uris.state(sink, held.fields)
+    def read(self, lane: Lane[Any], ranges: Sequence[PaneRange], slices: SliceSet) -> list[Any]:
+        """The visible rows of these panes, one part per range."""
+        table = lane.table(self.spec, self.handle)
+        return [lane.visible(table.read(where=pane_predicates(panes)), slices) for panes in ranges]
 
 
 def _rows_in(files: pa.Table, panes: PaneRange) -> int:
@@ -72,11 +79,3 @@ def pane_predicates(panes: PaneRange) -> tuple[Between, ...]:
         ),
         Between(column="pane_start", low=low, high=high),
     )
-
-
-def read_panes(
-    lane: Lane[Any], spec: TableSpec, held: Extent, ranges: Sequence[PaneRange], slices: SliceSet
-) -> list[Any]:
-    """The visible rows of state in these panes, one part per range."""
-    table = lane.table(spec, held.table)
-    return [lane.visible(table.read(where=pane_predicates(panes)), slices) for panes in ranges]

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from tidemill.core.aggregates import Aggregate
 from tidemill.core.flow import WindowedSink
-from tidemill.core.schema import Field, spark_type
+from tidemill.core.schema import Field, cast_or_null
 from tidemill.core.sql import quoted, renamed, select
 from tidemill.engine.branches import pane_sql
 
@@ -62,7 +62,7 @@ def merged_windows(state: str, sink: WindowedSink) -> str:
     values = {
         "window_start": "timestamp_micros(_start)",
         "window_end": f"timestamp_micros(_start + {sink.window.panes.size}L)",
-        **{k: _typed(quoted(k), types[k]) for k in sink.keys},
+        **{k: cast_or_null(quoted(k), types[k].type) for k in sink.keys},
         **{name: _finished(name, aggregate, types[name]) for name, aggregate in sink.aggregates.items()},
     }
     return select([renamed(values[c], c) for c in sink.contract.columns], merged, where="_fires")
@@ -81,12 +81,8 @@ def _candidates(state: str, sink: WindowedSink) -> str:
     return select(["*"], judged, where="_on_time OR _again")
 
 
-def _typed(value: str, field: Field) -> str:
-    return f"try_cast({value} AS {spark_type(field.type)})"
-
-
 def _finished(name: str, aggregate: Aggregate, field: Field) -> str:
-    return _typed(aggregate.triple.finish.format_map(_quoted(name, aggregate)), field)
+    return cast_or_null(aggregate.triple.finish.format_map(_quoted(name, aggregate)), field.type)
 
 
 def _quoted(name: str, aggregate: Aggregate) -> dict[str, str]:

@@ -34,18 +34,20 @@ def ensure_table(spec: TableSpec, *, storage_options: StorageOptions = None) -> 
         Incompatible: the table has another type for a column, other partitions, or needs a newer protocol.
         EngineError: the storage refuses.
     """
-    for attempt in range(1, _ATTEMPTS + 1):
+    attempt = 1
+    while True:
         try:
             handle = newest(spec, storage_options)
             if handle is None:
                 _create(spec, storage_options)
                 handle = open_table(spec, storage_options)
             _evolve(handle, spec)
-            return handle
         except CommitFailedError as error:
             if attempt == _ATTEMPTS:
                 raise EngineError(f"table {spec.name} ({spec.uri}) keeps changing: {error}") from error
-    raise AssertionError("unreachable")
+            attempt += 1
+        else:
+            return handle
 
 
 def check_protocol(handle: DeltaTable, spec: TableSpec) -> None:

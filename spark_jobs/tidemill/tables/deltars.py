@@ -17,7 +17,7 @@ from tidemill.tables.arrow import conform, padded
 from tidemill.tables.compact import TARGET_SIZE, Folded, fold_actions
 from tidemill.tables.create import check_protocol
 from tidemill.tables.fence import FORMAT_VERSION, Stamp, earlier_write, unknown
-from tidemill.tables.handles import StorageOptions, newest, open_table
+from tidemill.tables.handles import Opened, StorageOptions, open_table
 from tidemill.tables.predicates import datafusion
 from tidemill.tables.protocol import Between, Landed, TableSpec, Transaction, Written
 from tidemill.tables.rewrite import Action, Files, inside, removed_paths, upsert_actions
@@ -30,7 +30,7 @@ _ATTEMPTS = 5
 _HOOKS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
 
-class DeltaRsTable:
+class DeltaRsTable(Opened):
     """A `Table` of Arrow rows, written and read without Spark.
 
     Every operation opens the table anew: a handle that lives through 3,000 commits needs 350 ms for the
@@ -45,19 +45,8 @@ class DeltaRsTable:
     def __init__(
         self, spec: TableSpec, storage_options: StorageOptions = None, *, opened: DeltaTable | None = None
     ) -> None:
-        self.spec = spec
-        self._storage_options = storage_options
+        super().__init__(spec, storage_options)
         self._opened = opened
-
-    def version(self) -> int | None:
-        """See `Table.version`."""
-        handle = newest(self.spec, self._storage_options)
-        return None if handle is None else handle.version()
-
-    def transaction_version(self, app_id: str) -> int | None:
-        """See `Table.transaction_version`."""
-        handle = newest(self.spec, self._storage_options)
-        return None if handle is None else handle.transaction_version(app_id)
 
     def append(self, rows: pa.Table, *, transaction: Transaction | None, plan_hash: str) -> Written:
         """See `Table.append`."""
@@ -104,7 +93,7 @@ class DeltaRsTable:
         `optimize.compact` of delta-rs 1.6 would double the rows of files that were folded meanwhile.
         """
         self.spec.check(within)
-        handle = open_table(self.spec, self._storage_options)
+        handle = self._open()
         check_protocol(handle, self.spec)
         actions = fold_actions(self._files(handle), within, target_size)
         removed = removed_paths(actions)

@@ -47,6 +47,24 @@ def open_table(spec: TableSpec, storage_options: StorageOptions, version: int | 
     return handle
 
 
+class Opened:
+    """What every writer says of its table, without writing."""
+
+    def __init__(self, spec: TableSpec, storage_options: StorageOptions = None) -> None:
+        self.spec = spec
+        self._storage_options = storage_options
+
+    def version(self) -> int | None:
+        """See `Table.version`."""
+        handle = newest(self.spec, self._storage_options)
+        return None if handle is None else handle.version()
+
+    def transaction_version(self, app_id: str) -> int | None:
+        """See `Table.transaction_version`."""
+        handle = newest(self.spec, self._storage_options)
+        return None if handle is None else handle.transaction_version(app_id)
+
+
 def _open(spec: TableSpec, storage_options: StorageOptions, version: int | None) -> DeltaTable | None:
     try:
         return DeltaTable(spec.uri, version=version, storage_options=plain(storage_options))

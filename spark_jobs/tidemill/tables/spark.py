@@ -13,7 +13,7 @@ from tidemill.core.errors import EngineError, Incompatible
 from tidemill.core.schema import Field, Scalar, spark_type
 from tidemill.core.sql import quoted
 from tidemill.tables.fence import Stamp, earlier_write, find_commit, unknown
-from tidemill.tables.handles import StorageOptions, newest, open_table
+from tidemill.tables.handles import Opened, StorageOptions, open_table
 from tidemill.tables.predicates import spark_sql
 from tidemill.tables.protocol import Between, Landed, TableSpec, Transaction, Written
 
@@ -28,7 +28,7 @@ _BROKEN_PROMISE = "two rows to upsert agree in all keys, or a row lies outside t
 _COPIES = "__copies"
 
 
-class SparkTable:
+class SparkTable(Opened):
     """A `Table` of Spark rows. Uses nothing that Spark Connect lacks.
 
     Spark skips a transaction that is not newer than the last one, and says nothing. So the table is read
@@ -44,19 +44,8 @@ class SparkTable:
     """
 
     def __init__(self, spec: TableSpec, session: SparkSession, storage_options: StorageOptions = None) -> None:
-        self.spec = spec
+        super().__init__(spec, storage_options)
         self._session = session
-        self._storage_options = storage_options
-
-    def version(self) -> int | None:
-        """See `Table.version`."""
-        handle = newest(self.spec, self._storage_options)
-        return None if handle is None else handle.version()
-
-    def transaction_version(self, app_id: str) -> int | None:
-        """See `Table.transaction_version`."""
-        handle = newest(self.spec, self._storage_options)
-        return None if handle is None else handle.transaction_version(app_id)
 
     def append(self, rows: DataFrame, *, transaction: Transaction | None, plan_hash: str) -> Written:
         """See `Table.append`."""

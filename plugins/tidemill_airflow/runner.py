@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from functools import partial
 
 from tidemill.core.events import Committed
-from tidemill.core.planning import ReadLimit
 from tidemill.project import Project
 
 
@@ -18,16 +17,7 @@ def batch_runner(
     All calls share one view of the ledger and, in a local session, one Spark. `identity` is that of all tries of a
     task: a retry takes its own open batch over at once.
     """
-    from tidemill.batch import run_batch
-    from tidemill.claiming import Request
-    from tidemill.ledger.process import this_process
+    from tidemill.running import Order, run_batches
 
-    ledger, executor = project.ledger(pipeline), this_process(identity)
-    limit = ReadLimit(max_records or project.settings.batch_records)
-
-    def run() -> Committed | None:
-        request = Request(executor=executor, clock=datetime.now(UTC), limit=limit)
-        outcome = run_batch(project, pipeline, request, ledger=ledger)
-        return outcome if isinstance(outcome, Committed) else None
-
-    return run
+    order = Order(limit=max_records, most=None)
+    return partial(next, run_batches(project, pipeline, order, identity=identity), None)

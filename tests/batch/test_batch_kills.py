@@ -38,21 +38,12 @@ def kill_a_run(folder: Path, write: str) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
 
 
-# Most of such a run is the start of Spark: these are clients of one server.
+# Most of such a run is the start of Spark: these are clients of one server; tests/cli kills one with its own Spark.
 @pytest.mark.parametrize("write", WRITES)
 def test_a_client_killed_after_any_write_leaves_what_an_unbroken_run_leaves(
     tmp_path: Path, begun: Any, unbroken: Any, connect: ConnectServer, write: str
 ) -> None:
     mill = begun(tmp_path, remote=connect.remote)
     kill_a_run(tmp_path, write)
-    mill.catch_up()
-    assert mill.everything() == unbroken
-
-
-def test_a_process_killed_with_its_own_spark_leaves_what_an_unbroken_run_leaves(
-    tmp_path: Path, begun: Any, unbroken: Any
-) -> None:
-    mill = begun(tmp_path)
-    kill_a_run(tmp_path, "published:sums")
     mill.catch_up()
     assert mill.everything() == unbroken

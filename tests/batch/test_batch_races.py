@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from support.connect import ConnectServer
 from support.projects import an_event, sums
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -39,8 +40,9 @@ for line in sys.stdin:
 """
 
 
-def test_two_processes_at_once_take_every_offset_once(tmp_path: Path, spark: Any) -> None:
-    mill = sums(tmp_path, spark, cores=1)
+# Clients of one server, so that the machine runs batches and not the start of Spark.
+def test_two_processes_at_once_take_every_offset_once(tmp_path: Path, spark: Any, connect: ConnectServer) -> None:
+    mill = sums(tmp_path, spark, remote=connect.remote)
     command = [sys.executable, "-c", RUNNER, str(tmp_path)]
     pipe = subprocess.PIPE
     runners = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(2)]

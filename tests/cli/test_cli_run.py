@@ -173,6 +173,8 @@ def test_process_that_is_killed_is_followed_by_one_that_takes_over(busy_mill):
     assert done.returncode == ExitCode.DONE, done.stderr
     committed = json.loads(done.stdout.splitlines()[0])
     assert (committed["batch_id"], committed["attempt"]) == (1, 2)
+    assert [(r["user"], r["n"]) for r in busy_mill.published()] == [("a", 1), ("b", 1), ("a", 1)]
+    assert [r["offset"] for r in busy_mill.own("quarantine")] == [2]
     assert done.stderr == "", "a JVM of our own is quiet"
     assert (busy_mill.project.folder / ".tidemill" / "spark.log").is_file()
 

@@ -53,12 +53,15 @@ def test_demo_kills_a_batch_and_proves_that_nothing_was_lost_or_doubled(tmp_path
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_demo_of_a_small_log_kills_the_batch_that_publishes(tmp_path, shared_data):
-    done, figures = demo(tmp_path, "--log", str(shared_data / "access_20.log"))
+def test_demo_of_a_small_log_kills_the_batch_that_publishes(tmp_path, shared_data, spark):
+    log, folder = shared_data / "access_20.log", tmp_path / "demo"
+    said = type_command(ROOT, "demo", "--log", log, "--folder", folder, session=lambda _: spark)
+    assert said.code == ExitCode.DONE, said.out + said.err
+    figures = json.loads((tmp_path / "demo.json").read_text())
     assert figures["killed_at"].startswith(f"{KILL}@")
     assert (figures["read"], figures["aggregated"], figures["lost"], figures["doubled"]) == (20, 20, 0, 0)
-    assert "/documentation.html" in done.stdout
-    rows = rows_of(Project.load(tmp_path / "build" / "demo").published_uri(TABLE))
+    assert "/documentation.html" in said.out
+    rows = rows_of(Project.load(folder).published_uri(TABLE))
     assert sum(row["bytes"] or 0 for row in rows) == 754_671
     assert {c: sum(row[f"status_{c}"] for row in rows) for c in ("2xx", "3xx", "4xx", "5xx")} == {
         "2xx": 11,

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tidemill.cli.output import commit_json, console
+from tidemill.cli.output import console
+from tidemill.core.summary import commit_json
 
 if TYPE_CHECKING:
     from rich.console import Console

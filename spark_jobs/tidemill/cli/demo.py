@@ -26,7 +26,7 @@ def demo(
     if log is not None and not log.is_file():
         raise InputError(f"{log}: there is no such file", fix="name an access log")
     from tidemill.cli.demo_view import stage_on_console
-    from tidemill.cli.spark import start_spark
+    from tidemill.cli.spark import spark_session
     from tidemill.demo.site import source_of
     from tidemill.demo.story import Script, tell
     from tidemill.demo.traffic import Traffic
@@ -36,7 +36,7 @@ def demo(
         folder=folder.resolve(), source=source, traffic=Traffic(seed=seed, records=records), file=log and log.resolve()
     )
     with stage_on_console() as stage:
-        ending = tell(script, stage, start_spark)
+        ending = tell(script, stage, lambda project: spark_session(project, ctx.find_root().obj))
         stage.ends(ending)
     if not ending.differences.none:
         raise typer.Exit(ExitCode.DIFFERENT)

@@ -10,7 +10,6 @@ from tidemill.cli.log_output import print_json
 from tidemill.cli.output import (
     AsJson,
     PipelineName,
-    account_of,
     balance,
     console,
     counted,
@@ -20,6 +19,7 @@ from tidemill.cli.output import (
 )
 from tidemill.core.errors import InputError
 from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Event, Planned
+from tidemill.core.summary import account_of
 
 if TYPE_CHECKING:
     from tidemill.ledger.ledger import Entry

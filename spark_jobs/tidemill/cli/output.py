@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidemill.core.summary import ACCOUNT
 from tidemill.core.times import moment
 from tidemill.core.watermarks import BEGINNING, END
 
@@ -16,14 +17,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tidemill.core.account import Account
-    from tidemill.core.events import Committed
     from tidemill.project import Project
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line, for programs.")]
 PipelineName = Annotated[str, typer.Argument(metavar="PIPELINE", help="The pipeline's name.")]
-
-ACCOUNT = ("read", "aggregated", "filtered", "rejected", "late", "shed")
-"""The parts of an account, in the order in which they are shown."""
 
 _WIDTH_OF_FILES = 160
 
@@ -65,13 +62,6 @@ def show_watermark(watermark: int) -> str:
     return "end of input" if watermark == END else f"{moment(watermark):%Y-%m-%d %H:%M:%S}"
 
 
-def watermark_json(watermark: int) -> str | None:
-    """ISO 8601; "end" after the last event of a drained input, None before the first event."""
-    if watermark == BEGINNING:
-        return None
-    return "end" if watermark == END else moment(watermark).isoformat()
-
-
 def ago(then: datetime, now: datetime | None = None) -> str:
     """How long ago a moment was, in its largest unit."""
     seconds = int(((now or datetime.now(UTC)) - then).total_seconds())
@@ -79,30 +69,6 @@ def ago(then: datetime, now: datetime | None = None) -> str:
         if seconds >= length:
             return f"{seconds // length} {unit} ago"
     return f"{max(seconds, 0)} s ago"
-
-
-def account_of(commit: Committed) -> Account:
-    """The account of a batch over all its inputs."""
-    from tidemill.core.account import Account
-
-    return sum(commit.accounts.values(), Account())
-
-
-def commit_json(commit: Committed) -> dict[str, object]:
-    """A commit as JSON values; `seconds` is how long the attempt took that committed."""
-    account = account_of(commit)
-    return {
-        "event": "committed",
-        "batch_id": commit.batch_id,
-        "attempt": commit.attempt,
-        **{part: getattr(account, part) for part in ACCOUNT},
-        "watermark": watermark_json(commit.position.watermark),
-        "published": dict(commit.published),
-        "versions": dict(commit.tables),
-        "reasons": dict(commit.reasons),
-        "refused_windows": commit.refused_windows,
-        "seconds": round((commit.at - commit.started).total_seconds(), 3),
-    }
 
 
 def balance(account: Account) -> str:

@@ -12,9 +12,10 @@ import typer
 
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.log_output import print_json
-from tidemill.cli.output import AsJson, PipelineName, console, grid, open_project, show_watermark, watermark_json
+from tidemill.cli.output import AsJson, PipelineName, console, grid, open_project, show_watermark
 from tidemill.core.errors import ConfigError
 from tidemill.core.protocol import Fate
+from tidemill.core.summary import watermark_json
 
 if TYPE_CHECKING:
     from tidemill.core.plan import BatchPlan

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,17 +20,8 @@ from tidemill.core.errors import TidemillError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.core.events import Committed
     from tidemill.project import Project
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """How many batches to execute, and of what size. `most` None: until nothing is left to do."""
-
-    limit: int | None = None
-    drain: bool = False
-    most: int | None = 1
+    from tidemill.running import Order
 
 
 def run(
@@ -52,6 +42,8 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Execute the open batch of a pipeline, or the next one."""
+    from tidemill.running import Order
+
     most = batches if batches or until_caught_up else 1
     order = Order(limit=limit, drain=drain, most=most)
     project = open_project(ctx)
@@ -84,77 +76,37 @@ def _execute(
     session: Callable[[Project], SparkSession] | None,
 ) -> int:
     """How many batches committed."""
+    from tidemill.cli.spark import spark_session
+    from tidemill.running import run_batches
+
     project.pipeline(pipeline)
     progress.phase(f"{pipeline}: reading the ledger")
-    starter = _Starter(project, pipeline, progress, session)
     count = 0
-    try:
-        for commit in _commits(project, pipeline, order, starter.session):
+    with ExitStack() as stack:
+        start = _starter(project, pipeline, progress, partial(spark_session, project, session), stack)
+        for commit in run_batches(project, pipeline, order, session=start):
             count += 1
             progress.committed(commit)
             progress.phase(f"{pipeline}: batch {commit.batch_id + 1}")
-    finally:
-        starter.stop()
     return count
 
 
-def _commits(project: Project, pipeline: str, order: Order, session: Callable[[], SparkSession]) -> Iterator[Committed]:
-    """Batches as they commit, until there were as many as ordered or nothing is left to do."""
-    from datetime import UTC, datetime
-
-    from tidemill.batch import NothingToDo, run_batch
-    from tidemill.claiming import Request
-    from tidemill.core.planning import ReadLimit
-    from tidemill.ledger.process import this_process
-
-    ledger, executor = project.ledger(pipeline), this_process()
-    limit = ReadLimit(order.limit or project.settings.batch_records)
-    left = order.most
-    while left is None or left > 0:
-        request = Request(executor=executor, clock=datetime.now(UTC), limit=limit, drain=order.drain)
-        outcome = run_batch(project, pipeline, request, session=session, ledger=ledger)
-        if isinstance(outcome, NothingToDo):
-            return
-        yield outcome
-        left = None if left is None else left - 1
-
-
-class _Starter:
+def _starter(
+    project: Project,
+    pipeline: str,
+    progress: Progress,
+    opened: Callable[[], AbstractContextManager[SparkSession]],
+    stack: ExitStack,
+) -> Callable[[], SparkSession]:
     """Starts Spark when the first batch needs it, and meanwhile loads what the audit will need."""
+    from tidemill.running import warm_up_audit
 
-    def __init__(
-        self,
-        project: Project,
-        pipeline: str,
-        progress: Progress,
-        given: Callable[[Project], SparkSession] | None,
-    ) -> None:
-        self._project, self._pipeline, self._progress, self._given = project, pipeline, progress, given
-        self._session: SparkSession | None = None
+    @cache
+    def start() -> SparkSession:
+        progress.phase(f"{pipeline}: starting Spark")
+        warm_up_audit(project.pipeline(pipeline))
+        session = stack.enter_context(opened())
+        progress.phase(f"{pipeline}: the first batch, which warms Spark up")
+        return session
 
-    def session(self) -> SparkSession:
-        """The session, started by the first call."""
-        from tidemill.cli.spark import start_spark
-
-        if self._session is None:
-            self._progress.phase(f"{self._pipeline}: starting Spark")
-            if any(sink.contract.table_rules for sink in self._project.pipeline(self._pipeline).sinks):
-                threading.Thread(target=_warm_up, daemon=True).start()
-            self._session = (self._given or start_spark)(self._project)
-            self._progress.phase(f"{self._pipeline}: the first batch, which warms Spark up")
-        return self._session
-
-    def stop(self) -> None:
-        """End the session, unless it was given."""
-        if self._session is not None and self._given is None:
-            # An interrupt may have broken the connection; the JVM ends with this process anyway.
-            with suppress(Exception):
-                self._session.stop()
-
-
-def _warm_up() -> None:
-    from tidemill.contracts.audit import warm_up
-
-    # Whatever is wrong here, the audit itself will say.
-    with suppress(Exception):
-        warm_up()
+    return start

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,21 @@ def start_spark(project: Project) -> SparkSession:
             return project_session(project)
     except EngineError as error:
         raise EngineError(error.message, fix=f"{error.fix}; see {log}") from error
+
+
+@contextmanager
+def spark_session(project: Project, given: Callable[[Project], SparkSession] | None = None) -> Iterator[SparkSession]:
+    """The same for a while: it ends with the block, unless it was `given`."""
+    if given:
+        yield given(project)
+        return
+    session = start_spark(project)
+    try:
+        yield session
+    finally:
+        # An interrupt may have broken the connection; the JVM ends with this process anyway.
+        with suppress(Exception):
+            session.stop()
 
 
 @contextmanager

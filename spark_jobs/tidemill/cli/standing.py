@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidemill.cli.output import ACCOUNT, account_of, watermark_json
 from tidemill.core.errors import LogError
+from tidemill.core.summary import ACCOUNT, account_of, watermark_json
 from tidemill.core.times import moment
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.log_output import print_json
-from tidemill.cli.output import AsJson, account_of, ago, balance, console, grid, open_project, show_watermark
+from tidemill.cli.output import AsJson, ago, balance, console, grid, open_project, show_watermark
+from tidemill.core.summary import account_of
 from tidemill.core.times import moment, show_duration
 
 if TYPE_CHECKING:

@@ -7,17 +7,20 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tidemill.core.account import Account
 from tidemill.core.events import Committed
+from tidemill.core.summary import commit_json
 from tidemill.demo.child import Facts, Run, execute
 from tidemill.demo.comparison import Differences, compare
 from tidemill.demo.recompute import Contents, busiest, damaged_values, published, recompute, total
 from tidemill.demo.site import PIPELINE, TABLE, Source, make_site, write_file, write_lines
 from tidemill.demo.traffic import Kind, Line, Traffic, lines
+from tidemill.running import Order, run_batches, warm_up_audit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,8 +96,12 @@ class Ending:
         }
 
 
-def tell(script: Script, audience: Audience, session: Callable[[Project], SparkSession]) -> Ending:
+def tell(
+    script: Script, audience: Audience, session: Callable[[Project], AbstractContextManager[SparkSession]]
+) -> Ending:
     """Write a log, run batches and kill one, run to the end, recompute, compare; leave the figures beside the folder.
+
+    `session` holds a session of Spark in this process.
 
     Raises:
         ConfigError: the folder holds something else, or the reference pipeline is missing.
@@ -103,13 +110,15 @@ def tell(script: Script, audience: Audience, session: Callable[[Project], SparkS
     started = time.monotonic()
     project = make_site(script.folder, script.source)
     appended = _write_log(project, script, audience)
-    killed_at = _run_and_kill(project, max(-(-appended // BATCHES), 1), audience)
-    audience.begins("recomputing everything from the raw log, in one query")
-    spark = session(project)
-    try:
+    limit = max(-(-appended // BATCHES), 1)
+    killed_at = _run_until_killed(project, limit, -(-appended // limit), audience)
+    warm_up_audit(project.pipeline(PIPELINE))
+    audience.begins("this process takes over")
+    with session(project) as spark:
+        if killed_at:
+            _take_over(project, limit, audience, spark)
+        audience.begins("recomputing everything from the raw log, in one query")
         expected = recompute(spark, project)
-    finally:
-        spark.stop()
     found = published(project)
     commits = _commits(project)
     account = sum((a for c in commits for a in c.accounts.values()), Account())
@@ -149,24 +158,24 @@ def _write_log(project: Project, script: Script, audience: Audience) -> int:
     return count
 
 
-def _run_and_kill(project: Project, limit: int, audience: Audience) -> str | None:
-    """Run to the end of the log, with one kill on the way; where it was, or None where nothing is ever published."""
-
-    def run(failpoint: str | None, *, drain: bool) -> bool:
-        order = Run(project=project.folder, pipeline=PIPELINE, limit=limit, drain=drain, failpoint=failpoint)
-        return execute(order, audience.committed)
-
+def _run_until_killed(project: Project, limit: int, batches: int, audience: Audience) -> str | None:
+    """Batches in a process of their own, until it is killed: where it was, or None where nothing is published."""
     audience.begins("batches run in a process of their own, until it is killed")
-    # A short log may publish nothing before its end: then it is the last batch that is killed.
-    ended = run(f"{KILL}@{KILLED_BATCH}", drain=False) and run(KILL, drain=True)
-    if ended:
+    # Batch 5 may have nothing to publish yet; the last one closes every window.
+    failpoint = f"{KILL}@{min(KILLED_BATCH, batches)}+"
+    run = Run(project=project.folder, pipeline=PIPELINE, limit=limit, drain=True, failpoint=failpoint)
+    if execute(run, audience.committed):
         return None
     opened = project.ledger(PIPELINE).view().open_batch
     batch_id = opened.plan.batch_id if opened else 0
     audience.killed(batch_id, KILL)
-    audience.begins("another process takes over")
-    run(None, drain=True)
     return f"{KILL}@{batch_id}"
+
+
+def _take_over(project: Project, limit: int, audience: Audience, spark: SparkSession) -> None:
+    order = Order(limit=limit, drain=True, most=None)
+    for commit in run_batches(project, PIPELINE, order, session=lambda: spark):
+        audience.committed(commit_json(commit))
 
 
 def _commits(project: Project) -> list[Committed]:

@@ -1,0 +1,40 @@
+"""A committed batch as JSON values: what commands print, what the demonstration shows."""
+
+from __future__ import annotations
+
+from tidemill.core.account import Account
+from tidemill.core.events import Committed
+from tidemill.core.times import moment
+from tidemill.core.watermarks import BEGINNING, END
+
+ACCOUNT = ("read", "aggregated", "filtered", "rejected", "late", "shed")
+"""The parts of an account, in the order in which they are shown."""
+
+
+def account_of(commit: Committed) -> Account:
+    """The account of a batch over all its inputs."""
+    return sum(commit.accounts.values(), Account())
+
+
+def watermark_json(watermark: int) -> str | None:
+    """ISO 8601; "end" after the last event of a drained input, None before the first event."""
+    if watermark == BEGINNING:
+        return None
+    return "end" if watermark == END else moment(watermark).isoformat()
+
+
+def commit_json(commit: Committed) -> dict[str, object]:
+    """A commit as JSON values; `seconds` is how long the attempt took that committed."""
+    account = account_of(commit)
+    return {
+        "event": "committed",
+        "batch_id": commit.batch_id,
+        "attempt": commit.attempt,
+        **{part: getattr(account, part) for part in ACCOUNT},
+        "watermark": watermark_json(commit.position.watermark),
+        "published": dict(commit.published),
+        "versions": dict(commit.tables),
+        "reasons": dict(commit.reasons),
+        "refused_windows": commit.refused_windows,
+        "seconds": round((commit.at - commit.started).total_seconds(), 3),
+    }

@@ -26,12 +26,10 @@ def submitted_session(project: Project) -> SparkSession:
     """The session of the submit, with the settings that a batch relies on and those of the project."""
     from pyspark.sql import SparkSession
 
-    from tidemill.engine.session import SESSION_CONF  # noqa: PLC0415
+    from tidemill.engine.session import settle  # noqa: PLC0415
 
     session = SparkSession.builder.appName(f"tidemill {project.folder.name}").getOrCreate()
-    for name, value in {**SESSION_CONF, **project.settings.spark_conf}.items():
-        session.conf.set(name, value)
-    return session
+    return settle(session, project.settings.spark_conf)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "data_contracts", folder / "data_contracts")
     (folder / "pipelines").mkdir()
     (folder / "tidemill.toml").write_text(
-        f'[spark]\ncores = 2\njars = "{ROOT / ".tidemill" / "jars"}"\n[limits]\nbatch_records = 1000\n'
+        f'[spark]\ncores = 2\njars = "{ROOT / ".tidemill" / "jars"}"\n[spark.conf]\n'
+        '"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1"\n[limits]\nbatch_records = 1000\n'
     )
     pipeline = (ROOT / "spark_jobs" / "pipelines" / "page_views.py").read_text()
     (folder / "pipelines" / "page_views.py").write_text(pipeline)

@@ -13,7 +13,7 @@ from types import TracebackType
 
 import pyspark
 
-from support.projects import ROOT
+from support.projects import ROOT, SHORT_LIVED
 from tidemill.engine.jars import jar_paths
 
 CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -41,6 +41,7 @@ class ConnectServer:
             "spark.sql.shuffle.partitions": "2",
             "spark.ui.enabled": "false",
             "spark.driver.host": "127.0.0.1",
+            **SHORT_LIVED,
         }
         home = Path(pyspark.__file__).parent
         arguments = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
+SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+"""Settings of a Spark that lives for some minutes: compiling for the long run costs more than it brings."""
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 EVENTS_CONTRACT = """
@@ -162,7 +165,9 @@ def a_project(folder: Path, pipeline: str, contracts: Mapping[str, str], **setti
     if "cores" in settings:
         lines.append(f"cores = {settings['cores']}")
     limits = [f"{k} = {settings[k]}" for k in ("driver_rows", "batch_records") if k in settings]
-    (folder / "tidemill.toml").write_text("\n".join(["[spark]", *lines, "[limits]", *limits, ""]))
+    conf = [f'"{name}" = "{value}"' for name, value in SHORT_LIVED.items()]
+    sections = ["[spark]", *lines, "[spark.conf]", *conf, "[limits]", *limits, ""]
+    (folder / "tidemill.toml").write_text("\n".join(sections))
     return Project.load(folder)
 
 

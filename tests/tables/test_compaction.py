@@ -158,8 +158,25 @@ def test_appends_go_on_after_a_folding(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     table.compact(ALWAYS)
     append(table, WRITER, [a_row(9)], 9)
-    assert table.compact(ALWAYS) == Folded(files=2, into=1)
-    assert len(seen(table, WRITER, where=(minutes(5, 10),))) == 3
+    assert table.compact(ALWAYS) == Folded(), "what is folded already outweighs the new file"
+    append(table, WRITER, [a_row(10)], 10)
+    assert table.compact(ALWAYS) == Folded(files=3, into=1)
+    assert len(seen(table, WRITER, where=(minutes(5, 11),))) == 4
+
+
+def test_a_row_is_written_anew_a_few_times_however_often_files_are_folded(tmp_path: Path) -> None:
+    table, rows = a_table(tmp_path, commits=0), 500
+    there, rewritten, rounds = set(), 0, 12
+    for minute in range(4 * rounds):
+        append(table, WRITER, [a_row(minute, f"/{minute}/{n}") for n in range(rows)], minute)
+        if minute % 4 == 3:
+            table.compact(ALWAYS)
+            listing = pa.table(DeltaTable(table.spec.uri).get_add_actions(flatten=True)).to_pylist()
+            rewritten += sum(f["num_records"] for f in listing if f["path"] not in there)
+            there = {f["path"] for f in listing}
+    assert rewritten <= 4 * rounds * rows * 4
+    assert len(there) <= 5
+    assert len(seen(table, WRITER)) == 4 * rounds * rows
 
 
 def test_an_empty_table_has_nothing_to_fold(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -32,11 +32,12 @@ _CHUNK = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where the reference pipeline, its contracts and the jars are."""
+    """Where the reference pipeline, its contracts and the jars are, and settings of Spark."""
 
     pipelines: str
     contracts: str
     jars: str
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
 
 
 def source_of(folder: str | None) -> Source:
@@ -49,7 +50,12 @@ def source_of(folder: str | None) -> Source:
     if PIPELINE not in project.pipeline_names():
         raise _missing(str(project.folder))
     settings = project.settings
-    return Source(pipelines=settings.pipelines, contracts=settings.contracts, jars=settings.jars)
+    return Source(
+        pipelines=settings.pipelines,
+        contracts=settings.contracts,
+        jars=settings.jars,
+        spark_conf=settings.spark_conf,
+    )
 
 
 def _project(folder: str | None) -> Project:
@@ -86,10 +92,11 @@ def make_site(folder: Path, source: Source) -> Project:
     folder.mkdir(parents=True, exist_ok=True)
     # A text in JSON is a text in TOML.
     places = {name: json.dumps(getattr(source, name)) for name in ("pipelines", "contracts", "jars")}
+    conf = "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in source.spark_conf.items())
     file.write_text(
         f'{_MARK}\n[lake]\npath = "lake"\n\n[log]\npath = "log"\n\n'
         f"[project]\npipelines = {places['pipelines']}\ncontracts = {places['contracts']}\n\n"
-        f"[spark]\njars = {places['jars']}\n"
+        f"[spark]\njars = {places['jars']}\n\n[spark.conf]\n{conf}"
     )
     return Project.load(folder)
 

@@ -30,6 +30,7 @@ from tidemill.engine.state import PaneRange, State
 from tidemill.engine.strays import late_rows, rejected_rows
 from tidemill.engine.streams import Stream
 from tidemill.engine.windowing import SLICE_COLUMNS, merged_windows, partial_aggregates
+from tidemill.tables.create import ensure_table
 from tidemill.tables.protocol import Between, TableSpec, Transaction, Written
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
@@ -83,6 +84,7 @@ class Attempt:
     _streams: tuple[Stream, ...] = ()
     _partials: dict[str, Held] = field(default_factory=dict)
     _rows: dict[str, Held] = field(default_factory=dict)
+    _states: dict[str, State] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._driver, self._spark = DriverLane(self.session), SparkLane(self.session)
@@ -116,8 +118,10 @@ class Attempt:
 
     def _append_state(self, sink: WindowedSink, held: Held) -> None:
         spec = self.uris.state(sink, held.lane.fields(held.rows))
+        state = self._states[sink.table] = State(spec=spec, handle=ensure_table(spec))
+        table = held.lane.table(spec, state.handle)
         # No transaction: the slice names the attempt, and an attempt appends once.
-        self._written(spec.name, held.lane.table(spec).append(held.rows, transaction=None, plan_hash=self._plan_hash))
+        self._written(spec.name, table.append(held.rows, transaction=None, plan_hash=self._plan_hash))
         reach(f"state:{sink.table}", self.plan.batch_id)
 
     def jobs(self) -> Mapping[str, DataFrame]:
@@ -189,7 +193,7 @@ class Attempt:
         return self._spark.frame([lane.frame(rows) for lane, rows in lanes if rows])
 
     def _panes(self, sink: WindowedSink, ranges: Sequence[PaneRange]) -> list[Held]:
-        state = State.of(self.uris, sink)
+        state = self._states.get(sink.table) or State.of(self.uris, sink)
         count = state.at_most(ranges) if state else 0
         if state is None or not count:
             return []

@@ -32,6 +32,7 @@ class Uris:
             fields=fields,
             partition_by=("pane_day",),
             pruned_by=("pane_start",),
+            own=True,
             description=f"Partial aggregates of {sink.table}: only rows whose slice is committed count.",
         )
 

@@ -66,7 +66,12 @@ def open_session(place: Place, *, name: str) -> SparkSession:
         session = _open(place, name)
     except Exception as error:
         raise EngineError(f"no Spark session ({_label(place)}): {error}", fix="run `tidemill doctor`") from error
-    for key, value in {**SESSION_CONF, **place.conf}.items():
+    return settle(session, place.conf)
+
+
+def settle(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
+    """The same session with the settings that a batch relies on and `conf`, as far as they can still be changed."""
+    for key, value in {**SESSION_CONF, **conf}.items():
         if session.conf.isModifiable(key):
             session.conf.set(key, value)
     return session

@@ -49,6 +49,7 @@ _CONFIGURATION = {
     "delta.dataSkippingStatsColumns": "sequence,batch_id",
     "delta.checkpointInterval": "20",
     "delta.logRetentionDuration": "interval 1 days",
+    "delta.deletedFileRetentionDuration": "interval 0 seconds",
 }
 _FIELDS = schema_fields(_SCHEMA)
 _TRIES = 20

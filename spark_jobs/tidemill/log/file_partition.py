@@ -8,9 +8,8 @@ counts. The newest segment is never deleted: it tells the end, and what each pro
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -26,7 +25,7 @@ from tidemill.log.segment import TAIL_LENGTH, Footer, damaged, decode_footer, en
 from tidemill.log.store import Store
 from tidemill.log.writable import LandedBatch, ProducerBatch, Usage
 
-_NAME = re.compile(r"(\d{20})\.(parquet|start)\Z")
+_DIGITS = 20
 _LISTINGS = 5
 
 _T = TypeVar("_T")
@@ -127,11 +126,8 @@ class FilePartition:
         return f"{self._folder}/{offset:020d}.{kind}"
 
     def _list(self) -> _Listing:
-        found: dict[str, list[int]] = {"parquet": [], "start": []}
-        for name in self._store.list(self._folder):
-            if match := _NAME.match(name):
-                found[match[2]].append(int(match[1]))
-        return _Listing(bases=tuple(sorted(found["parquet"])), starts=tuple(sorted(found["start"])))
+        names = self._store.list(self._folder)
+        return _Listing(bases=_offsets(names, ".parquet"), starts=_offsets(names, ".start"))
 
     def _settled(self, use: Callable[[_Listing], _T]) -> _T:
         """Use a listing, and another one before believing a loss.
@@ -248,3 +244,10 @@ class FilePartition:
         bases = tip.listing.bases
         found = share_at(bases[bisect_left(bases, sequence, key=sequence_at)])
         return found if found and found.batch.sequence == sequence else None
+
+
+def _offsets(names: Sequence[str], suffix: str) -> tuple[int, ...]:
+    """The offsets that names of this kind begin with, in order."""
+    length = _DIGITS + len(suffix)
+    fitting = (n[:_DIGITS] for n in names if len(n) == length and n.endswith(suffix))
+    return tuple(sorted(int(digits) for digits in fitting if digits.isdecimal() and digits.isascii()))

@@ -37,7 +37,8 @@ def fold_actions(files: Files, within: Between, target_size: int) -> list[Action
     """Actions that fold the small files which lie wholly inside `within`; none change a row.
 
     Small is less than half of `target_size` bytes. Files of one partition that are neighbours in the
-    order of `within.column` come together, up to about `target_size`.
+    order of `within.column` come together, up to about `target_size`; a file that outweighs them waits
+    until they have become more.
     """
     fragments = files.overlapping(within)
     schema = files.schema()
@@ -88,9 +89,19 @@ def _groups(files: list[_File], target_size: int) -> Iterator[list[_File]]:
         group: list[_File] = []
         for file in neighbours:
             if group and sum(f.size for f in group) + file.size > target_size:
-                if len(group) > 1:
-                    yield group
+                yield from _worthwhile(group)
                 group = []
             group.append(file)
-        if len(group) > 1:
-            yield group
+        yield from _worthwhile(group)
+
+
+def _worthwhile(group: list[_File]) -> Iterator[list[_File]]:
+    """The parts of a group in which no file outweighs all others: a row is written anew a few times, not each time."""
+    if len(group) < 2:
+        return
+    heaviest = max(range(len(group)), key=lambda n: group[n].size)
+    if group[heaviest].size * 2 <= sum(f.size for f in group):
+        yield group
+    else:
+        yield from _worthwhile(group[:heaviest])
+        yield from _worthwhile(group[heaviest + 1 :])

@@ -65,6 +65,8 @@ def _create(spec: TableSpec, storage_options: StorageOptions) -> None:
     # A checkpoint of 2,000 files costs 5 ms and reading 100 commits one by one costs 10 ms.
     properties = {"delta.checkpointInterval": "10"}
     pruned_by = [f"`{c}`" for c in spec.pruned_by if c not in spec.partition_by]
+    if spec.own:
+        properties["delta.deletedFileRetentionDuration"] = "interval 0 seconds"
     if pruned_by:
         properties["delta.dataSkippingStatsColumns"] = ",".join(pruned_by)
     try:

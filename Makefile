@@ -13,7 +13,7 @@ ifdef UPGRADE
 LOCK_OPTIONS = --upgrade
 endif
 
-.PHONY: help setup demo test test-unit check format bench lock clean
+.PHONY: help setup demo test test-long test-unit check format bench lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-10s %s\n' "$$name" "$$text"; done
@@ -24,8 +24,11 @@ setup: ## bring Java, packages and jars; does what is left to do
 demo: setup ## run the reference pipeline, kill a batch, prove the result; LOG=file takes your access log
 	@$(RUN) tidemill demo $(DEMO_LOG)
 
-test: setup ## all tests
-	@$(RUN) pytest $(PARALLEL)
+test: setup ## all tests but those that have a shorter form
+	@$(RUN) pytest $(PARALLEL) -m "not long"
+
+test-long: setup ## the long forms
+	@$(RUN) pytest $(PARALLEL) -m long
 
 test-unit: setup ## the rules alone: no Spark, no Airflow, no files
 	@$(RUN) pytest $(PARALLEL) tests/core

@@ -15,7 +15,7 @@ from support.recovery import a_begun_mill
 from tidemill.project import FILE, Project
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
     """A Spark Connect server of our own."""
     with ConnectServer(tmp_path_factory.mktemp("connect")) as server:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
         ("state:sums", "delta-rs"),
         ("audited", "delta-rs"),
         ("published:sums", "delta-rs"),
-        ("published:sums", "spark"),
+        pytest.param("published:sums", "spark", marks=pytest.mark.long),
     ],
 )
 def test_an_attempt_that_is_overtaken_is_fenced_and_every_table_is_right(  # noqa: PLR0917

@@ -43,7 +43,6 @@ TAKEN: dict[str, bytes] = {
 }
 
 
-@pytest.mark.slow
 def test_every_nasty_record_is_rejected_with_a_reason_and_no_batch_fails(tmp_path: Path, spark: Any) -> None:
     mill = sums(tmp_path, spark)
     mill.feed([*NASTY.values(), *TAKEN.values(), an_event(1)])

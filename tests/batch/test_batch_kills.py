@@ -16,7 +16,9 @@ from support.projects import ROOT
 from support.recovery import WRITES
 from tidemill.core.failpoints import VARIABLE
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
+
+SHORT = ("state:sums", "published:sums")
 
 KILLED = """
 import sys
@@ -39,7 +41,7 @@ def kill_a_run(folder: Path, write: str) -> None:
 
 
 # Most of such a run is the start of Spark: these are clients of one server; tests/cli kills one with its own Spark.
-@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("write", [w if w in SHORT else pytest.param(w, marks=pytest.mark.long) for w in WRITES])
 def test_a_client_killed_after_any_write_leaves_what_an_unbroken_run_leaves(
     tmp_path: Path, begun: Any, unbroken: Any, connect: ConnectServer, write: str
 ) -> None:

@@ -13,7 +13,7 @@ from support.connect import ConnectServer
 from support.projects import Mill, an_event, sums
 from tidemill.core.events import Audited, Planned
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 RUNNER = """
 import sys
@@ -57,14 +57,20 @@ def expected(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> tuple[Any,
     return tables, hashes
 
 
-@pytest.mark.parametrize("settings", [{"writer": "spark"}, {"driver_rows": 10}], ids=["spark", "by size"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({"writer": "spark"}, id="spark"),
+        pytest.param({"driver_rows": 10}, id="by size", marks=pytest.mark.long),
+    ],
+)
 def test_both_writers_publish_the_same_rows(tmp_path: Path, spark: Any, expected: Any, settings: Any) -> None:
     mill = a_mill(tmp_path, spark, **settings)
     mill.catch_up(limit=60)
     assert (mill.everything(), recorded_hashes(mill)) == expected
 
 
-@pytest.mark.parametrize("writer", ["delta-rs", "spark"])
+@pytest.mark.parametrize("writer", ["delta-rs", pytest.param("spark", marks=pytest.mark.long)])
 def test_spark_connect_publishes_the_same_rows(
     tmp_path: Path, spark: Any, expected: Any, connect: ConnectServer, writer: str
 ) -> None:

@@ -14,9 +14,7 @@ import pytest
 from support.connect import ConnectServer
 from support.projects import an_event, sums
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-ROUNDS = 50
+pytestmark = pytest.mark.spark
 
 RUNNER = """
 import json, sys
@@ -41,7 +39,10 @@ for line in sys.stdin:
 
 
 # Clients of one server, so that the machine runs batches and not the start of Spark.
-def test_two_processes_at_once_take_every_offset_once(tmp_path: Path, spark: Any, connect: ConnectServer) -> None:
+@pytest.mark.parametrize("rounds", [10, pytest.param(50, marks=pytest.mark.long)])
+def test_two_processes_at_once_take_every_offset_once(
+    tmp_path: Path, spark: Any, connect: ConnectServer, rounds: int
+) -> None:
     mill = sums(tmp_path, spark, remote=connect.remote)
     command = [sys.executable, "-c", RUNNER, str(tmp_path)]
     pipe = subprocess.PIPE
@@ -50,7 +51,7 @@ def test_two_processes_at_once_take_every_offset_once(tmp_path: Path, spark: Any
     try:
         for runner in runners:
             assert _answer(runner) == "ready"
-        for number in range(ROUNDS):
+        for number in range(rounds):
             mill.feed(an_event(10 * number + i) for i in range(5))
             for runner in runners:
                 assert runner.stdin is not None
@@ -61,12 +62,12 @@ def test_two_processes_at_once_take_every_offset_once(tmp_path: Path, spark: Any
         for runner in runners:
             runner.communicate(timeout=60)
     mill.catch_up()
-    assert sum(answers.values()) == 2 * ROUNDS
+    assert sum(answers.values()) == 2 * rounds
     assert set(answers) <= {"Committed", "Busy", "Fenced", "NothingToDo"}
     assert answers["Busy"] + answers["Fenced"] > 0
-    assert [r["n"] for r in mill.published()] == [5] * ROUNDS
+    assert [r["n"] for r in mill.published()] == [5] * rounds
     view = mill.project.ledger("sums").view()
-    assert view.position.topics["events"].offsets == {0: 5 * ROUNDS}
+    assert view.position.topics["events"].offsets == {0: 5 * rounds}
 
 
 def _answer(runner: subprocess.Popen[str]) -> str:

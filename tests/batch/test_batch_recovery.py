@@ -16,10 +16,14 @@ from tidemill.core.failpoints import VARIABLE, Injected
 pytestmark = pytest.mark.spark
 
 # What Spark's writer writes itself; the ledger is written without Spark in any case.
-BY_SPARK = ["state:sums", "late", "published:sums"]
+BY_SPARK = [
+    ("published:sums", "spark"),
+    pytest.param("state:sums", "spark", marks=pytest.mark.long),
+    pytest.param("late", "spark", marks=pytest.mark.long),
+]
 
 
-@pytest.mark.parametrize(("write", "writer"), [*((w, "delta-rs") for w in WRITES), *((w, "spark") for w in BY_SPARK)])
+@pytest.mark.parametrize(("write", "writer"), [*((w, "delta-rs") for w in WRITES), *BY_SPARK])
 def test_a_batch_interrupted_after_any_write_leaves_what_an_unbroken_run_leaves(  # noqa: PLR0917
     tmp_path: Path, begun: Any, unbroken: Any, monkeypatch: pytest.MonkeyPatch, write: str, writer: str
 ) -> None:

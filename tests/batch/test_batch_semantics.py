@@ -51,8 +51,7 @@ def hours_of(lines: list[bytes]) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("batches", [1, 7, 100])
+@pytest.mark.parametrize("batches", [1, 7, pytest.param(100, marks=pytest.mark.long)])
 def test_an_access_log_gives_the_same_hours_however_it_is_cut(hourly: Mill, shared_data: Path, batches: int) -> None:
     commits = hourly.catch_up(limit=-(-10_000 // batches))
     assert len(commits) == batches
@@ -110,7 +109,7 @@ def test_a_record_refused_by_some_sliding_windows_is_counted_in_the_others(tmp_p
     assert {start: n for (start, _), (n, _) in windows(mill).items()} == {1: 2, 2: 2, 3: 1}
 
 
-@pytest.mark.parametrize("cut", [1, 3, 50])
+@pytest.mark.parametrize("cut", [1, 3, pytest.param(50, marks=pytest.mark.long)])
 def test_sliding_windows_are_the_same_however_the_log_is_cut(tmp_path: Path, spark: Any, cut: int) -> None:
     mill = sums(tmp_path, spark, window='Sliding("12 seconds", "5 seconds")', delay="4 s")
     times = [(i * 7) % 40 / 2 + i for i in range(40)]

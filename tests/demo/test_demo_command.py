@@ -32,7 +32,6 @@ def demo(folder: Path, *options: str) -> tuple[subprocess.CompletedProcess[str],
 
 
 @pytest.mark.spark
-@pytest.mark.slow
 def test_demo_kills_a_batch_and_proves_that_nothing_was_lost_or_doubled(tmp_path):
     done, figures = demo(tmp_path, "--records", "4000")
     assert " ".join(figures) == KEYS
@@ -52,7 +51,7 @@ def test_demo_kills_a_batch_and_proves_that_nothing_was_lost_or_doubled(tmp_path
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.long
 def test_demo_of_a_small_log_kills_the_batch_that_publishes(tmp_path, shared_data, spark):
     log, folder = shared_data / "access_20.log", tmp_path / "demo"
     said = type_command(ROOT, "demo", "--log", log, "--folder", folder, session=lambda _: spark)

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PAGES = ("/", "/a?x=1", "/a?x=2", "/b")
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
 
 def line(at: datetime, path: str) -> str:

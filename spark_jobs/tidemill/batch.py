@@ -24,7 +24,7 @@ from tidemill.contracts.audit import audit
 from tidemill.core.account import Account
 from tidemill.core.codec import fingerprint
 from tidemill.core.events import Audited, Committed
-from tidemill.core.failpoints import reach
+from tidemill.core.failpoints import boundary
 from tidemill.core.flow import WindowedSink
 from tidemill.core.position import Position
 from tidemill.core.times import micros
@@ -125,8 +125,8 @@ def _commit(
         started=started,
         at=datetime.now(UTC),
     )
-    ledger.append(lambda _: commit)
-    reach("committed", plan.batch_id)
+    with boundary("committed", plan.batch_id):
+        ledger.append(lambda _: commit)
     return commit
 
 
@@ -151,7 +151,7 @@ def _audit(attempt: Attempt, claim: Claim, staged: tuple[Staged, ...], ledger: L
         logical_hash=plan.logical_hash,
         at=datetime.now(UTC),
     )
-    ledger.append(lambda _: event)
-    reach("audited", plan.batch_id)
+    with boundary("audited", plan.batch_id):
+        ledger.append(lambda _: event)
     if verdict.blocks:
         raise blocked(attempt.flow.name, plan.batch_id, verdict)

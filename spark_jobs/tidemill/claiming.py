@@ -8,7 +8,7 @@ from datetime import datetime
 
 from tidemill.core.errors import AuditBlocked, Fenced, Incompatible
 from tidemill.core.events import Audited, Cancelled, Claimed, Executor, Planned
-from tidemill.core.failpoints import reach
+from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, WindowedSink
 from tidemill.core.plan import BatchPlan
 from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
@@ -55,7 +55,8 @@ def claim_batch(flow: Flow, ledger: Ledger, log: Log, request: Request) -> Claim
         LogError: the log does not hold what comes next.
     """
     for _ in range(_RACES):
-        view = ledger.view()
+        with boundary("ledger", 0):
+            view = ledger.view()
         if view.open_batch is not None:
             claim = _continue(flow, ledger, log, view.open_batch, request)
         else:
@@ -76,15 +77,16 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan |
         LogError: the log does not hold what comes next.
     """
     check_shapes(flow, view)
-    bounds = {}
-    for source in flow.inputs:
-        topic = log.topic(source.topic)
-        bounds[source.topic] = TopicBounds(topic_id=topic.topic_id, partitions=log.bounds(source.topic))
+    batch_id, bounds = view.last_batch_id + 1, {}
+    with boundary("bounds", batch_id):
+        for source in flow.inputs:
+            topic = log.topic(source.topic)
+            bounds[source.topic] = TopicBounds(topic_id=topic.topic_id, partitions=log.bounds(source.topic))
     return plan_batch(
         flow,
         view.position,
         bounds,
-        batch_id=view.last_batch_id + 1,
+        batch_id=batch_id,
         clock=request.clock,
         limit=request.limit,
         drain=request.drain,
@@ -109,15 +111,16 @@ def check_shapes(flow: Flow, view: View) -> None:
 
 
 def _scans(log: Log, plan: BatchPlan) -> Mapping[str, Scan]:
-    return {name: log.scan(topic.topic_id, topic.ranges) for name, topic in plan.topics.items() if topic.records}
+    with boundary("scan", plan.batch_id):
+        return {name: log.scan(topic.topic_id, topic.ranges) for name, topic in plan.topics.items() if topic.records}
 
 
 def _open(ledger: Ledger, plan: BatchPlan, scans: Mapping[str, Scan], request: Request) -> Claim | None:
     try:
-        ledger.append(lambda _: Planned(plan=plan, executor=request.executor, at=request.clock))
+        with boundary("planned", plan.batch_id):
+            ledger.append(lambda _: Planned(plan=plan, executor=request.executor, at=request.clock))
     except Fenced:
         return None
-    reach("planned", plan.batch_id)
     return Claim(plan=plan, attempt=1, scans=scans)
 
 
@@ -140,14 +143,15 @@ def _continue(flow: Flow, ledger: Ledger, log: Log, batch: OpenBatch, request: R
     if fate is Fate.BLOCKED and batch.audited is not None:
         raise blocked(flow.name, plan.batch_id, batch.audited.verdict)
     attempt, scans = batch.attempt + 1, {} if fate is Fate.CANCELLED else _scans(log, plan)
+    claimed = Claimed(batch_id=plan.batch_id, attempt=attempt, executor=request.executor, at=request.clock)
     try:
-        ledger.append(
-            lambda _: Claimed(batch_id=plan.batch_id, attempt=attempt, executor=request.executor, at=request.clock)
-        )
-        reach("claimed", plan.batch_id)
+        with boundary("claimed", plan.batch_id):
+            ledger.append(lambda _: claimed)
         if fate is Fate.CANCELLED:
             reason = "the declaration or a contract changed before anything was published"
-            ledger.append(lambda _: Cancelled(batch_id=plan.batch_id, attempt=attempt, reason=reason, at=request.clock))
+            cancelled = Cancelled(batch_id=plan.batch_id, attempt=attempt, reason=reason, at=request.clock)
+            with boundary("cancelled", plan.batch_id):
+                ledger.append(lambda _: cancelled)
             return None
     except Fenced:
         return None

@@ -8,8 +8,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tidemill.contracts.load import load_contracts
@@ -207,8 +208,18 @@ def _writer(path: Path, value: str) -> str | None:
     return None if value == "auto" else value
 
 
+class _AsWritten(SourceFileLoader):
+    """Compiles the file each time: Python's cache takes a file that changed twice in a second for the old one."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The code of the file as it is now."""
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
 def _module(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"tidemill_pipelines.{path.stem}", path)
+    name = f"tidemill_pipelines.{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path, loader=_AsWritten(name, str(path)))
     if spec is None or spec.loader is None:
         raise DeclarationError(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(spec)

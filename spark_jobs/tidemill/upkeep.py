@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterator
 
 from tidemill.core.events import Committed
+from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, WindowedSink
 from tidemill.core.times import micros, moment
 from tidemill.core.watermarks import BEGINNING, END
@@ -37,15 +38,20 @@ def tidy(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed) -> None:
     if commit.batch_id % EVERY:
         return
     try:
-        ledger.keep_short(keep=KEEP_VERSIONS)
-        for table, within in _own_tables(flow, uris):
-            table.compact(within)
-            trim_log(table.spec, keep=KEEP_VERSIONS)
-        for table, within in _published(flow, uris, commit.position.watermark):
-            table.compact(within)
-            table.forget_expired()
+        with boundary("upkeep", commit.batch_id):
+            _tidy(flow, uris, ledger, commit)
     except Exception:
         _logger.warning("%s: files were not folded after batch %s", flow.name, commit.batch_id, exc_info=True)
+
+
+def _tidy(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed) -> None:
+    ledger.keep_short(keep=KEEP_VERSIONS)
+    for table, within in _own_tables(flow, uris):
+        table.compact(within)
+        trim_log(table.spec, keep=KEEP_VERSIONS)
+    for table, within in _published(flow, uris, commit.position.watermark):
+        table.compact(within)
+        table.forget_expired()
 
 
 def _own_tables(flow: Flow, uris: Uris) -> Iterator[tuple[DeltaRsTable, Between]]:

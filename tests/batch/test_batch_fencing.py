@@ -31,14 +31,13 @@ def test_an_attempt_that_is_overtaken_is_fenced_and_every_table_is_right(  # noq
     mill = begun(tmp_path, writer)
     overtaking: list[Any] = []
 
-    def overtake(name: str, batch_id: int) -> None:
-        if name == point and not overtaking:
+    def overtake(side: str, name: str, batch_id: int) -> None:
+        if (side, name) == ("after", point) and not overtaking:
             overtaking.append(None)
             tomorrow = datetime.now(UTC) + timedelta(days=1)
             overtaking[0] = mill.run(executor=somebody("the faster"), clock=tomorrow, drain=True)
 
-    for module in ("tidemill.batch", "tidemill.engine.attempt"):
-        monkeypatch.setattr(f"{module}.reach", overtake)
+    monkeypatch.setattr("tidemill.core.failpoints._reach", overtake)
     with pytest.raises(Fenced, match="batch 2 is not open any more"):
         mill.run(executor=somebody("the slower"), drain=True)
     commits = [e.event for e in mill.project.ledger("sums").entries() if isinstance(e.event, Committed)]

@@ -57,7 +57,7 @@ def test_a_second_attempt_interrupted_at_its_claim_leaves_what_an_unbroken_run_l
     mill = begun(tmp_path)
     for place in (first, "claimed"):
         monkeypatch.setenv(VARIABLE, f"{place}=raise")
-        with pytest.raises(Injected, match=f"failpoint {place} "):
+        with pytest.raises(Injected, match=f"failpoint after {place} "):
             mill.run(drain=True)
     monkeypatch.delenv(VARIABLE)
     assert mill.run(drain=True).attempt == 3

@@ -26,29 +26,29 @@ def files(mill: Mill) -> dict[str, int]:
     return {name: len(DeltaTable(uri).file_uris()) for name, uri in uris.items()}
 
 
-def six_batches(mill: Mill, first: int) -> None:
-    for number in range(first, first + 6):
+def ten_batches(mill: Mill, first: int) -> None:
+    for number in range(first, first + 10):
         mill.feed([an_event(10 * number), an_event(10 * number + 1, "b"), b"broken"])
         mill.run()
 
 
 def test_small_files_are_folded_and_no_row_changes(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     mill = sums(tmp_path, spark, lateness="20 s")
-    six_batches(mill, 0)
+    ten_batches(mill, 0)
     many, seen = files(mill), mill.everything()
-    monkeypatch.setattr(upkeep, "EVERY", 7)
-    mill.feed([an_event(60)])
+    monkeypatch.setattr(upkeep, "EVERY", 11)
+    mill.feed([an_event(100)])
     mill.run()
     few = files(mill)
     assert few["state"] == few["quarantine"] == 1
     assert few["published"] < many["published"] / 2
     assert {k: v for k, v in mill.everything().items() if k != "sums"} == {k: v for k, v in seen.items() if k != "sums"}
-    six_batches(mill, 7)
+    ten_batches(mill, 11)
     mill.catch_up()
     rows = mill.published()
-    assert sum(r["n"] for r in rows) == 25
-    assert len(rows) == 25
-    assert len(mill.own("quarantine")) == 12
+    assert sum(r["n"] for r in rows) == 41
+    assert len(rows) == 41
+    assert len(mill.own("quarantine")) == 20
 
 
 def test_a_batch_stays_committed_when_folding_fails(

@@ -158,7 +158,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
         "--stock", action="store_true", help="Structured Streaming with every setting as it comes as well"
     )
     parser.add_argument(
-        "--minutes", type=float, default=14.5, help="no round begins after so much time; what is left is not measured"
+        "--minutes", type=float, default=33, help="no round begins after so much time; what is left is not measured"
     )
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench.json", help="where the figures go")
     given = parser.parse_args(arguments)

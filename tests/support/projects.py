@@ -142,9 +142,12 @@ def rows_of(uri: str) -> list[dict[str, Any]]:
 def without_own(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows without what differs between runs: the clock of the batch and the batch."""
     hidden = {"batch_id", "published_at", "recorded_at"}
-    return sorted(
-        ({k: v for k, v in r.items() if k not in hidden} for r in rows), key=lambda r: json.dumps(r, default=str)
-    )
+    return sorted_rows({k: v for k, v in r.items() if k not in hidden} for r in rows)
+
+
+def sorted_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows in an order that depends on nothing but their values."""
+    return sorted((dict(r) for r in rows), key=lambda r: json.dumps(r, default=str))
 
 
 def an_event(second: float, user: str | None = "a", amount: int | None = 1, **more: Any) -> bytes:

@@ -1,41 +1,160 @@
-"""Named places where a process can be made to fail, for tests and demonstrations of recovery.
+"""Named boundaries of a batch where a process can be made to fail, for tests and demonstrations of recovery.
 
-The environment variable TIDEMILL_FAILPOINT holds `NAME=ACTION`, `NAME@BATCH=ACTION` or `NAME@BATCH+=ACTION` (this batch
-or a later one); ACTION is `raise`, `exit` or `kill` (SIGKILL to the own process). Unset, a failpoint costs one look-up
-in a dictionary.
+The environment variable TIDEMILL_FAILPOINT holds one failure, or several between semicolons:
+
+    [before:|after:]NAME[@BATCH[+]]=ACTION
+
+NAME is one of `boundaries_of` a pipeline; without a side the failure comes after it. `@5` means batch 5, `@5+` batch 5
+or a later one. ACTION is
+
+    raise         an error, as if the step had failed
+    exit          the process ends at once
+    kill          SIGKILL to the own process
+    lose          for a write: it lands, and the storage reports an error
+    pause:FILE    wait until FILE exists; `FILE.reached` says that the wait has begun
+
+Unset, a boundary costs one look-up in a dictionary.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
 
-from tidemill.core.errors import EngineError
+from tidemill.core.errors import ConfigError, EngineError
+from tidemill.core.flow import Flow, WindowedSink
 
 VARIABLE = "TIDEMILL_FAILPOINT"
+LONGEST_PAUSE = 600.0
+"""Seconds; a process that was forgotten in a pause ends with an error."""
+
+_READS = ("ledger", "bounds", "scan")
+_inside: ContextVar[tuple[str, int] | None] = ContextVar("boundary", default=None)
+_lost: set[tuple[_Failure, tuple[str, int]]] = set()
 
 
 class Injected(EngineError):
     """A failure that was asked for."""
 
 
-def reach(name: str, batch_id: int) -> None:
-    """Fail here when the environment asks for it."""
-    wanted = os.environ.get(VARIABLE)
-    if not wanted:
-        return
-    place, _, action = wanted.partition("=")
-    place, at, batch = place.partition("@")
-    if place != name or (at and not _is_meant(batch, batch_id)):
-        return
-    match action:
-        case "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
-        case "exit":
-            os._exit(70)
-        case _:
-            raise Injected(f"failpoint {name} of batch {batch_id} was reached")
+class LostAnswer(OSError):
+    """What a storage would raise that wrote, and could not say so."""
 
 
-def _is_meant(batch: str, batch_id: int) -> bool:
-    return batch_id >= int(batch[:-1]) if batch.endswith("+") else batch_id == int(batch)
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """A step of a batch with a name. One that writes can lose its answer."""
+
+    name: str
+    writes: bool
+
+
+def boundaries_of(flow: Flow) -> tuple[Boundary, ...]:
+    """Every boundary that a batch of this pipeline can have, in the order in which it meets them."""
+    windowed = [s.table for s in flow.sinks if isinstance(s, WindowedSink)]
+    reads = [*_READS, *(f"records:{s.table}" for s in flow.sinks), *(f"panes:{t}" for t in windowed), "strays"]
+    writes = ["planned", "claimed", "cancelled", *(f"state:{t}" for t in windowed), "audited", "quarantine", "late"]
+    writes += [*(f"published:{s.table}" for s in flow.sinks), "committed", "upkeep"]
+    return (*(Boundary(name, False) for name in reads), *(Boundary(name, True) for name in writes))
+
+
+@contextmanager
+def boundary(name: str, batch_id: int) -> Iterator[None]:
+    """One step of a batch: fails before it, inside it or after it when the environment asks for that."""
+    _reach("before", name, batch_id)
+    token = _inside.set((name, batch_id))
+    try:
+        yield
+    finally:
+        _inside.reset(token)
+    _reach("after", name, batch_id)
+
+
+def answered() -> None:
+    """To be called by a storage when a write has landed.
+
+    Raises:
+        LostAnswer: the environment asks for it, once for each batch in a process.
+    """
+    here = _inside.get()
+    if here is None or VARIABLE not in os.environ:
+        return
+    for failure in _wanted():
+        if failure.action == "lose" and failure.means(*here) and (failure, here) not in _lost:
+            _lost.add((failure, here))
+            raise LostAnswer(f"the answer of {here[0]} in batch {here[1]} was lost")
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    side: str
+    name: str
+    batch: str
+    action: str
+
+    @staticmethod
+    def parse(text: str) -> _Failure:
+        place, equals, action = text.partition("=")
+        side, colon, rest = place.partition(":")
+        if not (colon and side in ("before", "after")):
+            side, rest = "after", place
+        name, _, batch = rest.partition("@")
+        kind = action.partition(":")[0]
+        good = equals and kind in ("raise", "exit", "kill", "lose", "pause") and (not batch or _digits(batch))
+        if not good:
+            raise ConfigError(
+                f"{VARIABLE}: expected [before:|after:]NAME[@BATCH[+]]=raise, exit, kill, lose or pause:FILE, "
+                f"found {text!r}"
+            )
+        return _Failure(side, name, batch, action)
+
+    def means(self, name: str, batch_id: int) -> bool:
+        if name != self.name:
+            return False
+        if not self.batch:
+            return True
+        wanted = int(self.batch.rstrip("+"))
+        return batch_id >= wanted if self.batch.endswith("+") else batch_id == wanted
+
+    def happen(self, batch_id: int) -> None:
+        kind, _, argument = self.action.partition(":")
+        match kind:
+            case "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "exit":
+                os._exit(70)
+            case "pause":
+                _pause(Path(argument))
+            case "raise":
+                raise Injected(f"failpoint {self.side} {self.name} of batch {batch_id} was reached")
+
+
+def _reach(side: str, name: str, batch_id: int) -> None:
+    if VARIABLE not in os.environ:
+        return
+    for failure in _wanted():
+        if failure.side == side and failure.means(name, batch_id):
+            failure.happen(batch_id)
+
+
+def _wanted() -> list[_Failure]:
+    return [_Failure.parse(text) for text in os.environ.get(VARIABLE, "").split(";") if text]
+
+
+def _digits(batch: str) -> bool:
+    return batch.removesuffix("+").isdecimal()
+
+
+def _pause(file: Path) -> None:
+    file.with_name(f"{file.name}.reached").touch()
+    end = time.monotonic() + LONGEST_PAUSE
+    while not file.exists():
+        if time.monotonic() > end:
+            raise Injected(f"nobody wrote {file} in {LONGEST_PAUSE:.0f} seconds")
+        time.sleep(0.01)

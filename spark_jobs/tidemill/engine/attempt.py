@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.core.account import Account
 from tidemill.core.codec import fingerprint
-from tidemill.core.failpoints import reach
+from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.plan import BatchPlan
 from tidemill.core.scan import Scan
@@ -103,7 +103,8 @@ class Attempt:
             job = self._job(sink)
             if job is None:
                 continue
-            held = self._hold(job)
+            with boundary(f"records:{sink.table}", self.plan.batch_id):
+                held = self._hold(job)
             match sink:
                 case WindowedSink():
                     held = self._partials[sink.table] = held.stamped(self._slice())
@@ -120,9 +121,9 @@ class Attempt:
         spec = self.uris.state(sink, held.lane.fields(held.rows))
         state = self._states[sink.table] = State(spec=spec, handle=ensure_table(spec))
         table = held.lane.table(spec, state.handle)
-        # No transaction: the slice names the attempt, and an attempt appends once.
-        self._written(spec.name, table.append(held.rows, transaction=None, plan_hash=self._plan_hash))
-        reach(f"state:{sink.table}", self.plan.batch_id)
+        with boundary(f"state:{sink.table}", self.plan.batch_id):
+            # No transaction: the slice names the attempt, and an attempt appends once.
+            self._written(spec.name, table.append(held.rows, transaction=None, plan_hash=self._plan_hash))
 
     def jobs(self) -> Mapping[str, DataFrame]:
         """The job of step 3 for each published table, described but not run; ask after step 2."""
@@ -175,7 +176,8 @@ class Attempt:
         partials = self._partials.get(sink.table)
         touched = partials.lane.distinct(partials.rows, "pane_start") if partials else []
         ranges = firing.pane_ranges(sink, touched)
-        parts = self._panes(sink, ranges) if ranges else []
+        with boundary(f"panes:{sink.table}", self.plan.batch_id):
+            parts = self._panes(sink, ranges) if ranges else []
         state = [part.stamped({"_touched": pa.scalar(False)}) for part in parts]
         if partials and ranges:
             state.append(partials.stamped({"_touched": pa.scalar(True)}))
@@ -204,9 +206,9 @@ class Attempt:
         """Step 6: rejected and late rows, then every published table; each at most once for this batch."""
         self._put_aside()
         for item in staged:
-            if item.count:
-                self._written(item.sink.table, self._publish(item, self.uris.published_table(item.sink)))
-            reach(f"published:{item.sink.table}", self.plan.batch_id)
+            with boundary(f"published:{item.sink.table}", self.plan.batch_id):
+                if item.count:
+                    self._written(item.sink.table, self._publish(item, self.uris.published_table(item.sink)))
 
     def _publish(self, item: Staged, spec: TableSpec) -> Written:
         table = item.held.lane.table(spec)
@@ -239,12 +241,13 @@ class Attempt:
 
     def _append_strays(self, spec: TableSpec, parts: list[DataFrame], **values: pa.Scalar) -> Held:
         whole = reduce(DataFrame.unionByName, parts)
-        held = self._hold(whole, at_most=sum(c.strays for c in self.counts.values()))
+        with boundary("strays", self.plan.batch_id):
+            held = self._hold(whole, at_most=sum(c.strays for c in self.counts.values()))
         batch_id, clock = self._own_values().values()
         held = held.stamped({"batch_id": batch_id, "recorded_at": clock, **values})
         table, transaction = held.lane.table(spec), self._transaction(spec.name)
-        self._written(spec.name, table.append(held.rows, transaction=transaction, plan_hash=self._plan_hash))
-        reach(spec.name, self.plan.batch_id)
+        with boundary(spec.name, self.plan.batch_id):
+            self._written(spec.name, table.append(held.rows, transaction=transaction, plan_hash=self._plan_hash))
         return held
 
     def _transaction(self, table: str) -> Transaction:

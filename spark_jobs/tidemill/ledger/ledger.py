@@ -20,6 +20,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from tidemill.core.codec import encode, from_json, to_json
 from tidemill.core.errors import CommitUnknown, LedgerDamaged
 from tidemill.core.events import FORMAT_VERSION, Audited, Cancelled, Claimed, Committed, Event, Planned
+from tidemill.core.failpoints import answered
 from tidemill.core.protocol import View, apply, fold
 from tidemill.tables.arrow_types import schema_fields
 from tidemill.tables.protocol import Between, TableSpec
@@ -175,7 +176,7 @@ class Ledger:
         )
         try:
             self._commit(rows, properties)
-        except DeltaError as error:
+        except (DeltaError, OSError) as error:
             return self._landed(event, sequence, error)
         return True
 
@@ -190,8 +191,9 @@ class Ledger:
         if table is not None:
             hooks = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
             write_deltalake(table, rows, mode="append", commit_properties=properties, post_commithook_properties=hooks)
+            answered()
 
-    def _landed(self, event: Event, sequence: int, cause: DeltaError) -> bool:
+    def _landed(self, event: Event, sequence: int, cause: Exception) -> bool:
         """After an error: look whether our event is there, or another one, or none."""
         self._table = None
         table = self._opened()

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType
 
 from tidemill.core.errors import EngineError, Incompatible
+from tidemill.core.failpoints import answered
 from tidemill.core.schema import Field, Scalar, spark_type
 from tidemill.core.sql import quoted
 from tidemill.tables.fence import Stamp, earlier_write, find_commit, unknown
@@ -131,6 +132,7 @@ class SparkTable(Opened):
 
     def _commit(self, commit: Commit) -> None:
         commit()
+        answered()
 
     def _shaped(self, frame: DataFrame) -> DataFrame:
         found = {f.name: f.dataType for f in frame.schema.fields}

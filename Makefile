@@ -13,7 +13,7 @@ ifdef UPGRADE
 LOCK_OPTIONS = --upgrade
 endif
 
-.PHONY: help setup demo test test-long test-unit check format bench lock clean
+.PHONY: help setup demo test test-long crash model test-unit check format bench lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-10s %s\n' "$$name" "$$text"; done
@@ -29,6 +29,12 @@ test: setup ## all tests but those that have a shorter form
 
 test-long: setup ## the long forms
 	@$(RUN) pytest $(PARALLEL) -m long
+
+crash: setup ## fail at every boundary of a batch in every way
+	@$(RUN) pytest $(PARALLEL) tests/batch/test_crash_matrix.py tests/batch/test_batch_kills.py tests/batch/test_batch_zombies.py
+
+model: setup ## search the protocol's model, and show what each broken rule leads to
+	@$(RUN) pytest tests/protocol -rP
 
 test-unit: setup ## the rules alone: no Spark, no Airflow, no files
 	@$(RUN) pytest $(PARALLEL) tests/core

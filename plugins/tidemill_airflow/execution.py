@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidemill.core.account import Account
-from tidemill.core.errors import Busy
+from tidemill.core.errors import Busy, TidemillError
 from tidemill.core.events import Claimed, Committed, Event, Planned
 from tidemill.core.times import moment
 from tidemill.core.watermarks import BEGINNING, END
@@ -35,6 +35,9 @@ def execute_batches(
 
     `earlier` are the commits of previous tries of the same task: they count, and they are part of the report.
 
+    An error that needs a person ends a run that has committed before it: those commits are announced, and the next run
+    meets the error first.
+
     Raises:
         TidemillError: whatever a batch raises, but for `Busy`: that another run works is no failure of this one.
     """
@@ -44,6 +47,10 @@ def execute_batches(
             commit = next_batch()
         except Busy as busy:
             return RunReport(tuple(commits), f"busy: {busy}")
+        except TidemillError as error:
+            if error.retryable or not commits:
+                raise
+            return RunReport(tuple(commits), f"stopped: {type(error).__name__}: {error}")
         if commit is None:
             return RunReport(tuple(commits), "nothing to do")
         commits.append(commit)

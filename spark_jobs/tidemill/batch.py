@@ -24,7 +24,7 @@ from tidemill.contracts.audit import audit
 from tidemill.core.account import Account
 from tidemill.core.codec import fingerprint
 from tidemill.core.events import Audited, Committed
-from tidemill.core.failpoints import boundary
+from tidemill.core.failpoints import boundary, check_wanted
 from tidemill.core.flow import WindowedSink
 from tidemill.core.position import Position
 from tidemill.core.times import micros
@@ -63,6 +63,7 @@ def run_batch(
         TidemillError: the batch did not commit; what it wrote does not count, and the next run continues it.
     """
     flow, log, book = project.pipeline(name), project.log(), ledger or project.ledger(name)
+    check_wanted(flow)
     started = datetime.now(UTC)
     claim = claim_batch(flow, book, log, request)
     if claim is None:
@@ -82,7 +83,7 @@ def run_batch(
             commit = _execute(attempt, claim, book, started=started)
     finally:
         attempt.release()
-    tidy(flow, attempt.uris, book, commit)
+    tidy(flow, attempt.uris, book, commit, before=claim.plan.position.batch_id)
     return commit
 
 

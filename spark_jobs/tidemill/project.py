@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from tidemill.contracts.load import load_contracts
 from tidemill.core.columns import unknown
@@ -218,11 +220,13 @@ class _AsWritten(SourceFileLoader):
 
 
 def _module(path: Path) -> ModuleType:
-    name = f"tidemill_pipelines.{path.stem}"
+    name = f"tidemill_pipelines.{path.stem}_{crc32(str(path).encode()):08x}"
     spec = importlib.util.spec_from_file_location(name, path, loader=_AsWritten(name, str(path)))
     if spec is None or spec.loader is None:
         raise DeclarationError(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(spec)
+    # As for any import: data classes look their module up.
+    sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except DeclarationError as error:

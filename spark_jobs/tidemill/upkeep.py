@@ -30,12 +30,14 @@ KEEP_VERSIONS = 500
 _logger = logging.getLogger(__name__)
 
 
-def tidy(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed) -> None:
+def tidy(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed, *, before: int) -> None:
     """Fold what has become small since the last time, when this batch is the one to do it.
+
+    It is when a multiple of `EVERY` lies after batch `before`, which committed last, and not after this one.
 
     A failure is logged, never raised: the batch has committed, and a later one does it again.
     """
-    if commit.batch_id % EVERY:
+    if commit.batch_id // EVERY == before // EVERY:
         return
     try:
         with boundary("upkeep", commit.batch_id):

@@ -11,8 +11,15 @@ import pytest
 
 from support.connect import ConnectServer
 from support.projects import Mill
-from support.recovery import a_begun_mill
+from support.recovery import a_begun_mill, a_wide_mill, recomputed
+from tidemill.core import failpoints
 from tidemill.project import FILE, Project
+
+
+@pytest.fixture(autouse=True)
+def _answers_that_can_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test loses its own: an answer is lost once in a process."""
+    monkeypatch.setattr(failpoints, "_lost", set())
 
 
 @pytest.fixture(scope="session")
@@ -34,13 +41,42 @@ def begun(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Callable[...,
         if writer not in made:
             made[writer] = tmp_path_factory.mktemp("begun")
             a_begun_mill(made[writer], spark, writer=writer)
-        shutil.copytree(made[writer], folder, dirs_exist_ok=True)
-        if remote:
-            file = folder / FILE
-            file.write_text(file.read_text().replace("[spark]", f'[spark]\nremote = "{remote}"'))
-        return Mill(Project.load(folder), spark, "sums")
+        return _copied(made[writer], folder, spark, "sums", remote)
 
     return copy
+
+
+@pytest.fixture(scope="session")
+def wide(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Callable[..., Mill]:
+    """The same for `a_wide_mill`."""
+    made: dict[str, Path] = {}
+
+    def copy(folder: Path, writer: str = "delta-rs", *, remote: str = "") -> Mill:
+        if writer not in made:
+            made[writer] = tmp_path_factory.mktemp("wide")
+            a_wide_mill(made[writer], spark, writer=writer)
+        return _copied(made[writer], folder, spark, "wide", remote)
+
+    return copy
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory, wide: Callable[..., Mill]) -> dict[str, list[dict[str, Any]]]:
+    """Every table of a wide mill after a run in which nothing fails, which is what the raw log gives."""
+    mill = wide(tmp_path_factory.mktemp("whole"))
+    mill.catch_up()
+    tables = mill.everything()
+    assert {name: len(rows) for name, rows in tables.items()} == {"sums": 9, "totals": 5, "quarantine": 2, "late": 6}
+    assert {name: tables[name] for name in ("sums", "totals")} == recomputed(mill)
+    return tables
+
+
+def _copied(made: Path, folder: Path, spark: Any, name: str, remote: str) -> Mill:
+    shutil.copytree(made, folder, dirs_exist_ok=True)
+    if remote:
+        file = folder / FILE
+        file.write_text(file.read_text().replace("[spark]", f'[spark]\nremote = "{remote}"'))
+    return Mill(Project.load(folder), spark, name)
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ import pytest
 from support.connect import ConnectServer
 from support.projects import Mill, an_event, sums
 from tidemill.core.events import Audited, Planned
+from tidemill.project import FILE, Project
 
 pytestmark = pytest.mark.spark
 
@@ -80,3 +81,18 @@ def test_spark_connect_publishes_the_same_rows(
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert (mill.everything(), recorded_hashes(mill)) == expected
+
+
+@pytest.mark.parametrize("second", ["spark", "delta-rs"])
+def test_rows_that_spark_wrote_are_found_again_between_two_milliseconds(
+    tmp_path: Path, spark: Any, second: str
+) -> None:
+    mill = sums(tmp_path, spark, window='Tumbling("1500 us")', trigger="on_update", writer="spark")
+    mill.feed([an_event(1.0006)])
+    mill.run()
+    file = tmp_path / FILE
+    file.write_text(file.read_text().replace('writer = "spark"', f'writer = "{second}"'))
+    mill = Mill(Project.load(tmp_path), spark, "sums")
+    mill.feed([an_event(1.0007)])
+    mill.run()
+    assert [(r["window_start"].microsecond, r["n"]) for r in mill.published()] == [(500, 2)]

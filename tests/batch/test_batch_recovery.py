@@ -15,26 +15,6 @@ from tidemill.core.failpoints import VARIABLE, Injected
 
 pytestmark = pytest.mark.spark
 
-# What Spark's writer writes itself; the ledger is written without Spark in any case.
-BY_SPARK = [
-    ("published:sums", "spark"),
-    pytest.param("state:sums", "spark", marks=pytest.mark.long),
-    pytest.param("late", "spark", marks=pytest.mark.long),
-]
-
-
-@pytest.mark.parametrize(("write", "writer"), [*((w, "delta-rs") for w in WRITES), *BY_SPARK])
-def test_a_batch_interrupted_after_any_write_leaves_what_an_unbroken_run_leaves(  # noqa: PLR0917
-    tmp_path: Path, begun: Any, unbroken: Any, monkeypatch: pytest.MonkeyPatch, write: str, writer: str
-) -> None:
-    mill = begun(tmp_path, writer)
-    monkeypatch.setenv(VARIABLE, f"{write}=raise")
-    with pytest.raises(Injected):
-        mill.run(drain=True)
-    monkeypatch.delenv(VARIABLE)
-    mill.catch_up()
-    assert mill.everything() == unbroken
-
 
 def test_a_batch_that_fails_again_on_every_retry_still_ends_right(
     tmp_path: Path, begun: Any, monkeypatch: pytest.MonkeyPatch, unbroken: Any

@@ -6,91 +6,68 @@ run, and a plain recomputation from the raw log.
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.connect import ConnectServer
 from support.projects import Mill
-from support.recovery import WIDE_WRITES, a_wide_mill, recomputed
+from support.recovery import WIDE_READS, WIDE_WRITES
 from tidemill import upkeep
 from tidemill.core import failpoints
 from tidemill.core.errors import CommitUnknown
 from tidemill.core.failpoints import VARIABLE, Injected, boundaries_of
-from tidemill.project import FILE, Project
+from tidemill.project import Project
 
 pytestmark = pytest.mark.spark
 
-READS = ("ledger", "bounds", "scan", "records:sums", "records:totals", "panes:sums", "panes:totals", "strays")
 ELSEWHERE = ("claimed", "cancelled", "upkeep")
 """What only a second attempt, a changed declaration or a 64th batch comes to."""
+BY_SPARK = [w for w in WIDE_WRITES if w.partition(":")[0] in ("state", "quarantine", "late", "published")]
+"""What Spark's writer writes; the ledger is written without Spark in any case."""
 LONG = pytest.mark.long
 
 RAISED = [
-    (f"{side}:{name}", again) for name in (*READS, *WIDE_WRITES) for side in ("before", "after") for again in (0, 1)
+    (f"{side}:{name}", again)
+    for name in (*WIDE_READS, *WIDE_WRITES)
+    for side in ("before", "after")
+    for again in (0, 1)
 ]
 SHORT_RAISED = {(f"after:{name}", 0) for name in WIDE_WRITES}
 
-Fresh = Callable[..., Mill]
 
-
-@pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Fresh:
-    """Gives a copy of `a_wide_mill` in a folder: its first batch runs once."""
-    made = tmp_path_factory.mktemp("wide")
-    a_wide_mill(made, spark)
-
-    def copy(folder: Path, remote: str = "") -> Mill:
-        shutil.copytree(made, folder, dirs_exist_ok=True)
-        if remote:
-            file = folder / FILE
-            file.write_text(file.read_text().replace("[spark]", f'[spark]\nremote = "{remote}"'))
-        return Mill(Project.load(folder), spark, "wide")
-
-    return copy
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, fresh: Fresh) -> dict[str, list[dict[str, Any]]]:
-    """Every table after a run in which nothing fails, which is what the raw log gives."""
-    mill = fresh(tmp_path_factory.mktemp("whole"))
-    mill.catch_up()
-    tables = mill.everything()
-    assert {name: len(rows) for name, rows in tables.items()} == {"sums": 9, "totals": 5, "quarantine": 2, "late": 6}
-    assert {name: tables[name] for name in ("sums", "totals")} == recomputed(mill)
-    return tables
-
-
-def test_no_boundary_is_left_out(tmp_path: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_boundary_is_left_out(tmp_path: Path, wide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     met: list[str] = []
     monkeypatch.setattr(failpoints, "_reach", lambda side, name, _: met.append(name) if side == "before" else None)
-    mill = fresh(tmp_path)
+    mill = wide(tmp_path)
     mill.catch_up()
     listed = {b.name for b in boundaries_of(mill.project.pipeline("wide"))}
     assert set(met) == listed - set(ELSEWHERE)
-    assert set(met) == {*READS, *WIDE_WRITES}
+    assert set(met) == {*WIDE_READS, *WIDE_WRITES}
 
 
 def test_every_write_of_a_batch_is_inside_a_boundary(
-    tmp_path: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, wide: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    places: list[str] = []
+    mill, outside = wide(tmp_path), []
+    lake = Path(mill.project.settings.lake)
 
-    def answered() -> None:
-        here = failpoints._inside.get()
-        places.append(here[0] if here else "outside")
+    def entries() -> set[Path]:
+        return set(lake.rglob("_delta_log/*.json"))
 
-    for module in ("tables.deltars", "ledger.ledger"):
-        monkeypatch.setattr(f"tidemill.{module}.answered", answered)
-    fresh(tmp_path).run(drain=True)
-    assert sorted(places) == sorted(WIDE_WRITES)
+    seen = entries()
+
+    def reach(side: str, name: str, _: int) -> None:
+        nonlocal seen
+        if side == "before":
+            outside.extend((name, path) for path in entries() - seen)
+        seen = entries()
+
+    monkeypatch.setattr(failpoints, "_reach", reach)
+    mill.run(drain=True)
+    assert outside == []
+    assert entries() == seen, "nothing is written after the last boundary"
+    assert (lake / "pipelines" / "wide" / "late" / "_delta_log").is_dir()
 
 
 @pytest.mark.parametrize(
@@ -98,15 +75,33 @@ def test_every_write_of_a_batch_is_inside_a_boundary(
     [case if case in SHORT_RAISED else pytest.param(*case, marks=LONG) for case in RAISED],
 )
 def test_a_step_that_fails_changes_nothing_in_the_end(  # noqa: PLR0917
-    tmp_path: Path, fresh: Fresh, whole: Any, monkeypatch: pytest.MonkeyPatch, place: str, again: int
+    tmp_path: Path, wide: Any, whole: Any, monkeypatch: pytest.MonkeyPatch, place: str, again: int
 ) -> None:
-    mill = fresh(tmp_path)
+    mill = wide(tmp_path)
     monkeypatch.setenv(VARIABLE, f"{place}=raise")
     with pytest.raises(Injected):
         mill.run(drain=True)
     for _ in range(again):
         # A retry does not come to every step: the plan is there, and after the commit nothing is left to do.
         fail_or_commit(mill)
+    monkeypatch.delenv(VARIABLE)
+    mill.catch_up()
+    assert mill.everything() == whole
+
+
+@pytest.mark.parametrize("action", ["raise", "lose"])
+@pytest.mark.parametrize("place", [w if w == "published:sums" else pytest.param(w, marks=LONG) for w in BY_SPARK])
+def test_a_write_of_spark_that_fails_changes_nothing_in_the_end(  # noqa: PLR0917
+    tmp_path: Path, wide: Any, whole: Any, monkeypatch: pytest.MonkeyPatch, place: str, action: str
+) -> None:
+    mill = wide(tmp_path, "spark")
+    monkeypatch.setenv(VARIABLE, f"{place}={action}")
+    if action == "raise":
+        with pytest.raises(Injected):
+            mill.run(drain=True)
+    else:
+        mill.run(drain=True)
+        assert failpoints._lost
     monkeypatch.delenv(VARIABLE)
     mill.catch_up()
     assert mill.everything() == whole
@@ -121,9 +116,9 @@ def fail_or_commit(mill: Mill) -> None:
 
 @pytest.mark.parametrize("place", WIDE_WRITES)
 def test_an_answer_that_is_lost_changes_nothing_in_the_end(
-    tmp_path: Path, fresh: Fresh, whole: Any, monkeypatch: pytest.MonkeyPatch, place: str
+    tmp_path: Path, wide: Any, whole: Any, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    mill = fresh(tmp_path)
+    mill = wide(tmp_path)
     monkeypatch.setenv(VARIABLE, f"{place}=lose")
     if place.startswith("state:"):
         # Rows without a transaction cannot be recognised: the attempt gives up, and its slice never counts.
@@ -136,71 +131,61 @@ def test_an_answer_that_is_lost_changes_nothing_in_the_end(
     assert mill.everything() == whole
 
 
-@pytest.mark.parametrize("action", ["before:claimed=raise", "after:claimed=raise", "claimed=lose"])
+SIDES = ["before:{}=raise", "after:{}=raise", "{}=lose"]
+
+
+@pytest.mark.parametrize("action", SIDES)
 @pytest.mark.parametrize("first", [pytest.param(w, marks=() if w == "audited" else LONG) for w in WIDE_WRITES[:-1]])
 def test_a_retry_that_fails_at_its_claim_changes_nothing_in_the_end(  # noqa: PLR0917
-    tmp_path: Path, fresh: Fresh, whole: Any, monkeypatch: pytest.MonkeyPatch, first: str, action: str
+    tmp_path: Path, wide: Any, whole: Any, monkeypatch: pytest.MonkeyPatch, first: str, action: str
 ) -> None:
-    mill = fresh(tmp_path)
-    monkeypatch.setenv(VARIABLE, f"{first}=raise")
-    with pytest.raises(Injected):
-        mill.run(drain=True)
-    monkeypatch.setenv(VARIABLE, action)
-    fail_or_commit(mill)
-    monkeypatch.delenv(VARIABLE)
+    mill = wide(tmp_path)
+    fail(mill, monkeypatch, f"{first}=raise")
+    fail(mill, monkeypatch, action.format("claimed"))
     mill.catch_up()
     assert mill.everything() == whole
 
 
-@pytest.mark.parametrize("action", ["before:cancelled=raise", "after:cancelled=raise", "cancelled=lose"])
-def test_a_cancellation_that_fails_changes_nothing_in_the_end(
-    tmp_path: Path, fresh: Fresh, whole: Any, monkeypatch: pytest.MonkeyPatch, action: str
-) -> None:
-    mill = fresh(tmp_path)
-    monkeypatch.setenv(VARIABLE, "state:sums=raise")
-    with pytest.raises(Injected):
-        mill.run(drain=True)
-    contract = tmp_path / "data_contracts" / "totals.odcs.yaml"
-    contract.write_text(contract.read_text().replace("version: 1.0.0", "version: 1.0.1"))
-    changed = Mill(Project.load(tmp_path), mill.session, "wide")
+def fail(mill: Mill, monkeypatch: pytest.MonkeyPatch, action: str) -> None:
+    """Run a batch that fails as asked, or loses an answer of the ledger and gets over it."""
     monkeypatch.setenv(VARIABLE, action)
-    fail_or_commit(changed)
+    if action.endswith("=lose"):
+        mill.run(drain=True)
+        assert failpoints._lost
+    else:
+        with pytest.raises(Injected):
+            mill.run(drain=True)
     monkeypatch.delenv(VARIABLE)
+
+
+@pytest.mark.parametrize("action", SIDES)
+def test_a_cancellation_that_fails_changes_nothing_in_the_end(
+    tmp_path: Path, wide: Any, whole: Any, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    mill = wide(tmp_path)
+    fail(mill, monkeypatch, "state:sums=raise")
+    pipeline = tmp_path / "pipelines" / "pipeline.py"
+    pipeline.write_text(pipeline.read_text().replace("!= 'nobody'", "<> 'nobody'"))
+    changed = Mill(Project.load(tmp_path), mill.session, "wide")
+    fail(changed, monkeypatch, action.format("cancelled"))
     changed.catch_up()
     assert changed.everything() == whole
 
 
-@pytest.mark.parametrize("action", ["before:upkeep=raise", "after:upkeep=raise", "upkeep=lose"])
-def test_upkeep_that_fails_changes_nothing_in_the_end(
-    tmp_path: Path, fresh: Fresh, whole: Any, monkeypatch: pytest.MonkeyPatch, action: str
+@pytest.mark.parametrize("action", ["before:upkeep=raise", "after:upkeep=raise"])
+def test_upkeep_that_fails_changes_nothing_in_the_end(  # noqa: PLR0917
+    tmp_path: Path,
+    wide: Any,
+    whole: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    action: str,
 ) -> None:
-    mill = fresh(tmp_path)
+    mill = wide(tmp_path)
     monkeypatch.setattr(upkeep, "EVERY", 1)
     monkeypatch.setenv(VARIABLE, action)
     mill.run(drain=True)
+    assert "files were not folded after batch 2" in caplog.text
     monkeypatch.delenv(VARIABLE)
-    mill.catch_up()
-    assert mill.everything() == whole
-
-
-KILLED = """
-import sys
-from tidemill.project import Project
-from tidemill.running import Order, run_batches
-list(run_batches(Project.load(sys.argv[1]), "wide", Order(drain=True)))
-"""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("place", "again"), RAISED)
-def test_a_process_that_is_killed_changes_nothing_in_the_end(  # noqa: PLR0917
-    tmp_path: Path, fresh: Fresh, whole: Any, connect: ConnectServer, place: str, again: int
-) -> None:
-    mill = fresh(tmp_path, connect.remote)
-    environment = {**os.environ, VARIABLE: f"{place}=kill"}
-    command = [sys.executable, "-c", KILLED, str(tmp_path)]
-    for number in range(1 + again):
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
-        assert done.returncode == -signal.SIGKILL or (number and done.returncode == 0), done.stderr[-3000:]
     mill.catch_up()
     assert mill.everything() == whole

@@ -10,7 +10,7 @@ import pytest
 
 from support.builders import a_flow
 from tidemill.core.errors import ConfigError
-from tidemill.core.failpoints import VARIABLE, Injected, LostAnswer, answered, boundaries_of, boundary
+from tidemill.core.failpoints import VARIABLE, Injected, LostAnswer, answered, boundaries_of, boundary, check_wanted
 
 BATCHES = (1, 2, 3, 12)
 
@@ -94,3 +94,16 @@ def test_every_boundary_of_a_pipeline_is_listed_once() -> None:
     names = [b.name for b in boundaries_of(a_flow())]
     assert len(set(names)) == len(names)
     assert {"planned", "records:counts", "panes:counts", "state:counts", "published:counts", "committed"} <= {*names}
+
+
+@pytest.mark.parametrize("text", ["comitted=kill", "published:other=raise", "bounds=lose", "planned=raise;scan=lose"])
+def test_a_failure_that_could_never_happen_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv(VARIABLE, text)
+    with pytest.raises(ConfigError, match="p has no boundary"):
+        check_wanted(a_flow())
+
+
+@pytest.mark.parametrize("text", ["committed=kill", "before:bounds@3+=raise", "published:counts=lose", ""])
+def test_a_failure_that_can_happen_is_accepted(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv(VARIABLE, text)
+    check_wanted(a_flow())

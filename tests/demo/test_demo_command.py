@@ -57,7 +57,10 @@ def test_demo_of_a_small_log_kills_the_batch_that_publishes(tmp_path, shared_dat
     said = type_command(ROOT, "demo", "--log", log, "--folder", folder, session=lambda _: spark)
     assert said.code == ExitCode.DONE, said.out + said.err
     figures = json.loads((tmp_path / "demo.json").read_text())
-    assert figures["killed_at"].startswith(f"{KILL}@")
+    killed = int(figures["killed_at"].removeprefix(f"{KILL}@"))
+    history = type_command(folder, "history", "page_views", "--json", "--last", "0").lines
+    (commit,) = [e for e in history if e["event"] == "committed" and e["batch_id"] == killed]
+    assert commit["published"][TABLE] > 0, "it was killed after it had published rows"
     assert (figures["read"], figures["aggregated"], figures["lost"], figures["doubled"]) == (20, 20, 0, 0)
     assert "/documentation.html" in said.out
     rows = rows_of(Project.load(folder).published_uri(TABLE))

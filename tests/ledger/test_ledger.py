@@ -118,6 +118,38 @@ def test_an_event_whose_answer_was_lost_is_found_and_not_written_twice(tmp_path:
     assert len(ledger.entries()) == 6
 
 
+def test_who_is_overtaken_while_an_answer_is_lost_is_fenced_at_the_next_append(tmp_path: Path) -> None:
+    class Overtaken(Ledger):
+        overtake: Callable[[], object] | None = None
+
+        def _commit(self, rows: Any, properties: Any) -> None:
+            super()._commit(rows, properties)
+            overtake, self.overtake = self.overtake, None
+            if overtake:
+                overtake()
+                raise OSError("connection reset")
+
+    ledger = Overtaken(str(tmp_path / "ledger"), "p")
+    plan, audited, commit = a_batch(Position(), 1)
+    claim = Claimed(batch_id=1, attempt=2, executor=an_executor("the faster"), at=NOW)
+    ledger.append(always(plan))
+    ledger.overtake = lambda: a_ledger(tmp_path).append(always(claim))
+    ledger.append(always(audited))
+    with pytest.raises(Fenced, match="attempt 1 at batch 1 is fenced"):
+        ledger.append(always(commit))
+    assert [e.sequence for e in a_ledger(tmp_path).entries()] == [1, 2, 3]
+
+
+def test_a_look_at_all_events_does_not_hide_one_from_the_next_append(tmp_path: Path) -> None:
+    ledger = a_ledger(tmp_path)
+    plan, audited, _ = a_batch(Position(), 1)
+    ledger.append(always(plan))
+    a_ledger(tmp_path).append(always(Claimed(batch_id=1, attempt=2, executor=an_executor("the faster"), at=NOW)))
+    assert len(ledger.entries()) == 2
+    with pytest.raises(Fenced, match="attempt 1 at batch 1 is fenced"):
+        ledger.append(always(audited))
+
+
 def test_an_event_that_did_not_land_is_reported_and_may_be_tried_again(tmp_path: Path) -> None:
     batches(a_ledger(tmp_path), 1)
     ledger = Unlucky(str(tmp_path / "ledger"), "p")

@@ -141,6 +141,15 @@ def test_run_that_committed_before_another_run_took_the_next_batch_succeeds(run:
     assert len(run(a_commit(17), Busy("batch 18 is open")).execute()["batches"]) == 1
 
 
+def test_commits_before_an_error_that_needs_a_person_are_announced_and_the_next_run_fails(
+    run: Callable[..., Task],
+) -> None:
+    task = run(a_commit(17), a_commit(18), AuditBlocked("rule n"))
+    result = task.execute()
+    assert [batch["batch_id"] for batch in result["batches"]] == [17, 18]
+    assert len(task.events) > 0
+
+
 def test_blocked_audit_fails_without_a_retry_and_says_which_rule_and_rows(run: Callable[..., Task]) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 

@@ -40,6 +40,7 @@ class Rules:
     appends_look_again: bool = True
     retries_keep_the_plan: bool = True
     unknown_appends_are_not_repeated: bool = True
+    lost_answers_look_at_all_events: bool = True
 
 
 class Slice(NamedTuple):
@@ -51,12 +52,18 @@ class Slice(NamedTuple):
 
 
 class Writer(NamedTuple):
-    """What one process remembers: the step it is at, the ledger as it saw it, and its claim."""
+    """What one process remembers: the step it is at, the ledger as it saw it, and its claim.
+
+    `unsure` says that the answer of its last append was lost: it looks for its event before it goes on. A broken one is
+    `blind` then: the storage takes its next append, which follows what the writer knew and not what is there.
+    """
 
     at: str = "look"
     known: int = 0
     plan: int = -1
     attempt: int = 0
+    unsure: bool = False
+    blind: bool = False
 
 
 class World(NamedTuple):
@@ -107,12 +114,24 @@ class Model:
                 if world.losses and what in ("appends state", "publishes"):
                     lost = after._replace(losses=world.losses - 1)
                     yield f"writer {number} {what}, and the answer is lost", _with(lost, number, self._unsure(writer))
+                if world.losses and what in ("plans", "claims", "audits", "commits"):
+                    lost = after._replace(losses=world.losses - 1)
+                    yield (
+                        f"writer {number} {what}, and the answer is lost",
+                        _with(lost, number, then._replace(unsure=True)),
+                    )
 
     def _unsure(self, writer: Writer) -> Writer:
         """A writer that does not know whether its write is there."""
         return Writer() if self.rules.unknown_appends_are_not_repeated else writer
 
     def _step(self, world: World, writer: Writer) -> Iterator[tuple[str, World, Writer]]:
+        if writer.unsure:
+            # Its event is there, whatever came after it.
+            whole = self.rules.lost_answers_look_at_all_events
+            known = world.view if whole else writer.known
+            yield "looks, and finds its event", world, writer._replace(unsure=False, blind=not whole, known=known)
+            return
         match writer.at:
             case "look":
                 if self._has_work(world):
@@ -168,10 +187,12 @@ class Model:
         else:
             attempt = writer.attempt
         landed = self._apply(world.view, event)
+        if writer.blind and isinstance(landed, Fenced) and isinstance(self._apply(writer.known, event), int):
+            raise Broken(f"a writer {what} beside the ledger: {landed.message}")
         if isinstance(landed, int):
             if owner and not isinstance(event, Claimed) and attempt != owner.attempt:
                 raise Broken(f"attempt {attempt} {what}, though attempt {owner.attempt} owns the batch")
-            return what, world._replace(view=landed), writer._replace(at=then, known=landed)
+            return what, world._replace(view=landed), writer._replace(at=then, known=landed, blind=False)
         if not self.rules.appends_look_again and writer.known != world.view:
             raise Broken(f"the ledger contradicts itself: {landed.message}")
         if isinstance(event, Planned) and not self.rules.lost_plan_is_given_up:

@@ -18,6 +18,7 @@ PROMISES = {
     "appends_look_again": "the ledger contradicts itself",
     "retries_keep_the_plan": "are published",
     "unknown_appends_are_not_repeated": "state counts",
+    "lost_answers_look_at_all_events": "beside the ledger",
 }
 """The promise that is not kept when a rule is broken."""
 
@@ -38,6 +39,8 @@ def test_a_broken_rule_is_caught(rule: str) -> None:
     found = search(Model(Rules(**{rule: False})))
     assert found.breach is not None
     assert PROMISES[rule] in found.breach.promise
+    if rule in ("lost_answers_look_at_all_events", "unknown_appends_are_not_repeated"):
+        assert any("answer is lost" in step for step in found.breach.schedule)
     print(f"without {rule}: {found.breach}")
 
 

@@ -53,6 +53,20 @@ schema:
 
 TOPICS = ("shop", "web")
 
+WIDE_READS = [
+    "ledger",
+    "bounds",
+    "scan",
+    "input:shop",
+    "input:web",
+    "records:sums",
+    "records:totals",
+    "panes:sums",
+    "panes:totals",
+    "strays",
+]
+"""What a batch of `a_wide_mill` reads."""
+
 WIDE_WRITES = [
     "planned",
     "state:sums",

@@ -5,7 +5,7 @@ The environment variable TIDEMILL_FAILPOINT holds one failure, or several betwee
     [before:|after:]NAME[@BATCH[+]]=ACTION
 
 NAME is one of `boundaries_of` a pipeline; without a side the failure comes after it. `@5` means batch 5, `@5+` batch 5
-or a later one. ACTION is
+or a later one; the ledger is read before there is a batch, as if for batch 0. ACTION is
 
     raise         an error, as if the step had failed
     exit          the process ends at once
@@ -57,11 +57,33 @@ class Boundary:
 
 def boundaries_of(flow: Flow) -> tuple[Boundary, ...]:
     """Every boundary that a batch of this pipeline can have, in the order in which it meets them."""
+    tables = [s.table for s in flow.sinks]
     windowed = [s.table for s in flow.sinks if isinstance(s, WindowedSink)]
-    reads = [*_READS, *(f"records:{s.table}" for s in flow.sinks), *(f"panes:{t}" for t in windowed), "strays"]
+    reads = [*_READS, *(f"input:{i.topic}" for i in flow.inputs), *(f"records:{t}" for t in tables)]
+    reads += [*(f"panes:{t}" for t in windowed), "strays"]
     writes = ["planned", "claimed", "cancelled", *(f"state:{t}" for t in windowed), "audited", "quarantine", "late"]
-    writes += [*(f"published:{s.table}" for s in flow.sinks), "committed", "upkeep"]
+    writes += [*(f"published:{t}" for t in tables), "committed", "upkeep"]
     return (*(Boundary(name, False) for name in reads), *(Boundary(name, True) for name in writes))
+
+
+def check_wanted(flow: Flow) -> None:
+    """Refuses a failure at a place where this pipeline never comes.
+
+    Raises:
+        ConfigError: there is no such boundary, or it does not write and cannot lose an answer.
+    """
+    if VARIABLE not in os.environ:
+        return
+    known = {b.name: b for b in boundaries_of(flow)}
+    for failure in _wanted():
+        here = known.get(failure.name)
+        if here is None or (failure.action == "lose" and not here.writes):
+            action = failure.action.partition(":")[0]
+            fitting = [b.name for b in known.values() if b.writes or action != "lose"]
+            raise ConfigError(
+                f"{VARIABLE}: {flow.name} has no boundary {failure.name!r} that could {action}",
+                fix=f"name one of {', '.join(fitting)}",
+            )
 
 
 @contextmanager

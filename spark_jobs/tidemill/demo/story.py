@@ -127,7 +127,7 @@ def tell(
         batches=len(commits),
         killed_at=killed_at,
         account=account,
-        differences=_with_account(compare(found, expected, appended=appended), project, account, expected),
+        differences=_with_account(compare(found, expected, appended=appended), project, account, expected, appended),
         rows=sum(len(rows) for rows in found.rows.values()),
         reasons=_reasons(commits),
         pages=tuple(busiest(found, 10)),
@@ -190,10 +190,13 @@ def _reasons(commits: list[Committed]) -> Mapping[str, int]:
     return dict(reasons.most_common())
 
 
-def _with_account(differences: Differences, project: Project, account: Account, expected: Contents) -> Differences:
-    """The differences, and those between the account and the recomputation."""
-    counted = {"aggregated": account.aggregated, "rejected": account.rejected, "late": account.late}
-    there = {"aggregated": expected.requests, **{o: total(expected, o) for o in ("rejected", "late")}}
+def _with_account(
+    differences: Differences, project: Project, account: Account, expected: Contents, appended: int
+) -> Differences:
+    """The differences, and those between the account and the recomputation; the pipeline filters and sheds nothing."""
+    there = {"read": appended, "aggregated": expected.requests, "filtered": 0, "shed": 0}
+    there |= {outcome: total(expected, outcome) for outcome in ("rejected", "late")}
+    counted = {part: getattr(account, part) for part in there}
     wrong = [f"the account says {counted[o]:,} {o}, expected {there[o]:,}" for o in counted if counted[o] != there[o]]
     damaged = damaged_values(project)
     if damaged:

@@ -99,6 +99,9 @@ class Attempt:
 
     def aggregate(self) -> None:
         """Step 3: partial aggregates become state; rows for unwindowed tables are held."""
+        for stream in self._streams:
+            with boundary(f"input:{stream.source.topic}", self.plan.batch_id):
+                stream.count_kept()
         for sink in self.flow.sinks:
             job = self._job(sink)
             if job is None:
@@ -119,9 +122,9 @@ class Attempt:
 
     def _append_state(self, sink: WindowedSink, held: Held) -> None:
         spec = self.uris.state(sink, held.lane.fields(held.rows))
-        state = self._states[sink.table] = State(spec=spec, handle=ensure_table(spec))
-        table = held.lane.table(spec, state.handle)
         with boundary(f"state:{sink.table}", self.plan.batch_id):
+            state = self._states[sink.table] = State(spec=spec, handle=ensure_table(spec))
+            table = held.lane.table(spec, state.handle)
             # No transaction: the slice names the attempt, and an attempt appends once.
             self._written(spec.name, table.append(held.rows, transaction=None, plan_hash=self._plan_hash))
 
@@ -206,8 +209,8 @@ class Attempt:
         """Step 6: rejected and late rows, then every published table; each at most once for this batch."""
         self._put_aside()
         for item in staged:
-            with boundary(f"published:{item.sink.table}", self.plan.batch_id):
-                if item.count:
+            if item.count:
+                with boundary(f"published:{item.sink.table}", self.plan.batch_id):
                     self._written(item.sink.table, self._publish(item, self.uris.published_table(item.sink)))
 
     def _publish(self, item: Staged, spec: TableSpec) -> Written:
@@ -245,8 +248,8 @@ class Attempt:
             held = self._hold(whole, at_most=sum(c.strays for c in self.counts.values()))
         batch_id, clock = self._own_values().values()
         held = held.stamped({"batch_id": batch_id, "recorded_at": clock, **values})
-        table, transaction = held.lane.table(spec), self._transaction(spec.name)
         with boundary(spec.name, self.plan.batch_id):
+            table, transaction = held.lane.table(spec), self._transaction(spec.name)
             self._written(spec.name, table.append(held.rows, transaction=transaction, plan_hash=self._plan_hash))
         return held
 

@@ -38,11 +38,13 @@ class Uris:
 
     def published_table(self, sink: Sink) -> TableSpec:
         """A published table: the columns of its contract, then Tidemill's own."""
+        # Beyond 32 columns the batch would have no statistics, and files of neighbouring batches could not be told.
+        pruned = ("batch_id",) if len(sink.contract.fields) >= 32 else ()
         return TableSpec(
             name=sink.table,
             uri=self.published(sink.table),
             fields=(*sink.contract.fields, *OWN_FIELDS),
-            pruned_by=("window_start",) if isinstance(sink, WindowedSink) else (),
+            pruned_by=("window_start",) if isinstance(sink, WindowedSink) else pruned,
             description=sink.contract.description,
         )
 

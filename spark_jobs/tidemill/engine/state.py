@@ -62,9 +62,10 @@ def _rows_in(files: pa.Table, panes: PaneRange) -> int:
     lowest, highest = files["min.pane_start"].cast(pa.int64()), files["max.pane_start"].cast(pa.int64())
     inside = pc.is_valid(files["num_records"])
     if low is not None:
-        inside = pc.and_(inside, pc.greater_equal(highest, low))
+        # Spark cuts the greatest moment of a file to milliseconds.
+        inside = pc.and_(inside, pc.fill_null(pc.greater(highest, low - 1000), True))
     if high is not None:
-        inside = pc.and_(inside, pc.less(lowest, high))
+        inside = pc.and_(inside, pc.fill_null(pc.less(lowest, high), True))
     return pc.sum(files["num_records"].filter(inside)).as_py() or 0
 
 

@@ -41,10 +41,13 @@ class Stream:
         return Stream(session, source, scan, decode, statement, branches, Counter(source.topic, partitions, branches))
 
     def kept(self, lane: SparkLane) -> Stream:
-        """The same for several jobs: rows are computed once, while they are counted."""
-        cached = lane.cache(self._rows(self.decode))
-        self.counter.count(cached)
-        return replace(self, cached=cached)
+        """The same for several jobs: rows are computed once, while `count_kept` counts them."""
+        return replace(self, cached=lane.cache(self._rows(self.decode)))
+
+    def count_kept(self) -> None:
+        """Count rows that are kept, with a job of its own; others are counted by the job that needs them."""
+        if self.cached is not None:
+            self.counter.count(self.cached)
 
     @property
     def counted(self) -> DataFrame:

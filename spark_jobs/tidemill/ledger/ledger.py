@@ -122,10 +122,10 @@ class Ledger:
 
     def entries(self, *, last: int | None = None) -> Sequence[Entry]:
         """The newest `last` events, or all, oldest first."""
-        table = self._opened()
+        # A handle of its own: the one that appends are made on stays where the view is.
+        table = self._open()
         if table is None:
             return ()
-        table.update_incremental()
         newest = table.transaction_version(self._app) or 0
         return _read(table, after=0 if last is None else newest - last)
 
@@ -145,11 +145,14 @@ class Ledger:
 
     def _opened(self) -> DeltaTable | None:
         if self._table is None:
-            try:
-                self._table = DeltaTable(self._uri, storage_options=self._options)
-            except TableNotFoundError:
-                return None
+            self._table = self._open()
         return self._table
+
+    def _open(self) -> DeltaTable | None:
+        try:
+            return DeltaTable(self._uri, storage_options=self._options)
+        except TableNotFoundError:
+            return None
 
     def _catch_up(self, table: DeltaTable) -> None:
         newest = table.transaction_version(self._app) or 0
@@ -169,6 +172,9 @@ class Ledger:
 
     def _write(self, event: Event) -> bool:
         """Whether the event landed as the next one; False when another one did."""
+        # The storage sees only what lands after the handle was opened: what it holds must be what the view knows.
+        if self._table is not None and (self._table.transaction_version(self._app) or 0) != self._sequence:
+            return False
         sequence = self._sequence + 1
         rows = _row(sequence, self._pipeline, event)
         properties = CommitProperties(
@@ -203,6 +209,8 @@ class Ledger:
                 return False
             raise CommitUnknown(f"{self._pipeline}: the ledger was not written: {cause}", fix="try again") from cause
         entries = _read(table, after=sequence - 1)
+        # Others may have gone on meanwhile: the next append looks at all of it again.
+        self._table = None
         return any(e.sequence == sequence and e.event == event for e in entries)
 
 

@@ -78,12 +78,18 @@ class DeltaRsTable(Opened):
             self.spec.check(condition)
         handle = self._open() if version is None else open_table(self.spec, self._storage_options, version)
         there = [f.name for f in handle.schema().fields]
-        wanted = [c for c in (columns or self.spec.columns) if c in there]
         # At an old version a column may not be there yet: it is null, and null is not inside any bound.
         bounds = tuple(b for b in where if b.column in there)
         nowhere = datafusion(where) != datafusion(bounds)
-        found = handle.scan(columns=wanted or there[:1], predicate="false" if nowhere else datafusion(bounds))
-        return conform(pa.table(found), self.spec, columns)
+        coarse = tuple(b.coarse for b in bounds)
+        names = columns or self.spec.columns
+        all_names = tuple(dict.fromkeys((*names, *(b.column for b in bounds))))
+        wanted = [c for c in all_names if c in there] or there[:1]
+        found = handle.scan(columns=wanted, predicate="false" if nowhere else datafusion(coarse))
+        rows = conform(pa.table(found), self.spec, all_names)
+        for exact in (b for b, c in zip(bounds, coarse, strict=True) if b != c):
+            rows = rows.filter(inside(rows[exact.column], exact))
+        return rows.select(names)
 
     def compact(self, within: Between, *, target_size: int = TARGET_SIZE) -> Folded:
         """Folds small files that lie wholly inside `within` into files of about `target_size` bytes.

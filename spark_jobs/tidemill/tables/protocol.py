@@ -9,7 +9,7 @@ Both write the same tables, read each other's transactions, and keep protocol (1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Protocol, TypeVar
 
@@ -19,7 +19,7 @@ Rows = TypeVar("Rows")
 Bound = int | datetime | date
 
 _PARTITION_TYPES = (Scalar.DATE, Scalar.STRING, Scalar.INTEGER, Scalar.LONG)
-_BOUND_TYPES = {Scalar.TIMESTAMP: datetime, Scalar.DATE: date, Scalar.INTEGER: int, Scalar.LONG: int}
+BOUND_TYPES = {Scalar.TIMESTAMP: datetime, Scalar.DATE: date, Scalar.INTEGER: int, Scalar.LONG: int}
 
 # What Delta on Parquet refuses in a name.
 _FORBIDDEN = frozenset(" ,;{}()\n\t=")
@@ -52,6 +52,13 @@ class Between:
         for bound in (self.low, self.high):
             if isinstance(bound, datetime) and bound.utcoffset() is None:
                 raise ValueError(f"bound of {self.column!r} has no time zone: {bound}")
+
+    @property
+    def coarse(self) -> Between:
+        """The same for choosing files: Spark cuts their greatest moment to milliseconds, so `low` is cut too."""
+        if not isinstance(self.low, datetime):
+            return self
+        return replace(self, low=self.low.replace(microsecond=self.low.microsecond // 1000 * 1000))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +97,7 @@ class TableSpec:
             if self.field(column).type not in _PARTITION_TYPES:
                 raise ValueError(f"table {self.name}: cannot partition by {column!r}: {self.field(column).type}")
         for column in self.pruned_by:
-            if self.field(column).type not in _BOUND_TYPES:
+            if self.field(column).type not in BOUND_TYPES:
                 raise ValueError(f"table {self.name}: cannot prune by {column!r}: {self.field(column).type}")
 
     @property
@@ -108,7 +115,7 @@ class TableSpec:
     def check(self, bounds: Between) -> Between:
         """The same bounds, after making sure that they fit their column; ValueError otherwise."""
         data_type = self.field(bounds.column).type
-        wanted = _BOUND_TYPES.get(data_type) if isinstance(data_type, Scalar) else None
+        wanted = BOUND_TYPES.get(data_type) if isinstance(data_type, Scalar) else None
         for bound in (bounds.low, bounds.high):
             if bound is not None and (wanted is None or type(bound) is not wanted):
                 raise ValueError(f"table {self.name}: {bound!r} cannot bound {bounds.column!r}: {data_type}")

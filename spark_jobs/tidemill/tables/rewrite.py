@@ -31,13 +31,15 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from tidemill.tables.handles import StorageOptions, plain
 from tidemill.tables.predicates import datafusion
-from tidemill.tables.protocol import Between, TableSpec
+from tidemill.tables.protocol import BOUND_TYPES, Between, TableSpec
 
 Action = AddAction | RemoveAction
 
 # A late row makes its whole file be written again: 200,000 rows take about 0.1 s.
 ROWS_PER_FILE = 200_000
 _ROWS_PER_GROUP = 20_000
+# As many as Delta takes by itself.
+_FIRST_COLUMNS = 32
 _INDEX = "__index"
 
 
@@ -60,7 +62,7 @@ class Files:
         dataset = self.handle.to_pyarrow_dataset(
             filesystem=self._filesystem(),
             parquet_read_options=options,
-            file_pruning_predicate=datafusion((within,)),
+            file_pruning_predicate=datafusion((within.coarse,)),
         )
         return {fragment.path: fragment for fragment in dataset.get_fragments()}
 
@@ -79,11 +81,16 @@ class Files:
 
     def _write_file(self, rows: pa.Table, sort_by: str, values: dict[str, str | None], data_change: bool) -> AddAction:
         path = f"part-{uuid.uuid4()}.parquet"
-        bounded = sorted({*self.spec.pruned_by, sort_by} - set(self.spec.partition_by))
+        bounded = sorted({*self._pruned_by(), sort_by} - set(self.spec.partition_by))
         with self._filesystem().open_output_stream(path) as sink:
             pq.write_table(rows, sink, row_group_size=_ROWS_PER_GROUP, store_schema=False, write_statistics=bounded)
             size = sink.tell()
         return AddAction(path, size, values, _now(), data_change, _statistics(rows, bounded))
+
+    def _pruned_by(self) -> tuple[str, ...]:
+        """What files record bounds of; where nothing was chosen, of the first columns that can have them."""
+        first = self.spec.fields[:_FIRST_COLUMNS]
+        return self.spec.pruned_by or tuple(f.name for f in first if f.type in BOUND_TYPES)
 
     def _filesystem(self) -> pafs.FileSystem:
         return pafs.PyFileSystem(DeltaStorageHandler(self.handle.table_uri, plain(self.storage_options)))

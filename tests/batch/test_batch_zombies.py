@@ -1,0 +1,95 @@
+"""An attempt that stands still at a boundary while others finish its batch, or the next ones too, and then goes on.
+
+It ends fenced, never with success, and changes nothing that anybody can see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.projects import Mill, an_event, somebody
+from support.recovery import WIDE_READS, WIDE_WRITES, recomputed
+from tidemill.core import failpoints
+from tidemill.core.errors import Fenced
+from tidemill.core.events import Committed
+
+pytestmark = pytest.mark.spark
+
+LONG = pytest.mark.long
+BEFORE_THE_CLAIM = ("ledger", "bounds", "scan")
+# From the moment at which the plan is there until the moment before its commit.
+CLAIMED = [
+    "after:planned",
+    *(f"{side}:{name}" for name in (*WIDE_READS[3:], *WIDE_WRITES[1:-1]) for side in ("before", "after")),
+    "before:committed",
+]
+SHORT = ("after:planned", "before:state:totals", "before:published:sums", "before:committed")
+CASES = [
+    *(pytest.param(p, n, "delta-rs", marks=() if p in SHORT else LONG) for p in CLAIMED for n in (0, 3)),
+    *(pytest.param("before:published:sums", n, "spark", marks=LONG) for n in (0, 3)),
+]
+
+
+def paused(monkeypatch: pytest.MonkeyPatch, place: str, meanwhile: Callable[[], None]) -> list[str]:
+    """Lets `meanwhile` happen the first time that a batch comes to a place; gives what has happened."""
+    happened: list[str] = []
+
+    def reach(side: str, name: str, _: int) -> None:
+        if f"{side}:{name}" == place and not happened:
+            happened.append(place)
+            meanwhile()
+
+    monkeypatch.setattr(failpoints, "_reach", reach)
+    return happened
+
+
+def finish(mill: Mill, later: int) -> None:
+    """Somebody else completes the open batch, and some more."""
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    mill.run(executor=somebody("the faster"), clock=tomorrow)
+    for number in range(later):
+        mill.feed([an_event(80 + 20 * number, "z")], topic="shop")
+        mill.feed([an_event(81 + 20 * number, "z")], topic="web")
+        mill.run(executor=somebody("the faster"), clock=tomorrow)
+
+
+@pytest.mark.parametrize(("place", "later", "writer"), CASES)
+def test_a_zombie_is_fenced_and_changes_nothing(  # noqa: PLR0917
+    tmp_path: Path, wide: Any, monkeypatch: pytest.MonkeyPatch, place: str, later: int, writer: str
+) -> None:
+    mill = wide(tmp_path, writer)
+    seen: dict[str, Any] = {}
+
+    def meanwhile() -> None:
+        finish(mill, later)
+        seen.update(mill.everything())
+
+    happened = paused(monkeypatch, place, meanwhile)
+    with pytest.raises(Fenced):
+        mill.run(executor=somebody("the slower"))
+    assert happened
+    assert mill.everything() == seen
+    commits = [e.event for e in mill.project.ledger("wide").entries() if isinstance(e.event, Committed)]
+    assert [(c.batch_id, c.attempt) for c in commits] == [(1, 1), (2, 2), *((n, 1) for n in range(3, 3 + later))]
+    mill.catch_up()
+    assert {name: mill.published(name) for name in ("sums", "totals")} == recomputed(mill)
+
+
+@pytest.mark.parametrize("name", [*BEFORE_THE_CLAIM, "planned"])
+def test_a_run_that_stands_still_before_it_has_a_claim_goes_on_with_what_is_there(
+    tmp_path: Path, wide: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    mill = wide(tmp_path)
+    happened = paused(monkeypatch, f"before:{name}", lambda: finish(mill, 1))
+    mill.feed([an_event(200, "y")], topic="shop")
+    mill.catch_up(drain=False)
+    assert happened
+    mill.catch_up()
+    view = mill.project.ledger("wide").view()
+    assert view.open_batch is None
+    assert {name: mill.published(name) for name in ("sums", "totals")} == recomputed(mill)

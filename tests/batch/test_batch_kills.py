@@ -31,7 +31,7 @@ SHORT = (("after:state:totals", 0), ("after:published:sums", 0))
 
 # Most of such a run is the start of Spark: these are clients of one server; tests/cli kills one with its own Spark.
 @pytest.mark.parametrize(
-    ("place", "again"), [c if c in SHORT else pytest.param(*c, marks=pytest.mark.long) for c in (*ONCE, *TWICE)]
+    ("place", "again"), [c if c in SHORT else pytest.param(*c, marks=pytest.mark.crash) for c in (*ONCE, *TWICE)]
 )
 def test_a_process_that_is_killed_changes_nothing_in_the_end(  # noqa: PLR0917
     tmp_path: Path, wide: Any, whole: Any, connect: ConnectServer, place: str, again: int

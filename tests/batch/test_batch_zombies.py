@@ -20,7 +20,7 @@ from tidemill.core.events import Committed
 
 pytestmark = pytest.mark.spark
 
-LONG = pytest.mark.long
+LONG = pytest.mark.crash
 BEFORE_THE_CLAIM = ("ledger", "bounds", "scan")
 # From the moment at which the plan is there until the moment before its commit.
 CLAIMED = [

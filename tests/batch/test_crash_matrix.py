@@ -25,7 +25,7 @@ ELSEWHERE = ("claimed", "cancelled", "upkeep")
 """What only a second attempt, a changed declaration or a 64th batch comes to."""
 BY_SPARK = [w for w in WIDE_WRITES if w.partition(":")[0] in ("state", "quarantine", "late", "published")]
 """What Spark's writer writes; the ledger is written without Spark in any case."""
-LONG = pytest.mark.long
+LONG = pytest.mark.crash
 
 RAISED = [
     (f"{side}:{name}", again)

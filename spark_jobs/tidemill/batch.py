@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from pyspark.sql import SparkSession
 
-from tidemill.claiming import Claim, Request, blocked, claim_batch
+from tidemill.claiming import Claim, Planner, Request, Sources, blocked, claim_batch, live
 from tidemill.contracts.audit import audit
 from tidemill.core.account import Account
 from tidemill.core.codec import fingerprint
@@ -33,6 +34,7 @@ from tidemill.engine.attempt import Attempt, Staged
 from tidemill.engine.failures import explained
 from tidemill.engine.places import Uris
 from tidemill.ledger.ledger import Ledger
+from tidemill.log.aside import AsideTables
 from tidemill.project import Project
 from tidemill.sessions import project_session
 from tidemill.upkeep import tidy
@@ -53,8 +55,11 @@ def run_batch(
     *,
     session: Callable[[], SparkSession] | None = None,
     ledger: Ledger | None = None,
+    planner: Planner | None = None,
 ) -> Outcome:
     """Execute the open batch of a pipeline, or the next one, once and completely.
+
+    What the next one is, `planner` says; without it, it takes the next offsets.
 
     `session` is called only when there is work; without it the project says where Spark runs. `ledger` may be kept for
     many batches of one pipeline.
@@ -65,7 +70,8 @@ def run_batch(
     flow, log, book = project.pipeline(name), project.log(), ledger or project.ledger(name)
     check_wanted(flow)
     started = datetime.now(UTC)
-    claim = claim_batch(flow, book, log, request)
+    sources = Sources(log, AsideTables(partial(project.table_uri, name)))
+    claim = claim_batch(flow, book, sources, request, planner or live(flow, log, request))
     if claim is None:
         return NothingToDo()
     attempt = Attempt(
@@ -77,6 +83,7 @@ def run_batch(
         uris=Uris(pipeline=name, table=project.table_uri, published=project.published_uri),
         driver_rows=project.settings.driver_rows,
         writer=project.settings.writer,
+        diverted=claim.diverted,
     )
     try:
         with explained(f"{name}: batch {claim.plan.batch_id}"):
@@ -93,18 +100,16 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, *, started: datetim
     attempt.aggregate()
     counts = attempt.counts
     _check_accounts(attempt, {topic: c.account for topic, c in counts.items()})
-    times = {tp: time for c in counts.values() for tp, time in c.max_event_times.items()}
-    watermark = plan.watermark_after(times, {i.topic: micros(i.delay) for i in flow.inputs})
-    staged = attempt.stage(watermark)
+    position = plan.position_after(
+        claim.attempt,
+        {tp: time for c in counts.values() for tp, time in c.max_event_times.items()},
+        {i.topic: micros(i.delay) for i in flow.inputs},
+        shapes={s.table: s.shape for s in flow.sinks if isinstance(s, WindowedSink)},
+        panes=attempt.panes,
+    )
+    staged = attempt.stage(position)
     _audit(attempt, claim, staged, ledger)
     attempt.publish(staged)
-    position = plan.position.after(
-        batch_id=plan.batch_id,
-        attempt=claim.attempt,
-        topics=plan.topics_after(times),
-        watermark=watermark,
-        shapes={s.table: s.shape for s in flow.sinks if isinstance(s, WindowedSink)},
-    )
     return _commit(attempt, ledger, position, staged, started=started)
 
 
@@ -118,7 +123,9 @@ def _commit(
         attempt=attempt.number,
         plan_hash=fingerprint(plan),
         position=position,
+        kind=plan.kind,
         accounts={topic: c.account for topic, c in counts.items()},
+        panes=attempt.panes,
         reasons=attempt.reasons,
         tables=attempt.versions,
         published={s.sink.table: s.count for s in staged},
@@ -134,7 +141,8 @@ def _commit(
 def _check_accounts(attempt: Attempt, accounts: dict[str, Account]) -> None:
     for topic, account in accounts.items():
         where = f"{attempt.flow.name}: batch {attempt.plan.batch_id}: input {topic}"
-        account.check(expected_read=attempt.plan.topics[topic].records, where=where)
+        expected = sum(len(r) for r in attempt.plan.ranges(topic))
+        account.check(expected_read=expected, where=where)
 
 
 def _audit(attempt: Attempt, claim: Claim, staged: tuple[Staged, ...], ledger: Ledger) -> None:
@@ -154,5 +162,5 @@ def _audit(attempt: Attempt, claim: Claim, staged: tuple[Staged, ...], ledger: L
     )
     with boundary("audited", plan.batch_id):
         ledger.append(lambda _: event)
-    if verdict.blocks:
+    if verdict.blocks and not claim.accepted:
         raise blocked(attempt.flow.name, plan.batch_id, verdict)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from tidemill.core.errors import AuditBlocked, Fenced, Incompatible
-from tidemill.core.events import Audited, Cancelled, Claimed, Executor, Planned
+from tidemill.core.events import Audited, Cancelled, Claimed, Decided, Decision, Executor, Planned
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, WindowedSink
 from tidemill.core.plan import BatchPlan
 from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
-from tidemill.core.protocol import Fate, OpenBatch, View, check_takeover
+from tidemill.core.protocol import check_takeover
 from tidemill.core.scan import Scan
 from tidemill.core.verdict import Verdict
+from tidemill.core.view import Fate, OpenBatch, View
 from tidemill.ledger.ledger import Ledger
 from tidemill.ledger.process import is_gone
+from tidemill.log.aside import AsideTables
 from tidemill.log.protocol import Log
 
 _RACES = 5
@@ -36,16 +38,47 @@ class Request:
 class Claim:
     """The right to execute a plan, until somebody claims a newer attempt. `audited` is a verdict that stands.
 
-    `scans` say how to read each topic of which the plan wants records: the log held all of them just now.
+    `scans` say how to read each topic of which the plan wants records: all of them were there just now. A person may
+    have `decided` what becomes of a verdict that blocks.
     """
 
     plan: BatchPlan
     attempt: int
     scans: Mapping[str, Scan]
     audited: Audited | None = None
+    decided: Decided | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether a verdict that blocks is published all the same."""
+        return self.decided is not None and self.decided.decision is Decision.ACCEPT
+
+    @property
+    def diverted(self) -> str | None:
+        """Why all records go to quarantine; None when they do not."""
+        if self.decided is None or self.decided.decision is not Decision.DIVERT:
+            return None
+        return f"batch diverted by {self.decided.by}: {self.decided.why}"
 
 
-def claim_batch(flow: Flow, ledger: Ledger, log: Log, request: Request) -> Claim | None:
+Planner = Callable[[View], BatchPlan | None]
+"""The next plan after what the ledger holds, or None when there is nothing to do."""
+
+
+def live(flow: Flow, log: Log, request: Request) -> Planner:
+    """Plans the next offsets."""
+    return lambda view: next_plan(flow, log, view, request)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where a batch reads: the log, and the records that the pipeline put aside."""
+
+    log: Log
+    aside: AsideTables
+
+
+def claim_batch(flow: Flow, ledger: Ledger, sources: Sources, request: Request, planner: Planner) -> Claim | None:
     """The claim on the open batch, or on a new one; None when there is nothing to do.
 
     Raises:
@@ -58,12 +91,12 @@ def claim_batch(flow: Flow, ledger: Ledger, log: Log, request: Request) -> Claim
         with boundary("ledger", 0):
             view = ledger.view()
         if view.open_batch is not None:
-            claim = _continue(flow, ledger, log, view.open_batch, request)
+            claim = _continue(flow, ledger, sources, view.open_batch, request)
         else:
-            plan = next_plan(flow, log, view, request)
+            plan = planner(view)
             if plan is None:
                 return None
-            claim = _open(ledger, plan, _scans(log, plan), request)
+            claim = _open(ledger, plan, _scans(sources, plan), request)
         if claim is not None:
             return claim
     raise Fenced(f"{flow.name}: other runs were faster {_RACES} times", fix="run one at a time")
@@ -110,9 +143,11 @@ def check_shapes(flow: Flow, view: View) -> None:
         )
 
 
-def _scans(log: Log, plan: BatchPlan) -> Mapping[str, Scan]:
+def _scans(sources: Sources, plan: BatchPlan) -> Mapping[str, Scan]:
     with boundary("scan", plan.batch_id):
-        return {name: log.scan(topic.topic_id, topic.ranges) for name, topic in plan.topics.items() if topic.records}
+        if plan.repair is not None:
+            return sources.aside.scans(plan.repair, plan.reads)
+        return {name: sources.log.scan(plan.topic_id(name), ranges) for name, ranges in plan.reads.items()}
 
 
 def _open(ledger: Ledger, plan: BatchPlan, scans: Mapping[str, Scan], request: Request) -> Claim | None:
@@ -124,7 +159,7 @@ def _open(ledger: Ledger, plan: BatchPlan, scans: Mapping[str, Scan], request: R
     return Claim(plan=plan, attempt=1, scans=scans)
 
 
-def _continue(flow: Flow, ledger: Ledger, log: Log, batch: OpenBatch, request: Request) -> Claim | None:
+def _continue(flow: Flow, ledger: Ledger, sources: Sources, batch: OpenBatch, request: Request) -> Claim | None:
     """A claim on the open batch; None when the ledger must be looked at again."""
     check_takeover(
         batch,
@@ -142,7 +177,7 @@ def _continue(flow: Flow, ledger: Ledger, log: Log, batch: OpenBatch, request: R
         )
     if fate is Fate.BLOCKED and batch.audited is not None:
         raise blocked(flow.name, plan.batch_id, batch.audited.verdict)
-    attempt, scans = batch.attempt + 1, {} if fate is Fate.CANCELLED else _scans(log, plan)
+    attempt, scans = batch.attempt + 1, {} if fate is Fate.CANCELLED else _scans(sources, plan)
     claimed = Claimed(batch_id=plan.batch_id, attempt=attempt, executor=request.executor, at=request.clock)
     try:
         with boundary("claimed", plan.batch_id):
@@ -155,7 +190,7 @@ def _continue(flow: Flow, ledger: Ledger, log: Log, batch: OpenBatch, request: R
             return None
     except Fenced:
         return None
-    return Claim(plan=plan, attempt=attempt, scans=scans, audited=batch.audited)
+    return Claim(plan=plan, attempt=attempt, scans=scans, audited=batch.audited, decided=batch.decided)
 
 
 def blocked(pipeline: str, batch_id: int, verdict: Verdict) -> AuditBlocked:
@@ -167,5 +202,6 @@ def blocked(pipeline: str, batch_id: int, verdict: Verdict) -> AuditBlocked:
     return AuditBlocked(
         f"{pipeline}: batch {batch_id} is blocked by its audit; nothing was published and no offset moved\n"
         + "\n".join(lines),
-        fix="correct the pipeline or the contract, then run again: the batch is planned anew",
+        fix="correct the pipeline or the contract, then run again: the batch is planned anew; or decide: "
+        f"`tidemill audit show {pipeline}`",
     )

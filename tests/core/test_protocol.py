@@ -15,8 +15,9 @@ from tidemill.core.contract import Severity
 from tidemill.core.errors import Busy, Fenced, LedgerDamaged
 from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Event, Planned
 from tidemill.core.plan import BatchPlan
-from tidemill.core.protocol import Fate, View, apply, check_takeover, fold
+from tidemill.core.protocol import apply, check_takeover, fold
 from tidemill.core.verdict import CheckResult, Verdict
+from tidemill.core.view import Fate, View
 
 BROKEN = Verdict((CheckResult(table="t", rule="r", severity=Severity.ERROR, passed=False),))
 

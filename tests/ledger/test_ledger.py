@@ -17,8 +17,8 @@ from support.builders import NOW, a_commit, a_plan, an_executor
 from tidemill.core.errors import CommitUnknown, Fenced, LedgerDamaged
 from tidemill.core.events import Audited, Claimed, Event, Planned
 from tidemill.core.position import Position
-from tidemill.core.protocol import View
 from tidemill.core.verdict import Verdict
+from tidemill.core.view import View
 from tidemill.ledger.ledger import Ledger, as_json
 
 

@@ -19,8 +19,9 @@ from tidemill.core.codec import to_json
 from tidemill.core.errors import Fenced
 from tidemill.core.events import Audited, Claimed, Event, Planned
 from tidemill.core.plan import BatchPlan
-from tidemill.core.protocol import OpenBatch, View, apply
+from tidemill.core.protocol import apply
 from tidemill.core.verdict import Verdict
+from tidemill.core.view import OpenBatch, View
 
 BATCHES = 3
 ATTEMPTS = 3

@@ -18,7 +18,8 @@ from tidemill.cli.output import (
     show_watermark,
 )
 from tidemill.core.errors import InputError
-from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Event, Planned
+from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Decided, Event, Planned
+from tidemill.core.plan import BatchPlan
 from tidemill.core.summary import account_of
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ def _row(entry: Entry) -> tuple[str, str, str, str, str, str]:
 def _said(event: Event) -> str:
     match event:
         case Planned(plan=plan, executor=executor):
-            ranges = ", ".join(str(r) for topic in plan.topics.values() for r in topic.ranges if r) or "no records"
-            return f"{ranges}{'; drains the input' if plan.drain else ''}; {executor.identity}"
+            return f"{_planned(plan)}; {executor.identity}"
         case Claimed(executor=executor):
             return executor.identity
         case Audited(verdict=verdict):
@@ -90,5 +90,16 @@ def _said(event: Event) -> str:
             return f"{balance(account_of(event))}; published {rows}; watermark {show_watermark(position.watermark)}"
         case Cancelled(reason=reason):
             return reason
+        case Decided(decision=decision, by=by, why=why):
+            return f"{decision.value} by {by}: {why}"
         case _:
             assert_never(event)
+
+
+def _planned(plan: BatchPlan) -> str:
+    if plan.rewind is not None:
+        return f"rewind to batch {plan.rewind.position.batch_id} by {plan.rewind.reason.by}"
+    ranges = [str(r) for items in plan.reads.values() for r in items]
+    shown = ", ".join(ranges[:4]) + (f" and {len(ranges) - 4} more" if len(ranges) > 4 else "")
+    kind = "" if plan.is_live else f"{plan.kind.value}: "
+    return f"{kind}{shown or 'no records'}{'; drains the input' if plan.drain else ''}"

@@ -14,12 +14,12 @@ from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.log_output import print_json
 from tidemill.cli.output import AsJson, PipelineName, console, grid, open_project, show_watermark
 from tidemill.core.errors import ConfigError
-from tidemill.core.protocol import Fate
 from tidemill.core.summary import watermark_json
+from tidemill.core.view import Fate
 
 if TYPE_CHECKING:
     from tidemill.core.plan import BatchPlan
-    from tidemill.core.protocol import OpenBatch
+    from tidemill.core.view import OpenBatch
     from tidemill.project import Project
 
 _FATES = {

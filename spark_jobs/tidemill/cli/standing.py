@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tidemill.core.flow import Flow
     from tidemill.core.offsets import OffsetRange
     from tidemill.core.position import TopicPosition
-    from tidemill.core.protocol import OpenBatch, View
+    from tidemill.core.view import OpenBatch, View
     from tidemill.log.protocol import Log
     from tidemill.project import Project
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tidemill.cli.standing import Standing
-    from tidemill.core.protocol import OpenBatch
+    from tidemill.core.view import OpenBatch
 
 
 def status(

@@ -1,7 +1,8 @@
 """Plans and events as JSON: the only place where persisted shapes are written and read.
 
 Every shape is derived from its type: a dataclass is an object with a key per field, a mapping an object with text keys,
-a moment an ISO 8601 text in UTC, an enum its value. Types without ambiguity only: no unions but with None.
+a moment an ISO 8601 text in UTC, an enum its value. Types without ambiguity only: no unions but with None. A field that
+is None by default is left out when it is None, so that a new one does not change what is already written.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ T = TypeVar("T")
 def encode(value: Any) -> Any:
     """The value as what `json` can write."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        held = {f: getattr(value, f.name) for f in dataclasses.fields(value)}
+        return {f.name: encode(v) for f, v in held.items() if v is not None or f.default is not None}
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     if isinstance(value, Mapping):

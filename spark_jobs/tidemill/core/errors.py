@@ -5,7 +5,8 @@
     │   ├── DeclarationError        a pipeline declaration
     │   ├── ContractError           a data contract
     │   ├── ConfigError             tidemill.toml, a flag, the environment
-    │   └── LogInputError           records or arguments given to a log command
+    │   ├── LogInputError           records or arguments given to a log command
+    │   └── AmendmentError          a backfill, repair or rewind that cannot be done as asked
     ├── LogError                    the log does not hold what a plan needs
     │   ├── UnknownTopic
     │   ├── TopicRecreated          same name, another identity
@@ -63,6 +64,10 @@ class ConfigError(InputError):
 
 class LogInputError(InputError):
     """Records or arguments given to a log command are wrong."""
+
+
+class AmendmentError(InputError):
+    """A backfill, repair or rewind that cannot be done as asked; nothing was moved."""
 
 
 class LogError(TidemillError):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
 from tidemill.core.account import Account
-from tidemill.core.plan import BatchPlan
-from tidemill.core.position import Position
+from tidemill.core.plan import BatchPlan, Kind
+from tidemill.core.position import PaneSpan, Position
 from tidemill.core.verdict import Verdict
 
 FORMAT_VERSION = 1
@@ -63,20 +64,43 @@ class Audited:
 class Committed:
     """The commit: from now on all that the attempt wrote counts.
 
-    `accounts` are per input topic. `tables` gives the version of each table after the batch, `published` how many
-    rows went to each published table. `plan_hash` proves which plan it was.
+    `accounts` are per input topic. `panes` says where in event time its state lies, by published table. `tables` gives
+    the version of each table after the batch, `published` how many rows went to each published table. `plan_hash`
+    proves which plan it was.
     """
 
     batch_id: int
     attempt: int
     plan_hash: str
     position: Position
+    kind: Kind = Kind.LIVE
     accounts: Mapping[str, Account]
+    panes: Mapping[str, PaneSpan] = field(default_factory=dict)
     reasons: Mapping[str, int] = field(default_factory=dict)
     tables: Mapping[str, int] = field(default_factory=dict)
     published: Mapping[str, int] = field(default_factory=dict)
     refused_windows: int = 0
     started: datetime
+    at: datetime
+
+
+class Decision(StrEnum):
+    """What a person may decide about a batch that its audit blocks."""
+
+    ACCEPT = "accept"
+    DIVERT = "divert"
+    RETRY = "retry"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """A person decided about a blocked batch: publish it all the same, send it to quarantine, or audit it again."""
+
+    batch_id: int
+    attempt: int
+    decision: Decision
+    by: str
+    why: str
     at: datetime
 
 
@@ -90,4 +114,4 @@ class Cancelled:
     at: datetime
 
 
-Event = Planned | Claimed | Audited | Committed | Cancelled
+Event = Planned | Claimed | Audited | Committed | Cancelled | Decided

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tidemill.core.offsets import TopicPartition
-from tidemill.core.slices import SliceSet
+from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.core.slices import BatchRange, SliceSet
 from tidemill.core.watermarks import BEGINNING, PartitionClock
 
 
@@ -26,11 +26,48 @@ class TopicPosition:
             raise ValueError(f"offsets of {sorted(self.offsets)} but clocks of {sorted(self.clocks)}")
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class PaneSpan:
+    """The panes that start at `first`, at `last` or between, in microseconds."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """A job of one or several batches that read offsets again; nothing of it is seen before its last batch.
+
+    `since` is its first batch. `left` is what it has still to read, by topic. `supersedes` are the batches that read
+    these offsets before, `panes` where their state and the job's lies, by published table. `slices` has the attempt of
+    each batch of the job so far.
+    """
+
+    since: int
+    left: Mapping[str, tuple[OffsetRange, ...]]
+    supersedes: tuple[BatchRange, ...]
+    slices: Mapping[int, int] = field(default_factory=dict)
+    panes: Mapping[str, tuple[PaneSpan, ...]] = field(default_factory=dict)
+    by: str
+    why: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to read."""
+        return not any(r for ranges in self.left.values() for r in ranges)
+
+    def after(self, batch_id: int, attempt: int, panes: Mapping[str, PaneSpan]) -> Backfill:
+        """The job after one more of its batches, with state in `panes`."""
+        spans = {t: (*self.panes.get(t, ()), *((panes[t],) if t in panes else ())) for t in (*self.panes, *panes)}
+        return replace(self, slices={**self.slices, batch_id: attempt}, panes=spans)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
     """The outcome of all commits so far. `batch_id` is the last one committed, 0 before the first.
 
-    `shapes` says for each windowed table what its state means (`WindowedSink.shape`).
+    `shapes` says for each windowed table what its state means (`WindowedSink.shape`). `backfill` is the job that waits
+    for its next batch.
     """
 
     batch_id: int = 0
@@ -38,6 +75,7 @@ class Position:
     topics: Mapping[str, TopicPosition] = field(default_factory=dict)
     slices: SliceSet = field(default_factory=SliceSet)
     shapes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    backfill: Backfill | None = None
 
     @property
     def clocks(self) -> Mapping[TopicPartition, PartitionClock]:
@@ -68,3 +106,15 @@ class Position:
             slices=self.slices.add(batch_id, attempt),
             shapes={**self.shapes, **(shapes or {})},
         )
+
+    def amended(self, *, batch_id: int, attempt: int) -> Position:
+        """The position after a batch that moves neither offsets nor watermark; skipped batches do not count."""
+        return replace(self, batch_id=batch_id, slices=self.slices.add(batch_id, attempt))
+
+    def backfilled(self, job: Backfill, *, batch_id: int, attempt: int) -> Position:
+        """The position after a batch of a backfill, with the job as it stands then: the last one makes it count."""
+        slices = self.slices.add(batch_id, attempt)
+        if job.complete:
+            switched = slices.hide(job.supersedes).show(job.slices)
+            return replace(self, batch_id=batch_id, slices=switched, backfill=None)
+        return replace(self, batch_id=batch_id, slices=slices.hide([BatchRange(batch_id, batch_id + 1)]), backfill=job)

@@ -4,7 +4,7 @@
 2. The plan is appended before any work starts, and read back: if another plan won, that one is executed.
 3. Whoever executes a batch holds a claim, numbered 1, 2, 3, ...; the newest claim wins.
 4. Rows of state carry batch and attempt, and are seen by nobody yet.
-5. Staged rows are audited; the verdict is appended. A verdict that blocks holds the pipeline here.
+5. Staged rows are audited; the verdict is appended. One that blocks holds the pipeline here, until a person decides.
 6. Published tables are written, each with the batch as its transaction: once, and never by an older batch.
 7. One row is appended: the commit. From now on offsets, watermark and state of the batch count.
 8. An append holds only while nothing was appended since the ledger was read; otherwise it is checked again.
@@ -14,60 +14,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import assert_never
 
 from tidemill.core.codec import fingerprint
 from tidemill.core.errors import Busy, Fenced, LedgerDamaged
-from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Event, Executor, Planned
+from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Decided, Decision, Event, Executor, Planned
 from tidemill.core.plan import BatchPlan
-from tidemill.core.position import Position
-
-
-class Fate(StrEnum):
-    """What the next run does with an open batch that it may take over."""
-
-    CONTINUED = "continued"
-    BLOCKED = "blocked"
-    CANCELLED = "cancelled"
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenBatch:
-    """A batch that is planned and not committed. `audited` is the verdict of any attempt, once there is one."""
-
-    plan: BatchPlan
-    attempt: int
-    executor: Executor
-    claimed_at: datetime
-    audited: Audited | None = None
-
-    @property
-    def may_be_published(self) -> bool:
-        """Whether some attempt was free to publish: then the plan must be completed as it is."""
-        return self.audited is not None and not self.audited.verdict.blocks
-
-    def fate(self, logical_hash: str) -> Fate:
-        """What becomes of it now that the declaration and its contracts have this hash.
-
-        A changed one cannot complete an old plan: that is given up while nobody was free to publish, and refused after.
-        """
-        if self.plan.logical_hash != logical_hash:
-            return Fate.REFUSED if self.may_be_published else Fate.CANCELLED
-        return Fate.BLOCKED if self.audited is not None and not self.may_be_published else Fate.CONTINUED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What the events of a ledger amount to."""
-
-    position: Position = field(default_factory=Position)
-    last_batch_id: int = 0
-    open_batch: OpenBatch | None = None
-    last_commit: Committed | None = None
+from tidemill.core.view import OpenBatch, View
 
 
 def fold(events: Iterable[Event], start: View | None = None) -> View:
@@ -104,6 +59,8 @@ def apply(view: View, event: Event) -> View:
             return _committed(view, event)
         case Cancelled():
             return _cancelled(view, event)
+        case Decided():
+            return _decided(view, event)
         case _:
             assert_never(event)
 
@@ -129,6 +86,8 @@ def _committed(view: View, event: Committed) -> View:
 
 
 def _check_tiling(plan: BatchPlan, event: Committed) -> None:
+    if not plan.is_live:
+        _check_amended(plan, event)
     for name, topic in plan.topics.items():
         planned = {r.topic_partition.partition: r.until_offset for r in topic.ranges}
         committed = event.position.topics[name].offsets
@@ -138,11 +97,27 @@ def _check_tiling(plan: BatchPlan, event: Committed) -> None:
             )
 
 
+def _check_amended(plan: BatchPlan, event: Committed) -> None:
+    """What a plan says already about the position after it, a commit cannot change."""
+    expected = plan.position_after(event.attempt, {}, {}, shapes={}, panes=event.panes)
+    if event.position != expected:
+        raise LedgerDamaged(f"batch {plan.batch_id}, a {plan.kind}, would commit another position than its plan's")
+
+
 def _cancelled(view: View, event: Cancelled) -> View:
     open_batch = _open(view, event.batch_id, event.attempt)
     if open_batch.may_be_published:
         raise Fenced(f"batch {event.batch_id} may be published in part: it must be completed, not cancelled")
     return replace(view, open_batch=None)
+
+
+def _decided(view: View, event: Decided) -> View:
+    open_batch = _open(view, event.batch_id, event.attempt)
+    if not open_batch.is_blocked:
+        raise Fenced(f"batch {event.batch_id} is not blocked by its audit: there is nothing to decide")
+    # Only an accepted verdict stands; else the batch is audited anew.
+    audited = open_batch.audited if event.decision is Decision.ACCEPT else None
+    return replace(view, open_batch=replace(open_batch, audited=audited, decided=event))
 
 
 def _open(view: View, batch_id: int, attempt: int) -> OpenBatch:

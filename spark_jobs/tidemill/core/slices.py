@@ -6,42 +6,107 @@ ledger holds its commit; rows of crashed attempts and of zombies are never seen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class BatchRange:
+    """The batches with `from_batch <= batch_id < until_batch`."""
+
+    from_batch: int
+    until_batch: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.from_batch < self.until_batch:
+            raise ValueError(f"not a range of batches: [{self.from_batch}, {self.until_batch})")
+
+    def __contains__(self, batch: object) -> bool:
+        return isinstance(batch, int) and self.from_batch <= batch < self.until_batch
+
+    def __len__(self) -> int:
+        return self.until_batch - self.from_batch
+
+    def __str__(self) -> str:
+        last = self.until_batch - 1
+        return f"batch {last}" if last == self.from_batch else f"batches {self.from_batch} to {last}"
+
+
+def batch_ranges(batches: Iterable[int | BatchRange]) -> tuple[BatchRange, ...]:
+    """The same batches in as few ranges as possible, sorted."""
+    found: list[BatchRange] = []
+    for item in sorted(b if isinstance(b, BatchRange) else BatchRange(b, b + 1) for b in batches):
+        if found and item.from_batch <= found[-1].until_batch:
+            found[-1] = BatchRange(found[-1].from_batch, max(found[-1].until_batch, item.until_batch))
+        else:
+            found.append(item)
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceSet:
-    """The visible slices: of each batch up to `through`, the slice of one attempt.
+    """The visible slices: of each batch up to `through` that is not `hidden`, the slice of one attempt.
 
-    Nearly always the first attempt commits, so only other cases are listed: `exceptions` maps a batch to
-    the attempt that committed it, or to 0 when none did (a cancelled batch).
+    Nearly always the first attempt commits: `exceptions` maps a batch to another attempt that did. Hidden are batches
+    that never committed, those that a later batch supersedes, and those of a backfill that is not complete.
     """
 
     through: int = 0
     exceptions: Mapping[int, int] = field(default_factory=dict)
+    hidden: tuple[BatchRange, ...] = ()
 
     def __post_init__(self) -> None:
-        if any(not 0 < batch <= self.through or attempt < 0 for batch, attempt in self.exceptions.items()):
+        if any(not 0 < batch <= self.through or attempt < 1 for batch, attempt in self.exceptions.items()):
             raise ValueError(f"an exception beyond batch {self.through}: {dict(self.exceptions)}")
+        if self.hidden and self.hidden[-1].until_batch > self.through + 1:
+            raise ValueError(f"hidden beyond batch {self.through}: {self.hidden[-1]}")
 
     def __contains__(self, slice_: object) -> bool:
         match slice_:
             case (int(batch), int(attempt)):
-                return 0 < batch <= self.through and self.exceptions.get(batch, 1) == attempt
+                return self.attempt_of(batch) == attempt
             case _:
                 return False
+
+    def attempt_of(self, batch: int) -> int | None:
+        """The attempt at a batch whose slice is visible, or None."""
+        if not 0 < batch <= self.through or any(batch in r for r in self.hidden):
+            return None
+        return self.exceptions.get(batch, 1)
 
     def add(self, batch: int, attempt: int) -> SliceSet:
         """These slices and the one of `batch`, which must be later; batches skipped in between have none."""
         if batch <= self.through:
             raise ValueError(f"batch {batch} is not after {self.through}")
-        skipped = dict.fromkeys(range(self.through + 1, batch), 0)
+        skipped = [BatchRange(self.through + 1, batch)] if batch > self.through + 1 else []
         exceptional = {} if attempt == 1 else {batch: attempt}
-        return SliceSet(through=batch, exceptions={**self.exceptions, **skipped, **exceptional})
+        return SliceSet(
+            through=batch,
+            exceptions={**self.exceptions, **exceptional},
+            hidden=batch_ranges([*self.hidden, *skipped]),
+        )
+
+    def hide(self, batches: Iterable[BatchRange]) -> SliceSet:
+        """These slices without those of some batches."""
+        hidden = batch_ranges([*self.hidden, *batches])
+        left = {b: a for b, a in self.exceptions.items() if not any(b in r for r in hidden)}
+        return SliceSet(through=self.through, exceptions=left, hidden=hidden)
+
+    def show(self, slices: Mapping[int, int]) -> SliceSet:
+        """These slices and hidden ones, given as the attempt of each batch."""
+        hidden: list[BatchRange] = []
+        for item in self.hidden:
+            edge = item.from_batch
+            for batch in sorted(b for b in slices if b in item):
+                hidden += [BatchRange(edge, batch)] if edge < batch else []
+                edge = batch + 1
+            hidden += [BatchRange(edge, item.until_batch)] if edge < item.until_batch else []
+        shown = {b: a for b, a in slices.items() if a != 1}
+        return SliceSet(through=self.through, exceptions={**self.exceptions, **shown}, hidden=tuple(hidden))
 
     def predicate(self, batch: str = "batch_id", attempt: str = "attempt") -> str:
         """The same set as an SQL predicate over two integer columns, true for visible rows."""
         cases = "".join(f" WHEN {b} THEN {a}" for b, a in sorted(self.exceptions.items()))
         expected = f"CASE {batch}{cases} ELSE 1 END" if cases else "1"
-        return f"{batch} <= {self.through} AND {attempt} = {expected}"
+        hidden = "".join(f" AND NOT ({batch} >= {r.from_batch} AND {batch} < {r.until_batch})" for r in self.hidden)
+        return f"{batch} > 0 AND {batch} <= {self.through} AND {attempt} = {expected}{hidden}"

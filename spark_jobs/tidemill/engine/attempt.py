@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
@@ -11,42 +11,27 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.core.account import Account
+from tidemill.core.amending import is_repair_of
+from tidemill.core.amendments import Aside
 from tidemill.core.codec import fingerprint
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.plan import BatchPlan
+from tidemill.core.position import PaneSpan, Position
 from tidemill.core.scan import Scan
 from tidemill.core.schema import cast_or_null
 from tidemill.core.sql import quoted, renamed
-from tidemill.core.times import moment
-from tidemill.core.watermarks import END
+from tidemill.engine.aside import Strays, kept_aside
 from tidemill.engine.branches import unpack
 from tidemill.engine.counting import Counts
-from tidemill.engine.firing import Firing
-from tidemill.engine.lanes import DriverLane, Lane, SparkLane
-from tidemill.engine.places import OWN_FIELDS, Uris
-from tidemill.engine.query import ROWS, query
-from tidemill.engine.state import PaneRange, State
-from tidemill.engine.strays import late_rows, rejected_rows
+from tidemill.engine.holding import Held, Lanes
+from tidemill.engine.places import Uris
+from tidemill.engine.publishing import Publisher, own_values
+from tidemill.engine.state import State
 from tidemill.engine.streams import Stream
-from tidemill.engine.windowing import SLICE_COLUMNS, merged_windows, partial_aggregates
+from tidemill.engine.windowing import SLICE_COLUMNS, partial_aggregates
+from tidemill.engine.windows import Windows
 from tidemill.tables.create import ensure_table
-from tidemill.tables.protocol import Between, TableSpec, Transaction, Written
-
-_TIMESTAMP = pa.timestamp("us", "UTC")
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Rows after a Spark job, and the lane that carries them."""
-
-    lane: Lane[Any]
-    rows: Any
-    count: int
-
-    def stamped(self, values: Mapping[str, pa.Scalar]) -> Held:
-        """The same rows with more columns, each of one value."""
-        return Held(self.lane, self.lane.stamped(self.rows, values), self.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +54,10 @@ class Staged:
 
 @dataclass(kw_only=True)
 class Attempt:
-    """The work of one attempt. `scans` has the topics with records to read."""
+    """The work of one attempt. `scans` has the topics with records to read.
+
+    `diverted` is the reason for which every record is rejected, if there is one.
+    """
 
     flow: Flow
     plan: BatchPlan
@@ -81,21 +69,29 @@ class Attempt:
     writer: str | None = None
     versions: dict[str, int] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict)
+    diverted: str | None = None
     _streams: tuple[Stream, ...] = ()
     _partials: dict[str, Held] = field(default_factory=dict)
+    _touched: dict[str, list[int]] = field(default_factory=dict)
     _rows: dict[str, Held] = field(default_factory=dict)
-    _states: dict[str, State] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._driver, self._spark = DriverLane(self.session), SparkLane(self.session)
+        self.lanes = Lanes(self.session, driver_rows=self.driver_rows, writer=self.writer)
+        self._windows = Windows(session=self.session, plan=self.plan, uris=self.uris, lanes=self.lanes)
+        self._publisher = Publisher(
+            flow=self.flow, plan=self.plan, uris=self.uris, lanes=self.lanes, versions=self.versions
+        )
         self._plan_hash = fingerprint(self.plan)
 
     def read(self) -> None:
         """Step 2: describe how the planned records become rows; Spark starts with the first job of step 3."""
         inputs = [i for i in self.flow.inputs if i.topic in self.scans]
-        streams = [Stream.of(self.session, self.flow, i, self.plan, self.scans[i.topic]) for i in inputs]
+        streams = [
+            Stream.of(self.session, self.flow, i, self.plan, self.scans[i.topic]).diverted(self.diverted)
+            for i in inputs
+        ]
         once = len(self.flow.sinks) == 1 and all(len(s.branches) == 1 for s in streams)
-        self._streams = tuple(s if once else s.kept(self._spark) for s in streams)
+        self._streams = tuple(s if once else s.kept(self.lanes.spark) for s in streams)
 
     def aggregate(self) -> None:
         """Step 3: partial aggregates become state; rows for unwindowed tables are held."""
@@ -107,14 +103,15 @@ class Attempt:
             if job is None:
                 continue
             with boundary(f"records:{sink.table}", self.plan.batch_id):
-                held = self._hold(job)
+                held = self.lanes.hold(job, at_most=self.plan.records)
             match sink:
                 case WindowedSink():
                     held = self._partials[sink.table] = held.stamped(self._slice())
                     if held.count:
+                        self._touched[sink.table] = held.lane.distinct(held.rows, "pane_start")
                         self._append_state(sink, held)
                 case RowSink():
-                    self._rows[sink.table] = held.stamped(self._own_values())
+                    self._rows[sink.table] = held.stamped(own_values(self.plan))
 
     def _slice(self) -> dict[str, pa.Scalar]:
         values = (self.plan.batch_id, self.number)
@@ -123,10 +120,11 @@ class Attempt:
     def _append_state(self, sink: WindowedSink, held: Held) -> None:
         spec = self.uris.state(sink, held.lane.fields(held.rows))
         with boundary(f"state:{sink.table}", self.plan.batch_id):
-            state = self._states[sink.table] = State(spec=spec, handle=ensure_table(spec))
+            state = self._windows.states[sink.table] = State(spec=spec, handle=ensure_table(spec))
             table = held.lane.table(spec, state.handle)
             # No transaction: the slice names the attempt, and an attempt appends once.
-            self._written(spec.name, table.append(held.rows, transaction=None, plan_hash=self._plan_hash))
+            written = table.append(held.rows, transaction=None, plan_hash=self._plan_hash)
+            self.versions[spec.name] = written.version
 
     def jobs(self) -> Mapping[str, DataFrame]:
         """The job of step 3 for each published table, described but not run; ask after step 2."""
@@ -140,24 +138,6 @@ class Attempt:
         rows = reduce(DataFrame.unionByName, parts)
         return _as_published(rows, sink) if isinstance(sink, RowSink) else partial_aggregates(rows, sink)
 
-    def _own_values(self) -> dict[str, pa.Scalar]:
-        batch, clock = (f.name for f in OWN_FIELDS)
-        return {batch: pa.scalar(self.plan.batch_id, pa.int64()), clock: pa.scalar(self.plan.clock, _TIMESTAMP)}
-
-    def _hold(self, frame: DataFrame, *, at_most: int | None = None) -> Held:
-        """Run the job and hold its rows in the lane that fits their number. `at_most` is what is known of it before."""
-        bound = self.plan.records if at_most is None else at_most
-        if self._lane(bound) is self._driver:
-            return Held(self._driver, *self._driver.hold(frame))
-        cached, count = self._spark.hold(frame)
-        if self.writer is None and count <= self.driver_rows:
-            return Held(self._driver, *self._driver.hold(cached))
-        return Held(self._spark, cached, count)
-
-    def _lane(self, rows: int) -> Lane[Any]:
-        small = rows <= self.driver_rows if self.writer is None else self.writer == self._driver.name
-        return self._driver if small else self._spark
-
     @cached_property
     def counts(self) -> Mapping[str, Counts]:
         """What the pass counted, by topic; topics without records have empty counts. Ask after step 3."""
@@ -165,103 +145,56 @@ class Attempt:
         empty = Counts(account=Account())
         return {i.topic: found.get(i.topic, empty) for i in self.flow.inputs}
 
-    def stage(self, watermark: int) -> tuple[Staged, ...]:
-        """Step 4: the rows to publish when the watermark moves to `watermark`."""
-        staged = []
-        for sink in self.flow.sinks:
-            held = self._fire(sink, watermark) if isinstance(sink, WindowedSink) else self._rows.get(sink.table)
-            if held is not None:
-                staged.append(Staged(sink, held))
-        return tuple(staged)
+    @property
+    def panes(self) -> Mapping[str, PaneSpan]:
+        """Where the state of this attempt lies, by published table. Ask after step 3."""
+        return {table: PaneSpan(min(starts), max(starts)) for table, starts in self._touched.items() if starts}
 
-    def _fire(self, sink: WindowedSink, watermark: int) -> Held | None:
-        firing = Firing.of(sink, self.plan.lateness_watermark, watermark)
-        partials = self._partials.get(sink.table)
-        touched = partials.lane.distinct(partials.rows, "pane_start") if partials else []
-        ranges = firing.pane_ranges(sink, touched)
-        with boundary(f"panes:{sink.table}", self.plan.batch_id):
-            parts = self._panes(sink, ranges) if ranges else []
-        state = [part.stamped({"_touched": pa.scalar(False)}) for part in parts]
-        if partials and ranges:
-            state.append(partials.stamped({"_touched": pa.scalar(True)}))
-        # Panes of windows that close may hold many more rows than this batch brought.
-        bound = sum(part.count for part in state)
-        if not bound:
-            return None
-        bounds = {name: pa.scalar(value, pa.int64()) for name, value in firing.bounds.items()}
-        whole = self._frame([part.stamped(bounds) for part in state if part.count])
-        windows = query(self.session, merged_windows(ROWS, sink), whole)
-        return self._hold(windows, at_most=bound * sink.window.panes.overlap).stamped(self._own_values())
+    def stage(self, position: Position) -> tuple[Staged, ...]:
+        """Step 4: the rows to publish when this attempt moves the pipeline to `position`."""
+        found = ((sink, self._staged(sink, position)) for sink in self.flow.sinks)
+        return tuple(Staged(sink, held) for sink, held in found if held is not None)
 
-    def _frame(self, parts: Sequence[Held]) -> DataFrame:
-        lanes = [(lane, [p.rows for p in parts if p.lane is lane]) for lane in (self._driver, self._spark)]
-        return self._spark.frame([lane.frame(rows) for lane, rows in lanes if rows])
-
-    def _panes(self, sink: WindowedSink, ranges: Sequence[PaneRange]) -> list[Held]:
-        state = self._states.get(sink.table) or State.of(self.uris, sink)
-        count = state.at_most(ranges) if state else 0
-        if state is None or not count:
-            return []
-        lane = self._lane(count)
-        return [Held(lane, rows, count) for rows in state.read(lane, ranges, self.plan.position.slices)]
+    def _staged(self, sink: Sink, position: Position) -> Held | None:
+        job = self.plan.backfill
+        if isinstance(sink, RowSink):
+            return self._rows.get(sink.table)
+        if job is None:
+            partials, touched = self._partials.get(sink.table), self._touched.get(sink.table, [])
+            fired = self._windows.fire(sink, position.watermark, partials, touched)
+        elif job.complete:
+            done = job.after(self.plan.batch_id, self.number, self.panes)
+            fired = self._windows.fire_again(sink, done, position.slices, position.watermark)
+        else:
+            fired = None
+        return None if fired is None else fired.stamped(own_values(self.plan))
 
     def publish(self, staged: tuple[Staged, ...]) -> None:
         """Step 6: rejected and late rows, then every published table; each at most once for this batch."""
+        if self.plan.rewind is not None:
+            self._publisher.go_back()
+            return
         self._put_aside()
-        for item in staged:
-            if item.count:
-                with boundary(f"published:{item.sink.table}", self.plan.batch_id):
-                    self._written(item.sink.table, self._publish(item, self.uris.published_table(item.sink)))
-
-    def _publish(self, item: Staged, spec: TableSpec) -> Written:
-        table = item.held.lane.table(spec)
-        transaction = self._transaction(item.sink.table)
-        if isinstance(item.sink, RowSink):
-            return table.append(item.rows, transaction=transaction, plan_hash=self._plan_hash)
-        starts = item.held.lane.distinct(item.rows, "window_start")
-        within = Between(column="window_start", low=moment(min(starts)), high=moment(max(starts) + 1))
-        keys = ("window_start", *item.sink.keys)
-        return table.upsert(item.rows, keys=keys, within=within, transaction=transaction, plan_hash=self._plan_hash)
+        rows = {item.sink.table: item.held for item in staged}
+        for sink in self.flow.sinks:
+            self._publisher.publish(sink, rows.get(sink.table))
 
     def _put_aside(self) -> None:
-        rejected = any(c.account.rejected for c in self.counts.values())
-        late = any(c.late_rows for c in self.counts.values())
-        if not rejected and not late:
-            return
-        streams = [s for s in self._streams if self.counts[s.source.topic].strays]
-        frames = {s: s.strays(self.counts[s.source.topic]) for s in streams}
-        if rejected and late:
-            frames = {s: self._spark.cache(frame) for s, frame in frames.items()}
-        if rejected:
-            parts = [query(self.session, rejected_rows(s.source), frames[s]) for s in streams]
-            held = self._append_strays(self.uris.quarantine(), parts)
-            self.reasons = held.lane.tally(held.rows, "reasons")
-        if late:
-            ended = self.plan.lateness_watermark == END
-            watermark = None if ended else moment(self.plan.lateness_watermark)
-            parts = [query(self.session, text, frames[s]) for s in streams if (text := late_rows(s.branches))]
-            self._append_strays(self.uris.late(), parts, watermark=pa.scalar(watermark, _TIMESTAMP))
-
-    def _append_strays(self, spec: TableSpec, parts: list[DataFrame], **values: pa.Scalar) -> Held:
-        whole = reduce(DataFrame.unionByName, parts)
-        with boundary("strays", self.plan.batch_id):
-            held = self._hold(whole, at_most=sum(c.strays for c in self.counts.values()))
-        batch_id, clock = self._own_values().values()
-        held = held.stamped({"batch_id": batch_id, "recorded_at": clock, **values})
-        with boundary(spec.name, self.plan.batch_id):
-            table, transaction = held.lane.table(spec), self._transaction(spec.name)
-            self._written(spec.name, table.append(held.rows, transaction=transaction, plan_hash=self._plan_hash))
-        return held
-
-    def _transaction(self, table: str) -> Transaction:
-        return Transaction(f"{self.flow.name}/{table}", self.plan.batch_id)
-
-    def _written(self, table: str, written: Written) -> None:
-        self.versions[table] = written.version
+        strays = Strays(self._streams, self.counts, self.plan, self.lanes)
+        rejected = strays.rejected(self.uris.quarantine())
+        self.reasons = rejected.lane.tally(rejected.rows, "reasons") if rejected else {}
+        for aside, spec, held in (
+            (Aside.QUARANTINE, self.uris.quarantine(), rejected),
+            (Aside.LATE, self.uris.late(), strays.late(self.uris.late())),
+        ):
+            if is_repair_of(self.plan, aside):
+                self._publisher.put_back(spec, kept_aside(spec, self.plan), held)
+            else:
+                self._publisher.put_aside(spec, held)
 
     def release(self) -> None:
         """Let go of what is cached on the executors."""
-        self._spark.release()
+        self.lanes.release()
 
 
 def _as_published(rows: DataFrame, sink: RowSink) -> DataFrame:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from tidemill.core.flow import WindowedSink
 from tidemill.core.operators import Trigger
+from tidemill.core.plan import BatchPlan
+from tidemill.core.position import PaneSpan
 from tidemill.core.times import micros
 from tidemill.core.watermarks import BEGINNING, END
 
@@ -17,23 +19,24 @@ class Firing:
 
     On close: every window with `before < end <= after` fires, on time; and each (window, key) that the batch touched
     with `end <= before` fires again, late. On update: each (window, key) that the batch touched fires. A window with
-    `end + allowed_lateness <= before` refuses records and never fires again.
+    `end + allowed_lateness <= before` refuses records and never fires again; without a lateness (None) none does.
     """
 
     trigger: Trigger
     before: int
     after: int
-    allowed_lateness: int
+    allowed_lateness: int | None
 
     @staticmethod
-    def of(sink: WindowedSink, before: int, after: int) -> Firing:
-        """The firing of a sink between two watermarks."""
-        return Firing(trigger=sink.trigger, before=before, after=after, allowed_lateness=micros(sink.allowed_lateness))
+    def of(sink: WindowedSink, plan: BatchPlan, after: int) -> Firing:
+        """The firing of a sink in a batch that moves the watermark to `after`."""
+        lateness = micros(sink.allowed_lateness) if plan.is_live else None
+        return Firing(trigger=sink.trigger, before=plan.position.watermark, after=after, allowed_lateness=lateness)
 
     @property
     def refused_until(self) -> int:
         """Windows that end here or earlier are closed for good."""
-        return max(self.before - self.allowed_lateness, BEGINNING)
+        return BEGINNING if self.allowed_lateness is None else max(self.before - self.allowed_lateness, BEGINNING)
 
     @property
     def again_until(self) -> int:
@@ -69,6 +72,36 @@ class Firing:
             "_refused_until": self.refused_until,
             "_again_until": self.again_until,
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refiring:
+    """Every window that lies wholly inside one of `ranges` fires, as whole as it is: all keys, nothing else.
+
+    `ranges` are half-open, in microseconds; only windows that end at `until` or earlier fire.
+    """
+
+    ranges: tuple[tuple[int, int], ...]
+    until: int
+
+    @staticmethod
+    def of(sink: WindowedSink, spans: Iterable[PaneSpan], watermark: int) -> Refiring:
+        """The windows that contain some of these panes; with a trigger on close, those that are closed."""
+        panes = sink.window.panes
+        edges = [(panes.windows_of(s.first)[0].start, panes.windows_of(s.last)[-1].end) for s in spans]
+        until = watermark if sink.trigger is Trigger.ON_CLOSE else END
+        ranges = [(low, min(high, until)) for low, high in _united(edges)]
+        return Refiring(ranges=tuple((low, high) for low, high in ranges if high - low >= panes.size), until=until)
+
+    def bounds(self, sink: WindowedSink, panes: tuple[int, int]) -> dict[str, int]:
+        """As `Firing.bounds`, for the state in one of the ranges."""
+        low, high = panes
+        none = {"_before": END, "_after": END}
+        return {**none, "_refused_until": low + sink.window.panes.size - 1, "_again_until": high}
+
+    def window_starts(self, sink: WindowedSink) -> tuple[tuple[int, int], ...]:
+        """Where the windows that fire start, as half-open ranges in microseconds."""
+        return tuple((low, high - sink.window.panes.size + 1) for low, high in self.ranges)
 
 
 def _united(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

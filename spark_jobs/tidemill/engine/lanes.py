@@ -53,6 +53,14 @@ class Lane(Protocol[Rows]):
         """The different values of a timestamp column, in microseconds since 1970."""
         ...
 
+    def count(self, rows: Rows) -> int:
+        """How many rows there are."""
+        ...
+
+    def arrow(self, rows: Rows) -> pa.Table:
+        """The rows in the driver, for what is small."""
+        ...
+
     def tally(self, rows: Rows, column: str) -> dict[str, int]:
         """How often each text occurs in a column of arrays of texts."""
         ...
@@ -104,6 +112,12 @@ class DriverLane:
 
     def distinct(self, rows: pa.Table, column: str) -> list[int]:  # noqa: D102
         return [int(v) for v in pc.unique(rows[column].cast(pa.int64())).to_pylist()]
+
+    def count(self, rows: pa.Table) -> int:  # noqa: D102
+        return int(rows.num_rows)
+
+    def arrow(self, rows: pa.Table) -> pa.Table:  # noqa: D102
+        return rows
 
     def tally(self, rows: pa.Table, column: str) -> dict[str, int]:  # noqa: D102
         counts = pc.value_counts(pc.list_flatten(rows[column].combine_chunks()))
@@ -160,6 +174,12 @@ class SparkLane:
     def distinct(self, rows: DataFrame, column: str) -> list[int]:  # noqa: D102
         found = rows.select(F.unix_micros(F.col(column)).alias("value")).distinct().toArrow()
         return [int(v) for v in found["value"].to_pylist()]
+
+    def count(self, rows: DataFrame) -> int:  # noqa: D102
+        return rows.count()
+
+    def arrow(self, rows: DataFrame) -> pa.Table:  # noqa: D102
+        return rows.toArrow()
 
     def tally(self, rows: DataFrame, column: str) -> dict[str, int]:  # noqa: D102
         counts = rows.select(F.explode(column).alias("text")).groupBy("text").count().toArrow()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tidemill.core.aside import LATE_FIELDS, QUARANTINE_FIELDS
 from tidemill.core.flow import Sink, WindowedSink
 from tidemill.core.schema import Field, Scalar
-from tidemill.engine.strays import LATE_FIELDS, QUARANTINE_FIELDS
+from tidemill.engine.corrections import CORRECTION_FIELDS
 from tidemill.tables.protocol import TableSpec
 
 OWN_FIELDS = (
@@ -66,4 +67,21 @@ class Uris:
             fields=LATE_FIELDS,
             pruned_by=("batch_id",),
             description=f"Rows that came to {self.pipeline} after every window of theirs had closed.",
+        )
+
+    def corrections(self) -> TableSpec:
+        """Published windows before and after repairs."""
+        return TableSpec(
+            name="corrections",
+            uri=self.table(self.pipeline, "corrections"),
+            fields=CORRECTION_FIELDS,
+            pruned_by=("batch_id",),
+            description=f"What repairs of {self.pipeline} changed in published windows.",
+        )
+
+    def waiting(self, spec: TableSpec) -> TableSpec:
+        """Where rows for a table wait until the backfill that brings them is complete."""
+        name = f"waiting:{spec.name}"
+        return replace(
+            spec, name=name, uri=self.table(self.pipeline, "waiting", spec.name), pruned_by=("batch_id",), own=True
         )

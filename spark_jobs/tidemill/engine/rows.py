@@ -98,7 +98,8 @@ class EventTimes:
 class DecodeBatches:
     """Decodes Arrow batches of records inside Spark's Python workers.
 
-    `watermark` is what `_behind` counts from. `only` is a bitmap of the blocks to decode: records of others are left
+    `watermark` is what `_behind` counts from. `diverted` is the reason for which every record is rejected, if there is
+    one. `only` is a bitmap of the blocks to decode: records of others are left
     out, and values are kept.
     """
 
@@ -108,6 +109,7 @@ class DecodeBatches:
     watermark: int
     blocks: Blocks
     only: bytes | None = None
+    diverted: str | None = None
 
     @staticmethod
     def of(flow: Flow, source: Input, plan: BatchPlan) -> DecodeBatches:
@@ -117,7 +119,7 @@ class DecodeBatches:
             event_time=source.event_time,
             times=EventTimes.of(flow, source, plan.clock),
             watermark=plan.lateness_watermark,
-            blocks=Blocks(plan.topics[source.topic].ranges),
+            blocks=Blocks(plan.ranges(source.topic)),
         )
 
     @property
@@ -142,6 +144,8 @@ class DecodeBatches:
         times = decoded.columns.column(self.event_time) if self.event_time else timestamps
         time = times.cast(pa.int64())
         errors = self._time_errors(time, decoded.errors)
+        if self.diverted is not None:
+            errors = pc.coalesce(errors, pa.array([self.diverted] * len(values), pa.string()))
         raw = pa.nulls(len(values), pa.binary()) if self.only is None else values
         tail = [time, self._behind(time), pa.array(blocks), errors, raw]
         columns = [batch.column(0), batch.column(1), timestamps, *decoded.columns.columns, *tail]

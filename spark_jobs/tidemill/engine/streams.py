@@ -33,12 +33,17 @@ class Stream:
     @staticmethod
     def of(session: SparkSession, flow: Flow, source: Input, plan: BatchPlan, scan: Scan) -> Stream:
         """The stream of an input in a batch; nothing runs yet."""
-        paths = branches_of(flow, source)
+        only = plan.repair.only if plan.repair is not None else None
+        paths = [(b, p) for b, p in branches_of(flow, source) if only is None or b.sink.table == only]
         branches = tuple(branch for branch, _ in paths)
         decode = DecodeBatches.of(flow, source, plan)
         statement = branch_out(checked(source), [f.name for f in decode.decoder.schema], paths)
-        partitions = [r.topic_partition.partition for r in plan.topics[source.topic].ranges]
+        partitions = sorted({r.topic_partition.partition for r in plan.ranges(source.topic)})
         return Stream(session, source, scan, decode, statement, branches, Counter(source.topic, partitions, branches))
+
+    def diverted(self, reason: str | None) -> Stream:
+        """The same with every record rejected for this reason, if there is one."""
+        return self if reason is None else replace(self, decode=replace(self.decode, diverted=reason))
 
     def kept(self, lane: SparkLane) -> Stream:
         """The same for several jobs: rows are computed once, while `count_kept` counts them."""

@@ -19,9 +19,10 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from tidemill.core.codec import encode, from_json, to_json
 from tidemill.core.errors import CommitUnknown, LedgerDamaged
-from tidemill.core.events import FORMAT_VERSION, Audited, Cancelled, Claimed, Committed, Event, Planned
+from tidemill.core.events import FORMAT_VERSION, Audited, Cancelled, Claimed, Committed, Decided, Event, Planned
 from tidemill.core.failpoints import answered
-from tidemill.core.protocol import View, apply, fold
+from tidemill.core.protocol import apply, fold
+from tidemill.core.view import View
 from tidemill.tables.arrow_types import schema_fields
 from tidemill.tables.protocol import Between, TableSpec
 
@@ -31,6 +32,7 @@ _KINDS: Mapping[str, type[Event]] = {
     "audited": Audited,
     "committed": Committed,
     "cancelled": Cancelled,
+    "decided": Decided,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 _SCHEMA = pa.schema(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import assert_never
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tidemill.core.errors import SegmentDamaged
@@ -106,3 +108,34 @@ def _of_ranges(batch: pa.RecordBatch, ranges: Sequence[OffsetRange]) -> Iterator
                 value=row["value"],
                 headers=tuple((h["key"], h["value"]) for h in row["headers"] or ()),
             )
+
+
+def first_at(log: Log, name: str, partition: int, moment: datetime) -> int:
+    """The first offset of a partition whose record has `moment` as its timestamp or a later one; else the log's end.
+
+    As Kafka's `offsetsForTimes` has it. Files are passed over by their statistics.
+
+    Raises:
+        UnknownTopic: there is no such topic.
+        SegmentDamaged: see `read_records`.
+    """
+    held = log.bounds(name)[partition]
+    scan = log.scan(log.topic(name).topic_id, [held])
+    match scan:
+        case MemoryScan(records=records):
+            found = (r.offset for r in records if r.timestamp >= moment)
+        case ParquetScan(files=files):
+            found = (offset for file in files for offset in _offsets_since(file, moment) if offset in held)
+        case _:
+            assert_never(scan)
+    return next(found, held.until_offset)
+
+
+def _offsets_since(path: str, moment: datetime) -> list[int]:
+    try:
+        rows = pq.read_table(path, columns=["offset", "timestamp"], filters=pc.field("timestamp") >= moment)
+    except (pa.ArrowException, OSError) as error:
+        raise SegmentDamaged(
+            f"segment {path} cannot be read: {error}", fix="bring the file back from a copy"
+        ) from error
+    return sorted(rows["offset"].to_pylist())

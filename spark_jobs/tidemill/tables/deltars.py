@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
+from urllib.parse import unquote
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -21,7 +22,7 @@ from tidemill.tables.fence import FORMAT_VERSION, Stamp, earlier_write, unknown
 from tidemill.tables.handles import Opened, StorageOptions, open_table
 from tidemill.tables.predicates import datafusion
 from tidemill.tables.protocol import Between, Landed, TableSpec, Transaction, Written
-from tidemill.tables.rewrite import Action, Files, inside, removed_paths, upsert_actions
+from tidemill.tables.rewrite import Action, Files, inside, removed_paths, replace_actions, upsert_actions
 
 Commit = Callable[[], int]
 
@@ -69,6 +70,50 @@ class DeltaRsTable(Opened):
             return partial(self._replace, handle, actions, _properties(stamp, max_commit_retries=0))
 
         return self._land(stamp, prepare)
+
+    def replace(
+        self, rows: pa.Table, *, within: tuple[Between, ...], transaction: Transaction, plan_hash: str
+    ) -> Written:
+        """See `Table.replace`."""
+        stamp = Stamp(transaction, plan_hash)
+        shaped = conform(rows, self.spec)
+        bounds = [self.spec.check(b) for b in within]
+        sort_by = bounds[0].column if bounds else self.spec.columns[0]
+
+        def prepare(handle: DeltaTable) -> Commit:
+            check_protocol(handle, self.spec)
+            actions = replace_actions(self._files(handle), shaped, within, sort_by)
+            return partial(self._replace, handle, actions, _properties(stamp, max_commit_retries=0))
+
+        return self._land(stamp, prepare)
+
+    def go_back(self, version: int | None, *, transaction: Transaction, plan_hash: str) -> Written:
+        """Makes the rows those of an earlier version, in a new one; without a version there are none then.
+
+        Transactions are not taken back: an attempt that was too old before stays so.
+
+        Raises:
+            EngineError: the version, or a file of it, is not there any more.
+        """
+        if version is None:
+            everything = Between(column=self.spec.columns[0], low=None, high=None)
+            no_rows = pa.table({c: [] for c in self.spec.columns[:1]})
+            return self.replace(no_rows, within=(everything,), transaction=transaction, plan_hash=plan_hash)
+        stamp = Stamp(transaction, plan_hash)
+        then = open_table(self.spec, self._storage_options, version)
+        gone = self._files(then).gone(unquote(path) for path in _paths(then))
+        if gone:
+            raise EngineError(
+                f"table {self.spec.name} ({self.spec.uri}): {len(gone)} files of version {version} are gone: {gone[0]}",
+                fix="go back less far: a vacuum has taken what this version needs",
+            )
+        return self._land(stamp, lambda handle: partial(self._go_back, handle, version, stamp))
+
+    def _go_back(self, handle: DeltaTable, version: int, stamp: Stamp) -> int:
+        landing = handle.version() + 1
+        properties = _properties(stamp, max_commit_retries=0)
+        handle.restore(version, commit_properties=properties, post_commithook_properties=_HOOKS)
+        return landing
 
     def read(
         self, *, where: tuple[Between, ...] = (), columns: tuple[str, ...] | None = None, version: int | None = None
@@ -210,3 +255,7 @@ def _properties(stamp: Stamp, max_commit_retries: int | None = None) -> CommitPr
         max_commit_retries=max_commit_retries,
         app_transactions=[DeltaTransaction(transaction.app_id, transaction.version)] if transaction else None,
     )
+
+
+def _paths(handle: DeltaTable) -> list[str]:
+    return [str(path) for path in pa.table(handle.get_add_actions())["path"].to_pylist()]

@@ -189,6 +189,13 @@ class Table(Protocol[Rows]):
         """
         ...
 
+    def replace(self, rows: Rows, *, within: tuple[Between, ...], transaction: Transaction, plan_hash: str) -> Written:
+        """Takes out every row that lies inside any of `within`, and adds the given rows, at once.
+
+        The given rows may lie anywhere. Files that lie outside all of `within` are not read.
+        """
+        ...
+
     def read(
         self, *, where: tuple[Between, ...] = (), columns: tuple[str, ...] | None = None, version: int | None = None
     ) -> Rows:

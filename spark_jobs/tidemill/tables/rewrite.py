@@ -15,9 +15,10 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -65,6 +66,11 @@ class Files:
             file_pruning_predicate=datafusion((within.coarse,)),
         )
         return {fragment.path: fragment for fragment in dataset.get_fragments()}
+
+    def gone(self, paths: Iterable[str]) -> list[str]:
+        """Those of these files that the storage does not hold any more."""
+        found = self._filesystem().get_file_info(list(paths))
+        return [info.path for info in found if info.type is pafs.FileType.NotFound]
 
     def write(
         self, rows: pa.Table, sort_by: str, *, rows_per_file: int = ROWS_PER_FILE, data_change: bool = True
@@ -117,6 +123,21 @@ def upsert_actions(files: Files, rows: pa.Table, keys: tuple[str, ...], within: 
             actions.append(removal(path))
             actions.extend(files.write(kept, within.column))
     return actions + files.write(rows, within.column)
+
+
+def replace_actions(files: Files, rows: pa.Table, within: tuple[Between, ...], sort_by: str) -> list[Action]:
+    """What turns the table's state into the one where `rows` are in the place of all rows inside any of `within`."""
+    schema = files.schema()
+    actions: list[Action] = []
+    touched = {path: part for bounds in within for path, part in files.overlapping(bounds).items()}
+    for path, fragment in touched.items():
+        old = fragment.to_table(schema=schema)
+        gone = reduce(pc.or_, [inside(old[bounds.column], bounds) for bounds in within])
+        kept = old.filter(pc.invert(gone))
+        if kept.num_rows < old.num_rows:
+            actions.append(removal(path))
+            actions.extend(files.write(kept, sort_by))
+    return actions + files.write(rows, sort_by)
 
 
 def inside(column: pa.ChunkedArray, within: Between) -> pa.ChunkedArray:

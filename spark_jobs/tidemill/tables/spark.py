@@ -25,6 +25,8 @@ _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _TIMESTAMP_TYPE = "spark.sql.parquet.outputTimestampType"
 
+_REPLACED_ONLY = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
+
 _BROKEN_PROMISE = "two rows to upsert agree in all keys, or a row lies outside the range"
 _COPIES = "__copies"
 
@@ -79,6 +81,24 @@ class SparkTable(Opened):
                     self._session.sql(self._merge(view, keys, within)).collect()
             finally:
                 self._session.catalog.dropTempView(view)
+
+        return self._land(stamp, commit)
+
+    def replace(
+        self, rows: DataFrame, *, within: tuple[Between, ...], transaction: Transaction, plan_hash: str
+    ) -> Written:
+        """See `Table.replace`."""
+        bounds = [spark_sql((self.spec.check(b),)) for b in within]
+        if not bounds:
+            return self.append(rows, transaction=transaction, plan_hash=plan_hash)
+        stamp = Stamp(transaction, plan_hash)
+        gone = " OR ".join(f"({text})" if text else "true" for text in bounds)
+        writer = self._shaped(rows).write.format("delta").mode("overwrite").option("userMetadata", stamp.text())
+        writer = writer.option("txnAppId", transaction.app_id).option("txnVersion", transaction.version)
+
+        def commit() -> None:
+            with commit_settings(self._session, None), rows_outside(self._session):
+                writer.option("replaceWhere", gone).save(self._location())
 
         return self._land(stamp, commit)
 
@@ -204,3 +224,14 @@ def _unset(session: SparkSession) -> None:
 def _cast(field: Field, there: bool) -> str:
     value = quoted(field.name) if there else "NULL"
     return f"CAST({value} AS {spark_type(field.type)}) AS {quoted(field.name)}"
+
+
+@contextmanager
+def rows_outside(session: SparkSession) -> Iterator[None]:
+    """Inside the block, what replaces rows may lie elsewhere than they did."""
+    before = session.conf.get(_REPLACED_ONLY)
+    session.conf.set(_REPLACED_ONLY, "false")
+    try:
+        yield
+    finally:
+        session.conf.set(_REPLACED_ONLY, str(before))

@@ -1,0 +1,122 @@
+"""Plans of batches that go back: pure functions of the last position, as `planning` is for the next offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from tidemill.core.amendments import Aside, Ranges, Reason, Repair, Rewind, count, split
+from tidemill.core.coverage import Cover, batches_of, panes_of
+from tidemill.core.errors import AmendmentError
+from tidemill.core.flow import Flow
+from tidemill.core.plan import BatchPlan, Kind
+from tidemill.core.position import Backfill, Position
+from tidemill.core.slices import BatchRange
+from tidemill.core.view import View
+
+
+def backfill_of(view: View, covers: tuple[Cover, ...], ranges: Ranges, reason: Reason) -> Backfill:
+    """The job that reads `ranges` again, which the batches `covers` have read.
+
+    Raises:
+        AmendmentError: another job is not complete.
+    """
+    if (job := view.position.backfill) is not None:
+        raise AmendmentError(
+            f"the backfill of {job.by}, begun with batch {job.since}, has {count(job.left):,} records left",
+            fix="complete it with --resume, or give it up with --cancel",
+        )
+    return Backfill(
+        since=view.last_batch_id + 1,
+        left=ranges,
+        supersedes=batches_of(covers),
+        panes=panes_of(covers),
+        by=reason.by,
+        why=reason.why,
+    )
+
+
+def plan_backfill(flow: Flow, view: View, job: Backfill, *, clock: datetime, most: int) -> BatchPlan:
+    """The next batch of a job, of at most so many records; the last one publishes."""
+    now, left = split(job.left, most)
+    return _amendment(flow, view, Kind.BACKFILL, clock, again=now, backfill=replace(job, left=left))
+
+
+def plan_giving_up(flow: Flow, view: View, *, clock: datetime) -> BatchPlan:
+    """A batch after which the open job is forgotten: nothing of it was ever seen.
+
+    Raises:
+        AmendmentError: there is no job.
+    """
+    job = view.position.backfill
+    if job is None:
+        raise AmendmentError(f"{flow.name}: no backfill is open", fix="`tidemill status` shows one that is")
+    nothing = replace(job, left={}, supersedes=(), slices={}, panes={})
+    return _amendment(flow, view, Kind.BACKFILL, clock, again={}, backfill=nothing)
+
+
+def plan_repair(flow: Flow, view: View, repair: Repair, records: Ranges, *, clock: datetime) -> BatchPlan:
+    """The batch that puts records through the pipeline once more.
+
+    Raises:
+        AmendmentError: a backfill is not complete: it may read the same records.
+    """
+    if view.position.backfill is not None:
+        raise AmendmentError(
+            f"{flow.name}: a backfill is not complete, and may read the same records",
+            fix="complete it with `tidemill backfill --resume`, or give it up with --cancel",
+        )
+    return _amendment(flow, view, Kind.REPAIR, clock, again=records, repair=repair)
+
+
+def plan_rewind(
+    flow: Flow,
+    view: View,
+    position: Position,
+    versions: Mapping[str, int | None],
+    reason: Reason,
+    *,
+    clock: datetime,
+) -> BatchPlan:
+    """The batch after which everything is as it was at `position`."""
+    rewind = Rewind(position=position, versions=versions, reason=reason)
+    return _amendment(flow, view, Kind.REWIND, clock, rewind=rewind)
+
+
+def batches_removed(plan: BatchPlan) -> tuple[BatchRange, ...]:
+    """The batches whose rows the plan takes out of published tables of rows, and of quarantine and the late table."""
+    if plan.backfill is not None and plan.backfill.complete:
+        return plan.backfill.supersedes
+    return ()
+
+
+def is_repair_of(plan: BatchPlan, aside: Aside) -> bool:
+    """Whether the plan takes records out of that table."""
+    return plan.repair is not None and plan.repair.source is aside
+
+
+def _amendment(  # noqa: PLR0913  what kinds of batches have in common, and what each adds
+    flow: Flow,
+    view: View,
+    kind: Kind,
+    clock: datetime,
+    *,
+    again: Ranges | None = None,
+    repair: Repair | None = None,
+    backfill: Backfill | None = None,
+    rewind: Rewind | None = None,
+) -> BatchPlan:
+    return BatchPlan(
+        pipeline=flow.name,
+        batch_id=view.last_batch_id + 1,
+        kind=kind,
+        clock=clock,
+        position=view.position,
+        topics={},
+        logical_hash=flow.logical_hash,
+        again=again,
+        repair=repair,
+        backfill=backfill,
+        rewind=rewind,
+    )

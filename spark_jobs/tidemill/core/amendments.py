@@ -1,0 +1,92 @@
+"""What goes back: records that pass through a pipeline once more, and positions that it returns to.
+
+An amendment is a batch like any other: planned, claimed, audited, published and committed once. It reads no new
+offsets, and neither offsets nor watermark move but for a rewind. Lateness is not judged: what is read again is wanted.
+
+- A *repair* takes records that were put aside, from quarantine or the late table. They leave that table, their slice is
+  added to the state, and the windows that they touch are published again.
+- A *backfill* reads offsets of the log again, in one batch or several. Its slices are seen by nobody until the last
+  batch, which hides the slices of the batches that read those offsets before, and replaces every window of either.
+- A *rewind* puts offsets, watermark, state and tables back to what they were after a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tidemill.core.offsets import OffsetRange
+from tidemill.core.position import Position
+from tidemill.core.slices import BatchRange
+
+Ranges = Mapping[str, tuple[OffsetRange, ...]]
+"""Offsets by topic."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Who wanted something done to what was committed, and why."""
+
+    by: str
+    why: str = ""
+
+
+class Aside(StrEnum):
+    """The tables of records that were put aside."""
+
+    QUARANTINE = "quarantine"
+    LATE = "late"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """Records of `source` at `version` that pass through the pipeline once more.
+
+    `batches` are those that put them there. `only` is the one published table that late records are admitted to; None
+    for all tables.
+    """
+
+    source: Aside
+    version: int
+    batches: tuple[BatchRange, ...]
+    only: str | None = None
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewind:
+    """Back to `position`, with each table at a version of then; None for a table that was not there."""
+
+    position: Position
+    versions: Mapping[str, int | None] = field(default_factory=dict)
+    reason: Reason
+
+
+def count(ranges: Ranges) -> int:
+    """How many offsets there are."""
+    return sum(len(r) for of_topic in ranges.values() for r in of_topic)
+
+
+def split(ranges: Ranges, most: int | None) -> tuple[Ranges, Ranges]:
+    """The first `most` offsets, topic by topic, and the others."""
+    left = count(ranges) if most is None else most
+    taken: dict[str, tuple[OffsetRange, ...]] = {}
+    rest: dict[str, tuple[OffsetRange, ...]] = {}
+    for topic, items in ranges.items():
+        now, later = [], []
+        for item in items:
+            part = item.take(left)
+            left -= len(part)
+            now.append(part)
+            later.append(OffsetRange(item.topic_partition, part.until_offset, item.until_offset))
+        taken[topic], rest[topic] = _full(now), _full(later)
+    return _without_empty(taken), _without_empty(rest)
+
+
+def _full(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+    return tuple(r for r in ranges if r)
+
+
+def _without_empty(ranges: Ranges) -> Ranges:
+    return {topic: items for topic, items in ranges.items() if items}

@@ -1,0 +1,148 @@
+"""Which batches read which offsets, and what a backfill of some of them takes along.
+
+State is additive, slice by slice, so what is read again must supersede whole slices: the offsets of a backfill grow
+until they hold every record of every slice they touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from tidemill.core.amendments import Ranges
+from tidemill.core.errors import OffsetsLost
+from tidemill.core.events import Committed, Event, Planned
+from tidemill.core.offsets import OffsetRange, merge_ranges
+from tidemill.core.plan import BatchPlan
+from tidemill.core.position import PaneSpan
+from tidemill.core.slices import BatchRange, SliceSet, batch_ranges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cover:
+    """A batch that counts, and the offsets that its slice was made of."""
+
+    plan: BatchPlan
+    commit: Committed
+
+    @property
+    def batch_id(self) -> int:
+        """Which batch it was."""
+        return self.commit.batch_id
+
+    @property
+    def ranges(self) -> Ranges:
+        """What it read."""
+        return self.plan.reads
+
+    def touches(self, wanted: Ranges) -> bool:
+        """Whether it read some of these offsets."""
+        mine = self.ranges
+        return any(a.overlaps(b) for topic, items in wanted.items() for a in items for b in mine.get(topic, ()))
+
+    def lies_in(self, table: str, low: int, high: int) -> bool:
+        """Whether state of its may lie in panes that start in `[low, high)`."""
+        span = self.commit.panes.get(table)
+        return span is not None and span.first < high and span.last >= low
+
+
+def coverage(events: Iterable[Event], slices: SliceSet) -> tuple[Cover, ...]:
+    """The batches that read something and whose slices are visible, in their order."""
+    plans: dict[int, BatchPlan] = {}
+    found = []
+    for event in events:
+        match event:
+            case Planned(plan=plan):
+                plans[plan.batch_id] = plan
+            case Committed(batch_id=batch_id, attempt=attempt):
+                plan = plans[batch_id]
+                if plan.reads and slices.attempt_of(batch_id) == attempt:
+                    found.append(Cover(plan=plan, commit=event))
+            case _:
+                pass
+    return tuple(found)
+
+
+def with_all_of(wanted: Ranges, covers: Sequence[Cover]) -> tuple[Cover, ...]:
+    """The batches that read some of these offsets, those that read others of theirs, and so on."""
+    chosen: dict[int, Cover] = {}
+    edge = wanted
+    while edge:
+        more = [c for c in covers if c.batch_id not in chosen and c.touches(edge)]
+        chosen |= {c.batch_id: c for c in more}
+        edge = united(c.ranges for c in more)
+    return tuple(chosen[batch] for batch in sorted(chosen))
+
+
+def united(parts: Iterable[Ranges]) -> Ranges:
+    """All offsets, each once."""
+    by_topic: dict[str, list[OffsetRange]] = {}
+    for part in parts:
+        for topic, ranges in part.items():
+            by_topic.setdefault(topic, []).extend(ranges)
+    return {topic: merge_ranges(ranges) for topic, ranges in sorted(by_topic.items())}
+
+
+def batches_of(covers: Iterable[Cover]) -> tuple[BatchRange, ...]:
+    """Their batch ids."""
+    return batch_ranges(c.batch_id for c in covers)
+
+
+def panes_of(covers: Sequence[Cover]) -> Mapping[str, tuple[PaneSpan, ...]]:
+    """Where the state of these batches lies, by table, in as few spans as possible."""
+    tables = dict.fromkeys(chain.from_iterable(c.commit.panes for c in covers))
+    return {t: united_spans(c.commit.panes[t] for c in covers if t in c.commit.panes) for t in tables}
+
+
+def united_spans(spans: Iterable[PaneSpan]) -> tuple[PaneSpan, ...]:
+    """The same panes in as few spans as possible, sorted."""
+    found: list[PaneSpan] = []
+    for span in sorted(spans):
+        if found and span.first <= found[-1].last:
+            found[-1] = PaneSpan(found[-1].first, max(found[-1].last, span.last))
+        else:
+            found.append(span)
+    return tuple(found)
+
+
+def still_held(
+    pipeline: str, covers: Sequence[Cover], held: Mapping[str, Mapping[int, OffsetRange]], *, accept_loss: bool
+) -> tuple[tuple[Cover, ...], Ranges]:
+    """The batches to supersede, and what the log still holds of their offsets.
+
+    With `accept_loss`, a batch of which nothing is left stays as it is; of others, what is gone does not count any more.
+
+    Raises:
+        OffsetsLost: some offsets are gone, and no loss is accepted.
+    """
+    kept, ranges, lost = [], [], []
+    for cover in covers:
+        there = {
+            topic: tuple(part for r in items if (part := _inside(r, held[topic][r.topic_partition.partition])))
+            for topic, items in cover.ranges.items()
+        }
+        missing = [
+            OffsetRange(r.topic_partition, r.from_offset, min(r.until_offset, start))
+            for topic, items in cover.ranges.items()
+            for r in items
+            if r.from_offset < (start := held[topic][r.topic_partition.partition].from_offset)
+        ]
+        lost += missing
+        if any(there.values()) or not missing:
+            kept.append(cover)
+            ranges.append(there)
+    if lost and not accept_loss:
+        gone = "; ".join(
+            f"{r.topic_partition}: offsets {r.from_offset} to {r.until_offset - 1}" for r in merge_ranges(lost)
+        )
+        raise OffsetsLost(
+            f"{pipeline}: the log no longer holds what would be read again: {gone}; nothing was moved",
+            fix="choose a later start, or say --accept-loss: what is gone then counts in no window any more",
+        )
+    return tuple(kept), {topic: items for topic, items in united(ranges).items() if items}
+
+
+def _inside(item: OffsetRange, held: OffsetRange) -> OffsetRange | None:
+    low, high = max(item.from_offset, held.from_offset), min(item.until_offset, held.until_offset)
+    return OffsetRange(item.topic_partition, low, high) if low < high else None

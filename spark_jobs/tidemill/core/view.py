@@ -1,0 +1,74 @@
+"""What the events of a ledger amount to: where a pipeline stands, and its open batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from tidemill.core.events import Audited, Committed, Decided, Decision, Executor
+from tidemill.core.plan import BatchPlan
+from tidemill.core.position import Position
+
+
+class Fate(StrEnum):
+    """What the next run does with an open batch that it may take over."""
+
+    CONTINUED = "continued"
+    BLOCKED = "blocked"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenBatch:
+    """A batch that is planned and not committed.
+
+    `audited` is the verdict of any attempt, once there is one; `decided` what a person decided about one that blocks.
+    """
+
+    plan: BatchPlan
+    attempt: int
+    executor: Executor
+    claimed_at: datetime
+    audited: Audited | None = None
+    decided: Decided | None = None
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the audit holds it back, and nobody has decided."""
+        return self.audited is not None and self.audited.verdict.blocks and not self.is_accepted
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether a person lets it publish what the audit would hold back."""
+        return self.decided is not None and self.decided.decision is Decision.ACCEPT
+
+    @property
+    def is_diverted(self) -> bool:
+        """Whether a person sends all its records to quarantine."""
+        return self.decided is not None and self.decided.decision is Decision.DIVERT
+
+    @property
+    def may_be_published(self) -> bool:
+        """Whether some attempt was free to publish: then the plan must be completed as it is."""
+        return self.audited is not None and not self.is_blocked
+
+    def fate(self, logical_hash: str) -> Fate:
+        """What becomes of it now that the declaration and its contracts have this hash.
+
+        A changed one cannot complete an old plan: that is given up while nobody was free to publish, and refused after.
+        """
+        if self.plan.logical_hash != logical_hash:
+            return Fate.REFUSED if self.may_be_published else Fate.CANCELLED
+        return Fate.BLOCKED if self.is_blocked else Fate.CONTINUED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What the events of a ledger amount to."""
+
+    position: Position = field(default_factory=Position)
+    last_batch_id: int = 0
+    open_batch: OpenBatch | None = None
+    last_commit: Committed | None = None

@@ -1,0 +1,98 @@
+"""Rejected and late rows of a batch, and what a repair leaves where it takes records from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
+
+from tidemill.core.failpoints import boundary
+from tidemill.core.plan import BatchPlan
+from tidemill.core.times import moment
+from tidemill.core.watermarks import BEGINNING, END
+from tidemill.engine.counting import Counts
+from tidemill.engine.holding import Held, Lanes
+from tidemill.engine.query import query
+from tidemill.engine.strays import late_rows, rejected_rows
+from tidemill.engine.streams import Stream
+from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.protocol import Between, TableSpec
+
+_TIMESTAMP = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True)
+class Strays:
+    """The rows that go to quarantine or to the late table, found by a second pass over the blocks that hold some."""
+
+    streams: Sequence[Stream]
+    counts: Mapping[str, Counts]
+    plan: BatchPlan
+    lanes: Lanes
+
+    def rejected(self, spec: TableSpec) -> Held | None:
+        """Rows of `spec`, the quarantine, with every reason; None when no record was rejected."""
+        if not self._any_rejected:
+            return None
+        return self._held(spec, [query(s.session, rejected_rows(s.source), frame) for s, frame in self._frames])
+
+    def late(self, spec: TableSpec) -> Held | None:
+        """Rows of `spec`, the late table; None when no row was late."""
+        if not self._any_late:
+            return None
+        watermark = self.plan.lateness_watermark
+        known = None if watermark in (BEGINNING, END) else moment(watermark)
+        parts = [query(s.session, text, frame) for s, frame in self._frames if (text := late_rows(s.branches))]
+        return self._held(spec, parts, watermark=pa.scalar(known, _TIMESTAMP))
+
+    @property
+    def _any_rejected(self) -> bool:
+        return any(c.account.rejected for c in self.counts.values())
+
+    @property
+    def _any_late(self) -> bool:
+        return any(c.late_rows for c in self.counts.values())
+
+    @cached_property
+    def _frames(self) -> list[tuple[Stream, DataFrame]]:
+        streams = [s for s in self.streams if self.counts[s.source.topic].strays]
+        frames = [(s, s.strays(self.counts[s.source.topic])) for s in streams]
+        if self._any_rejected and self._any_late:
+            return [(s, self.lanes.spark.cache(frame)) for s, frame in frames]
+        return frames
+
+    def _held(self, spec: TableSpec, parts: Sequence[DataFrame], **values: pa.Scalar) -> Held:
+        whole = reduce(DataFrame.unionByName, parts)
+        with boundary("strays", self.plan.batch_id):
+            held = self.lanes.hold(whole, at_most=sum(c.strays for c in self.counts.values()))
+        batch_id, clock = pa.scalar(self.plan.batch_id, pa.int64()), pa.scalar(self.plan.clock, _TIMESTAMP)
+        return held.stamped({"batch_id": batch_id, "recorded_at": clock, **values})
+
+
+def kept_aside(spec: TableSpec, plan: BatchPlan) -> pa.Table:
+    """The rows that a repair leaves in its source: of the batches that it takes records from, all other rows."""
+    repair = plan.repair
+    if repair is None:
+        raise ValueError(f"batch {plan.batch_id} is no repair")
+    table = DeltaRsTable(spec)
+    parts = [
+        table.read(where=(Between(column="batch_id", low=b.from_batch, high=b.until_batch),), version=repair.version)
+        for b in repair.batches
+    ]
+    rows = pa.concat_tables(parts)
+    taken = np.zeros(rows.num_rows, dtype=bool)
+    for topic, ranges in plan.reads.items():
+        for item in ranges:
+            inside = pc.and_(
+                pc.and_(pc.equal(rows["topic"], topic), pc.equal(rows["partition"], item.topic_partition.partition)),
+                pc.and_(pc.greater_equal(rows["offset"], item.from_offset), pc.less(rows["offset"], item.until_offset)),
+            )
+            taken |= inside.to_numpy()
+    if repair.only is not None:
+        taken &= pc.equal(rows["table_name"], repair.only).to_numpy()
+    return rows.filter(pa.array(~taken))

@@ -1,0 +1,65 @@
+"""Rows between a Spark job and a table: which lane carries them, and how they come back into Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemill.engine.lanes import DriverLane, Lane, SparkLane
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Rows after a Spark job, and the lane that carries them."""
+
+    lane: Lane[Any]
+    rows: Any
+    count: int
+
+    def stamped(self, values: Mapping[str, pa.Scalar]) -> Held:
+        """The same rows with more columns, each of one value."""
+        return Held(self.lane, self.lane.stamped(self.rows, values), self.count)
+
+
+class Lanes:
+    """Chooses a lane by the number of rows, unless `writer` names one.
+
+    `driver_rows` is the most that goes through the driver.
+    """
+
+    def __init__(self, session: SparkSession, *, driver_rows: int, writer: str | None) -> None:
+        self.driver, self.spark = DriverLane(session), SparkLane(session)
+        self._driver_rows, self._writer = driver_rows, writer
+
+    def of(self, rows: int) -> Lane[Any]:
+        """The lane for so many rows."""
+        small = rows <= self._driver_rows if self._writer is None else self._writer == self.driver.name
+        return self.driver if small else self.spark
+
+    def hold(self, frame: DataFrame, *, at_most: int) -> Held:
+        """Run the job and hold its rows in the lane that fits their number, of which `at_most` is known before."""
+        if self.of(at_most) is self.driver:
+            return Held(self.driver, *self.driver.hold(frame))
+        cached, count = self.spark.hold(frame)
+        if self._writer is None and count <= self._driver_rows:
+            return Held(self.driver, *self.driver.hold(cached))
+        return Held(self.spark, cached, count)
+
+    def frame(self, parts: Sequence[Held]) -> DataFrame:
+        """All rows as one DataFrame, with the columns of the first part; at least one part."""
+        lanes = [(lane, [p.rows for p in parts if p.lane is lane]) for lane in (self.driver, self.spark)]
+        return self.spark.frame([lane.frame(rows) for lane, rows in lanes if rows])
+
+    def together(self, parts: Sequence[Held]) -> Held:
+        """All rows as one; at least one part."""
+        if len(parts) == 1:
+            return parts[0]
+        return self.hold(self.frame(parts), at_most=sum(p.count for p in parts))
+
+    def release(self) -> None:
+        """Let go of what is cached on the executors."""
+        self.spark.release()

@@ -1,0 +1,184 @@
+"""Step 6 of a batch: what it writes where readers look, each table once, with the batch as its transaction.
+
+live, repair      windows are upserted, rows appended
+backfill          until it is complete, rows wait in tables that nobody reads; its last batch replaces windows and rows
+rewind            every table goes back to a version
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.core.codec import fingerprint
+from tidemill.core.failpoints import boundary
+from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
+from tidemill.core.plan import BatchPlan
+from tidemill.core.position import Backfill
+from tidemill.core.times import moment
+from tidemill.engine.corrections import corrections
+from tidemill.engine.firing import Refiring
+from tidemill.engine.holding import Held, Lanes
+from tidemill.engine.places import OWN_FIELDS, Uris
+from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.handles import newest, rows_of
+from tidemill.tables.protocol import Between, Table, TableSpec, Transaction, Written
+
+Write = Callable[[Table[Any], Transaction], Written]
+
+
+@dataclass(kw_only=True)
+class Publisher:
+    """Writes what one attempt publishes. `versions` collects the version of every table that it wrote."""
+
+    flow: Flow
+    plan: BatchPlan
+    uris: Uris
+    lanes: Lanes
+    versions: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._plan_hash = fingerprint(self.plan)
+
+    def publish(self, sink: Sink, held: Held | None) -> None:
+        """The staged rows of a sink; None when there are none."""
+        match sink, self.plan.backfill:
+            case RowSink(), Backfill(complete=False):
+                self._wait(self.uris.published_table(sink), held)
+            case RowSink(), Backfill() as job:
+                self.replace_batches(self.uris.published_table(sink), held, job)
+            case WindowedSink(), Backfill(complete=True) as job:
+                self._replace_windows(sink, held, job)
+            case RowSink(), _ if held is not None and held.count:
+                self._append(self.uris.published_table(sink), held)
+            case WindowedSink(), _ if held is not None and held.count:
+                self._upsert(sink, held)
+            case _:
+                pass
+
+    def put_aside(self, spec: TableSpec, held: Held | None) -> None:
+        """Rejected or late rows; None when there are none."""
+        match self.plan.backfill:
+            case Backfill(complete=False):
+                self._wait(spec, held)
+            case Backfill() as job:
+                self.replace_batches(spec, held, job)
+            case _ if held is not None:
+                self._append(spec, held)
+            case _:
+                pass
+
+    def put_back(self, spec: TableSpec, kept: pa.Table, held: Held | None) -> None:
+        """The rows that stay in the table that a repair takes records from, and those that it puts there again."""
+        repair = self.plan.repair
+        if repair is None:
+            return
+        parts = [Held(self.lanes.driver, kept, kept.num_rows), *([held] if held is not None else ())]
+        rows = self.lanes.together([p for p in parts if p.count] or parts[:1])
+        within = tuple(Between(column="batch_id", low=b.from_batch, high=b.until_batch) for b in repair.batches)
+        self._write(spec, rows, lambda table, transaction: self._replace(table, rows, within, transaction))
+
+    def replace_batches(self, spec: TableSpec, held: Held | None, job: Backfill) -> None:
+        """In the place of the rows of superseded batches, those that the job has kept waiting and these."""
+        parts = [*self._waiting(spec, job), *([held] if held is not None else ())]
+        if not parts and newest(spec, None) is None:
+            return
+        within = tuple(Between(column="batch_id", low=b.from_batch, high=b.until_batch) for b in job.supersedes)
+        rows = self.lanes.together(parts) if parts else self._no_rows(spec)
+        self._write(spec, rows, lambda table, transaction: self._replace(table, rows, within, transaction))
+
+    def go_back(self) -> None:
+        """Every table as it was: published ones, quarantine and the late table."""
+        rewind = self.plan.rewind
+        if rewind is None:
+            return
+        specs = [*(self.uris.published_table(s) for s in self.flow.sinks), self.uris.quarantine(), self.uris.late()]
+        for spec in specs:
+            if newest(spec, None) is None:
+                continue
+            version = rewind.versions.get(spec.name)
+            with boundary(_write_of(self.flow, spec), self.plan.batch_id):
+                table, transaction = DeltaRsTable(spec), self._transaction(spec)
+                self._wrote(spec, table.go_back(version, transaction=transaction, plan_hash=self._plan_hash))
+
+    def _append(self, spec: TableSpec, held: Held) -> None:
+        self._write(spec, held, lambda table, t: table.append(held.rows, transaction=t, plan_hash=self._plan_hash))
+
+    def _upsert(self, sink: WindowedSink, held: Held) -> None:
+        starts = held.lane.distinct(held.rows, "window_start")
+        within = Between(column="window_start", low=moment(min(starts)), high=moment(max(starts) + 1))
+        keys = ("window_start", *sink.keys)
+        if self.plan.repair is not None:
+            self._keep_values(sink, held, within)
+        self._write(
+            self.uris.published_table(sink),
+            held,
+            lambda table, t: table.upsert(
+                held.rows, keys=keys, within=within, transaction=t, plan_hash=self._plan_hash
+            ),
+        )
+
+    def _keep_values(self, sink: WindowedSink, held: Held, within: Between) -> None:
+        """Before published values change, what they were and what they will be."""
+        spec, published = self.uris.corrections(), self.uris.published_table(sink)
+        before = DeltaRsTable(published).read(where=(within,)) if newest(published, None) else pa.table({})
+        rows = corrections(sink, before, held.lane.arrow(held.rows), batch_id=self.plan.batch_id, at=self.plan.clock)
+        changed = Held(self.lanes.driver, rows, rows.num_rows)
+        named = Transaction(f"{self.flow.name}/{spec.name}/{sink.table}", self.plan.batch_id)
+        with boundary("corrections", self.plan.batch_id):
+            table = changed.lane.table(spec)
+            self._wrote(spec, table.append(changed.rows, transaction=named, plan_hash=self._plan_hash))
+
+    def _replace_windows(self, sink: WindowedSink, held: Held | None, job: Backfill) -> None:
+        spec = self.uris.published_table(sink)
+        refiring = Refiring.of(sink, job.panes.get(sink.table, ()), self.plan.position.watermark)
+        within = tuple(
+            Between(column="window_start", low=moment(low), high=moment(high))
+            for low, high in refiring.window_starts(sink)
+        )
+        if within and (held is not None or newest(spec, None) is not None):
+            rows = held or self._no_rows(spec)
+            self._write(spec, rows, lambda table, transaction: self._replace(table, rows, within, transaction))
+
+    def _replace(self, table: Table[Any], held: Held, within: tuple[Between, ...], transaction: Transaction) -> Written:
+        return table.replace(held.rows, within=within, transaction=transaction, plan_hash=self._plan_hash)
+
+    def _wait(self, spec: TableSpec, held: Held | None) -> None:
+        if held is not None and held.count:
+            self._append(self.uris.waiting(spec), held)
+
+    def _waiting(self, spec: TableSpec, job: Backfill) -> Sequence[Held]:
+        place = self.uris.waiting(spec)
+        if not job.slices or newest(place, None) is None:
+            return ()
+        lane = self.lanes.of(rows_of(place))
+        rows = lane.table(place).read(where=(Between(column="batch_id", low=job.since, high=self.plan.batch_id),))
+        return (Held(lane, rows, lane.count(rows)),)
+
+    def _no_rows(self, spec: TableSpec) -> Held:
+        return Held(self.lanes.driver, pa.table({c: [] for c in spec.columns[:1]}), 0)
+
+    def _write(self, spec: TableSpec, held: Held, write: Write) -> None:
+        with boundary(_write_of(self.flow, spec), self.plan.batch_id):
+            self._wrote(spec, write(held.lane.table(spec), self._transaction(spec)))
+
+    def _transaction(self, spec: TableSpec) -> Transaction:
+        return Transaction(f"{self.flow.name}/{spec.name}", self.plan.batch_id)
+
+    def _wrote(self, spec: TableSpec, written: Written) -> None:
+        self.versions[spec.name] = written.version
+
+
+def own_values(plan: BatchPlan) -> Mapping[str, pa.Scalar]:
+    """The columns of published rows that are Tidemill's own."""
+    batch, clock = (f.name for f in OWN_FIELDS)
+    return {batch: pa.scalar(plan.batch_id, pa.int64()), clock: pa.scalar(plan.clock, pa.timestamp("us", "UTC"))}
+
+
+def _write_of(flow: Flow, spec: TableSpec) -> str:
+    """The boundary around a write to this table."""
+    published = any(sink.table == spec.name for sink in flow.sinks)
+    return f"published:{spec.name}" if published else spec.name

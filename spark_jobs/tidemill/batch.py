@@ -20,7 +20,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from tidemill.claiming import Claim, Planner, Request, Sources, blocked, claim_batch, live
+from tidemill.claiming import Claim, Request, Sources, blocked, claim_batch
 from tidemill.contracts.audit import audit
 from tidemill.core.account import Account
 from tidemill.core.codec import fingerprint
@@ -55,11 +55,8 @@ def run_batch(
     *,
     session: Callable[[], SparkSession] | None = None,
     ledger: Ledger | None = None,
-    planner: Planner | None = None,
 ) -> Outcome:
     """Execute the open batch of a pipeline, or the next one, once and completely.
-
-    What the next one is, `planner` says; without it, it takes the next offsets.
 
     `session` is called only when there is work; without it the project says where Spark runs. `ledger` may be kept for
     many batches of one pipeline.
@@ -71,7 +68,7 @@ def run_batch(
     check_wanted(flow)
     started = datetime.now(UTC)
     sources = Sources(log, AsideTables(partial(project.table_uri, name)))
-    claim = claim_batch(flow, book, sources, request, planner or live(flow, log, request))
+    claim = claim_batch(flow, book, sources, request)
     if claim is None:
         return NothingToDo()
     attempt = Attempt(

@@ -24,14 +24,22 @@ from tidemill.log.protocol import Log
 _RACES = 5
 
 
+Planner = Callable[[View], BatchPlan | None]
+"""The next plan after what the ledger holds, or None when there is nothing to do."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Who asks for a batch, when, and how much of it. `drain` says that the input has ended."""
+    """Who asks for a batch, when, and how much of it. `drain` says that the input has ended.
+
+    `planner` plans the next batch, where none is open; without it, the next offsets are taken.
+    """
 
     executor: Executor
     clock: datetime
     limit: ReadLimit = field(default_factory=ReadLimit)
     drain: bool = False
+    planner: Planner | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +69,6 @@ class Claim:
         return f"batch diverted by {self.decided.by}: {self.decided.why}"
 
 
-Planner = Callable[[View], BatchPlan | None]
-"""The next plan after what the ledger holds, or None when there is nothing to do."""
-
-
-def live(flow: Flow, log: Log, request: Request) -> Planner:
-    """Plans the next offsets."""
-    return lambda view: next_plan(flow, log, view, request)
-
-
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Where a batch reads: the log, and the records that the pipeline put aside."""
@@ -78,7 +77,7 @@ class Sources:
     aside: AsideTables
 
 
-def claim_batch(flow: Flow, ledger: Ledger, sources: Sources, request: Request, planner: Planner) -> Claim | None:
+def claim_batch(flow: Flow, ledger: Ledger, sources: Sources, request: Request) -> Claim | None:
     """The claim on the open batch, or on a new one; None when there is nothing to do.
 
     Raises:
@@ -93,7 +92,7 @@ def claim_batch(flow: Flow, ledger: Ledger, sources: Sources, request: Request, 
         if view.open_batch is not None:
             claim = _continue(flow, ledger, sources, view.open_batch, request)
         else:
-            plan = planner(view)
+            plan = request.planner(view) if request.planner else next_plan(flow, sources.log, view, request)
             if plan is None:
                 return None
             claim = _open(ledger, plan, _scans(sources, plan), request)

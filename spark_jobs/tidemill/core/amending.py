@@ -40,7 +40,7 @@ def backfill_of(view: View, covers: tuple[Cover, ...], ranges: Ranges, reason: R
 def plan_backfill(flow: Flow, view: View, job: Backfill, *, clock: datetime, most: int) -> BatchPlan:
     """The next batch of a job, of at most so many records; the last one publishes."""
     now, left = split(job.left, most)
-    return _amendment(flow, view, Kind.BACKFILL, clock, again=now, backfill=replace(job, left=left))
+    return replace(_amendment(flow, view, Kind.BACKFILL, clock), again=now, backfill=replace(job, left=left))
 
 
 def plan_giving_up(flow: Flow, view: View, *, clock: datetime) -> BatchPlan:
@@ -53,7 +53,7 @@ def plan_giving_up(flow: Flow, view: View, *, clock: datetime) -> BatchPlan:
     if job is None:
         raise AmendmentError(f"{flow.name}: no backfill is open", fix="`tidemill status` shows one that is")
     nothing = replace(job, left={}, supersedes=(), slices={}, panes={})
-    return _amendment(flow, view, Kind.BACKFILL, clock, again={}, backfill=nothing)
+    return replace(_amendment(flow, view, Kind.BACKFILL, clock), again={}, backfill=nothing)
 
 
 def plan_repair(flow: Flow, view: View, repair: Repair, records: Ranges, *, clock: datetime) -> BatchPlan:
@@ -67,21 +67,12 @@ def plan_repair(flow: Flow, view: View, repair: Repair, records: Ranges, *, cloc
             f"{flow.name}: a backfill is not complete, and may read the same records",
             fix="complete it with `tidemill backfill --resume`, or give it up with --cancel",
         )
-    return _amendment(flow, view, Kind.REPAIR, clock, again=records, repair=repair)
+    return replace(_amendment(flow, view, Kind.REPAIR, clock), again=records, repair=repair)
 
 
-def plan_rewind(
-    flow: Flow,
-    view: View,
-    position: Position,
-    versions: Mapping[str, int | None],
-    reason: Reason,
-    *,
-    clock: datetime,
-) -> BatchPlan:
-    """The batch after which everything is as it was at `position`."""
-    rewind = Rewind(position=position, versions=versions, reason=reason)
-    return _amendment(flow, view, Kind.REWIND, clock, rewind=rewind)
+def plan_rewind(flow: Flow, view: View, rewind: Rewind, *, clock: datetime) -> BatchPlan:
+    """The batch after which everything is as it was then."""
+    return replace(_amendment(flow, view, Kind.REWIND, clock), rewind=rewind)
 
 
 def batches_removed(plan: BatchPlan) -> tuple[BatchRange, ...]:
@@ -96,17 +87,8 @@ def is_repair_of(plan: BatchPlan, aside: Aside) -> bool:
     return plan.repair is not None and plan.repair.source is aside
 
 
-def _amendment(  # noqa: PLR0913  what kinds of batches have in common, and what each adds
-    flow: Flow,
-    view: View,
-    kind: Kind,
-    clock: datetime,
-    *,
-    again: Ranges | None = None,
-    repair: Repair | None = None,
-    backfill: Backfill | None = None,
-    rewind: Rewind | None = None,
-) -> BatchPlan:
+def _amendment(flow: Flow, view: View, kind: Kind, clock: datetime) -> BatchPlan:
+    """What all kinds have in common."""
     return BatchPlan(
         pipeline=flow.name,
         batch_id=view.last_batch_id + 1,
@@ -115,8 +97,4 @@ def _amendment(  # noqa: PLR0913  what kinds of batches have in common, and what
         position=view.position,
         topics={},
         logical_hash=flow.logical_hash,
-        again=again,
-        repair=repair,
-        backfill=backfill,
-        rewind=rewind,
     )

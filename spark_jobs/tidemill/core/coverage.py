@@ -109,9 +109,9 @@ def united_spans(spans: Iterable[PaneSpan]) -> tuple[PaneSpan, ...]:
 def still_held(
     pipeline: str, covers: Sequence[Cover], held: Mapping[str, Mapping[int, OffsetRange]], *, accept_loss: bool
 ) -> tuple[tuple[Cover, ...], Ranges]:
-    """The batches to supersede, and what the log still holds of their offsets.
+    """The batches to supersede, and what the log holds of their offsets.
 
-    With `accept_loss`, a batch of which nothing is left stays as it is; of others, what is gone does not count any more.
+    With `accept_loss`, a batch of which nothing is left stays as it is; of others, what is gone counts no more.
 
     Raises:
         OffsetsLost: some offsets are gone, and no loss is accepted.

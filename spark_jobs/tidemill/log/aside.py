@@ -41,8 +41,12 @@ class Chosen:
         topics = sorted({item.topic_partition.topic for item in merged})
         return {t: tuple(item for item in merged if item.topic_partition.topic == t) for t in topics}
 
+    def of_table(self, table: str) -> Chosen:
+        """Those that one published table refused."""
+        return Chosen(version=self.version, rows=self.rows.filter(pc.equal(self.rows["table_name"], table)))
+
     def take(self, most: int | None) -> Chosen:
-        """The oldest of them, at most so many, and all rows of a record together."""
+        """The oldest of them, at most so many."""
         order = [(c, "ascending") for c in ("batch_id", "topic", "partition", "offset")]
         return Chosen(version=self.version, rows=self.rows.sort_by(order).slice(0, most))
 

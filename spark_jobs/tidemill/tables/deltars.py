@@ -100,6 +100,11 @@ class DeltaRsTable(Opened):
             no_rows = pa.table({c: [] for c in self.spec.columns[:1]})
             return self.replace(no_rows, within=(everything,), transaction=transaction, plan_hash=plan_hash)
         stamp = Stamp(transaction, plan_hash)
+        self.check_back(version)
+        return self._land(stamp, lambda handle: partial(self._go_back, handle, version, stamp))
+
+    def check_back(self, version: int) -> None:
+        """Raises EngineError when the table cannot go back to a version, because files of it are gone."""
         then = open_table(self.spec, self._storage_options, version)
         gone = self._files(then).gone(unquote(path) for path in _paths(then))
         if gone:
@@ -107,7 +112,6 @@ class DeltaRsTable(Opened):
                 f"table {self.spec.name} ({self.spec.uri}): {len(gone)} files of version {version} are gone: {gone[0]}",
                 fix="go back less far: a vacuum has taken what this version needs",
             )
-        return self._land(stamp, lambda handle: partial(self._go_back, handle, version, stamp))
 
     def _go_back(self, handle: DeltaTable, version: int, stamp: Stamp) -> int:
         landing = handle.version() + 1

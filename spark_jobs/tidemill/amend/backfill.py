@@ -1,0 +1,138 @@
+"""Offsets of the past, read again: what was computed from them is replaced, once all of it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from statistics import median
+
+from tidemill.amend.errand import Errand
+from tidemill.amend.wanted import Wanted, wanted_covers
+from tidemill.claiming import Planner
+from tidemill.core.amending import backfill_of, plan_backfill, plan_giving_up
+from tidemill.core.amendments import Ranges, count
+from tidemill.core.coverage import Cover, coverage, still_held
+from tidemill.core.errors import AmendmentError
+from tidemill.core.events import Committed
+from tidemill.core.flow import WindowedSink
+from tidemill.core.plan import BatchPlan, Kind
+from tidemill.core.view import View
+from tidemill.core.windows import Window
+from tidemill.engine.firing import Refiring
+
+_A_BATCH = 1.0
+_RECORDS_A_SECOND = 100_000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a backfill would do. `windows` are those that change or may change, by table; `seconds` is an estimate."""
+
+    covers: tuple[Cover, ...]
+    ranges: Ranges
+    batches: int
+    windows: Mapping[str, tuple[Window, ...]]
+    seconds: float
+
+    @property
+    def records(self) -> int:
+        """How many records would be read."""
+        return count(self.ranges)
+
+
+def backfill(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> Iterator[Committed]:
+    """Batches as they commit: those of the job, and between two of them live ones, when the log has more.
+
+    Nothing changes for readers before the last batch, which replaces every window of the old results and the new.
+
+    Raises:
+        AmendmentError: another backfill is not complete, or nothing of what is wanted was ever read.
+        OffsetsLost: the log no longer holds a part of it, and no loss is accepted.
+        TidemillError: a batch did not commit; `resume` goes on from there.
+    """
+    began: list[int] = []
+
+    def plan(view: View) -> BatchPlan:
+        job = view.position.backfill
+        if job is None or not began:
+            covers, ranges = _held(errand, view, wanted, accept_loss=accept_loss)
+            job = backfill_of(view, covers, ranges, errand.reason)
+            began[:] = [job.since]
+        return plan_backfill(errand.flow, view, job, clock=datetime.now(UTC), most=errand.batch_records)
+
+    return _turns(errand, plan)
+
+
+def resume(errand: Errand) -> Iterator[Committed]:
+    """The rest of the job that is not complete.
+
+    Raises:
+        AmendmentError: there is none.
+    """
+
+    def plan(view: View) -> BatchPlan:
+        job = view.position.backfill
+        if job is None:
+            raise AmendmentError(
+                f"{errand.pipeline}: no backfill is open", fix="begin one; `--dry-run` shows what it does"
+            )
+        return plan_backfill(errand.flow, view, job, clock=datetime.now(UTC), most=errand.batch_records)
+
+    return _turns(errand, plan)
+
+
+def give_up(errand: Errand) -> Iterator[Committed]:
+    """The batch after which the open job is forgotten; readers never saw anything of it."""
+    return _turns(errand, lambda view: plan_giving_up(errand.flow, view, clock=datetime.now(UTC)))
+
+
+def preview(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> Preview:
+    """What `backfill` would do now; nothing is written.
+
+    Raises:
+        AmendmentError: see `backfill`.
+        OffsetsLost: see `backfill`.
+    """
+    view = errand.ledger.view()
+    covers, ranges = _held(errand, view, wanted, accept_loss=accept_loss)
+    job = backfill_of(view, covers, ranges, errand.reason)
+    windows = {
+        sink.table: tuple(
+            Window(low, high)
+            for low, high in Refiring.of(sink, job.panes.get(sink.table, ()), view.position.watermark).ranges
+        )
+        for sink in errand.flow.sinks
+        if isinstance(sink, WindowedSink)
+    }
+    records = count(ranges)
+    batches = max(-(-records // errand.batch_records), 1)
+    pace = [n / max((c.commit.at - c.commit.started).total_seconds(), 0.001) for c in covers if (n := c.plan.records)]
+    speed = max(median(pace), _RECORDS_A_SECOND) if pace else _RECORDS_A_SECOND
+    return Preview(
+        covers=covers, ranges=ranges, batches=batches, windows=windows, seconds=batches * _A_BATCH + records / speed
+    )
+
+
+def _held(errand: Errand, view: View, wanted: Wanted, *, accept_loss: bool) -> tuple[tuple[Cover, ...], Ranges]:
+    events = (entry.event for entry in errand.ledger.entries())
+    covers = wanted_covers(errand, view, wanted, coverage(events, view.position.slices))
+    log = errand.project.log()
+    held = {source.topic: log.bounds(source.topic) for source in errand.flow.inputs}
+    covers, ranges = still_held(errand.pipeline, covers, held, accept_loss=accept_loss)
+    if not ranges:
+        raise AmendmentError(f"{errand.pipeline}: the log holds nothing of what is wanted", fix="choose a later start")
+    return covers, ranges
+
+
+def _turns(errand: Errand, planner: Planner) -> Iterator[Committed]:
+    """Batches of the job and live ones by turns: the newest data waits for one batch at most."""
+    while True:
+        commit = errand.execute(planner)
+        if commit is None:
+            return
+        yield commit
+        if commit.kind is Kind.BACKFILL and commit.position.backfill is None:
+            return
+        if commit.kind is Kind.BACKFILL and (live := errand.execute()) is not None:
+            yield live

@@ -1,0 +1,109 @@
+"""Which part of the past a backfill is asked for, and the batches that it means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from tidemill.amend.errand import Errand
+from tidemill.core.amendments import Ranges
+from tidemill.core.coverage import Cover, united, with_all_of
+from tidemill.core.errors import AmendmentError
+from tidemill.core.flow import WindowedSink
+from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.core.times import micros
+from tidemill.core.view import View
+from tidemill.log.reading import first_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfOffsets:
+    """Half-open offsets of each topic-partition; one that is not named is not bounded."""
+
+    since: Mapping[TopicPartition, int]
+    until: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfTimes:
+    """Records that the log took at `since <= timestamp < until`; None does not bound."""
+
+    since: datetime | None
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfWindows:
+    """Windows with some event time in `[since, until)`."""
+
+    since: datetime
+    until: datetime
+
+
+Wanted = OfOffsets | OfTimes | OfWindows
+
+
+def wanted_covers(errand: Errand, view: View, wanted: Wanted, covers: Sequence[Cover]) -> tuple[Cover, ...]:
+    """The batches that are meant, with all that belong to them.
+
+    Raises:
+        AmendmentError: none is, or what is wanted was not read yet.
+    """
+    if isinstance(wanted, OfWindows):
+        ranges = united(c.ranges for c in covers if _in_windows(errand, c, wanted))
+    else:
+        ranges = _ranges(errand, view, wanted)
+    found = with_all_of(ranges, covers)
+    if not found:
+        raise AmendmentError(
+            f"{errand.pipeline}: no committed batch has read anything of what is wanted",
+            fix=f"`tidemill status {errand.pipeline}` shows the offsets that were read",
+        )
+    return found
+
+
+def _in_windows(errand: Errand, cover: Cover, wanted: OfWindows) -> bool:
+    for sink in errand.flow.sinks:
+        if isinstance(sink, WindowedSink):
+            panes = sink.window.panes
+            low = panes.windows_of(micros(wanted.since))[0].start
+            high = panes.windows_of(micros(wanted.until) - 1)[-1].end
+            if cover.lies_in(sink.table, low, high):
+                return True
+    return False
+
+
+def _ranges(errand: Errand, view: View, wanted: OfOffsets | OfTimes) -> Ranges:
+    found: dict[str, tuple[OffsetRange, ...]] = {}
+    committed = {TopicPartition(t, p): o for t, topic in view.position.topics.items() for p, o in topic.offsets.items()}
+    if isinstance(wanted, OfOffsets):
+        _check_known(errand, wanted, committed)
+    for tp, end in committed.items():
+        low, high = _bounds(errand, wanted, tp, end)
+        if low < high:
+            found[tp.topic] = (*found.get(tp.topic, ()), OffsetRange(tp, low, high))
+    return found
+
+
+def _bounds(errand: Errand, wanted: OfOffsets | OfTimes, tp: TopicPartition, end: int) -> tuple[int, int]:
+    if isinstance(wanted, OfOffsets):
+        return wanted.since.get(tp, 0), wanted.until.get(tp, end)
+    log = errand.project.log()
+    low = 0 if wanted.since is None else first_at(log, tp.topic, tp.partition, wanted.since)
+    high = end if wanted.until is None else first_at(log, tp.topic, tp.partition, wanted.until)
+    return low, min(high, end)
+
+
+def _check_known(errand: Errand, wanted: OfOffsets, committed: Mapping[TopicPartition, int]) -> None:
+    for tp, offset in (*wanted.since.items(), *wanted.until.items()):
+        if tp not in committed:
+            raise AmendmentError(
+                f"{errand.pipeline} has read nothing of {tp}; it has read {', '.join(map(str, sorted(committed)))}",
+                fix="name one of them",
+            )
+        if offset > committed[tp]:
+            raise AmendmentError(
+                f"{errand.pipeline}: {tp}: offset {offset} was not read yet, committed is {committed[tp]}",
+                fix="a live batch will read it: end the backfill before",
+            )

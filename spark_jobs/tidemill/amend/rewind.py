@@ -82,7 +82,7 @@ def _check_log(errand: Errand, position: Position) -> None:
         for partition, offset in then.offsets.items():
             if offset < (start := held[partition].from_offset):
                 raise OffsetsLost(
-                    f"{errand.pipeline}: {topic}-{partition}: offsets {offset} to {start - 1} are gone, which would have "
-                    "to be read again; nothing was moved",
+                    f"{errand.pipeline}: {topic}-{partition}: offsets {offset} to {start - 1} are gone, and would "
+                    "have to be read again; nothing was moved",
                     fix="rewind less far",
                 )

@@ -1,5 +1,8 @@
 """`tidemill explain`: what a pipeline computes, and how it is executed here."""
 
+# A command's parameters are its options, however many.
+# ruff: noqa: PLR0913, PLR0917
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,9 +22,24 @@ def explain(
     spark: Annotated[
         bool, typer.Option("--spark", help="Also Spark's own plan of the job that reads and aggregates.")
     ] = False,
+    window: Annotated[
+        str | None,
+        typer.Option("--window", metavar="START", help="What made the number of the window that starts here."),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="KEY", help="The number's key: its value, or COLUMN=VALUE,...")
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="TABLE", help="Its table, where the pipeline publishes several.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the logical plan, the physical plan and, if asked, Spark's own."""
+    """Show the logical plan, the physical plan and, if asked, Spark's own; or what made one published number."""
+    if window is not None:
+        from tidemill.cli.lineage import show_lineage
+
+        show_lineage(open_project(ctx), pipeline, window=window, key=key, table=table, as_json=as_json)
+        return
     from tidemill.cli.logical import logical_json
     from tidemill.cli.physical import physical_json
 
@@ -39,8 +57,8 @@ def explain(
     out = console()
     _show_logical(out, logical)
     _show_physical(out, physical)
-    for table, text in plans.items():
-        out.print(f"\n[bold]Spark's plan[/] of the job for {table}")
+    for name, text in plans.items():
+        out.print(f"\n[bold]Spark's plan[/] of the job for {name}")
         out.print(text, markup=False, soft_wrap=True)
 
 

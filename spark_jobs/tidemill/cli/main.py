@@ -8,7 +8,22 @@ from typing import Annotated, Any
 
 import typer
 
-from tidemill.cli import contract, demo, doctor, explain, history, jars, log, plan, run, status
+from tidemill.cli import (
+    aside,
+    audit,
+    backfill,
+    contract,
+    demo,
+    doctor,
+    explain,
+    history,
+    jars,
+    log,
+    plan,
+    run,
+    status,
+    verify,
+)
 from tidemill.cli.failures import Commands, show_defect
 
 app = typer.Typer(
@@ -28,6 +43,12 @@ app.command("history")(history.history)
 app.command("explain")(explain.explain)
 app.add_typer(contract.app, name="contract")
 app.add_typer(jars.app, name="jars")
+app.command("backfill")(backfill.backfill)
+app.command("rewind")(backfill.rewind)
+app.add_typer(aside.late, name="late")
+app.add_typer(aside.quarantine, name="quarantine")
+app.add_typer(audit.app, name="audit")
+app.command("verify")(verify.verify)
 app.command("demo")(demo.demo)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tidemill.core.errors import DeclarationError
 
@@ -34,7 +35,12 @@ class Triple:
 
 
 class Aggregate(ABC):
-    """One value per window and key."""
+    """One value per window and key.
+
+    One that is `approximate_each_time` may give another value, within its error, when it is computed again.
+    """
+
+    approximate_each_time: ClassVar[bool] = False
 
     @property
     @abstractmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -11,7 +10,7 @@ from tidemill.core.coverage import Cover, batches_of, panes_of
 from tidemill.core.errors import AmendmentError
 from tidemill.core.flow import Flow
 from tidemill.core.plan import BatchPlan, Kind
-from tidemill.core.position import Backfill, Position
+from tidemill.core.position import Backfill
 from tidemill.core.slices import BatchRange
 from tidemill.core.view import View
 

@@ -6,6 +6,7 @@ The sketches are those of Apache DataSketches as Spark builds them in: mergeable
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tidemill.core.aggregates import Aggregate, Triple, single
 from tidemill.core.errors import DeclarationError
@@ -68,6 +69,8 @@ class Quantiles(Aggregate):
     sketch is randomised: a value may differ within that error when a batch is computed again.
     """
 
+    approximate_each_time: ClassVar[bool] = True
+
     expression: str
     ranks: tuple[float, ...] = (0.5, 0.95, 0.99)
 
@@ -92,6 +95,8 @@ class HeavyHitters(Aggregate):
 
     Counts are exact while fewer than `tracked` distinct values occur (frequent-items sketch; Apache DataSketches).
     """
+
+    approximate_each_time: ClassVar[bool] = True
 
     expression: str
     k: int = 10

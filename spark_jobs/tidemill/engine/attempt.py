@@ -126,16 +126,21 @@ class Attempt:
             written = table.append(held.rows, transaction=None, plan_hash=self._plan_hash)
             self.versions[spec.name] = written.version
 
-    def jobs(self) -> Mapping[str, DataFrame]:
-        """The job of step 3 for each published table, described but not run; ask after step 2."""
-        return {s.table: job for s in self.flow.sinks if (job := self._job(s)) is not None}
+    def jobs(self, without: DataFrame | None = None) -> Mapping[str, DataFrame]:
+        """The job of step 3 for each published table, described but not run; ask after step 2.
 
-    def _job(self, sink: Sink) -> DataFrame | None:
+        `without` names records to leave out, by `_topic`, `_partition` and `_offset`.
+        """
+        return {s.table: job for s in self.flow.sinks if (job := self._job(s, without)) is not None}
+
+    def _job(self, sink: Sink, without: DataFrame | None = None) -> DataFrame | None:
         streams = [(s.counted, [b for b in s.branches if b.sink is sink]) for s in self._streams]
         parts = [unpack(frame, branches) for frame, branches in streams if branches]
         if not parts:
             return None
         rows = reduce(DataFrame.unionByName, parts)
+        if without is not None:
+            rows = rows.join(without, ["_topic", "_partition", "_offset"], "left_anti")
         return _as_published(rows, sink) if isinstance(sink, RowSink) else partial_aggregates(rows, sink)
 
     @cached_property

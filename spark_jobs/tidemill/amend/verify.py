@@ -1,0 +1,197 @@
+"""Whether published tables are what one computation over the log gives."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.amend.errand import Errand
+from tidemill.amend.wanted import OfWindows
+from tidemill.core.amendments import Aside
+from tidemill.core.aside import Choice
+from tidemill.core.coverage import Cover, coverage, united
+from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
+from tidemill.core.operators import Trigger
+from tidemill.core.plan import BatchPlan, Kind
+from tidemill.core.times import micros, moment
+from tidemill.core.view import View
+from tidemill.core.watermarks import BEGINNING, END
+from tidemill.core.windows import Window
+from tidemill.engine.attempt import Attempt
+from tidemill.engine.comparison import Differences, different_rows, different_windows
+from tidemill.engine.places import Uris
+from tidemill.engine.query import ROWS, query
+from tidemill.engine.windowing import merged_windows
+from tidemill.sessions import project_session
+from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.handles import newest, rows_of
+from tidemill.tables.protocol import Between
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_HIDDEN = {"topic": "_topic", "partition": "_partition", "offset": "_offset"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What a comparison of one table found."""
+
+    table: str
+    differences: Differences
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every row is what it should be."""
+        return self.differences.count == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What is compared: windows over these event times, and of them a share between 0 and 1, chosen by `seed`."""
+
+    windows: OfWindows | None = None
+    sample: float = 1.0
+    seed: int = 0
+
+
+def verify(errand: Errand, scope: Scope) -> Iterator[Verified]:
+    """Each published table against a computation of all that was read, in one pass, by the declaration of now.
+
+    Late records and those in quarantine count as what they are. Windows that the watermark has not passed are not
+    compared where they fire on close. Nothing is written.
+
+    Raises:
+        OffsetsLost: the log no longer holds what was read.
+        EngineError: Spark or a table refused to work.
+    """
+    view = errand.ledger.view()
+    covers = coverage((e.event for e in errand.ledger.entries()), view.position.slices)
+    session = errand.session() if errand.session else project_session(errand.project)
+    for sink in errand.flow.sinks:
+        wanted = _windows(errand, sink, view, scope) if isinstance(sink, WindowedSink) else None
+        if wanted is not None and not wanted:
+            yield Verified(table=sink.table, differences=Differences())
+            continue
+        checking = _Checking(errand, view, session, sink, wanted)
+        yield checking.compare(_of_windows(sink, covers, wanted) if isinstance(sink, WindowedSink) else covers)
+
+
+def _windows(errand: Errand, sink: WindowedSink, view: View, scope: Scope) -> Sequence[Window] | None:
+    """The windows to compare; None for all."""
+    if scope.windows is None and scope.sample >= 1:
+        return None
+    bounds = scope.windows
+    within = Between(column="window_start", low=bounds.since if bounds else None, high=bounds.until if bounds else None)
+    uris = _uris(errand)
+    if newest(uris.published_table(sink), None) is None:
+        return ()
+    starts = DeltaRsTable(uris.published_table(sink)).read(where=(within,), columns=("window_start",))
+    found = sorted({micros(value) for value in starts["window_start"].to_pylist()})
+    size = math.ceil(len(found) * scope.sample)
+    chosen = found if scope.sample >= 1 else random.Random(scope.seed).sample(found, size)
+    return [Window(start, start + sink.window.panes.size) for start in sorted(chosen)]
+
+
+def _of_windows(sink: WindowedSink, covers: Sequence[Cover], wanted: Sequence[Window] | None) -> Sequence[Cover]:
+    if wanted is None:
+        return covers
+    return [c for c in covers if any(c.lies_in(sink.table, w.start, w.end) for w in wanted)]
+
+
+def _uris(errand: Errand) -> Uris:
+    return Uris(pipeline=errand.pipeline, table=errand.project.table_uri, published=errand.project.published_uri)
+
+
+@dataclass(frozen=True)
+class _Checking:
+    """One table, computed again and compared."""
+
+    errand: Errand
+    view: View
+    session: SparkSession
+    sink: Sink
+    windows: Sequence[Window] | None
+
+    def compare(self, covers: Sequence[Cover]) -> Verified:
+        """Read what these batches read, and hold it against the table."""
+        attempt = self._attempt(covers)
+        attempt.read()
+        try:
+            job = attempt.jobs(without=self._aside()).get(self.sink.table)
+            spec = attempt.uris.published_table(self.sink)
+            there = newest(spec, None) is not None
+            lane = attempt.lanes.of(rows_of(spec))
+            found = lane.frame([lane.table(spec).read()]) if there else None
+            return Verified(table=self.sink.table, differences=self._differences(job, found))
+        finally:
+            attempt.release()
+
+    def _differences(self, job: DataFrame | None, found: DataFrame | None) -> Differences:
+        if isinstance(self.sink, RowSink):
+            return different_rows(self.session, self.sink, job, found)
+        expected = None if job is None else query(self.session, merged_windows(ROWS, self.sink), self._closed(job))
+        return different_windows(self.session, self.sink, self._inside(expected), self._inside(found))
+
+    def _attempt(self, covers: Sequence[Cover]) -> Attempt:
+        flow = replace(self.errand.flow, sinks=(self.sink,))
+        plan = _plan(flow, self.view, covers)
+        log = self.errand.project.log()
+        settings = self.errand.project.settings
+        return Attempt(
+            flow=flow,
+            plan=plan,
+            number=1,
+            scans={name: log.scan(plan.topic_id(name), ranges) for name, ranges in plan.reads.items()},
+            session=self.session,
+            uris=_uris(self.errand),
+            driver_rows=settings.driver_rows,
+            writer=settings.writer,
+        )
+
+    def _aside(self) -> DataFrame | None:
+        """The records that the table does not have, on purpose."""
+        parts = []
+        for aside, table in ((Aside.QUARANTINE, None), (Aside.LATE, self.sink.table)):
+            chosen = self.errand.aside.choose(aside, Choice(table=table))
+            if chosen is not None and chosen.rows.num_rows:
+                parts.append(chosen.rows.select(list(_HIDDEN)).rename_columns(list(_HIDDEN.values())))
+        return self.session.createDataFrame(pa.concat_tables(parts)) if parts else None
+
+    def _closed(self, panes: DataFrame) -> DataFrame:
+        """State as `merged_windows` wants it: every window fires that the watermark allows to."""
+        on_close = isinstance(self.sink, WindowedSink) and self.sink.trigger is Trigger.ON_CLOSE
+        until = self.view.position.watermark if on_close else END
+        bounds = {"_before": END, "_after": END, "_refused_until": BEGINNING, "_again_until": until}
+        return panes.selectExpr("*", *(_constant(v, n) for n, v in bounds.items()), "true AS _touched")
+
+    def _inside(self, rows: DataFrame | None) -> DataFrame | None:
+        if rows is None or self.windows is None:
+            return rows
+        starts = pa.array([moment(w.start) for w in self.windows], pa.timestamp("us", "UTC"))
+        wanted = self.session.createDataFrame(pa.table({"window_start": starts}))
+        return rows.join(wanted, "window_start", "left_semi")
+
+
+def _constant(value: int, name: str) -> str:
+    # The least number of 64 bits cannot be written as a literal.
+    return f"CAST('{value}' AS BIGINT) AS {name}"
+
+
+def _plan(flow: Flow, view: View, covers: Sequence[Cover]) -> BatchPlan:
+    return BatchPlan(
+        pipeline=flow.name,
+        batch_id=view.last_batch_id + 1,
+        kind=Kind.BACKFILL,
+        clock=datetime.now(UTC),
+        position=view.position,
+        topics={},
+        logical_hash=flow.logical_hash,
+        again=united(c.ranges for c in covers),
+    )

@@ -1,0 +1,139 @@
+"""What the commands that go back have in common: who asks, which records are meant, how batches are executed."""
+
+# Parameters are options of the commands, however many.
+# ruff: noqa: PLR0913
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.cli.executing import Start, show_batches
+from tidemill.cli.exit_codes import ExitCode
+from tidemill.cli.output import open_project
+from tidemill.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tidemill.amend.errand import Errand
+    from tidemill.core.aside import Choice
+    from tidemill.core.events import Committed
+    from tidemill.core.slices import BatchRange
+    from tidemill.project import Project
+
+By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who wants it; else the user of this machine.")]
+Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="Why; kept in the ledger with who.")]
+BatchRecords = Annotated[
+    int | None,
+    typer.Option("--batch-records", min=1, metavar="N", help="At most so many records in a batch; else the project's."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
+OfBatches = Annotated[
+    str | None, typer.Option("--batch", metavar="N[-M]", help="Put aside by this batch, or by one of these.")
+]
+OfTopic = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Of this topic.")]
+OfPartition = Annotated[int | None, typer.Option("--partition", min=0, metavar="N", help="Of this partition.")]
+OfOffset = Annotated[int | None, typer.Option("--offset", min=0, metavar="N", help="With this offset.")]
+Since = Annotated[
+    str | None, typer.Option("--since", metavar="TIME", help="Put aside at this time or later, by the batch's clock.")
+]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Put aside before this time.")]
+
+
+def an_errand(
+    project: Project, pipeline: str, *, by: str | None, why: str, most: int | None = None, start: Start | None = None
+) -> Errand:
+    """Something to be done, by whom and why."""
+    from tidemill.amend.errand import Errand
+    from tidemill.core.amendments import Reason
+
+    reason = Reason(by=by or getpass.getuser(), why=why)
+    return Errand(project=project, pipeline=pipeline, reason=reason, most=most, session=start)
+
+
+def execute(
+    ctx: typer.Context,
+    pipeline: str,
+    amendment: Callable[[Errand], Iterator[Committed]],
+    *,
+    by: str | None,
+    why: str,
+    as_json: bool,
+    most: int | None = None,
+) -> None:
+    """Execute the batches of an amendment; exits with NOTHING_TO_DO when there was none."""
+
+    def batches(project: Project, start: Start) -> Iterator[Committed]:
+        return amendment(an_errand(project, pipeline, by=by, why=why, most=most, start=start))
+
+    count = show_batches(ctx, pipeline, batches, as_json=as_json, ended=lambda n: "done" if n else "nothing to do")
+    raise typer.Exit(ExitCode.DONE if count else ExitCode.NOTHING_TO_DO)
+
+
+def looked_at(ctx: typer.Context, pipeline: str) -> Errand:
+    """The same, for a command that only looks.
+
+    Raises:
+        DeclarationError: there is no such pipeline.
+    """
+    project = open_project(ctx)
+    project.pipeline(pipeline)
+    return an_errand(project, pipeline, by="", why="")
+
+
+def choice(
+    *,
+    batch: str | None,
+    topic: str | None,
+    partition: int | None,
+    offset: int | None,
+    since: str | None,
+    until: str | None,
+    reason: str | None = None,
+    table: str | None = None,
+) -> Choice:
+    """Which records are meant.
+
+    Raises:
+        ConfigError: an option is not written as it should be.
+    """
+    from tidemill.core.aside import Choice
+
+    return Choice(
+        batches=() if batch is None else (_batches(batch),),
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        since=None if since is None else a_time("--since", since),
+        until=None if until is None else a_time("--until", until),
+        reason=reason,
+        table=table,
+    )
+
+
+def a_time(option: str, text: str) -> datetime:
+    """A moment in ISO 8601; without a time zone it is UTC.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(
+            f"{option}: expected a time such as 2026-03-01T12:00:00Z, found {text!r}", fix="write it in ISO 8601"
+        ) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _batches(text: str) -> BatchRange:
+    from tidemill.core.slices import BatchRange
+
+    first, _, last = text.partition("-")
+    try:
+        return BatchRange(int(first), int(last or first) + 1)
+    except ValueError:
+        raise ConfigError(f"--batch: expected a batch such as 7, or 7-9, found {text!r}") from None

@@ -1,0 +1,161 @@
+"""`tidemill late` and `tidemill quarantine`: records that were put aside, and their way back."""
+
+# A command's parameters are its options, however many.
+# ruff: noqa: PLR0913, PLR0917
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.cli.amending import (
+    BatchRecords,
+    By,
+    DryRun,
+    OfBatches,
+    OfOffset,
+    OfPartition,
+    OfTopic,
+    Since,
+    Until,
+    Why,
+    choice,
+    execute,
+    looked_at,
+)
+from tidemill.cli.aside_output import show_groups, show_records
+from tidemill.cli.output import AsJson, PipelineName
+from tidemill.core.amendments import Aside
+
+if TYPE_CHECKING:
+    from tidemill.core.aside import Choice
+
+late = typer.Typer(no_args_is_help=True, help="Rows that came after every window of theirs: look at and admit them.")
+quarantine = typer.Typer(no_args_is_help=True, help="Rejected records: look at them, replay them after a fix.")
+
+OfReason = Annotated[
+    str | None, typer.Option("--rule", metavar="TEXT", help="Rejected for a reason that contains this text.")
+]
+OfTable = Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Refused by this published table.")]
+Most = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="At most so many.")]
+
+
+@late.command("ls")
+def late_ls(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    batch: OfBatches = None,
+    topic: OfTopic = None,
+    partition: OfPartition = None,
+    offset: OfOffset = None,
+    since: Since = None,
+    until: Until = None,
+    table: OfTable = None,
+    limit: Most = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List late rows."""
+    wanted = choice(batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, table=table)
+    show_records(looked_at(ctx, pipeline), Aside.LATE, wanted, limit=limit, as_json=as_json)
+
+
+@late.command("admit")
+def late_admit(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    batch: OfBatches = None,
+    topic: OfTopic = None,
+    partition: OfPartition = None,
+    offset: OfOffset = None,
+    since: Since = None,
+    until: Until = None,
+    table: OfTable = None,
+    dry_run: DryRun = False,
+    batch_records: BatchRecords = None,
+    by: By = None,
+    why: Why = "",
+    as_json: AsJson = False,
+) -> None:
+    """Let late rows into the windows that refused them; only those windows are published again."""
+    wanted = choice(batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, table=table)
+    _repair(ctx, pipeline, Aside.LATE, wanted, dry_run, batch_records, by, why, as_json)
+
+
+@quarantine.command("ls")
+def quarantine_ls(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    batch: OfBatches = None,
+    topic: OfTopic = None,
+    partition: OfPartition = None,
+    since: Since = None,
+    until: Until = None,
+    rule: OfReason = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count rejected records by batch, topic and reason."""
+    wanted = choice(batch=batch, topic=topic, partition=partition, offset=None, since=since, until=until, reason=rule)
+    show_groups(looked_at(ctx, pipeline), wanted, as_json=as_json)
+
+
+@quarantine.command("show")
+def quarantine_show(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    batch: OfBatches = None,
+    topic: OfTopic = None,
+    partition: OfPartition = None,
+    offset: OfOffset = None,
+    since: Since = None,
+    until: Until = None,
+    rule: OfReason = None,
+    limit: Most = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Show rejected records with every reason and their values."""
+    wanted = choice(batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, reason=rule)
+    show_records(looked_at(ctx, pipeline), Aside.QUARANTINE, wanted, limit=limit, as_json=as_json)
+
+
+@quarantine.command("replay")
+def quarantine_replay(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    batch: OfBatches = None,
+    topic: OfTopic = None,
+    partition: OfPartition = None,
+    offset: OfOffset = None,
+    since: Since = None,
+    until: Until = None,
+    rule: OfReason = None,
+    dry_run: DryRun = False,
+    batch_records: BatchRecords = None,
+    by: By = None,
+    why: Why = "",
+    as_json: AsJson = False,
+) -> None:
+    """Put rejected records through the pipeline once more; what still fails goes back with its new reasons."""
+    wanted = choice(batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, reason=rule)
+    _repair(ctx, pipeline, Aside.QUARANTINE, wanted, dry_run, batch_records, by, why, as_json)
+
+
+def _repair(
+    ctx: typer.Context,
+    pipeline: str,
+    aside: Aside,
+    wanted: Choice,
+    dry_run: bool,
+    most: int | None,
+    by: str | None,
+    why: str,
+    as_json: bool,
+) -> None:
+    if dry_run:
+        show_records(looked_at(ctx, pipeline), aside, wanted, limit=most or 50, as_json=as_json)
+        if not as_json:
+            typer.echo("nothing was done: this is a dry run")
+        return
+    from tidemill.amend.repair import repair
+
+    execute(ctx, pipeline, lambda e: repair(e, aside, wanted), by=by, why=why, as_json=as_json, most=most)

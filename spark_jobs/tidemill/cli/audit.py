@@ -1,0 +1,88 @@
+"""`tidemill audit`: a batch that its audit blocks, and what becomes of it."""
+
+from __future__ import annotations
+
+import getpass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.cli.amending import By, Why, looked_at
+from tidemill.cli.log_output import print_json
+from tidemill.cli.output import AsJson, PipelineName, console, grid
+from tidemill.core.amendments import Reason
+from tidemill.core.errors import AmendmentError
+from tidemill.core.events import Decision
+
+if TYPE_CHECKING:
+    from tidemill.core.verdict import CheckResult
+    from tidemill.core.view import OpenBatch
+
+app = typer.Typer(no_args_is_help=True, help="A batch that its audit blocks: look at it, and decide.")
+
+WhyNeeded = Annotated[str, typer.Option("--why", metavar="TEXT", help="Why; kept in the ledger with who.")]
+
+
+@app.command("show")
+def show(ctx: typer.Context, pipeline: PipelineName, as_json: AsJson = False) -> None:
+    """Show what the audit of the open batch found."""
+    results = _blocked(ctx, pipeline)[1]
+    if as_json:
+        for each in results:
+            print_json(_result(each))
+        return
+    out = console()
+    table = grid("table", "rule", "severity", "holds", "found")
+    for each in results:
+        table.add_row(each.table, each.rule, each.severity.value, "yes" if each.passed else "no", each.observed)
+    out.print(table)
+    for each in results:
+        for row in () if each.passed else each.failing_rows:
+            out.print(f"{each.rule}: {dict(row)}", markup=False, soft_wrap=True)
+
+
+@app.command("accept")
+def accept(ctx: typer.Context, pipeline: PipelineName, why: WhyNeeded, by: By = None) -> None:
+    """Publish the batch as it is, whatever the audit found."""
+    _decide(ctx, pipeline, Decision.ACCEPT, by, why)
+
+
+@app.command("divert")
+def divert(ctx: typer.Context, pipeline: PipelineName, why: WhyNeeded, by: By = None) -> None:
+    """Send every record of the batch to quarantine, and go on; `tidemill quarantine replay` brings them back."""
+    _decide(ctx, pipeline, Decision.DIVERT, by, why)
+
+
+@app.command("retry")
+def retry(ctx: typer.Context, pipeline: PipelineName, by: By = None, why: Why = "") -> None:
+    """Audit the batch once more."""
+    _decide(ctx, pipeline, Decision.RETRY, by, why)
+
+
+def _decide(ctx: typer.Context, pipeline: str, decision: Decision, by: str | None, why: str) -> None:
+    from tidemill.amend.deciding import decide
+
+    reason = Reason(by=by or getpass.getuser(), why=why)
+    batch = decide(looked_at(ctx, pipeline).ledger, pipeline, decision, reason, datetime.now(UTC))
+    typer.echo(f"{pipeline}: batch {batch}: {decision.value} is recorded; the next run does it")
+
+
+def _blocked(ctx: typer.Context, pipeline: str) -> tuple[OpenBatch, tuple[CheckResult, ...]]:
+    batch = looked_at(ctx, pipeline).ledger.view().open_batch
+    if batch is None or batch.audited is None:
+        raise AmendmentError(
+            f"{pipeline}: no batch waits after its audit", fix="`tidemill history` shows past verdicts"
+        )
+    return batch, batch.audited.verdict.results
+
+
+def _result(found: CheckResult) -> dict[str, object]:
+    return {
+        "table": found.table,
+        "rule": found.rule,
+        "severity": found.severity.value,
+        "passed": found.passed,
+        "observed": found.observed,
+        "failing_rows": [dict(row) for row in found.failing_rows],
+    }

@@ -1,0 +1,69 @@
+"""How commands execute batches: a line for each as it commits, Spark when the first one needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from tidemill.cli.batch_lines import JsonLines, Progress, batch_lines
+from tidemill.cli.output import open_project
+from tidemill.core.errors import TidemillError
+
+if TYPE_CHECKING:
+    import typer
+    from pyspark.sql import SparkSession
+
+    from tidemill.core.events import Committed
+    from tidemill.project import Project
+
+Start = Callable[[], "SparkSession"]
+Batches = Callable[["Project", Start], "Iterator[Committed]"]
+
+
+def show_batches(
+    ctx: typer.Context, pipeline: str, batches: Batches, *, as_json: bool, ended: Callable[[int], str]
+) -> int:
+    """Execute batches and show each; how many committed. `ended` says in a few words what that number means."""
+    project = open_project(ctx)
+    lines: AbstractContextManager[Progress] = nullcontext(JsonLines()) if as_json else batch_lines()
+    with lines as progress, ExitStack() as stack:
+        try:
+            project.pipeline(pipeline)
+            progress.phase(f"{pipeline}: reading the ledger")
+            count = 0
+            for commit in batches(project, _starter(ctx, project, pipeline, progress, stack)):
+                count += 1
+                progress.committed(commit)
+                progress.phase(f"{pipeline}: batch {commit.batch_id + 1}")
+        except TidemillError as error:
+            _tell(progress, error)
+            raise
+        progress.ended(ended(count), count)
+    return count
+
+
+def _tell(progress: Progress, error: TidemillError) -> None:
+    if isinstance(progress, JsonLines):
+        from tidemill.cli.failures import failed
+
+        progress.event(failed(error))
+
+
+def _starter(ctx: typer.Context, project: Project, pipeline: str, progress: Progress, stack: ExitStack) -> Start:
+    """Starts Spark when the first batch needs it, and meanwhile loads what the audit will need."""
+    from tidemill.cli.spark import spark_session
+    from tidemill.running import warm_up_audit
+
+    opened = partial(spark_session, project, ctx.find_root().obj)
+
+    @cache
+    def start() -> SparkSession:
+        progress.phase(f"{pipeline}: starting Spark")
+        warm_up_audit(project.pipeline(pipeline))
+        session = stack.enter_context(opened())
+        progress.phase(f"{pipeline}: the first batch, which warms Spark up")
+        return session
+
+    return start

@@ -1,0 +1,113 @@
+"""`tidemill explain --window`: what made a published number."""
+
+# Parameters are options of the command.
+# ruff: noqa: PLR0913
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidemill.cli.amending import a_time
+from tidemill.cli.log_output import print_json
+from tidemill.cli.output import console, grid
+from tidemill.core.errors import ConfigError
+from tidemill.core.times import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tidemill.lineage import Lineage
+    from tidemill.project import Project
+
+
+def show_lineage(
+    project: Project, pipeline: str, *, window: str, key: str | None, table: str | None, as_json: bool
+) -> None:
+    """Batches, offsets, firings, audits and table versions behind one number."""
+    from tidemill.lineage import lineage
+
+    found = lineage(project, pipeline, table, a_time("--window", window), _key(project, pipeline, table, key))
+    if as_json:
+        print_json(lineage_json(found))
+    else:
+        _show(found)
+
+
+def _key(project: Project, pipeline: str, table: str | None, text: str | None) -> dict[str, str]:
+    """`a=1,b=2`, or the value alone where the key has one column."""
+    if text is None:
+        return {}
+    from tidemill.core.flow import WindowedSink
+
+    sinks = [s for s in project.pipeline(pipeline).sinks if isinstance(s, WindowedSink) and table in (None, s.table)]
+    if sinks and len(sinks[0].keys) == 1:
+        name = sinks[0].keys[0]
+        return {name: text.removeprefix(f"{name}=")}
+    parts = [part.partition("=") for part in text.split(",")]
+    if any(not separator for _, separator, _ in parts):
+        raise ConfigError(f"--key: expected COLUMN=VALUE,..., found {text!r}", fix="name every column of the key")
+    return {name.strip(): value for name, _, value in parts}
+
+
+def lineage_json(found: Lineage) -> dict[str, object]:
+    """The same as JSON values."""
+    return {
+        "table": found.table,
+        "window_start": moment(found.window.start).isoformat(),
+        "window_end": moment(found.window.end).isoformat(),
+        "key": dict(found.key),
+        "row": _texts(found.row),
+        "slices": [
+            {
+                "batch_id": c.batch_id,
+                "attempt": c.attempt,
+                "kind": c.kind.value,
+                "rows": c.rows,
+                "counts": c.counts,
+                "ranges": [str(r) for items in c.ranges.values() for r in items],
+            }
+            for c in found.contributions
+        ],
+        "publications": [
+            {
+                "batch_id": p.batch_id,
+                "timing": p.timing,
+                "at": p.at.isoformat(),
+                "version": p.version,
+                "rules_held": p.rules_held,
+                "rules_broken": p.rules_broken,
+            }
+            for p in found.publications
+        ],
+        "corrections": [_texts(c) for c in found.corrections],
+    }
+
+
+def _texts(row: Mapping[str, object] | None) -> dict[str, object] | None:
+    return None if row is None else {n: v if isinstance(v, int | None) else str(v) for n, v in row.items()}
+
+
+def _show(found: Lineage) -> None:
+    out = console()
+    key = ", ".join(f"{name}={value}" for name, value in found.key.items()) or "no key"
+    out.print(f"[bold]{found.table}[/]  {moment(found.window.start)} to {moment(found.window.end)}  {key}", markup=True)
+    out.print(f"published now: {_texts(found.row)}", markup=False, soft_wrap=True)
+    slices = grid("batch", "attempt", "kind", "rows of state", "counts", "read", numbers=("batch", "attempt"))
+    for c in found.contributions:
+        ranges = [str(r) for items in c.ranges.values() for r in items]
+        shown = ", ".join(ranges[:3]) + (f" and {len(ranges) - 3} more" if len(ranges) > 3 else "")
+        slices.add_row(str(c.batch_id), str(c.attempt), c.kind.value, str(c.rows), "yes" if c.counts else "no", shown)
+    out.print(slices)
+    firings = grid("batch", "firing", "at", "table version", "rules held", numbers=("batch", "table version"))
+    for p in found.publications:
+        version = "-" if p.version is None else str(p.version)
+        firings.add_row(
+            str(p.batch_id), p.timing, f"{p.at:%Y-%m-%d %H:%M:%S}", version, _rules(p.rules_held, p.rules_broken)
+        )
+    out.print(firings)
+    for each in found.corrections:
+        out.print(f"batch {each['batch_id']} changed {each['before']} to {each['after']}", markup=False, soft_wrap=True)
+
+
+def _rules(held: int, broken: int) -> str:
+    return f"{held} of {held + broken}" if held + broken else "no rules"

@@ -1,0 +1,88 @@
+"""`tidemill verify`: published tables against a computation of their own over the log."""
+
+# A command's parameters are its options, however many.
+# ruff: noqa: PLR0913, PLR0917
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.cli.amending import a_time, an_errand
+from tidemill.cli.exit_codes import ExitCode
+from tidemill.cli.log_output import print_json
+from tidemill.cli.output import AsJson, PipelineName, console, open_project
+from tidemill.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from tidemill.amend.verify import Scope, Verified
+
+
+def verify(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    windows: Annotated[
+        str | None, typer.Option(metavar="FROM/TO", help="Only windows that start at these event times, in ISO 8601.")
+    ] = None,
+    sample: Annotated[
+        float, typer.Option(min=0.0, max=1.0, metavar="P", help="Only this share of the windows, at random.")
+    ] = 1.0,
+    seed: Annotated[int, typer.Option(metavar="N", help="What the random choice begins with.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Compute published tables again from the log, and print every difference; exits with 8 when there is one."""
+    from tidemill.amend.verify import verify as compare
+    from tidemill.cli.spark import spark_session
+
+    project = open_project(ctx)
+    project.pipeline(pipeline)
+    scope = _scope(windows, sample, seed)
+    with ExitStack() as stack:
+        session = stack.enter_context(spark_session(project, ctx.find_root().obj))
+        errand = an_errand(project, pipeline, by="", why="", start=lambda: session)
+        found = []
+        for each in compare(errand, scope):
+            found.append(each)
+            _show(each, as_json=as_json)
+    raise typer.Exit(ExitCode.DONE if all(each.agrees for each in found) else ExitCode.DIFFERENT)
+
+
+def _scope(windows: str | None, sample: float, seed: int) -> Scope:
+    from tidemill.amend.verify import Scope
+    from tidemill.amend.wanted import OfWindows
+
+    if windows is None:
+        return Scope(sample=sample, seed=seed)
+    since, separator, until = windows.partition("/")
+    if not separator:
+        raise ConfigError(f"--windows: expected FROM/TO, found {windows!r}", fix="for example 2026-03-01/2026-03-02")
+    return Scope(
+        windows=OfWindows(since=a_time("--windows", since), until=a_time("--windows", until)), sample=sample, seed=seed
+    )
+
+
+def _show(found: Verified, *, as_json: bool) -> None:
+    differences = found.differences
+    if as_json:
+        print_json(
+            {
+                "table": found.table,
+                "rows": differences.compared,
+                "different": differences.count,
+                "examples": [{"expected": _text(d.expected), "found": _text(d.found)} for d in differences.examples],
+            }
+        )
+        return
+    out = console()
+    out.print(f"{found.table}: {differences.compared:,} rows compared, {differences.count:,} different")
+    for each in differences.examples:
+        out.print(f"  expected {_text(each.expected)}\n  found    {_text(each.found)}", markup=False, soft_wrap=True)
+
+
+def _text(row: Mapping[str, Any] | None) -> dict[str, str] | None:
+    return None if row is None else {name: str(value) for name, value in row.items()}

@@ -1,0 +1,223 @@
+"""Where a published number comes from: the batches that brought its records, and those that published it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from tidemill.core.amendments import Ranges
+from tidemill.core.errors import InputError
+from tidemill.core.events import Audited, Committed, Event, Planned
+from tidemill.core.flow import Flow, WindowedSink
+from tidemill.core.operators import Trigger
+from tidemill.core.plan import BatchPlan, Kind
+from tidemill.core.times import micros
+from tidemill.core.view import View
+from tidemill.core.windows import Window
+from tidemill.engine.places import Uris
+from tidemill.engine.state import State, pane_predicates
+from tidemill.project import Project
+from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.handles import newest
+from tidemill.tables.protocol import Between
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
+    """A batch whose slice has rows of a window and key. `counts` says whether the slice is visible."""
+
+    batch_id: int
+    attempt: int
+    kind: Kind
+    ranges: Ranges
+    rows: int
+    counts: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """A batch that published the window: why, and the version of the table after it."""
+
+    batch_id: int
+    timing: str
+    at: datetime
+    version: int | None
+    rules_held: int
+    rules_broken: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineage:
+    """All that made the number of one window and key. `row` is what is published now."""
+
+    table: str
+    window: Window
+    key: Mapping[str, str]
+    row: Mapping[str, Any] | None
+    contributions: tuple[Contribution, ...] = ()
+    publications: tuple[Publication, ...] = ()
+    corrections: tuple[Mapping[str, Any], ...] = field(default=())
+
+
+def lineage(project: Project, pipeline: str, table: str | None, start: datetime, key: Mapping[str, str]) -> Lineage:
+    """What made the number of a window and key; from ledger, state and published table, without Spark.
+
+    Raises:
+        InputError: there is no such table, no window starts there, or the key has other columns.
+    """
+    flow, ledger = project.pipeline(pipeline), project.ledger(pipeline)
+    sink = _sink(flow, table)
+    window = _window(sink, start)
+    if set(key) != set(sink.keys):
+        raise InputError(f"{sink.table} has the key ({', '.join(sink.keys)}), found ({', '.join(key)})")
+    uris = Uris(pipeline=pipeline, table=project.table_uri, published=project.published_uri)
+    view, events = ledger.view(), [e.event for e in ledger.entries()]
+    plans = {e.plan.batch_id: e.plan for e in events if isinstance(e, Planned)}
+    parts = [_contribution(plans[s["batch_id"]], s, view) for s in _slices(uris, sink, window, key)]
+    return Lineage(
+        table=sink.table,
+        window=window,
+        key=key,
+        row=_row(uris, sink, start, key),
+        contributions=tuple(parts),
+        publications=_publications(sink, window, {c.batch_id for c in parts}, events),
+        corrections=_corrections(uris, sink, start, key),
+    )
+
+
+def _sink(flow: Flow, table: str | None) -> WindowedSink:
+    windowed = {s.table: s for s in flow.sinks if isinstance(s, WindowedSink)}
+    if table is None and len(windowed) == 1:
+        return next(iter(windowed.values()))
+    if table not in windowed:
+        raise InputError(
+            f"{flow.name}: {'say which table' if table is None else f'{table!r} has no windows'}",
+            fix=f"--table is one of {', '.join(windowed) or 'none: no table has windows'}",
+        )
+    return windowed[table]
+
+
+def _window(sink: WindowedSink, start: datetime) -> Window:
+    panes, time = sink.window.panes, micros(start)
+    window = panes.last_window_of(time)
+    if window.start != time:
+        raise InputError(
+            f"no window of {sink.table} ({sink.window}) starts at {start.isoformat()}",
+            fix="name the start of a window, as `window_start` has it",
+        )
+    return window
+
+
+def _matching(rows: pa.Table, key: Mapping[str, str]) -> pa.Table:
+    """The rows with this key; values are compared as text, and null is empty."""
+    for column, text in key.items():
+        values = pa.array(["" if v is None else str(v) for v in rows[column].to_pylist()], pa.string())
+        rows = rows.filter(pc.equal(values, text))
+    return rows
+
+
+def _row(uris: Uris, sink: WindowedSink, start: datetime, key: Mapping[str, str]) -> Mapping[str, Any] | None:
+    spec = uris.published_table(sink)
+    if newest(spec, None) is None:
+        return None
+    rows = _matching(DeltaRsTable(spec).read(where=(_only(start),)), key).to_pylist()
+    return rows[0] if rows else None
+
+
+def _only(start: datetime) -> Between:
+    return Between(column="window_start", low=start, high=start + timedelta(microseconds=1))
+
+
+def _slices(uris: Uris, sink: WindowedSink, window: Window, key: Mapping[str, str]) -> list[dict[str, int]]:
+    """Batch, attempt and rows of every slice with rows of this window and key, visible or not."""
+    state = State.of(uris, sink)
+    if state is None:
+        return []
+    table = DeltaRsTable(state.spec, opened=state.handle)
+    columns = ("batch_id", "attempt", *sink.keys)
+    rows = _matching(table.read(where=pane_predicates((window.start, window.end)), columns=columns), key)
+    found: list[dict[str, int]] = rows.group_by(["batch_id", "attempt"]).aggregate([([], "count_all")]).to_pylist()
+    return sorted(found, key=lambda s: (s["batch_id"], s["attempt"]))
+
+
+def _contribution(plan: BatchPlan, found: Mapping[str, int], view: View) -> Contribution:
+    return Contribution(
+        batch_id=plan.batch_id,
+        attempt=found["attempt"],
+        kind=plan.kind,
+        ranges=plan.reads,
+        rows=found["count_all"],
+        counts=(plan.batch_id, found["attempt"]) in view.position.slices,
+    )
+
+
+def _publications(
+    sink: WindowedSink, window: Window, touched: Collection[int], events: Sequence[Event]
+) -> tuple[Publication, ...]:
+    plans = {e.plan.batch_id: e.plan for e in events if isinstance(e, Planned)}
+    verdicts = {e.batch_id: e.verdict for e in events if isinstance(e, Audited)}
+    found = []
+    for event in events:
+        if not isinstance(event, Committed):
+            continue
+        timing = _timing(sink, window, plans[event.batch_id], event, touched=event.batch_id in touched)
+        if timing is None:
+            continue
+        results = verdicts[event.batch_id].results if event.batch_id in verdicts else ()
+        passed = [r.passed for r in results if r.table == sink.table]
+        found.append(
+            Publication(
+                batch_id=event.batch_id,
+                timing=timing,
+                at=event.at,
+                version=event.tables.get(sink.table),
+                rules_held=sum(passed),
+                rules_broken=len(passed) - sum(passed),
+            )
+        )
+    return tuple(found)
+
+
+def _timing(sink: WindowedSink, window: Window, plan: BatchPlan, commit: Committed, *, touched: bool) -> str | None:
+    """Why a batch published the window; None when it did not."""
+    before, after = plan.position.watermark, commit.position.watermark
+    on_close = sink.trigger is Trigger.ON_CLOSE
+    match plan.kind:
+        case Kind.REWIND:
+            return "REWIND" if sink.table in commit.tables else None
+        case Kind.BACKFILL:
+            job = plan.backfill
+            spans = job.panes.get(sink.table, ()) if job is not None and job.complete else ()
+            return "BACKFILL" if any(s.first < window.end and s.last >= window.start for s in spans) else None
+        case Kind.REPAIR:
+            return "REPAIR" if touched and (not on_close or window.end <= after) else None
+        case _ if on_close and before < window.end <= after:
+            return "ON_TIME"
+        case _ if touched and not on_close:
+            return "EARLY" if window.end > after else "LATE"
+        case _:
+            return "LATE" if touched and window.end <= before else None
+
+
+def _corrections(
+    uris: Uris, sink: WindowedSink, start: datetime, key: Mapping[str, str]
+) -> tuple[Mapping[str, Any], ...]:
+    spec = uris.corrections()
+    if newest(spec, None) is None:
+        return ()
+    rows = DeltaRsTable(spec).read(where=()).to_pylist()
+    return tuple(
+        row
+        for row in sorted(rows, key=lambda r: r["batch_id"])
+        if row["table_name"] == sink.table and row["window_start"] == start and _same(json.loads(row["key"]), key)
+    )
+
+
+def _same(found: Mapping[str, Any], key: Mapping[str, str]) -> bool:
+    return {name: "" if value is None else str(value) for name, value in found.items()} == dict(key)

@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -22,6 +23,7 @@ from tidemill.core.errors import ConfigError, DeclarationError
 from tidemill.core.flow import Flow, bind
 from tidemill.core.operators import Publish
 from tidemill.core.pipeline import Pipeline
+from tidemill.core.times import duration
 
 if TYPE_CHECKING:
     from tidemill.ledger.ledger import Ledger
@@ -37,7 +39,8 @@ class Settings:
 
     `driver_rows` is how many rows a batch may carry through the driver; beyond it Spark writes. `writer` forces
     "delta-rs" or "spark"; None chooses by size. `batch_records` is the most that one batch reads. `remote` is the
-    address of a Spark Connect server, or empty for a session of our own.
+    address of a Spark Connect server, or empty for a session of our own. `keep` is how far back maintenance lets one
+    go.
     """
 
     lake: str
@@ -51,6 +54,7 @@ class Settings:
     batch_records: int = 1_000_000
     driver_rows: int = 500_000
     writer: str | None = None
+    keep: timedelta = timedelta(days=7)
 
 
 _SECTIONS: Mapping[str, Mapping[str, type]] = {
@@ -59,6 +63,7 @@ _SECTIONS: Mapping[str, Mapping[str, type]] = {
     "project": {"pipelines": str, "contracts": str},
     "spark": {"remote": str, "cores": int, "conf": dict, "jars": str, "writer": str},
     "limits": {"batch_records": int, "driver_rows": int},
+    "maintenance": {"keep": str},
 }
 
 
@@ -184,6 +189,7 @@ def _settings(root: Path) -> Settings:
         spark_conf={k: str(v) for k, v in get("spark", "conf", {}).items()},
         batch_records=_at_least_one(path, "batch_records", get("limits", "batch_records", 1_000_000)),
         driver_rows=_at_least_one(path, "driver_rows", get("limits", "driver_rows", 500_000)),
+        keep=_length(path, get("maintenance", "keep", "7 days")),
     )
 
 
@@ -202,6 +208,16 @@ def _at_least_one(path: Path, key: str, value: int) -> int:
     if value < 1:
         raise ConfigError(f"{path}: [limits] {key}: expected at least 1, found {value}")
     return value
+
+
+def _length(path: Path, text: str) -> timedelta:
+    try:
+        found = duration(text)
+    except DeclarationError as error:
+        raise ConfigError(f"{path}: [maintenance] keep: {error.message}", fix=error.fix) from None
+    if found < timedelta(0):
+        raise ConfigError(f"{path}: [maintenance] keep: must not be negative, found {text}")
+    return found
 
 
 def _writer(path: Path, value: str) -> str | None:

@@ -18,8 +18,8 @@ from tidemill.core.watermarks import BEGINNING, END
 from tidemill.engine.places import Uris
 from tidemill.engine.state import State
 from tidemill.ledger.ledger import Ledger
-from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest
+from tidemill.tables.keeping import KeptTable
 from tidemill.tables.protocol import Between
 from tidemill.tables.trim import trim_log
 
@@ -41,12 +41,13 @@ def tidy(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed, *, before: i
         return
     try:
         with boundary("upkeep", commit.batch_id):
-            _tidy(flow, uris, ledger, commit)
+            tidy_now(flow, uris, ledger, commit)
     except Exception:
         _logger.warning("%s: files were not folded after batch %s", flow.name, commit.batch_id, exc_info=True)
 
 
-def _tidy(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed) -> None:
+def tidy_now(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed) -> None:
+    """Fold small files, and shorten the logs of what only Tidemill reads, as of the last commit."""
     ledger.keep_short(keep=KEEP_VERSIONS)
     for table, within in _own_tables(flow, uris):
         table.compact(within)
@@ -56,23 +57,29 @@ def _tidy(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed) -> None:
         table.forget_expired()
 
 
-def _own_tables(flow: Flow, uris: Uris) -> Iterator[tuple[DeltaRsTable, Between]]:
+def foldable(flow: Flow, uris: Uris, commit: Committed) -> Iterator[tuple[str, int]]:
+    """How many files of each table `tidy_now` would fold."""
+    for table, within in (*_own_tables(flow, uris), *_published(flow, uris, commit.position.watermark)):
+        yield table.spec.name, table.foldable(within)
+
+
+def _own_tables(flow: Flow, uris: Uris) -> Iterator[tuple[KeptTable, Between]]:
     for sink in flow.sinks:
         if isinstance(sink, WindowedSink) and (state := State.of(uris, sink)):
-            yield DeltaRsTable(state.spec, opened=state.handle), Between(column="pane_start", low=None, high=None)
+            yield KeptTable(state.spec, opened=state.handle), Between(column="pane_start", low=None, high=None)
     for spec in (uris.quarantine(), uris.late()):
         if handle := newest(spec, None):
-            yield DeltaRsTable(spec, opened=handle), Between(column="batch_id", low=None, high=None)
+            yield KeptTable(spec, opened=handle), Between(column="batch_id", low=None, high=None)
 
 
-def _published(flow: Flow, uris: Uris, watermark: int) -> Iterator[tuple[DeltaRsTable, Between]]:
+def _published(flow: Flow, uris: Uris, watermark: int) -> Iterator[tuple[KeptTable, Between]]:
     """Without the windows that batches still replace."""
     for sink in flow.sinks:
         spec = uris.published_table(sink)
         handle = newest(spec, None)
         if handle is None:
             continue
-        table = DeltaRsTable(spec, opened=handle)
+        table = KeptTable(spec, opened=handle)
         if not isinstance(sink, WindowedSink):
             yield table, Between(column="batch_id", low=None, high=None)
         elif watermark != BEGINNING:

@@ -14,8 +14,8 @@ from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.position import Position
 from tidemill.core.view import View
 from tidemill.engine.places import Uris
-from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest
+from tidemill.tables.keeping import KeptTable
 from tidemill.tables.protocol import TableSpec
 
 
@@ -37,7 +37,7 @@ def rewind(errand: Errand, to: int) -> Iterator[Committed]:
         versions = _versions(commits, to)
         for spec in tables_of(errand):
             if newest(spec, None) is not None and (version := versions.get(spec.name)) is not None:
-                DeltaRsTable(spec).check_back(version)
+                KeptTable(spec).check_back(version)
         then = Rewind(position=position, versions=versions, reason=errand.reason)
         return plan_rewind(errand.flow, view, then, clock=datetime.now(UTC))
 

@@ -19,6 +19,7 @@ from tidemill.cli import (
     history,
     jars,
     log,
+    maintain,
     plan,
     run,
     status,
@@ -49,6 +50,7 @@ app.add_typer(aside.late, name="late")
 app.add_typer(aside.quarantine, name="quarantine")
 app.add_typer(audit.app, name="audit")
 app.command("verify")(verify.verify)
+app.command("maintain")(maintain.maintain)
 app.command("demo")(demo.demo)
 
 

@@ -25,6 +25,7 @@ from tidemill.engine.holding import Held, Lanes
 from tidemill.engine.places import OWN_FIELDS, Uris
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest, rows_of
+from tidemill.tables.keeping import KeptTable
 from tidemill.tables.protocol import Between, Table, TableSpec, Transaction, Written
 
 Write = Callable[[Table[Any], Transaction], Written]
@@ -101,7 +102,7 @@ class Publisher:
                 continue
             version = rewind.versions.get(spec.name)
             with boundary(_write_of(self.flow, spec), self.plan.batch_id):
-                table, transaction = DeltaRsTable(spec), self._transaction(spec)
+                table, transaction = KeptTable(spec), self._transaction(spec)
                 self._wrote(spec, table.go_back(version, transaction=transaction, plan_hash=self._plan_hash))
 
     def _append(self, spec: TableSpec, held: Held) -> None:

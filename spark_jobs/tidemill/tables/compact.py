@@ -51,6 +51,11 @@ def fold_actions(files: Files, within: Between, target_size: int) -> list[Action
     return actions
 
 
+def foldable_files(files: Files, within: Between, target_size: int) -> int:
+    """How many files `fold_actions` would fold; none is written."""
+    return sum(len(group) for group in _groups(_small_files(files, within, target_size), target_size))
+
+
 def _small_files(files: Files, within: Between, target_size: int) -> list[_File]:
     listing = pa.table(files.handle.get_add_actions(flatten=True))
     by = files.spec.partition_by

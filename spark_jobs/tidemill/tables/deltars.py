@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
-from urllib.parse import unquote
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -26,10 +25,10 @@ from tidemill.tables.rewrite import Action, Files, inside, removed_paths, replac
 
 Commit = Callable[[], int]
 
-_ATTEMPTS = 5
+ATTEMPTS = 5
 
 # Listing the log for expired entries takes longer the longer the log: it belongs to maintenance.
-_HOOKS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+HOOKS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
 
 class DeltaRsTable(Opened):
@@ -66,8 +65,8 @@ class DeltaRsTable(Opened):
 
         def prepare(handle: DeltaTable) -> Commit:
             check_protocol(handle, self.spec)
-            actions = upsert_actions(self._files(handle), shaped, keys, within)
-            return partial(self._replace, handle, actions, _properties(stamp, max_commit_retries=0))
+            actions = upsert_actions(self.files(handle), shaped, keys, within)
+            return partial(self._replace, handle, actions, properties_of(stamp, max_commit_retries=0))
 
         return self._land(stamp, prepare)
 
@@ -82,42 +81,10 @@ class DeltaRsTable(Opened):
 
         def prepare(handle: DeltaTable) -> Commit:
             check_protocol(handle, self.spec)
-            actions = replace_actions(self._files(handle), shaped, within, sort_by)
-            return partial(self._replace, handle, actions, _properties(stamp, max_commit_retries=0))
+            actions = replace_actions(self.files(handle), shaped, within, sort_by)
+            return partial(self._replace, handle, actions, properties_of(stamp, max_commit_retries=0))
 
         return self._land(stamp, prepare)
-
-    def go_back(self, version: int | None, *, transaction: Transaction, plan_hash: str) -> Written:
-        """Makes the rows those of an earlier version, in a new one; without a version there are none then.
-
-        Transactions are not taken back: an attempt that was too old before stays so.
-
-        Raises:
-            EngineError: the version, or a file of it, is not there any more.
-        """
-        if version is None:
-            everything = Between(column=self.spec.columns[0], low=None, high=None)
-            no_rows = pa.table({c: [] for c in self.spec.columns[:1]})
-            return self.replace(no_rows, within=(everything,), transaction=transaction, plan_hash=plan_hash)
-        stamp = Stamp(transaction, plan_hash)
-        self.check_back(version)
-        return self._land(stamp, lambda handle: partial(self._go_back, handle, version, stamp))
-
-    def check_back(self, version: int) -> None:
-        """Raises EngineError when the table cannot go back to a version, because files of it are gone."""
-        then = open_table(self.spec, self._storage_options, version)
-        gone = self._files(then).gone(unquote(path) for path in _paths(then))
-        if gone:
-            raise EngineError(
-                f"table {self.spec.name} ({self.spec.uri}): {len(gone)} files of version {version} are gone: {gone[0]}",
-                fix="go back less far: a vacuum has taken what this version needs",
-            )
-
-    def _go_back(self, handle: DeltaTable, version: int, stamp: Stamp) -> int:
-        landing = handle.version() + 1
-        properties = _properties(stamp, max_commit_retries=0)
-        handle.restore(version, commit_properties=properties, post_commithook_properties=_HOOKS)
-        return landing
 
     def read(
         self, *, where: tuple[Between, ...] = (), columns: tuple[str, ...] | None = None, version: int | None = None
@@ -151,13 +118,13 @@ class DeltaRsTable(Opened):
         self.spec.check(within)
         handle = self._open()
         check_protocol(handle, self.spec)
-        actions = fold_actions(self._files(handle), within, target_size)
+        actions = fold_actions(self.files(handle), within, target_size)
         removed = removed_paths(actions)
         folded = Folded(files=len(removed), into=len(actions) - len(removed))
         metadata = json.dumps({"format": FORMAT_VERSION, "folded": folded.files, "into": folded.into})
         properties = CommitProperties(custom_metadata={"userMetadata": metadata}, max_commit_retries=0)
-        for _ in range(_ATTEMPTS if removed else 0):
-            if not removed <= self._files(handle).overlapping(within).keys():
+        for _ in range(ATTEMPTS if removed else 0):
+            if not removed <= self.files(handle).overlapping(within).keys():
                 break
             try:
                 self._commit(partial(self._replace, handle, actions, properties))
@@ -190,7 +157,7 @@ class DeltaRsTable(Opened):
                     return landed
                 # Only a conflict is known to have left nothing, and only a transaction makes a second try safe.
                 conflict = isinstance(error, CommitFailedError) and stamp.transaction is not None
-                if not conflict or attempt == _ATTEMPTS:
+                if not conflict or attempt == ATTEMPTS:
                     raise unknown(self.spec, stamp, error) from error
 
     def _open(self) -> DeltaTable:
@@ -215,10 +182,10 @@ class DeltaRsTable(Opened):
     def _append(self, handle: DeltaTable, rows: pa.Table, stamp: Stamp) -> int:
         write_deltalake(
             handle,
-            padded(rows, self._files(handle).schema()),
+            padded(rows, self.files(handle).schema()),
             mode="append",
-            commit_properties=_properties(stamp),
-            post_commithook_properties=_HOOKS,
+            commit_properties=properties_of(stamp),
+            post_commithook_properties=HOOKS,
         )
         return handle.version()
 
@@ -231,11 +198,12 @@ class DeltaRsTable(Opened):
             handle.schema(),
             list(self.spec.partition_by),
             commit_properties=properties,
-            post_commithook_properties=_HOOKS,
+            post_commithook_properties=HOOKS,
         )
         return landing
 
-    def _files(self, handle: DeltaTable) -> Files:
+    def files(self, handle: DeltaTable) -> Files:
+        """The files of one state of the table."""
         return Files(handle, self.spec, self._storage_options)
 
     def _check_rows(self, rows: pa.Table, keys: tuple[str, ...], within: Between) -> None:
@@ -252,14 +220,11 @@ class DeltaRsTable(Opened):
             raise ValueError(f"table {self.spec.name}: {outside} rows to upsert lie outside {within}")
 
 
-def _properties(stamp: Stamp, max_commit_retries: int | None = None) -> CommitProperties:
+def properties_of(stamp: Stamp, max_commit_retries: int | None = None) -> CommitProperties:
+    """What a commit with this stamp carries; with 0 retries it lands on the state it was computed from, or not at all."""
     transaction = stamp.transaction
     return CommitProperties(
         custom_metadata={"userMetadata": stamp.text()},
         max_commit_retries=max_commit_retries,
         app_transactions=[DeltaTransaction(transaction.app_id, transaction.version)] if transaction else None,
     )
-
-
-def _paths(handle: DeltaTable) -> list[str]:
-    return [str(path) for path in pa.table(handle.get_add_actions())["path"].to_pylist()]

@@ -140,6 +140,16 @@ def replace_actions(files: Files, rows: pa.Table, within: tuple[Between, ...], s
     return actions + files.write(rows, sort_by)
 
 
+def rows_inside(files: Files, within: tuple[Between, ...]) -> int:
+    """How many rows lie inside any of `within`, which are of one column and do not overlap."""
+    found = 0
+    for bounds in within:
+        for fragment in files.overlapping(bounds).values():
+            column = fragment.to_table(columns=[bounds.column])[bounds.column]
+            found += pc.sum(inside(column, bounds), min_count=0).as_py()
+    return found
+
+
 def inside(column: pa.ChunkedArray, within: Between) -> pa.ChunkedArray:
     """For each value whether it is inside; null is, when nothing bounds."""
     mask = pa.chunked_array([pa.array(np.ones(len(column), dtype=bool))])

@@ -1,0 +1,111 @@
+"""What else is done to a table than writing batches: going back to a version, and removing what nobody needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+from urllib.parse import unquote
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from deltalake import CommitProperties, DeltaTable
+from deltalake.exceptions import CommitFailedError
+
+from tidemill.core.errors import EngineError
+from tidemill.core.slices import BatchRange
+from tidemill.tables.arrow import conform
+from tidemill.tables.compact import TARGET_SIZE, foldable_files
+from tidemill.tables.deltars import ATTEMPTS, HOOKS, DeltaRsTable, properties_of
+from tidemill.tables.fence import Stamp
+from tidemill.tables.handles import open_table
+from tidemill.tables.protocol import Between, Transaction, Written
+from tidemill.tables.rewrite import replace_actions, rows_inside
+
+
+class KeptTable(DeltaRsTable):
+    """A table in the hands of a rewind or of maintenance."""
+
+    def go_back(self, version: int | None, *, transaction: Transaction, plan_hash: str) -> Written:
+        """Makes the rows those of an earlier version, in a new one; without a version there are none then.
+
+        Transactions are not taken back: an attempt that was too old before stays so.
+
+        Raises:
+            EngineError: the version, or a file of it, is not there any more.
+        """
+        if version is None:
+            everything = Between(column=self.spec.columns[0], low=None, high=None)
+            no_rows = pa.table({c: [] for c in self.spec.columns[:1]})
+            return self.replace(no_rows, within=(everything,), transaction=transaction, plan_hash=plan_hash)
+        stamp = Stamp(transaction, plan_hash)
+        self.check_back(version)
+        return self._land(stamp, lambda handle: partial(self._go_back, handle, version, stamp))
+
+    def check_back(self, version: int) -> None:
+        """Raises EngineError when the table cannot go back to a version, because files of it are gone."""
+        then = open_table(self.spec, self._storage_options, version)
+        gone = self.files(then).gone(unquote(path) for path in _paths(then))
+        if gone:
+            raise EngineError(
+                f"table {self.spec.name} ({self.spec.uri}): {len(gone)} files of version {version} are gone: {gone[0]}",
+                fix="go back less far: a vacuum has taken what this version needs",
+            )
+
+    def _go_back(self, handle: DeltaTable, version: int, stamp: Stamp) -> int:
+        landing = handle.version() + 1
+        properties = properties_of(stamp, max_commit_retries=0)
+        handle.restore(version, commit_properties=properties, post_commithook_properties=HOOKS)
+        return landing
+
+    def foldable(self, within: Between, *, target_size: int = TARGET_SIZE) -> int:
+        """How many files `compact` would fold."""
+        return foldable_files(self.files(self._open()), within, target_size)
+
+    def drop(self, batches: Sequence[BatchRange], *, dry_run: bool = False) -> int:
+        """Takes out the rows of these batches, which nobody reads any more; how many there were.
+
+        Beside writers that go on: when one of them takes a file first, it is tried again.
+        """
+        within = tuple(Between(column="batch_id", low=b.from_batch, high=b.until_batch) for b in batches)
+        for _ in range(ATTEMPTS if within else 0):
+            handle = self._open()
+            files = self.files(handle)
+            count = rows_inside(files, within)
+            if not count or dry_run:
+                return count
+            none = conform(pa.table({c: [] for c in self.spec.columns[:1]}), self.spec)
+            actions = replace_actions(files, none, within, (self.spec.pruned_by or self.spec.columns)[0])
+            try:
+                self._commit(partial(self._replace, handle, actions, CommitProperties(max_commit_retries=0)))
+            except CommitFailedError:
+                continue
+            return count
+        return 0
+
+    def vacuum(self, older: timedelta, *, keep_versions: Sequence[int] = (), dry_run: bool = False) -> int:
+        """Deletes files that neither the newest version nor `keep_versions` need; how many.
+
+        Only those that have been out of use for longer than `older`, so that readers and writers at work lose nothing.
+        """
+        handle = self._open()
+        kept = [v for v in keep_versions if self._readable(v)]
+        gone = handle.vacuum(
+            retention_hours=max(math.ceil(older / timedelta(hours=1)), 1),
+            dry_run=dry_run,
+            enforce_retention_duration=False,
+            full=True,
+            keep_versions=kept or None,
+        )
+        return len(gone)
+
+    def _readable(self, version: int) -> bool:
+        try:
+            open_table(self.spec, self._storage_options, version)
+        except EngineError:
+            return False
+        return True
+
+
+def _paths(handle: DeltaTable) -> list[str]:
+    return [str(path) for path in pa.table(handle.get_add_actions())["path"].to_pylist()]

@@ -138,7 +138,8 @@ def check_shapes(flow: Flow, view: View) -> None:
         ]
         raise Incompatible(
             f"{flow.name}: the state of {sink.table} was built by another declaration:\n" + "\n".join(changes),
-            fix="put the old declaration back, or publish to a table of another name, whose state begins anew",
+            fix="put the old declaration back, or publish to a table of another name, or build a new generation from "
+            f"the log: `tidemill rebuild {flow.name}`; the tables stay as they are until it switches",
         )
 
 

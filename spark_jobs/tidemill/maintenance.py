@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from tidemill.core.coverage import of_generation
 from tidemill.core.events import Committed
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import WindowedSink
@@ -50,7 +51,7 @@ def maintain(
     """
     flow, ledger = project.pipeline(pipeline), project.ledger(pipeline)
     uris = Uris(pipeline=pipeline, table=project.table_uri, published=project.published_uri)
-    commits = [e.event for e in ledger.entries() if isinstance(e.event, Committed)]
+    commits = of_generation([e.event for e in ledger.entries() if isinstance(e.event, Committed)])
     if not commits:
         return
     for name, files in foldable(flow, uris, commits[-1]):

@@ -24,6 +24,7 @@ from tidemill.core.flow import Flow, bind
 from tidemill.core.operators import Publish
 from tidemill.core.pipeline import Pipeline
 from tidemill.core.times import duration
+from tidemill.generations import Generations
 
 if TYPE_CHECKING:
     from tidemill.ledger.ledger import Ledger
@@ -70,8 +71,9 @@ _SECTIONS: Mapping[str, Mapping[str, type]] = {
 class Project:
     """Settings, contracts and pipelines of one folder."""
 
-    def __init__(self, folder: Path, settings: Settings) -> None:
+    def __init__(self, folder: Path, settings: Settings, generations: Generations | None = None) -> None:
         self.folder, self.settings = folder, settings
+        self.generations = generations or Generations(lake=settings.lake)
 
     @staticmethod
     def load(folder: str | Path | None = None) -> Project:
@@ -119,11 +121,16 @@ class Project:
 
     def table_uri(self, pipeline: str, *parts: str) -> str:
         """Where a table lies that belongs to one pipeline alone."""
-        return "/".join((self.settings.lake, "pipelines", pipeline, *parts))
+        return "/".join((self.generations.folder(pipeline), *parts))
 
     def published_uri(self, table: str) -> str:
         """Where a published table lies."""
-        return f"{self.settings.lake}/published/{table}"
+        return self.generations.published(table)
+
+    def of_generation(self, pipeline: str, number: int, *, built: bool = False) -> Project:
+        """The same project with a pipeline in one of its generations; while it is `built`, it publishes aside."""
+        chosen = Generations(lake=self.settings.lake, chosen={pipeline: number}, building=pipeline if built else None)
+        return Project(self.folder, self.settings, chosen)
 
     @cached_property
     def _declared(self) -> Mapping[str, Pipeline]:

@@ -62,8 +62,21 @@ class Errand:
         """The most records of one batch."""
         return self.most or self.project.settings.batch_records
 
-    def execute(self, planner: Planner | None = None) -> Committed | None:
+    def within(self, project: Project) -> Errand:
+        """The same in another project."""
+        return Errand(
+            project=project,
+            pipeline=self.pipeline,
+            reason=self.reason,
+            most=self.most,
+            identity=self.identity,
+            session=self.session,
+        )
+
+    def execute(self, planner: Planner | None = None, *, drain: bool = False) -> Committed | None:
         """The open batch, whoever planned it, or the one that `planner` plans, or the next offsets; None for none.
+
+        `drain` says that the input has ended.
 
         Raises:
             TidemillError: the batch did not commit; the next run continues it.
@@ -71,8 +84,9 @@ class Errand:
         request = Request(
             executor=self._executor,
             clock=datetime.now(UTC),
-            limit=ReadLimit(self.project.settings.batch_records),
+            limit=ReadLimit(self.batch_records),
             planner=planner,
+            drain=drain,
         )
         outcome = run_batch(self.project, self.pipeline, request, session=self.session, ledger=self.ledger)
         return None if isinstance(outcome, NothingToDo) else outcome

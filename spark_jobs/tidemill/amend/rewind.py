@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from tidemill.amend.errand import Errand
 from tidemill.core.amending import plan_rewind
 from tidemill.core.amendments import Rewind
+from tidemill.core.coverage import of_generation
 from tidemill.core.errors import AmendmentError, OffsetsLost
 from tidemill.core.events import Committed
 from tidemill.core.plan import BatchPlan, Kind
@@ -31,7 +32,7 @@ def rewind(errand: Errand, to: int) -> Iterator[Committed]:
     """
 
     def plan(view: View) -> BatchPlan:
-        commits = [e.event for e in errand.ledger.entries() if isinstance(e.event, Committed)]
+        commits = of_generation([e.event for e in errand.ledger.entries() if isinstance(e.event, Committed)])
         position = _position(errand, view, to, commits)
         _check_log(errand, position)
         versions = _versions(commits, to)
@@ -54,7 +55,7 @@ def tables_of(errand: Errand) -> tuple[TableSpec, ...]:
 
 
 def _position(errand: Errand, view: View, to: int, commits: Sequence[Committed]) -> Position:
-    if to == 0:
+    if to == 0 and commits and commits[0].kind is not Kind.SWITCH:
         return Position()
     found = [c for c in commits if c.batch_id == to]
     if not found:

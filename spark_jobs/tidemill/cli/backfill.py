@@ -95,6 +95,20 @@ def rewind(
     execute(ctx, pipeline, lambda errand: amend.rewind(errand, to), by=by, why=why, as_json=as_json)
 
 
+def rebuild(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    batch_records: BatchRecords = None,
+    by: By = None,
+    why: Why = "",
+    as_json: AsJson = False,
+) -> None:
+    """Make state and tables again from the log, beside the published ones, and switch; killed, it goes on."""
+    from tidemill.amend.rebuild import rebuild as amend
+
+    execute(ctx, pipeline, amend, by=by, why=why, as_json=as_json, most=batch_records)
+
+
 def _wanted(
     from_offsets: str | None, to_offsets: str | None, from_time: str | None, to_time: str | None, windows: str | None
 ) -> Wanted:

@@ -18,7 +18,7 @@ from tidemill.cli.output import (
     show_watermark,
 )
 from tidemill.core.errors import InputError
-from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Decided, Event, Planned
+from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Decided, Event, Planned, Superseded
 from tidemill.core.plan import BatchPlan
 from tidemill.core.summary import account_of
 
@@ -92,6 +92,8 @@ def _said(event: Event) -> str:
             return reason
         case Decided(decision=decision, by=by, why=why):
             return f"{decision.value} by {by}: {why}"
+        case Superseded(generation=generation, by=by):
+            return f"by generation {generation}, of {by}"
         case _:
             assert_never(event)
 
@@ -99,6 +101,8 @@ def _said(event: Event) -> str:
 def _planned(plan: BatchPlan) -> str:
     if plan.rewind is not None:
         return f"rewind to batch {plan.rewind.position.batch_id} by {plan.rewind.reason.by}"
+    if plan.switch is not None:
+        return f"switch to generation {plan.switch.generation} by {plan.switch.reason.by}"
     ranges = [str(r) for items in plan.reads.values() for r in items]
     shown = ", ".join(ranges[:4]) + (f" and {len(ranges) - 4} more" if len(ranges) > 4 else "")
     kind = "" if plan.is_live else f"{plan.kind.value}: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from tidemill.core.amendments import Aside, Ranges, Reason, Repair, Rewind, count, split
+from tidemill.core.amendments import Aside, Ranges, Reason, Repair, Rewind, Switch, count, split
 from tidemill.core.coverage import Cover, batches_of, panes_of
 from tidemill.core.errors import AmendmentError
 from tidemill.core.flow import Flow
@@ -72,6 +72,12 @@ def plan_repair(flow: Flow, view: View, repair: Repair, records: Ranges, *, cloc
 def plan_rewind(flow: Flow, view: View, rewind: Rewind, *, clock: datetime) -> BatchPlan:
     """The batch after which everything is as it was then."""
     return replace(_amendment(flow, view, Kind.REWIND, clock), rewind=rewind)
+
+
+def plan_switch(flow: Flow, view: View, switch: Switch, *, after: int, clock: datetime) -> BatchPlan:
+    """The batch that makes a generation the published one; it is later than batch `after` of the one before it."""
+    plan = replace(_amendment(flow, view, Kind.SWITCH, clock), switch=switch)
+    return replace(plan, batch_id=max(plan.batch_id, after + 1))
 
 
 def batches_removed(plan: BatchPlan) -> tuple[BatchRange, ...]:

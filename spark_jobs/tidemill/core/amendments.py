@@ -7,6 +7,7 @@ offsets, and neither offsets nor watermark move but for a rewind. Lateness is no
   added to the state, and the windows that they touch are published again.
 - A *backfill* reads offsets of the log again, in one batch or several. Its slices are seen by nobody until the last
   batch, which hides the slices of the batches that read those offsets before, and replaces every window of either.
+- A *switch* ends the building of a new generation: its tables take the place of the published ones.
 - A *rewind* puts offsets, watermark, state and tables back to what they were after a batch.
 """
 
@@ -60,6 +61,14 @@ class Rewind:
 
     position: Position
     versions: Mapping[str, int | None] = field(default_factory=dict)
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """From now on `generation` is what readers see: its tables become the published ones."""
+
+    generation: int
     reason: Reason
 
 

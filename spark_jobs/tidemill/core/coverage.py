@@ -14,7 +14,7 @@ from tidemill.core.amendments import Ranges
 from tidemill.core.errors import OffsetsLost
 from tidemill.core.events import Committed, Event, Planned
 from tidemill.core.offsets import OffsetRange, merge_ranges
-from tidemill.core.plan import BatchPlan
+from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.position import PaneSpan
 from tidemill.core.slices import BatchRange, SliceSet, batch_ranges
 
@@ -62,6 +62,12 @@ def coverage(events: Iterable[Event], slices: SliceSet) -> tuple[Cover, ...]:
             case _:
                 pass
     return tuple(found)
+
+
+def of_generation(commits: Sequence[Committed]) -> Sequence[Committed]:
+    """The commits since this ledger's tables are the published ones: from the switch on, if there was one."""
+    switched = [n for n, commit in enumerate(commits) if commit.kind is Kind.SWITCH]
+    return commits[switched[-1] :] if switched else commits
 
 
 def with_all_of(wanted: Ranges, covers: Sequence[Cover]) -> tuple[Cover, ...]:

@@ -114,4 +114,16 @@ class Cancelled:
     at: datetime
 
 
-Event = Planned | Claimed | Audited | Committed | Cancelled | Decided
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Superseded:
+    """Nothing follows in this ledger: `generation` has one of its own. `batch_id` is the last one here."""
+
+    batch_id: int
+    attempt: int = 0
+    generation: int
+    by: str
+    why: str
+    at: datetime
+
+
+Event = Planned | Claimed | Audited | Committed | Cancelled | Decided | Superseded

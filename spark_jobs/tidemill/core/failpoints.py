@@ -66,6 +66,13 @@ def boundaries_of(flow: Flow) -> tuple[Boundary, ...]:
     return (*(Boundary(name, False) for name in reads), *(Boundary(name, True) for name in writes))
 
 
+def boundaries_beside(flow: Flow) -> tuple[Boundary, ...]:
+    """Those that only batches which go back have, rebuilds and maintenance."""
+    waiting = [*(s.table for s in flow.sinks if not isinstance(s, WindowedSink)), "quarantine"]
+    names = [*(f"waiting:{t}" for t in waiting), "corrections", "superseded", "generation", "maintenance"]
+    return tuple(Boundary(name, True) for name in names)
+
+
 def check_wanted(flow: Flow) -> None:
     """Refuses a failure at a place where this pipeline never comes.
 
@@ -74,7 +81,7 @@ def check_wanted(flow: Flow) -> None:
     """
     if VARIABLE not in os.environ:
         return
-    known = {b.name: b for b in boundaries_of(flow)}
+    known = {b.name: b for b in (*boundaries_of(flow), *boundaries_beside(flow))}
     for failure in _wanted():
         here = known.get(failure.name)
         if here is None or (failure.action == "lose" and not here.writes):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from tidemill.core.amendments import Ranges, Repair, Rewind
+from tidemill.core.amendments import Ranges, Repair, Rewind, Switch
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.position import Backfill, PaneSpan, Position, TopicPosition
 from tidemill.core.times import micros
@@ -25,6 +25,7 @@ class Kind(StrEnum):
     REPAIR = "repair"
     BACKFILL = "backfill"
     REWIND = "rewind"
+    SWITCH = "switch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,7 @@ class BatchPlan:
     repair: Repair | None = None
     backfill: Backfill | None = None
     rewind: Rewind | None = None
+    switch: Switch | None = None
 
     @property
     def is_live(self) -> bool:
@@ -118,7 +120,7 @@ class BatchPlan:
             case BatchPlan(backfill=Backfill() as job):
                 done = job.after(self.batch_id, attempt, panes)
                 return self.position.backfilled(done, batch_id=self.batch_id, attempt=attempt)
-            case BatchPlan(repair=Repair()):
+            case BatchPlan(repair=Repair()) | BatchPlan(switch=Switch()):
                 return self.position.amended(batch_id=self.batch_id, attempt=attempt)
             case _:
                 return self.position.after(

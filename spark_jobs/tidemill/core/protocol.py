@@ -20,7 +20,18 @@ from typing import assert_never
 
 from tidemill.core.codec import fingerprint
 from tidemill.core.errors import Busy, Fenced, LedgerDamaged
-from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Decided, Decision, Event, Executor, Planned
+from tidemill.core.events import (
+    Audited,
+    Cancelled,
+    Claimed,
+    Committed,
+    Decided,
+    Decision,
+    Event,
+    Executor,
+    Planned,
+    Superseded,
+)
 from tidemill.core.plan import BatchPlan
 from tidemill.core.view import OpenBatch, View
 
@@ -46,6 +57,10 @@ def apply(view: View, event: Event) -> View:
     Raises:
         Fenced: the event may not follow: another plan, a newer claim or the commit got there first.
     """
+    if view.superseded is not None:
+        raise Fenced(
+            f"generation {view.superseded.generation} has taken over, by {view.superseded.by}: nothing follows here"
+        )
     match event:
         case Planned():
             return _planned(view, event)
@@ -61,15 +76,24 @@ def apply(view: View, event: Event) -> View:
             return _cancelled(view, event)
         case Decided():
             return _decided(view, event)
+        case Superseded():
+            return _superseded(view, event)
         case _:
             assert_never(event)
+
+
+def _superseded(view: View, event: Superseded) -> View:
+    if view.open_batch is not None:
+        raise Fenced(f"batch {view.open_batch.plan.batch_id} is open: it must be finished before a generation ends")
+    return replace(view, superseded=event)
 
 
 def _planned(view: View, event: Planned) -> View:
     if view.open_batch is not None:
         raise Fenced(f"batch {view.open_batch.plan.batch_id} is open: another plan won")
     plan = event.plan
-    if plan.batch_id != view.last_batch_id + 1 or plan.position != view.position:
+    follows = plan.batch_id == view.last_batch_id + 1 or (plan.switch and plan.batch_id > view.last_batch_id)
+    if not follows or plan.position != view.position:
         raise Fenced(f"the plan of batch {plan.batch_id} starts from a position that is not the last: another run won")
     opened = OpenBatch(plan=plan, attempt=1, executor=event.executor, claimed_at=event.at)
     return replace(view, last_batch_id=plan.batch_id, open_batch=opened)

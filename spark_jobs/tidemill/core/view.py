@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from tidemill.core.events import Audited, Committed, Decided, Decision, Executor
+from tidemill.core.events import Audited, Committed, Decided, Decision, Executor, Superseded
 from tidemill.core.plan import BatchPlan
 from tidemill.core.position import Position
 
@@ -72,3 +72,4 @@ class View:
     last_batch_id: int = 0
     open_batch: OpenBatch | None = None
     last_commit: Committed | None = None
+    superseded: Superseded | None = None

@@ -178,7 +178,12 @@ class Attempt:
         """Step 6: rejected and late rows, then every published table; each at most once for this batch."""
         if self.plan.rewind is not None:
             self._publisher.go_back()
-            return
+        elif self.plan.switch is not None:
+            self._publisher.switch()
+        else:
+            self._publish(staged)
+
+    def _publish(self, staged: tuple[Staged, ...]) -> None:
         self._put_aside()
         rows = {item.sink.table: item.held for item in staged}
         for sink in self.flow.sinks:

@@ -22,6 +22,7 @@ from tidemill.engine.query import in_few_tasks
 from tidemill.tables.arrow_types import data_type, schema_fields
 from tidemill.tables.create import ensure_table
 from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.handles import newest
 from tidemill.tables.protocol import Table, TableSpec
 from tidemill.tables.spark import SparkTable
 
@@ -74,6 +75,10 @@ class Lane(Protocol[Rows]):
 
         `opened` is a handle on it that was just opened, for a table that is known to be so.
         """
+        ...
+
+    def bare_table(self, spec: TableSpec) -> Table[Rows]:
+        """The table for this lane's writer, to be overwritten: it is there, with whatever columns."""
         ...
 
     def release(self) -> None:
@@ -135,6 +140,11 @@ class DriverLane:
         handle = opened or ensure_table(spec, storage_options=self._options)
         return DeltaRsTable(spec, self._options, opened=handle)
 
+    def bare_table(self, spec: TableSpec) -> DeltaRsTable:  # noqa: D102
+        if newest(spec, self._options) is None:
+            ensure_table(spec, storage_options=self._options)
+        return DeltaRsTable(spec, self._options)
+
     def release(self) -> None:  # noqa: D102
         pass
 
@@ -190,6 +200,11 @@ class SparkLane:
 
     def table(self, spec: TableSpec, opened: DeltaTable | None = None) -> SparkTable:  # noqa: D102
         if opened is None:
+            ensure_table(spec)
+        return SparkTable(spec, self._session)
+
+    def bare_table(self, spec: TableSpec) -> SparkTable:  # noqa: D102
+        if newest(spec, None) is None:
             ensure_table(spec)
         return SparkTable(spec, self._session)
 

@@ -8,7 +8,7 @@ rewind            every table goes back to a version
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -104,6 +104,26 @@ class Publisher:
             with boundary(_write_of(self.flow, spec), self.plan.batch_id):
                 table, transaction = KeptTable(spec), self._transaction(spec)
                 self._wrote(spec, table.go_back(version, transaction=transaction, plan_hash=self._plan_hash))
+
+    def switch(self) -> None:
+        """Every published table becomes what its generation has built aside."""
+        for sink in self.flow.sinks:
+            spec = self.uris.published_table(sink)
+            built = replace(spec, uri=self.uris.table(self.uris.pipeline, "published", sink.table))
+            if newest(built, None) is None and newest(spec, None) is None:
+                continue
+            rows = self._all_of(built)
+            with boundary(_write_of(self.flow, spec), self.plan.batch_id):
+                table = rows.lane.bare_table(spec)
+                written = table.overwrite(rows.rows, transaction=self._transaction(spec), plan_hash=self._plan_hash)
+                self._wrote(spec, written)
+
+    def _all_of(self, spec: TableSpec) -> Held:
+        if newest(spec, None) is None:
+            return self._no_rows(spec)
+        lane = self.lanes.of(rows_of(spec))
+        rows = lane.table(spec).read()
+        return Held(lane, rows, lane.count(rows))
 
     def _append(self, spec: TableSpec, held: Held) -> None:
         self._write(spec, held, lambda table, t: table.append(held.rows, transaction=t, plan_hash=self._plan_hash))

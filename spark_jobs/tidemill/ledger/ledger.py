@@ -19,7 +19,17 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from tidemill.core.codec import encode, from_json, to_json
 from tidemill.core.errors import CommitUnknown, LedgerDamaged
-from tidemill.core.events import FORMAT_VERSION, Audited, Cancelled, Claimed, Committed, Decided, Event, Planned
+from tidemill.core.events import (
+    FORMAT_VERSION,
+    Audited,
+    Cancelled,
+    Claimed,
+    Committed,
+    Decided,
+    Event,
+    Planned,
+    Superseded,
+)
 from tidemill.core.failpoints import answered
 from tidemill.core.protocol import apply, fold
 from tidemill.core.view import View
@@ -33,6 +43,7 @@ _KINDS: Mapping[str, type[Event]] = {
     "committed": Committed,
     "cancelled": Cancelled,
     "decided": Decided,
+    "superseded": Superseded,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 _SCHEMA = pa.schema(

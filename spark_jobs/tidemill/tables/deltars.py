@@ -86,6 +86,17 @@ class DeltaRsTable(Opened):
 
         return self._land(stamp, prepare)
 
+    def overwrite(self, rows: pa.Table, *, transaction: Transaction, plan_hash: str) -> Written:
+        """See `Table.overwrite`."""
+        stamp = Stamp(transaction, plan_hash)
+        shaped = conform(rows, self.spec)
+
+        def prepare(handle: DeltaTable) -> Commit:
+            check_protocol(handle, self.spec)
+            return partial(self._overwrite, handle, shaped, properties_of(stamp, max_commit_retries=0))
+
+        return self._land(stamp, prepare)
+
     def read(
         self, *, where: tuple[Between, ...] = (), columns: tuple[str, ...] | None = None, version: int | None = None
     ) -> pa.Table:
@@ -189,6 +200,18 @@ class DeltaRsTable(Opened):
         )
         return handle.version()
 
+    def _overwrite(self, handle: DeltaTable, rows: pa.Table, properties: CommitProperties) -> int:
+        landing = handle.version() + 1
+        write_deltalake(
+            handle,
+            rows,
+            mode="overwrite",
+            schema_mode="overwrite",
+            commit_properties=properties,
+            post_commithook_properties=HOOKS,
+        )
+        return landing
+
     def _replace(self, handle: DeltaTable, actions: list[Action], properties: CommitProperties) -> int:
         # Without retries it lands on the state of the handle, or not at all.
         landing = handle.version() + 1
@@ -221,7 +244,7 @@ class DeltaRsTable(Opened):
 
 
 def properties_of(stamp: Stamp, max_commit_retries: int | None = None) -> CommitProperties:
-    """What a commit with this stamp carries; with 0 retries it lands on the state it was computed from, or not at all."""
+    """What a commit with this stamp carries; with 0 retries it lands on the state it was computed from, or nowhere."""
     transaction = stamp.transaction
     return CommitProperties(
         custom_metadata={"userMetadata": stamp.text()},

@@ -196,6 +196,13 @@ class Table(Protocol[Rows]):
         """
         ...
 
+    def overwrite(self, rows: Rows, *, transaction: Transaction, plan_hash: str) -> Written:
+        """Makes the table hold these rows alone, with the columns of the spec, whatever it held before.
+
+        The table need not have the columns of the spec, but it must be there.
+        """
+        ...
+
     def read(
         self, *, where: tuple[Between, ...] = (), columns: tuple[str, ...] | None = None, version: int | None = None
     ) -> Rows:

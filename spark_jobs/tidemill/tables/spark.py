@@ -102,6 +102,19 @@ class SparkTable(Opened):
 
         return self._land(stamp, commit)
 
+    def overwrite(self, rows: DataFrame, *, transaction: Transaction, plan_hash: str) -> Written:
+        """See `Table.overwrite`."""
+        stamp = Stamp(transaction, plan_hash)
+        writer = self._shaped(rows).write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        writer = writer.option("userMetadata", stamp.text())
+        writer = writer.option("txnAppId", transaction.app_id).option("txnVersion", transaction.version)
+
+        def commit() -> None:
+            with commit_settings(self._session, None):
+                writer.save(self._location())
+
+        return self._land(stamp, commit)
+
     def read(
         self,
         *,

@@ -1,0 +1,120 @@
+"""A new generation is built beside the published one, and one batch switches: after a change, after a loss."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amend.conftest import an_errand, done
+from support.projects import Mill, an_event, rows_of, sums
+from tidemill.amend.rebuild import rebuild
+from tidemill.amend.rewind import rewind
+from tidemill.core import failpoints
+from tidemill.core.errors import AmendmentError, Fenced, Incompatible
+from tidemill.core.plan import Kind
+from tidemill.project import Project
+
+pytestmark = pytest.mark.spark
+
+SECONDS = (1, 2, 11, 21, 31, 45)
+
+
+def a_mill(folder: Path, spark: Any, **settings: Any) -> Mill:
+    """Three batches of two records."""
+    mill = sums(folder, spark, **settings)
+    for start in range(0, len(SECONDS), 2):
+        mill.feed([an_event(s, "abc"[s % 3]) for s in SECONDS[start : start + 2]])
+        mill.run()
+    return mill
+
+
+def changed(mill: Mill) -> Mill:
+    """The windows become twice as long: state of the old ones is of no use."""
+    path = mill.project.folder / "pipelines" / "pipeline.py"
+    path.write_text(path.read_text().replace('Tumbling("10 seconds")', 'Tumbling("20 seconds")'))
+    return again(mill)
+
+
+def again(mill: Mill) -> Mill:
+    """The same mill as another process finds it."""
+    return Mill(Project.load(mill.project.folder), mill.session, mill.name)
+
+
+def test_an_incompatible_change_is_refused_until_a_new_generation_takes_over(
+    tmp_path: Path, spark: Any, writer: str
+) -> None:
+    mill = a_mill(tmp_path / "mill", spark, writer=writer)
+    before = mill.published()
+    mill = changed(mill)
+    mill.feed([an_event(70)])
+    with pytest.raises(Incompatible, match="tumbling 10 seconds, now tumbling 20 seconds") as refused:
+        mill.run()
+    assert "tidemill rebuild sums" in refused.value.fix
+    assert mill.published() == before
+    commits = done(rebuild(an_errand(mill, most=3)))
+    assert commits[-1].kind is Kind.SWITCH
+    mill = again(mill)
+    mill.feed([an_event(90)])
+    mill.catch_up()
+    anew = sums(tmp_path / "anew", spark, window='Tumbling("20 seconds")')
+    anew.feed([an_event(s, "abc"[s % 3]) for s in SECONDS] + [an_event(70), an_event(90)])
+    anew.catch_up()
+    assert mill.published() == anew.published()
+    with pytest.raises(AmendmentError):
+        done(rewind(an_errand(mill), commits[0].batch_id))
+
+
+def test_runs_of_the_old_generation_are_fenced(tmp_path: Path, spark: Any) -> None:
+    mill = a_mill(tmp_path, spark)
+    old = again(mill)
+    assert old.project.ledger("sums").view().position.batch_id == 3
+    stale = old.project.ledger("sums")
+    done(rebuild(an_errand(mill)))
+    mill.feed([an_event(100)])
+    with pytest.raises(Fenced, match="generation 2 has taken over"):
+        from support.projects import NOW
+        from tidemill.batch import run_batch
+        from tidemill.claiming import Request
+        from tidemill.ledger.process import this_process
+
+        request = Request(executor=this_process(), clock=NOW)
+        run_batch(old.project, "sums", request, session=lambda: spark, ledger=stale)
+
+
+@pytest.mark.parametrize("lost", ["ledger", "state", "published", "everything of its own"])
+def test_what_was_lost_is_made_again_from_the_log(tmp_path: Path, spark: Any, lost: str) -> None:
+    mill = a_mill(tmp_path, spark)
+    before = mill.published()
+    own = Path(mill.project.table_uri("sums"))
+    folder = {"ledger": own / "ledger", "state": own / "state", "published": Path(mill.project.published_uri("sums"))}
+    shutil.rmtree(folder.get(lost, own))
+    done(rebuild(an_errand(mill)))
+    mill = again(mill)
+    assert mill.published() == before
+    mill.feed([an_event(60), an_event(80)])
+    mill.catch_up()
+    assert sum(r["n"] for r in mill.published()) == len(SECONDS) + 2
+
+
+@pytest.mark.parametrize("place", ["superseded", "planned", "published:sums", "committed", "generation"])
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_a_rebuild_that_dies_goes_on(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, place: str, side: str
+) -> None:
+    mill = a_mill(tmp_path, spark)
+    before = mill.published()
+    # The batch that switches, where the place is one that every batch passes.
+    which = "" if place in ("superseded", "generation") else "@4+"
+    monkeypatch.setenv(failpoints.VARIABLE, f"{side}:{place}{which}=raise")
+    with pytest.raises(failpoints.Injected):
+        done(rebuild(an_errand(mill)))
+    monkeypatch.delenv(failpoints.VARIABLE)
+    assert mill.published() == before
+    done(rebuild(an_errand(mill)))
+    mill = again(mill)
+    assert mill.project.generations.current("sums") == 2
+    assert mill.published() == before
+    assert {r["batch_id"] for r in rows_of(mill.project.published_uri("sums"))} == {1}

@@ -21,6 +21,10 @@ task and a run after a crash all go on with the batch that was planned.
 
 Trigger a run with parameters to catch up in bounded steps: at most `max_records` in each batch, at most `max_batches`
 of them in this run. It goes on after the last commit too: nothing that was committed is read again.
+
+To compute the past again, trigger the DAG that is called as this one with `.backfill`, or backfill this DAG over past
+dates in Airflow: each run then reads again what the log took in its interval. `.replay` puts rejected and late records
+through the pipeline once more. A live run waits for one batch of them at most.
 """
 
 

@@ -1,4 +1,4 @@
-"""DAGs from the pipelines of a project: one each, named as the pipeline."""
+"""DAGs from the pipelines of a project: one each, named as the pipeline, and those that go back."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 from airflow.sdk import DAG, DeltaTriggerTimetable, Param, get_parsing_context
 
 from tidemill.project import Project
+from tidemill_airflow.amending_dags import amending_dags, maintenance_dag
 from tidemill_airflow.assets import batch_asset, table_asset
 from tidemill_airflow.entities import PipelineDag, pipeline_dag
-from tidemill_airflow.naming import pool_of
+from tidemill_airflow.naming import MAINTENANCE, backfill_dag_of, pool_of, replay_dag_of
 from tidemill_airflow.operators import MAX_BATCHES, MicroBatchOperator
 from tidemill_airflow.priority import LiveBeforeBackfill
 
@@ -31,8 +32,13 @@ def dags_for(project: Project | str | Path | None = None) -> dict[str, DAG]:
     found = project if isinstance(project, Project) else Project.load(project)
     names = found.pipeline_names()
     wanted = get_parsing_context().dag_id
-    chosen = (wanted,) if wanted is not None and wanted in names else names
-    return {name: make_dag(pipeline_dag(found.pipeline(name), str(found.folder))) for name in chosen}
+    owners = {dag: name for name in names for dag in (name, backfill_dag_of(name), replay_dag_of(name))}
+    chosen = (owners[wanted],) if wanted in owners else names
+    entities = [pipeline_dag(found.pipeline(name), str(found.folder)) for name in chosen]
+    dags = {entity.pipeline: make_dag(entity) for entity in entities}
+    for entity in entities:
+        dags |= amending_dags(entity)
+    return dags if wanted in owners else dags | {MAINTENANCE: maintenance_dag(entities)}
 
 
 def make_dag(entity: PipelineDag) -> DAG:
@@ -41,7 +47,7 @@ def make_dag(entity: PipelineDag) -> DAG:
         entity.pipeline,
         description=entity.description,
         doc_md=entity.document,
-        schedule=DeltaTriggerTimetable(entity.every),
+        schedule=DeltaTriggerTimetable(entity.every, interval=entity.every),
         catchup=False,
         max_active_runs=1,
         tags=entity.tags,

@@ -8,3 +8,17 @@ POOL_PREFIX = "tidemill."
 def pool_of(pipeline: str) -> str:
     """The pool in which the batches of a pipeline run, live and backfilled."""
     return f"{POOL_PREFIX}{pipeline}"
+
+
+MAINTENANCE = "tidemill.maintenance"
+"""The DAG that maintains all pipelines of a project."""
+
+
+def backfill_dag_of(pipeline: str) -> str:
+    """The DAG that backfills a pipeline."""
+    return f"{pipeline}.backfill"
+
+
+def replay_dag_of(pipeline: str) -> str:
+    """The DAG that replays what a pipeline put aside."""
+    return f"{pipeline}.replay"

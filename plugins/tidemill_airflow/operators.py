@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow.sdk import Asset, BaseOperator
+from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.utils.types import DagRunType
 
+from tidemill.core.asked import OfTimes
 from tidemill.core.errors import ConfigError, TidemillError
 from tidemill.project import Project
-from tidemill_airflow.assets import batch_asset
+from tidemill_airflow.announcing import announce
 from tidemill_airflow.execution import RunReport, commits_of, execute_batches, facts, summary
-from tidemill_airflow.runner import batch_runner
+from tidemill_airflow.runner import Amendment, amendment_runner, backfill_state, batch_runner
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -30,7 +36,8 @@ RECENT_EVENTS = 4 * MAX_BATCHES
 class MicroBatchOperator(BaseOperator):
     """Plans and executes the next batches of one pipeline in this process, and announces what was committed.
 
-    What to read is decided by the last commit, never by the run's dates. The task succeeds when it committed a batch;
+    What to read is decided by the last commit, not by the run's dates; but for a run of Airflow's own backfill, which
+    computes again what the log took in its interval. The task succeeds when it committed a batch;
     it is skipped when there was nothing to do or another run holds the open batch, so that no asset is updated; it
     fails without a retry when a retry could not help, as when an audit blocks the batch. A retry continues what
     its earlier tries began, and a cleared run finds its commits made: it announces them again.
@@ -71,13 +78,13 @@ class MicroBatchOperator(BaseOperator):
         try:
             report = self._report(context)
         except TidemillError as error:
-            _give_up(error)
+            give_up(error)
         finally:
             self._executing = False
         self.log.info("%s", report)
         if not report.commits:
             raise AirflowSkipException(str(report))
-        self._announce(report, context)
+        announce(self.pipeline, report.commits, self.outlets, context["outlet_events"])
         return {"pipeline": self.pipeline, "batches": [facts(commit) for commit in report.commits]}
 
     def on_kill(self) -> None:
@@ -89,6 +96,19 @@ class MicroBatchOperator(BaseOperator):
         if self._executing:
             raise SystemExit(f"killed: the open batch of {self.pipeline} is left to the next try")
 
+    def _backfill(
+        self, project: Project, identity: str, interval: tuple[datetime, datetime], most: int | None
+    ) -> Callable[[], Committed | None]:
+        """The interval's records, by the times at which the log took them, read again."""
+        state = backfill_state(project, self.pipeline, identity)
+        if state == "complete":
+            return lambda: None
+        asked = OfTimes(since=interval[0], until=interval[1])
+        amendment = Amendment(what="resume") if state == "open" else Amendment(what="backfill", wanted=asked)
+        why = f"Airflow's backfill of {interval[0].isoformat()} to {interval[1].isoformat()}"
+        batches = amendment_runner(project, self.pipeline, amendment, identity=identity, why=why, most=most)
+        return partial(next, batches, None)
+
     def _report(self, context: Context) -> RunReport:
         project, identity = Project.load(self.project), identity_of(context["ti"])
         max_records, most = _whole("max_records", self.max_records), _whole("max_batches", self.max_batches)
@@ -97,7 +117,12 @@ class MicroBatchOperator(BaseOperator):
             # A try that committed and then died has told nobody: its batches are announced by the try that ends well.
             entries = project.ledger(self.pipeline).entries(last=RECENT_EVENTS)
             earlier = commits_of((entry.event for entry in entries), identity)
-        run = batch_runner(project, self.pipeline, identity=identity, max_records=max_records)
+        interval = backfilled_interval(context)
+        if interval is not None:
+            most = sys.maxsize
+            run = self._backfill(project, identity, interval, max_records)
+        else:
+            run = batch_runner(project, self.pipeline, identity=identity, max_records=max_records)
 
         def next_batch() -> Committed | None:
             commit = run()
@@ -107,19 +132,14 @@ class MicroBatchOperator(BaseOperator):
 
         return execute_batches(next_batch, most=most or 1, earlier=earlier)
 
-    def _announce(self, report: RunReport, context: Context) -> None:
-        batches = [facts(commit) for commit in report.commits]
-        events = context["outlet_events"]
-        for outlet in self.outlets:
-            if not isinstance(outlet, Asset):
-                continue
-            if outlet == batch_asset(self.pipeline):
-                # All partitions of one event share its extra, so that a reader looks up its own by the key.
-                events[outlet].add_partitions([str(batch["batch_id"]) for batch in batches])
-                by_key: dict[str, Any] = {str(batch["batch_id"]): batch for batch in batches}
-                events[outlet].extra = {"pipeline": self.pipeline, "batches": by_key}
-            else:
-                events[outlet].extra = {"pipeline": self.pipeline, **batches[-1]}
+
+def backfilled_interval(context: Context) -> tuple[datetime, datetime] | None:
+    """The dates that Airflow's own backfill wants computed again; None for every other run."""
+    run = context.get("dag_run")
+    if run is None or DagRunType.from_run_id(run.run_id) is not DagRunType.BACKFILL_JOB:
+        return None
+    start, end = run.data_interval_start, run.data_interval_end
+    return (start, end) if start is not None and end is not None and start < end else None
 
 
 def identity_of(ti: RuntimeTaskInstanceProtocol) -> str:
@@ -141,7 +161,7 @@ def _whole(name: str, value: int | str | None) -> int | None:
     return number
 
 
-def _give_up(error: TidemillError) -> NoReturn:
+def give_up(error: TidemillError) -> NoReturn:
     """Let Airflow retry what may succeed without anybody's help, and fail at once what may not."""
     if error.retryable:
         raise error

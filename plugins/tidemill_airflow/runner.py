@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
+from typing import TYPE_CHECKING, Literal
 
-from tidemill.core.events import Committed
+from tidemill.core.amendments import Aside, Reason
+from tidemill.core.aside import Choice
+from tidemill.core.asked import OfOffsets, Wanted
+from tidemill.core.events import Committed, Planned
+from tidemill.core.times import duration
 from tidemill.project import Project
+
+if TYPE_CHECKING:
+    from tidemill.maintenance import Chore
 
 
 def batch_runner(
@@ -21,3 +31,58 @@ def batch_runner(
 
     order = Order(limit=max_records, most=None)
     return partial(next, run_batches(project, pipeline, order, identity=identity), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amendment:
+    """What a task does to the past: a backfill of what is `wanted`, the rest of one, or a replay of a `choice`."""
+
+    what: Literal["backfill", "resume", "quarantine", "late"]
+    wanted: Wanted = field(default_factory=lambda: OfOffsets(since={}, until={}))
+    accept_loss: bool = False
+    choice: Choice = field(default_factory=Choice)
+
+
+def amendment_runner(  # noqa: PLR0913  who wants what done to which pipeline, and how
+    project: Project, pipeline: str, amendment: Amendment, *, identity: str, why: str, most: int | None
+) -> Iterator[Committed]:
+    """The batches of an amendment as they commit, and the live ones between those of a backfill.
+
+    A retry of the task takes its own open batch over at once; the ledger names the task as who asked for it.
+    """
+    from tidemill.amend import backfill, repair
+    from tidemill.amend.errand import Errand
+
+    reason = Reason(by=identity, why=why)
+    errand = Errand(project=project, pipeline=pipeline, reason=reason, most=most, identity=identity)
+    match amendment.what:
+        case "backfill":
+            return backfill.backfill(errand, amendment.wanted, accept_loss=amendment.accept_loss)
+        case "resume":
+            return backfill.resume(errand)
+        case other:
+            return repair.repair(errand, Aside(other), amendment.choice)
+
+
+def backfill_state(project: Project, pipeline: str, identity: str) -> Literal["none", "open", "complete"]:
+    """What became of the backfill that a task has asked for in an earlier try or turn."""
+    ledger = project.ledger(pipeline)
+    job = ledger.view().position.backfill
+    if job is not None and job.by == identity:
+        return "open"
+    plans: dict[int, bool] = {}
+    for entry in ledger.entries():
+        event = entry.event
+        if isinstance(event, Planned) and event.plan.backfill is not None and event.plan.backfill.by == identity:
+            plans[event.plan.batch_id] = event.plan.backfill.complete
+        elif isinstance(event, Committed) and plans.get(event.batch_id):
+            return "complete"
+    return "open" if plans and ledger.view().open_batch is not None else "none"
+
+
+def chores_of(project: Project, pipeline: str, keep: str | None) -> Iterator[Chore]:
+    """The chores of maintenance, as they are done; `keep` is how far back one may want to go, else the project's."""
+    from tidemill.maintenance import maintain
+
+    period = project.settings.keep if keep is None else duration(keep)
+    return maintain(project, pipeline, keep=period, now=datetime.now(UTC))

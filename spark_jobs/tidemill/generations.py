@@ -6,7 +6,6 @@ the highest counts. So that does not depend on a ledger, which may be what was l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,12 +14,12 @@ from pathlib import Path
 class Generations:
     """Where the generations of a lake's pipelines lie.
 
-    `chosen` names the generation of some pipelines; of others it is the published one. The pipeline that is `building`
-    publishes into its own folder.
+    `chosen` names the generation of some pipelines; of others it is the one that was published when it was first asked
+    for, so that a run never works on two. The pipeline that is `building` publishes into its own folder.
     """
 
     lake: str
-    chosen: Mapping[str, int] = field(default_factory=dict)
+    chosen: dict[str, int] = field(default_factory=dict)
     building: str | None = None
 
     def current(self, pipeline: str) -> int:
@@ -31,7 +30,7 @@ class Generations:
 
     def folder(self, pipeline: str) -> str:
         """Where the tables of a pipeline lie that belong to it alone."""
-        number = self.chosen.get(pipeline) or self.current(pipeline)
+        number = self.chosen.get(pipeline) or self.chosen.setdefault(pipeline, self.current(pipeline))
         return self._root(pipeline) if number == 1 else f"{self._root(pipeline)}/generations/{number}"
 
     def published(self, table: str) -> str:

@@ -13,9 +13,9 @@ from amend.conftest import an_errand, done
 from support.projects import Mill, an_event, rows_of, sums
 from tidemill.amend.backfill import backfill, give_up, preview, resume
 from tidemill.amend.repair import repair
-from tidemill.amend.wanted import OfOffsets, OfTimes, OfWindows
 from tidemill.core.amendments import Aside
 from tidemill.core.aside import Choice
+from tidemill.core.asked import OfOffsets, OfTimes, OfWindows
 from tidemill.core.errors import AmendmentError, OffsetsLost
 from tidemill.core.offsets import TopicPartition
 from tidemill.core.plan import Kind

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from amend.conftest import an_errand, done
-from support.projects import Mill, an_event, rows_of, sums
+from support.projects import NOW, Mill, an_event, rows_of, sums
 from tidemill.amend.rebuild import rebuild
 from tidemill.amend.rewind import rewind
+from tidemill.batch import run_batch
+from tidemill.claiming import Request
 from tidemill.core import failpoints
 from tidemill.core.errors import AmendmentError, Fenced, Incompatible
 from tidemill.core.plan import Kind
+from tidemill.ledger.process import this_process
 from tidemill.project import Project
 
 pytestmark = pytest.mark.spark
@@ -74,13 +77,8 @@ def test_runs_of_the_old_generation_are_fenced(tmp_path: Path, spark: Any) -> No
     stale = old.project.ledger("sums")
     done(rebuild(an_errand(mill)))
     mill.feed([an_event(100)])
+    request = Request(executor=this_process(), clock=NOW)
     with pytest.raises(Fenced, match="generation 2 has taken over"):
-        from support.projects import NOW
-        from tidemill.batch import run_batch
-        from tidemill.claiming import Request
-        from tidemill.ledger.process import this_process
-
-        request = Request(executor=this_process(), clock=NOW)
         run_batch(old.project, "sums", request, session=lambda: spark, ledger=stale)
 
 

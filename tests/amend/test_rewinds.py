@@ -12,7 +12,7 @@ from support.projects import Mill, an_event, sums
 from support.recovery import a_wide_mill, recomputed
 from tidemill.amend.backfill import backfill
 from tidemill.amend.rewind import rewind
-from tidemill.amend.wanted import OfOffsets
+from tidemill.core.asked import OfOffsets
 from tidemill.core.errors import AmendmentError, OffsetsLost
 from tidemill.core.plan import Kind
 

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from statistics import median
 
 from tidemill.amend.errand import Errand
-from tidemill.amend.wanted import Wanted, wanted_covers
+from tidemill.amend.wanted import wanted_covers
 from tidemill.claiming import Planner
 from tidemill.core.amending import backfill_of, plan_backfill, plan_giving_up
 from tidemill.core.amendments import Ranges, count
+from tidemill.core.asked import Wanted
 from tidemill.core.coverage import Cover, coverage, still_held
 from tidemill.core.errors import AmendmentError
 from tidemill.core.events import Committed

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.amend.errand import Errand
-from tidemill.amend.wanted import OfWindows
 from tidemill.core.amendments import Aside
 from tidemill.core.aside import Choice
+from tidemill.core.asked import OfWindows
 from tidemill.core.coverage import Cover, coverage, united
 from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.operators import Trigger

@@ -1,13 +1,12 @@
-"""Which part of the past a backfill is asked for, and the batches that it means."""
+"""The batches that a backfill means."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 
 from tidemill.amend.errand import Errand
 from tidemill.core.amendments import Ranges
+from tidemill.core.asked import OfOffsets, OfTimes, OfWindows, Wanted
 from tidemill.core.coverage import Cover, united, with_all_of
 from tidemill.core.errors import AmendmentError
 from tidemill.core.flow import WindowedSink
@@ -15,33 +14,6 @@ from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.times import micros
 from tidemill.core.view import View
 from tidemill.log.reading import first_at
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfOffsets:
-    """Half-open offsets of each topic-partition; one that is not named is not bounded."""
-
-    since: Mapping[TopicPartition, int]
-    until: Mapping[TopicPartition, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfTimes:
-    """Records that the log took at `since <= timestamp < until`; None does not bound."""
-
-    since: datetime | None
-    until: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfWindows:
-    """Windows with some event time in `[since, until)`."""
-
-    since: datetime
-    until: datetime
-
-
-Wanted = OfOffsets | OfTimes | OfWindows
 
 
 def wanted_covers(errand: Errand, view: View, wanted: Wanted, covers: Sequence[Cover]) -> tuple[Cover, ...]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,13 +14,10 @@ import typer
 from tidemill.cli.executing import Start, show_batches
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.output import open_project
-from tidemill.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from tidemill.amend.errand import Errand
-    from tidemill.core.aside import Choice
     from tidemill.core.events import Committed
-    from tidemill.core.slices import BatchRange
     from tidemill.project import Project
 
 By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who wants it; else the user of this machine.")]
@@ -82,58 +78,3 @@ def looked_at(ctx: typer.Context, pipeline: str) -> Errand:
     project = open_project(ctx)
     project.pipeline(pipeline)
     return an_errand(project, pipeline, by="", why="")
-
-
-def choice(
-    *,
-    batch: str | None,
-    topic: str | None,
-    partition: int | None,
-    offset: int | None,
-    since: str | None,
-    until: str | None,
-    reason: str | None = None,
-    table: str | None = None,
-) -> Choice:
-    """Which records are meant.
-
-    Raises:
-        ConfigError: an option is not written as it should be.
-    """
-    from tidemill.core.aside import Choice
-
-    return Choice(
-        batches=() if batch is None else (_batches(batch),),
-        topic=topic,
-        partition=partition,
-        offset=offset,
-        since=None if since is None else a_time("--since", since),
-        until=None if until is None else a_time("--until", until),
-        reason=reason,
-        table=table,
-    )
-
-
-def a_time(option: str, text: str) -> datetime:
-    """A moment in ISO 8601; without a time zone it is UTC.
-
-    Raises:
-        ConfigError: it is none.
-    """
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigError(
-            f"{option}: expected a time such as 2026-03-01T12:00:00Z, found {text!r}", fix="write it in ISO 8601"
-        ) from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
-
-
-def _batches(text: str) -> BatchRange:
-    from tidemill.core.slices import BatchRange
-
-    first, _, last = text.partition("-")
-    try:
-        return BatchRange(int(first), int(last or first) + 1)
-    except ValueError:
-        raise ConfigError(f"--batch: expected a batch such as 7, or 7-9, found {text!r}") from None

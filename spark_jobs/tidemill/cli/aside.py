@@ -20,13 +20,13 @@ from tidemill.cli.amending import (
     Since,
     Until,
     Why,
-    choice,
     execute,
     looked_at,
 )
 from tidemill.cli.aside_output import show_groups, show_records
 from tidemill.cli.output import AsJson, PipelineName
 from tidemill.core.amendments import Aside
+from tidemill.core.asked import choice
 
 if TYPE_CHECKING:
     from tidemill.core.aside import Choice

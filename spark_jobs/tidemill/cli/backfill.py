@@ -9,31 +9,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.amending import BatchRecords, By, DryRun, Why, a_time, execute, looked_at
+from tidemill.cli.amending import BatchRecords, By, DryRun, Why, execute, looked_at
 from tidemill.cli.log_output import print_json
 from tidemill.cli.output import AsJson, PipelineName, console, grid
+from tidemill.core.asked import PLACES, wanted
 from tidemill.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from tidemill.amend.backfill import Preview
     from tidemill.amend.errand import Errand
-    from tidemill.amend.wanted import Wanted
     from tidemill.core.events import Committed
-    from tidemill.core.offsets import TopicPartition
-
-_PLACES = "TOPIC-PARTITION:OFFSET,..."
 
 
 def backfill(
     ctx: typer.Context,
     pipeline: PipelineName,
     from_offsets: Annotated[
-        str | None, typer.Option(metavar=_PLACES, help="From these offsets on; what is not named, from its start.")
+        str | None, typer.Option(metavar=PLACES, help="From these offsets on; what is not named, from its start.")
     ] = None,
     to_offsets: Annotated[
-        str | None, typer.Option(metavar=_PLACES, help="Up to these offsets, without them; else to the last commit.")
+        str | None, typer.Option(metavar=PLACES, help="Up to these offsets, without them; else to the last commit.")
     ] = None,
     from_time: Annotated[
         str | None, typer.Option(metavar="TIME", help="From the records that the log took at this time on.")
@@ -60,8 +57,14 @@ def backfill(
     """Read offsets of the past again, and replace what was computed from them; live batches go on in between."""
     from tidemill.amend import backfill as amend
 
-    parts = (from_offsets, to_offsets, from_time, to_time, windows)
-    if resume + cancel + any(p is not None for p in parts) != 1:
+    parts = {
+        "from_offsets": from_offsets,
+        "to_offsets": to_offsets,
+        "from_time": from_time,
+        "to_time": to_time,
+        "windows": windows,
+    }
+    if resume + cancel + any(p is not None for p in parts.values()) != 1:
         raise ConfigError(
             "a backfill wants offsets, times or windows, or --resume, or --cancel",
             fix=f"for example `tidemill backfill {pipeline} --from-time 2026-03-01 --to-time 2026-03-02 --dry-run`",
@@ -69,13 +72,13 @@ def backfill(
     if dry_run and not (resume or cancel):
         errand = looked_at(ctx, pipeline)
         errand.most = batch_records
-        _show(amend.preview(errand, _wanted(*parts), accept_loss=accept_loss), as_json=as_json)
+        _show(amend.preview(errand, wanted(**parts), accept_loss=accept_loss), as_json=as_json)
         return
 
     def batches(errand: Errand) -> Iterator[Committed]:
         if resume or cancel:
             return amend.resume(errand) if resume else amend.give_up(errand)
-        return amend.backfill(errand, _wanted(*parts), accept_loss=accept_loss)
+        return amend.backfill(errand, wanted(**parts), accept_loss=accept_loss)
 
     why = why or ("records that are gone are done without" if accept_loss else "")
     execute(ctx, pipeline, batches, by=by, why=why, as_json=as_json, most=batch_records)
@@ -107,47 +110,6 @@ def rebuild(
     from tidemill.amend.rebuild import rebuild as amend
 
     execute(ctx, pipeline, amend, by=by, why=why, as_json=as_json, most=batch_records)
-
-
-def _wanted(
-    from_offsets: str | None, to_offsets: str | None, from_time: str | None, to_time: str | None, windows: str | None
-) -> Wanted:
-    from tidemill.amend.wanted import OfOffsets, OfTimes, OfWindows
-
-    kinds = [from_offsets or to_offsets, from_time or to_time, windows]
-    if sum(k is not None for k in kinds) > 1:
-        raise ConfigError("offsets, times and windows cannot be mixed", fix="say one of them")
-    if windows is not None:
-        since, separator, until = windows.partition("/")
-        if not separator:
-            raise ConfigError(
-                f"--windows: expected FROM/TO, found {windows!r}", fix="for example 2026-03-01/2026-03-02"
-            )
-        wanted = OfWindows(since=a_time("--windows", since), until=a_time("--windows", until))
-        if wanted.since >= wanted.until:
-            raise ConfigError(f"--windows: {since} is not before {until}")
-        return wanted
-    if from_time or to_time:
-        return OfTimes(
-            since=a_time("--from-time", from_time) if from_time else None,
-            until=a_time("--to-time", to_time) if to_time else None,
-        )
-    return OfOffsets(since=_places("--from-offsets", from_offsets), until=_places("--to-offsets", to_offsets))
-
-
-def _places(option: str, text: str | None) -> Mapping[TopicPartition, int]:
-    from tidemill.core.offsets import TopicPartition
-
-    found = {}
-    for part in (text or "").split(","):
-        if not part.strip():
-            continue
-        place, _, offset = part.strip().rpartition(":")
-        topic, _, partition = place.rpartition("-")
-        if not topic or not partition.isdigit() or not offset.isdigit():
-            raise ConfigError(f"{option}: expected {_PLACES}, found {part!r}", fix="for example web.access-0:1000")
-        found[TopicPartition(topic, int(partition))] = int(offset)
-    return found
 
 
 def _show(found: Preview, *, as_json: bool) -> None:

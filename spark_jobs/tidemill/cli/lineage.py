@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidemill.cli.amending import a_time
 from tidemill.cli.log_output import print_json
 from tidemill.cli.output import console, grid
+from tidemill.core.asked import time_of
 from tidemill.core.errors import ConfigError
 from tidemill.core.times import moment
 
@@ -26,7 +26,7 @@ def show_lineage(
     """Batches, offsets, firings, audits and table versions behind one number."""
     from tidemill.lineage import lineage
 
-    found = lineage(project, pipeline, table, a_time("--window", window), _key(project, pipeline, table, key))
+    found = lineage(project, pipeline, table, time_of("--window", window), _key(project, pipeline, table, key))
     if as_json:
         print_json(lineage_json(found))
     else:

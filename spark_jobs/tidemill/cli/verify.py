@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.amending import a_time, an_errand
+from tidemill.cli.amending import an_errand
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.log_output import print_json
 from tidemill.cli.output import AsJson, PipelineName, console, open_project
-from tidemill.core.errors import ConfigError
+from tidemill.core.asked import windows_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,16 +54,8 @@ def verify(
 
 def _scope(windows: str | None, sample: float, seed: int) -> Scope:
     from tidemill.amend.verify import Scope
-    from tidemill.amend.wanted import OfWindows
 
-    if windows is None:
-        return Scope(sample=sample, seed=seed)
-    since, separator, until = windows.partition("/")
-    if not separator:
-        raise ConfigError(f"--windows: expected FROM/TO, found {windows!r}", fix="for example 2026-03-01/2026-03-02")
-    return Scope(
-        windows=OfWindows(since=a_time("--windows", since), until=a_time("--windows", until)), sample=sample, seed=seed
-    )
+    return Scope(windows=windows_of("--windows", windows) if windows else None, sample=sample, seed=seed)
 
 
 def _show(found: Verified, *, as_json: bool) -> None:

@@ -1,0 +1,156 @@
+"""The DAGs that go back: a backfill and a replay for each pipeline, maintenance for all, each with a form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, Param
+
+from tidemill_airflow.amending import AmendmentOperator, BackfillOperator, MaintenanceOperator, ReplayOperator
+from tidemill_airflow.assets import batch_asset, table_asset
+from tidemill_airflow.entities import PipelineDag
+from tidemill_airflow.naming import MAINTENANCE, backfill_dag_of, pool_of, replay_dag_of
+
+RETRIES = 3
+RETRY_DELAY = timedelta(seconds=30)
+BEHIND_LIVE = 0
+"""The weight of a task that waits for the slot of its pipeline: a live run has 1."""
+
+_OFFSETS = r"^\s*[^\s:,]+-\d+:\d+(\s*,\s*[^\s:,]+-\d+:\d+)*\s*$"
+
+
+def amending_dags(entity: PipelineDag) -> dict[str, DAG]:
+    """The two DAGs of a pipeline that somebody triggers with a form."""
+    backfill = _triggered(backfill_dag_of(entity.pipeline), entity, BackfillOperator, _backfill_form(), BACKFILL)
+    replay = _triggered(replay_dag_of(entity.pipeline), entity, ReplayOperator, _replay_form(), REPLAY)
+    return {dag.dag_id: dag for dag in (backfill, replay)}
+
+
+def maintenance_dag(entities: Iterable[PipelineDag]) -> DAG:
+    """The daily DAG that makes every pipeline small again; no task waits for a batch, and no batch for a task."""
+    keep = Param(
+        None,
+        type=["null", "string"],
+        title="How far back one may want to go",
+        description='For example "7 days"; empty for what tidemill.toml says.',
+    )
+    with DAG(
+        MAINTENANCE,
+        description="Folds small files, forgets what nobody can go back to, vacuums.",
+        schedule="@daily",
+        catchup=False,
+        max_active_runs=1,
+        tags=["tidemill"],
+        params={"keep": keep},
+        render_template_as_native_obj=True,
+    ) as dag:
+        for entity in entities:
+            MaintenanceOperator(
+                task_id=entity.pipeline,
+                pipeline=entity.pipeline,
+                project=entity.project,
+                keep="{{ params.keep }}",
+                owner=entity.owner,
+                retries=RETRIES,
+                retry_delay=RETRY_DELAY,
+            )
+    return dag
+
+
+def _triggered(
+    dag_id: str, entity: PipelineDag, operator: type[AmendmentOperator], form: dict[str, Param], document: str
+) -> DAG:
+    with DAG(
+        dag_id,
+        description=f"{operator.__name__.removesuffix('Operator')} of {entity.pipeline}, when it is triggered.",
+        doc_md=document,
+        schedule=None,
+        catchup=False,
+        max_active_runs=1,
+        tags=entity.tags,
+        params=form,
+        render_template_as_native_obj=True,
+    ) as dag:
+        operator(
+            task_id="batches",
+            pipeline=entity.pipeline,
+            project=entity.project,
+            request="{{ params }}",
+            owner=entity.owner,
+            pool=pool_of(entity.pipeline),
+            priority_weight=BEHIND_LIVE,
+            retries=RETRIES,
+            retry_delay=RETRY_DELAY,
+            outlets=[batch_asset(entity.pipeline), *(table_asset(table) for table in entity.tables)],
+        )
+    return dag
+
+
+def _text(title: str, description: str, **more: Any) -> Param:
+    return Param(None, type=["null", "string"], title=title, description=description, **more)
+
+
+def _time(title: str, description: str) -> Param:
+    return _text(title, description, format="date-time")
+
+
+def _backfill_form() -> dict[str, Param]:
+    return {
+        "from_time": _time("From the records that the log took at", "Give times, or offsets, or windows."),
+        "to_time": _time("Up to the records that the log took at", "Without them; empty: up to the last commit."),
+        "from_offsets": _text("From offsets", "TOPIC-PARTITION:OFFSET, several with commas.", pattern=_OFFSETS),
+        "to_offsets": _text(
+            "Up to offsets", "Without them; what is not named: up to the last commit.", pattern=_OFFSETS
+        ),
+        "from_window": _time("From the window over", "An event time."),
+        "to_window": _time("Up to the window over", "Without it."),
+        "accept_loss": Param(
+            False,
+            type="boolean",
+            title="Do without what the log no longer holds",
+            description="It counts no more then.",
+        ),
+        **_common(),
+    }
+
+
+def _replay_form() -> dict[str, Param]:
+    return {
+        "records": Param(
+            "quarantine", enum=["quarantine", "late"], title="Records", description="Rejected ones, or late ones."
+        ),
+        "rule": _text("Rejected for", "A text that one of the reasons contains."),
+        "batch": _text("Put aside by batch", "For example 7, or 7-9.", pattern=r"^\d+(-\d+)?$"),
+        "topic": _text("Of topic", "Its name."),
+        "partition": Param(None, type=["null", "integer"], minimum=0, title="Of partition"),
+        "since": _time("Put aside since", "By the clock of the batch."),
+        "until": _time("Put aside until", "Without it."),
+        **_common(),
+    }
+
+
+def _common() -> dict[str, Param]:
+    return {
+        "batch_records": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            title="At most so many records in a batch",
+            description="Empty for the project's limit.",
+        ),
+        "why": _text("Why", "Kept in the ledger."),
+    }
+
+
+BACKFILL = """\
+Reads offsets of the past again, by the declaration of now, and replaces what was computed from them. Nobody sees
+anything of it before its last batch, which replaces every window at once. Live batches go on in between: the task
+executes one after each batch of its own, and gives its slot back after a few.
+"""
+
+REPLAY = """\
+Puts records through the pipeline once more that were rejected, or that came too late. Each leaves quarantine or the
+late table; what still fails goes back with its new reasons. Only the windows that they belong to are published again.
+"""

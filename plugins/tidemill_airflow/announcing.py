@@ -1,0 +1,27 @@
+"""What other DAGs hear of commits: one event for each published table, one for each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from airflow.sdk import Asset
+
+from tidemill.core.events import Committed
+from tidemill_airflow.assets import batch_asset
+from tidemill_airflow.execution import facts
+
+
+def announce(pipeline: str, commits: Sequence[Committed], outlets: Iterable[Any], events: Any) -> None:
+    """Tell those who listen to the outlets of a task."""
+    batches = [facts(commit) for commit in commits]
+    for outlet in outlets:
+        if not isinstance(outlet, Asset):
+            continue
+        if outlet == batch_asset(pipeline):
+            # All partitions of one event share its extra, so that a reader looks up its own by the key.
+            events[outlet].add_partitions([str(batch["batch_id"]) for batch in batches])
+            by_key: dict[str, Any] = {str(batch["batch_id"]): batch for batch in batches}
+            events[outlet].extra = {"pipeline": pipeline, "batches": by_key}
+        else:
+            events[outlet].extra = {"pipeline": pipeline, **batches[-1]}

@@ -1,0 +1,119 @@
+"""The commands that go back, as somebody types them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from support.projects import Mill, an_event, sums
+from tidemill.cli.exit_codes import ExitCode
+from tidemill.cli.main import main
+
+pytestmark = pytest.mark.spark
+
+Typed = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def mill(tmp_path: Path, spark: Any) -> Mill:
+    """Two batches: a late record and a rejected one are put aside."""
+    made = sums(tmp_path, spark)
+    made.feed([an_event(1), an_event(12), an_event(40)])
+    made.run()
+    made.feed([an_event(3), b"{cut", an_event(60)])
+    made.run()
+    return made
+
+
+@pytest.fixture
+def typed(mill: Mill, capsys: pytest.CaptureFixture[str]) -> Typed:
+    """Runs a command in the project: exit code, standard output, standard error."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        with pytest.raises((SystemExit, typer.Exit)) as ended:
+            main(["--project", str(mill.project.folder), *arguments], session=lambda _: mill.session)
+        found = capsys.readouterr()
+        return int(ended.value.code or 0), found.out, found.err
+
+    return run
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    """JSON, one object a line."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_backfill_is_shown_before_it_is_done(mill: Mill, typed: Typed) -> None:
+    code, out, _ = typed("backfill", "sums", "--from-offsets", "events-0:1", "--dry-run", "--json")
+    [shown] = lines(out)
+    assert (code, shown["ranges"], shown["records"], shown["supersedes"]) == (0, ["events-0 [0, 6)"], 6, [1, 2])
+    assert mill.project.ledger("sums").view().position.batch_id == 2
+    code, out, _ = typed("backfill", "sums", "--from-offsets", "events-0:1", "--why", "a fix", "--json")
+    assert (code, lines(out)[-1]["outcome"]) == (0, "done")
+    assert mill.own("late") == []
+    assert "nothing was done" in typed("backfill", "sums", "--windows", "2026-01-01/2026-01-02", "--dry-run")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "wants offsets, times or windows"),
+        (("--from-time", "yesterday"), "expected a time such as"),
+        (("--from-offsets", "events:1"), "expected TOPIC-PARTITION:OFFSET"),
+        (("--from-offsets", "other-0:1"), "has read nothing of other-0"),
+        (("--from-time", "2026-01-01", "--windows", "2026-01-01/2026-01-02"), "or times, or windows"),
+        (("--windows", "2026-01-02/2026-01-01"), "is not before"),
+        (("--resume",), "no backfill is open"),
+    ],
+)
+def test_a_backfill_that_cannot_be_done_says_why_and_what_to_do(
+    typed: Typed, arguments: tuple[str, ...], said: str
+) -> None:
+    code, _, err = typed("backfill", "sums", *arguments)
+    assert code == ExitCode.WRONG
+    assert said in err
+    assert "fix:" in err
+
+
+def test_late_records_are_listed_and_admitted_once(mill: Mill, typed: Typed) -> None:
+    [row] = lines(typed("late", "ls", "sums", "--json")[1])
+    assert (row["offset"], row["batch_id"], row["table_name"]) == (3, 2, "sums")
+    assert "nothing was done" in typed("late", "admit", "sums", "--dry-run")[1]
+    assert typed("late", "admit", "sums")[0] == ExitCode.DONE
+    assert typed("late", "admit", "sums")[0] == ExitCode.NOTHING_TO_DO
+    assert next(r["n"] for r in mill.published()) == 2
+
+
+def test_quarantine_is_counted_shown_and_replayed(typed: Typed) -> None:
+    [group] = lines(typed("quarantine", "ls", "sums", "--json")[1])
+    assert (group["batch_id"], group["topic"], group["records"]) == (2, "events", 1)
+    [record] = lines(typed("quarantine", "show", "sums", "--json")[1])
+    assert (record["offset"], record["value"]) == (4, "{cut")
+    assert "1 records" in typed("quarantine", "show", "sums")[1]
+    code, out, _ = typed("quarantine", "replay", "sums", "--batch", "2", "--json")
+    assert (code, lines(out)[0]["rejected"]) == (0, 1)
+    assert typed("quarantine", "replay", "sums", "--batch", "2")[0] == ExitCode.NOTHING_TO_DO
+
+
+def test_a_rewind_a_verification_and_a_trace_follow_each_other(mill: Mill, typed: Typed) -> None:
+    assert typed("rewind", "sums", "--to", "1", "--why", "a try")[0] == 0
+    assert typed("run", "sums")[0] == 0
+    code, out, _ = typed("verify", "sums", "--json")
+    assert (code, lines(out)) == (0, [{"table": "sums", "rows": 3, "different": 0, "examples": []}])
+    [found] = lines(typed("explain", "sums", "--window", "2026-01-01T00:00:00Z", "--key", "a", "--json")[1])
+    assert [s["batch_id"] for s in found["slices"]] == [1]
+    assert "published now" in typed("explain", "sums", "--window", "2026-01-01", "--key", "a")[1]
+    assert typed("maintain", "sums", "--dry-run")[0] == 0
+    assert "rewind to batch 1" in typed("history", "sums")[1]
+
+
+def test_a_batch_that_is_not_blocked_has_nothing_to_decide(typed: Typed) -> None:
+    for command in (("show",), ("accept", "--why", "x"), ("divert", "--why", "x"), ("retry",)):
+        code, _, err = typed("audit", command[0], "sums", *command[1:])
+        assert (code, "no batch" in err) == (ExitCode.WRONG, True)

@@ -17,6 +17,7 @@ from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.plan import BatchPlan
 from tidemill.core.scan import Scan
 from tidemill.core.schema import cast_or_null
+from tidemill.core.slices import slice_number
 from tidemill.core.sql import quoted, renamed
 from tidemill.core.times import moment
 from tidemill.core.watermarks import END
@@ -125,8 +126,11 @@ class Attempt:
         with boundary(f"state:{sink.table}", self.plan.batch_id):
             state = self._states[sink.table] = State(spec=spec, handle=ensure_table(spec))
             table = held.lane.table(spec, state.handle)
-            # No transaction: the slice names the attempt, and an attempt appends once.
-            self._written(spec.name, table.append(held.rows, transaction=None, plan_hash=self._plan_hash))
+            # Readers tell slices apart, but not what is twice in one: a ledger that lost its end has it planned again.
+            transaction = Transaction(
+                f"{self.flow.name}/state/{sink.table}", slice_number(self.plan.batch_id, self.number), by_slice=True
+            )
+            self._written(spec.name, table.append(held.rows, transaction=transaction, plan_hash=self._plan_hash))
 
     def jobs(self) -> Mapping[str, DataFrame]:
         """The job of step 3 for each published table, described but not run; ask after step 2."""

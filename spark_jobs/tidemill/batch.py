@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -29,6 +30,7 @@ from tidemill.core.flow import WindowedSink
 from tidemill.core.position import Position
 from tidemill.core.times import micros
 from tidemill.core.verdict import Verdict
+from tidemill.damage import check_tables, judged
 from tidemill.engine.attempt import Attempt, Staged
 from tidemill.engine.failures import explained
 from tidemill.engine.places import Uris
@@ -65,7 +67,8 @@ def run_batch(
     flow, log, book = project.pipeline(name), project.log(), ledger or project.ledger(name)
     check_wanted(flow)
     started = datetime.now(UTC)
-    claim = claim_batch(flow, book, log, request)
+    uris = Uris(pipeline=name, table=project.table_uri, published=project.published_uri)
+    claim = claim_batch(flow, book, log, request, partial(check_tables, flow, uris))
     if claim is None:
         return NothingToDo()
     attempt = Attempt(
@@ -74,12 +77,12 @@ def run_batch(
         number=claim.attempt,
         scans=claim.scans,
         session=session() if session else project_session(project),
-        uris=Uris(pipeline=name, table=project.table_uri, published=project.published_uri),
+        uris=uris,
         driver_rows=project.settings.driver_rows,
         writer=project.settings.writer,
     )
     try:
-        with explained(f"{name}: batch {claim.plan.batch_id}"):
+        with judged(flow, uris, claim, book), explained(f"{name}: batch {claim.plan.batch_id}"):
             commit = _execute(attempt, claim, book, started=started)
     finally:
         attempt.release()
@@ -104,6 +107,7 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, *, started: datetim
         topics=plan.topics_after(times),
         watermark=watermark,
         shapes={s.table: s.shape for s in flow.sinks if isinstance(s, WindowedSink)},
+        tables=attempt.marks,
     )
     return _commit(attempt, ledger, position, staged, started=started)
 

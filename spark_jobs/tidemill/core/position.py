@@ -27,10 +27,20 @@ class TopicPosition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableMark:
+    """How a commit left a table: its version, its identity, and the last transaction of the pipeline in it."""
+
+    version: int
+    table_id: str
+    transaction: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
     """The outcome of all commits so far. `batch_id` is the last one committed, 0 before the first.
 
-    `shapes` says for each windowed table what its state means (`WindowedSink.shape`).
+    `shapes` says for each windowed table what its state means (`WindowedSink.shape`), `tables` how each table was left
+    by the last commit that wrote it.
     """
 
     batch_id: int = 0
@@ -38,6 +48,7 @@ class Position:
     topics: Mapping[str, TopicPosition] = field(default_factory=dict)
     slices: SliceSet = field(default_factory=SliceSet)
     shapes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    tables: Mapping[str, TableMark] = field(default_factory=dict)
 
     @property
     def clocks(self) -> Mapping[TopicPartition, PartitionClock]:
@@ -48,7 +59,7 @@ class Position:
             for partition, clock in topic.clocks.items()
         }
 
-    def after(
+    def after(  # noqa: PLR0913  all that a position is
         self,
         *,
         batch_id: int,
@@ -56,6 +67,7 @@ class Position:
         topics: Mapping[str, TopicPosition],
         watermark: int,
         shapes: Mapping[str, Mapping[str, str]] | None = None,
+        tables: Mapping[str, TableMark] | None = None,
     ) -> Position:
         """The position once `attempt` of `batch_id` is committed."""
         if watermark < self.watermark:
@@ -67,4 +79,5 @@ class Position:
             topics={**self.topics, **topics},
             slices=self.slices.add(batch_id, attempt),
             shapes={**self.shapes, **(shapes or {})},
+            tables={**self.tables, **(tables or {})},
         )

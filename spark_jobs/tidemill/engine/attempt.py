@@ -8,6 +8,7 @@ from functools import cached_property, reduce
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.core.account import Account
@@ -15,9 +16,9 @@ from tidemill.core.codec import fingerprint
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.plan import BatchPlan
+from tidemill.core.position import TableMark
 from tidemill.core.scan import Scan
 from tidemill.core.schema import cast_or_null
-from tidemill.core.slices import slice_number
 from tidemill.core.sql import quoted, renamed
 from tidemill.core.times import moment
 from tidemill.core.watermarks import END
@@ -25,6 +26,7 @@ from tidemill.engine.branches import unpack
 from tidemill.engine.counting import Counts
 from tidemill.engine.firing import Firing
 from tidemill.engine.lanes import DriverLane, Lane, SparkLane
+from tidemill.engine.marks import Marks
 from tidemill.engine.places import OWN_FIELDS, Uris
 from tidemill.engine.query import ROWS, query
 from tidemill.engine.state import PaneRange, State
@@ -32,7 +34,8 @@ from tidemill.engine.strays import late_rows, rejected_rows
 from tidemill.engine.streams import Stream
 from tidemill.engine.windowing import SLICE_COLUMNS, merged_windows, partial_aggregates
 from tidemill.tables.create import ensure_table
-from tidemill.tables.protocol import Between, TableSpec, Transaction, Written
+from tidemill.tables.known import Known
+from tidemill.tables.protocol import Between, TableSpec, Written
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
 
@@ -81,6 +84,7 @@ class Attempt:
     driver_rows: int
     writer: str | None = None
     versions: dict[str, int] = field(default_factory=dict)
+    marks: dict[str, TableMark] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict)
     _streams: tuple[Stream, ...] = ()
     _partials: dict[str, Held] = field(default_factory=dict)
@@ -89,7 +93,7 @@ class Attempt:
 
     def __post_init__(self) -> None:
         self._driver, self._spark = DriverLane(self.session), SparkLane(self.session)
-        self._plan_hash = fingerprint(self.plan)
+        self._plan_hash, self._known = fingerprint(self.plan), Marks(plan=self.plan, attempt=self.number)
 
     def read(self) -> None:
         """Step 2: describe how the planned records become rows; Spark starts with the first job of step 3."""
@@ -124,13 +128,15 @@ class Attempt:
     def _append_state(self, sink: WindowedSink, held: Held) -> None:
         spec = self.uris.state(sink, held.lane.fields(held.rows))
         with boundary(f"state:{sink.table}", self.plan.batch_id):
-            state = self._states[sink.table] = State(spec=spec, handle=ensure_table(spec))
-            table = held.lane.table(spec, state.handle)
+            known = self._known.state(sink)
+            state = self._states[sink.table] = State(spec=spec, handle=ensure_table(spec, known=known))
             # Readers tell slices apart, but not what is twice in one: a ledger that lost its end has it planned again.
-            transaction = Transaction(
-                f"{self.flow.name}/state/{sink.table}", slice_number(self.plan.batch_id, self.number), by_slice=True
-            )
-            self._written(spec.name, table.append(held.rows, transaction=transaction, plan_hash=self._plan_hash))
+            self._append(held, state.spec, known, state.handle)
+
+    def _append(self, held: Held, spec: TableSpec, known: Known, handle: DeltaTable) -> None:
+        table = held.lane.table(spec, handle)
+        written = table.append(held.rows, transaction=known.newest, plan_hash=self._plan_hash)
+        self._written(spec, known, handle, written)
 
     def jobs(self) -> Mapping[str, DataFrame]:
         """The job of step 3 for each published table, described but not run; ask after step 2."""
@@ -202,7 +208,7 @@ class Attempt:
         return self._spark.frame([lane.frame(rows) for lane, rows in lanes if rows])
 
     def _panes(self, sink: WindowedSink, ranges: Sequence[PaneRange]) -> list[Held]:
-        state = self._states.get(sink.table) or State.of(self.uris, sink)
+        state = self._states.get(sink.table) or State.of(self.uris, sink, self._known.state(sink))
         count = state.at_most(ranges) if state else 0
         if state is None or not count:
             return []
@@ -215,17 +221,20 @@ class Attempt:
         for item in staged:
             if item.count:
                 with boundary(f"published:{item.sink.table}", self.plan.batch_id):
-                    self._written(item.sink.table, self._publish(item, self.uris.published_table(item.sink)))
+                    self._publish(item, self.uris.published_table(item.sink))
 
-    def _publish(self, item: Staged, spec: TableSpec) -> Written:
-        table = item.held.lane.table(spec)
-        transaction = self._transaction(item.sink.table)
+    def _publish(self, item: Staged, spec: TableSpec) -> None:
+        known = self._known.table(item.sink)
+        handle = ensure_table(spec, known=known)
         if isinstance(item.sink, RowSink):
-            return table.append(item.rows, transaction=transaction, plan_hash=self._plan_hash)
+            self._append(item.held, spec, known, handle)
+            return
         starts = item.held.lane.distinct(item.rows, "window_start")
         within = Between(column="window_start", low=moment(min(starts)), high=moment(max(starts) + 1))
         keys = ("window_start", *item.sink.keys)
-        return table.upsert(item.rows, keys=keys, within=within, transaction=transaction, plan_hash=self._plan_hash)
+        table = item.held.lane.table(spec, handle)
+        done = table.upsert(item.rows, keys=keys, within=within, transaction=known.newest, plan_hash=self._plan_hash)
+        self._written(spec, known, handle, done)
 
     def _put_aside(self) -> None:
         rejected = any(c.account.rejected for c in self.counts.values())
@@ -253,15 +262,13 @@ class Attempt:
         batch_id, clock = self._own_values().values()
         held = held.stamped({"batch_id": batch_id, "recorded_at": clock, **values})
         with boundary(spec.name, self.plan.batch_id):
-            table, transaction = held.lane.table(spec), self._transaction(spec.name)
-            self._written(spec.name, table.append(held.rows, transaction=transaction, plan_hash=self._plan_hash))
+            known = self._known.own(spec)
+            self._append(held, spec, known, ensure_table(spec, known=known))
         return held
 
-    def _transaction(self, table: str) -> Transaction:
-        return Transaction(f"{self.flow.name}/{table}", self.plan.batch_id)
-
-    def _written(self, table: str, written: Written) -> None:
-        self.versions[table] = written.version
+    def _written(self, spec: TableSpec, known: Known, handle: DeltaTable, written: Written) -> None:
+        self.versions[spec.name] = written.version
+        self.marks[known.name] = known.mark_after(handle, written.version)
 
     def release(self) -> None:
         """Let go of what is cached on the executors."""

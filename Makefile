@@ -31,7 +31,8 @@ test-long: setup ## the long forms
 	@$(RUN) pytest $(PARALLEL) -m long
 
 crash: setup ## fail at every boundary of a batch in every way
-	@$(RUN) pytest $(PARALLEL) tests/batch/test_crash_matrix.py tests/batch/test_batch_kills.py tests/batch/test_batch_zombies.py
+	@$(RUN) pytest $(PARALLEL) tests/batch/test_crash_matrix.py tests/batch/test_batch_kills.py tests/batch/test_batch_zombies.py \
+		tests/batch/test_batch_damage.py
 
 model: setup ## search the protocol's model, and show what each broken rule leads to
 	@$(RUN) pytest tests/protocol -rP

@@ -14,7 +14,7 @@ Whatever dies between two steps leaves nothing that counts: the same plan is exe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -30,6 +30,7 @@ from tidemill.core.flow import WindowedSink
 from tidemill.core.position import Position
 from tidemill.core.times import micros
 from tidemill.core.verdict import Verdict
+from tidemill.damage import check_tables, judged
 from tidemill.engine.attempt import Attempt, Staged
 from tidemill.engine.failures import explained
 from tidemill.engine.places import Uris
@@ -68,7 +69,8 @@ def run_batch(
     check_wanted(flow)
     started = datetime.now(UTC)
     sources = Sources(log, AsideTables(partial(project.table_uri, name)))
-    claim = claim_batch(flow, book, sources, request)
+    uris = Uris(pipeline=name, table=project.table_uri, published=project.published_uri)
+    claim = claim_batch(flow, book, sources, request, partial(check_tables, flow, uris))
     if claim is None:
         return NothingToDo()
     attempt = Attempt(
@@ -77,13 +79,13 @@ def run_batch(
         number=claim.attempt,
         scans=claim.scans,
         session=session() if session else project_session(project),
-        uris=Uris(pipeline=name, table=project.table_uri, published=project.published_uri),
+        uris=uris,
         driver_rows=project.settings.driver_rows,
         writer=project.settings.writer,
         diverted=claim.diverted,
     )
     try:
-        with explained(f"{name}: batch {claim.plan.batch_id}"):
+        with judged(flow, uris, claim, book), explained(f"{name}: batch {claim.plan.batch_id}"):
             commit = _execute(attempt, claim, book, started=started)
     finally:
         attempt.release()
@@ -107,6 +109,7 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, *, started: datetim
     staged = attempt.stage(position)
     _audit(attempt, claim, staged, ledger)
     attempt.publish(staged)
+    position = replace(position, tables={**plan.position.tables, **attempt.marks})
     return _commit(attempt, ledger, position, staged, started=started)
 
 

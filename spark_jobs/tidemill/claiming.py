@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from tidemill.core.errors import AuditBlocked, Fenced, Incompatible
+from tidemill.core.errors import AuditBlocked, Fenced, Incompatible, LedgerDamaged, TableDamaged
 from tidemill.core.events import Audited, Cancelled, Claimed, Decided, Decision, Executor, Planned
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, WindowedSink
@@ -21,11 +21,18 @@ from tidemill.ledger.process import is_gone
 from tidemill.log.aside import AsideTables
 from tidemill.log.protocol import Log
 
+Check = Callable[[BatchPlan, OpenBatch | None], None]
+"""Given a plan, and the open batch when it is the plan of that: raises when the tables do not fit the ledger."""
+
 _RACES = 5
 
 
 Planner = Callable[[View], BatchPlan | None]
 """The next plan after what the ledger holds, or None when there is nothing to do."""
+
+
+def _unchecked(_: BatchPlan, __: OpenBatch | None) -> None:
+    """For who has no tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,25 +84,36 @@ class Sources:
     aside: AsideTables
 
 
-def claim_batch(flow: Flow, ledger: Ledger, sources: Sources, request: Request) -> Claim | None:
+def claim_batch(
+    flow: Flow, ledger: Ledger, sources: Sources, request: Request, check: Check = _unchecked
+) -> Claim | None:
     """The claim on the open batch, or on a new one; None when there is nothing to do.
+
+    `check` is asked before a plan or a claim is written.
 
     Raises:
         Busy: another run holds the open batch.
         AuditBlocked: the open batch was audited and blocked, and nothing has changed since.
         Incompatible: the open batch may be published in part, and was planned by another declaration.
         LogError: the log does not hold what comes next.
+        LedgerDamaged, TableDamaged: ledger and tables do not fit each other.
     """
     for _ in range(_RACES):
         with boundary("ledger", 0):
             view = ledger.view()
-        if view.open_batch is not None:
-            claim = _continue(flow, ledger, sources, view.open_batch, request)
-        else:
-            plan = request.planner(view) if request.planner else next_plan(flow, sources.log, view, request)
-            if plan is None:
-                return None
-            claim = _open(ledger, plan, _scans(sources, plan), request)
+        try:
+            if view.open_batch is not None:
+                claim = _continue(flow, ledger, sources, view.open_batch, request, check)
+            else:
+                plan = request.planner(view) if request.planner else next_plan(flow, sources.log, view, request)
+                if plan is None:
+                    return None
+                claim = _open(ledger, plan, _scans(sources, plan), request, check)
+        except (LedgerDamaged, TableDamaged):
+            # A table that another run wrote meanwhile looks the same.
+            if ledger.view() == view:
+                raise
+            continue
         if claim is not None:
             return claim
     raise Fenced(f"{flow.name}: other runs were faster {_RACES} times", fix="run one at a time")
@@ -150,16 +168,19 @@ def _scans(sources: Sources, plan: BatchPlan) -> Mapping[str, Scan]:
         return {name: sources.log.scan(plan.topic_id(name), ranges) for name, ranges in plan.reads.items()}
 
 
-def _open(ledger: Ledger, plan: BatchPlan, scans: Mapping[str, Scan], request: Request) -> Claim | None:
+def _open(ledger: Ledger, plan: BatchPlan, scans: Mapping[str, Scan], request: Request, check: Check) -> Claim | None:
     try:
         with boundary("planned", plan.batch_id):
+            check(plan, None)
             ledger.append(lambda _: Planned(plan=plan, executor=request.executor, at=request.clock))
     except Fenced:
         return None
     return Claim(plan=plan, attempt=1, scans=scans)
 
 
-def _continue(flow: Flow, ledger: Ledger, sources: Sources, batch: OpenBatch, request: Request) -> Claim | None:
+def _continue(  # noqa: PLR0913, PLR0917  what a claim needs
+    flow: Flow, ledger: Ledger, sources: Sources, batch: OpenBatch, request: Request, check: Check
+) -> Claim | None:
     """A claim on the open batch; None when the ledger must be looked at again."""
     check_takeover(
         batch,
@@ -170,17 +191,14 @@ def _continue(flow: Flow, ledger: Ledger, sources: Sources, batch: OpenBatch, re
     )
     plan, fate = batch.plan, batch.fate(flow.logical_hash)
     if fate is Fate.REFUSED:
-        raise Incompatible(
-            f"{flow.name}: batch {plan.batch_id} may be published in part, and was planned by another version of the "
-            f"declaration or its contracts ({plan.logical_hash[:12]}, now {flow.logical_hash[:12]})",
-            fix="put the old version back until this batch has committed, then change it",
-        )
+        raise _refused(flow, plan)
     if fate is Fate.BLOCKED and batch.audited is not None:
         raise blocked(flow.name, plan.batch_id, batch.audited.verdict)
     attempt, scans = batch.attempt + 1, {} if fate is Fate.CANCELLED else _scans(sources, plan)
     claimed = Claimed(batch_id=plan.batch_id, attempt=attempt, executor=request.executor, at=request.clock)
     try:
         with boundary("claimed", plan.batch_id):
+            check(plan, batch)
             ledger.append(lambda _: claimed)
         if fate is Fate.CANCELLED:
             reason = "the declaration or a contract changed before anything was published"
@@ -191,6 +209,14 @@ def _continue(flow: Flow, ledger: Ledger, sources: Sources, batch: OpenBatch, re
     except Fenced:
         return None
     return Claim(plan=plan, attempt=attempt, scans=scans, audited=batch.audited, decided=batch.decided)
+
+
+def _refused(flow: Flow, plan: BatchPlan) -> Incompatible:
+    return Incompatible(
+        f"{flow.name}: batch {plan.batch_id} may be published in part, and was planned by another version of the "
+        f"declaration or its contracts ({plan.logical_hash[:12]}, now {flow.logical_hash[:12]})",
+        fix="put the old version back until this batch has committed, then change it",
+    )
 
 
 def blocked(pipeline: str, batch_id: int, verdict: Verdict) -> AuditBlocked:

@@ -12,6 +12,7 @@ import pytest
 
 from support.projects import Mill, an_event, sums
 from tidemill.core.errors import LogError, OffsetsLost, SegmentDamaged, TopicRecreated
+from tidemill.core.failpoints import VARIABLE, Injected
 
 pytestmark = pytest.mark.spark
 
@@ -124,3 +125,36 @@ def test_a_log_that_lost_records_is_refused_by_name_until_it_is_back(
     mill.catch_up()
     assert [r["n"] for r in mill.published()] == [2] * 8
     assert ledger.view().position.topics["events"].offsets == {0: 8, 1: 8}
+
+
+INSIDE = {
+    "trimmed": (lambda mill: mill.log.trim("events", 1, 5), r"topic events partition 1: .*offsets 2 "),
+    "a hole": (lose_a_middle_segment, r"topic events partition 1: offsets 4 to 5 are missing.* at 4.* at 6"),
+    "created again": (create_the_topic_again, r"`events`|topic events"),
+}
+
+
+@pytest.mark.parametrize("how", INSIDE)
+def test_a_log_that_lost_records_of_an_open_plan_is_refused_until_it_is_back(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    mill, (damage, text) = a_begun_log(tmp_path, spark), INSIDE[how]
+    log, copy, ledger = mill.project.settings.log, tmp_path / "copy", mill.project.ledger("sums")
+    monkeypatch.setenv(VARIABLE, "planned=raise")
+    with pytest.raises(Injected):
+        mill.run()
+    monkeypatch.delenv(VARIABLE)
+    shutil.copytree(log, copy)
+    before, view = mill.everything(), ledger.view()
+    damage(mill)
+    for _ in range(2):
+        with pytest.raises(LogError, match=text) as caught:
+            mill.run()
+        assert caught.value.fix
+        assert ledger.view() == view, "not even a claim is written"
+        assert mill.everything() == before
+    shutil.rmtree(log)
+    shutil.copytree(copy, log)
+    assert mill.run().attempt == 2
+    mill.catch_up()
+    assert [r["n"] for r in mill.published()] == [2] * 8

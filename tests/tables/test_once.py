@@ -25,7 +25,8 @@ from tables.table_writers import (
     upsert,
 )
 from tidemill.core.errors import CommitUnknown, Fenced
-from tidemill.tables.protocol import AlreadyThere, Landed
+from tidemill.core.slices import slice_number
+from tidemill.tables.protocol import AlreadyThere, Landed, Transaction
 
 
 def write(kind: str, table: Any, writer: Writer, rows: list[Row], number: int, *, plan_hash: str = PLAN) -> Any:
@@ -185,3 +186,19 @@ def test_a_table_that_never_rests_makes_an_upsert_give_up(tmp_path: Path) -> Non
     with pytest.raises(CommitUnknown, match="batch 1 of pipeline/views failed"):
         upsert(table, writer, [a_row(0)], 1, within=minutes(0, 1))
     assert {page for _, page, _ in seen(table, writer)} == {"/rival"}
+
+
+def test_a_slice_is_named_by_batch_and_attempt_when_it_is_refused(tmp_path: Path, writer: Writer) -> None:
+    table, second = (
+        writer.table(a_spec(tmp_path)),
+        Transaction("pipeline/state/views", slice_number(7, 2), by_slice=True),
+    )
+    first = Transaction("pipeline/state/views", slice_number(7, 1), by_slice=True)
+    rows = writer.rows([a_row(0)])
+    assert table.append(rows, transaction=second, plan_hash=PLAN) == Landed(1)
+    assert table.append(rows, transaction=second, plan_hash=PLAN) == AlreadyThere(1)
+    with pytest.raises(Fenced, match=r"batch 7 attempt 1 of pipeline/state/views .* holds batch 7 attempt 2"):
+        table.append(rows, transaction=first, plan_hash=PLAN)
+    with pytest.raises(Fenced, match="another plan: plan-a"):
+        table.append(rows, transaction=second, plan_hash="plan-b")
+    assert seen(table, writer) == [(0, "/", 1)]

@@ -16,7 +16,8 @@
     │   ├── Busy                    another run holds the open batch: leave it alone
     │   ├── Fenced                  a newer claim exists: stop, nothing of ours counts
     │   └── CommitUnknown           a write may or may not have landed: read before trying again
-    ├── LedgerDamaged               the ledger contradicts itself or was written by a newer version
+    ├── LedgerDamaged               the ledger contradicts itself or its tables, or was written by a newer version
+    ├── TableDamaged                a table of the pipeline is not what the ledger says, or cannot be read any more
     ├── Incompatible                the declaration changed in a way the state cannot follow
     ├── AuditBlocked                staged rows break a rule of severity error
     ├── Unbalanced                  the account of a batch does not add up
@@ -115,7 +116,11 @@ class CommitUnknown(ProtocolError):
 
 
 class LedgerDamaged(TidemillError):
-    """The ledger contradicts itself, or a newer version of Tidemill wrote it."""
+    """The ledger contradicts itself or lacks what its tables hold, or a newer version of Tidemill wrote it."""
+
+
+class TableDamaged(TidemillError):
+    """A table is gone, older than the ledger says, another one, or lost a file; nothing was moved."""
 
 
 class Incompatible(TidemillError):

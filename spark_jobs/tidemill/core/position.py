@@ -63,11 +63,20 @@ class Backfill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableMark:
+    """How a commit left a table: its version, its identity, and the last transaction of the pipeline in it."""
+
+    version: int
+    table_id: str
+    transaction: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
     """The outcome of all commits so far. `batch_id` is the last one committed, 0 before the first.
 
-    `shapes` says for each windowed table what its state means (`WindowedSink.shape`). `backfill` is the job that waits
-    for its next batch.
+    `shapes` says for each windowed table what its state means (`WindowedSink.shape`), `tables` how each table was left
+    by the last commit that wrote it. `backfill` is the job that waits for its next batch.
     """
 
     batch_id: int = 0
@@ -75,6 +84,7 @@ class Position:
     topics: Mapping[str, TopicPosition] = field(default_factory=dict)
     slices: SliceSet = field(default_factory=SliceSet)
     shapes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    tables: Mapping[str, TableMark] = field(default_factory=dict)
     backfill: Backfill | None = None
 
     @property
@@ -86,7 +96,7 @@ class Position:
             for partition, clock in topic.clocks.items()
         }
 
-    def after(
+    def after(  # noqa: PLR0913  all that a position is
         self,
         *,
         batch_id: int,
@@ -94,6 +104,7 @@ class Position:
         topics: Mapping[str, TopicPosition],
         watermark: int,
         shapes: Mapping[str, Mapping[str, str]] | None = None,
+        tables: Mapping[str, TableMark] | None = None,
     ) -> Position:
         """The position once `attempt` of `batch_id` is committed."""
         if watermark < self.watermark:
@@ -105,6 +116,7 @@ class Position:
             topics={**self.topics, **topics},
             slices=self.slices.add(batch_id, attempt),
             shapes={**self.shapes, **(shapes or {})},
+            tables={**self.tables, **(tables or {})},
         )
 
     def amended(self, *, batch_id: int, attempt: int) -> Position:

@@ -9,6 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from tidemill.core.errors import ProtocolError
+
+_ATTEMPTS = 2**20
+
+
+def slice_number(batch: int, attempt: int) -> int:
+    """One number for a slice: it grows with the batch, and within a batch with the attempt.
+
+    Raises:
+        ProtocolError: there were a million attempts.
+    """
+    if attempt >= _ATTEMPTS:
+        raise ProtocolError(
+            f"batch {batch}: attempt {attempt} is more than the {_ATTEMPTS - 1} that state can tell apart",
+            fix="find out why the batch never commits, and build the pipeline again: `tidemill rebuild PIPELINE`",
+        )
+    return batch * _ATTEMPTS + attempt
+
+
+def slice_of(number: int) -> tuple[int, int]:
+    """The batch and the attempt of which `slice_number` made this number."""
+    return divmod(number, _ATTEMPTS)
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class BatchRange:

@@ -17,7 +17,7 @@ from tidemill.core.codec import fingerprint
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.plan import BatchPlan
-from tidemill.core.position import PaneSpan, Position
+from tidemill.core.position import PaneSpan, Position, TableMark
 from tidemill.core.scan import Scan
 from tidemill.core.schema import cast_or_null
 from tidemill.core.sql import quoted, renamed
@@ -25,6 +25,7 @@ from tidemill.engine.aside import Strays, kept_aside
 from tidemill.engine.branches import unpack
 from tidemill.engine.counting import Counts
 from tidemill.engine.holding import Held, Lanes
+from tidemill.engine.marks import Marks
 from tidemill.engine.places import Uris
 from tidemill.engine.publishing import Publisher, own_values
 from tidemill.engine.state import State
@@ -67,7 +68,6 @@ class Attempt:
     uris: Uris
     driver_rows: int
     writer: str | None = None
-    versions: dict[str, int] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict)
     diverted: str | None = None
     _streams: tuple[Stream, ...] = ()
@@ -76,12 +76,11 @@ class Attempt:
     _rows: dict[str, Held] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        marks = Marks(plan=self.plan, attempt=self.number)
         self.lanes = Lanes(self.session, driver_rows=self.driver_rows, writer=self.writer)
-        self._windows = Windows(session=self.session, plan=self.plan, uris=self.uris, lanes=self.lanes)
-        self._publisher = Publisher(
-            flow=self.flow, plan=self.plan, uris=self.uris, lanes=self.lanes, versions=self.versions
-        )
-        self._plan_hash = fingerprint(self.plan)
+        self._windows = Windows(session=self.session, plan=self.plan, uris=self.uris, lanes=self.lanes, marks=marks)
+        self._publisher = Publisher(flow=self.flow, plan=self.plan, uris=self.uris, lanes=self.lanes, marks=marks)
+        self._marks, self._plan_hash = marks, fingerprint(self.plan)
 
     def read(self) -> None:
         """Step 2: describe how the planned records become rows; Spark starts with the first job of step 3."""
@@ -120,11 +119,12 @@ class Attempt:
     def _append_state(self, sink: WindowedSink, held: Held) -> None:
         spec = self.uris.state(sink, held.lane.fields(held.rows))
         with boundary(f"state:{sink.table}", self.plan.batch_id):
-            state = self._windows.states[sink.table] = State(spec=spec, handle=ensure_table(spec))
+            known = self._marks.state(sink)
+            state = self._windows.states[sink.table] = State(spec=spec, handle=ensure_table(spec, known=known))
+            # Readers tell slices apart, but not what is twice in one: a ledger that lost its end has it planned again.
             table = held.lane.table(spec, state.handle)
-            # No transaction: the slice names the attempt, and an attempt appends once.
-            written = table.append(held.rows, transaction=None, plan_hash=self._plan_hash)
-            self.versions[spec.name] = written.version
+            written = table.append(held.rows, transaction=known.newest, plan_hash=self._plan_hash)
+            self._publisher.wrote(spec, known, state.handle, written)
 
     def jobs(self, without: DataFrame | None = None) -> Mapping[str, DataFrame]:
         """The job of step 3 for each published table, described but not run; ask after step 2.
@@ -149,6 +149,16 @@ class Attempt:
         found = {s.source.topic: s.counter.result() for s in self._streams}
         empty = Counts(account=Account())
         return {i.topic: found.get(i.topic, empty) for i in self.flow.inputs}
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """The version of each table that this attempt wrote."""
+        return self._publisher.versions
+
+    @property
+    def marks(self) -> Mapping[str, TableMark]:
+        """How this attempt left each table that it wrote."""
+        return self._publisher.written
 
     @property
     def panes(self) -> Mapping[str, PaneSpan]:

@@ -12,20 +12,24 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
+from deltalake import DeltaTable
 
 from tidemill.core.codec import fingerprint
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.plan import BatchPlan
-from tidemill.core.position import Backfill
+from tidemill.core.position import Backfill, TableMark
 from tidemill.core.times import moment
 from tidemill.engine.corrections import corrections
 from tidemill.engine.firing import Refiring
 from tidemill.engine.holding import Held, Lanes
+from tidemill.engine.marks import Marks
 from tidemill.engine.places import OWN_FIELDS, Uris
+from tidemill.tables.create import ensure_table
 from tidemill.tables.deltars import DeltaRsTable
-from tidemill.tables.handles import newest, rows_of
+from tidemill.tables.handles import newest, open_table, rows_of
 from tidemill.tables.keeping import KeptTable
+from tidemill.tables.known import Known
 from tidemill.tables.protocol import Between, Table, TableSpec, Transaction, Written
 
 Write = Callable[[Table[Any], Transaction], Written]
@@ -33,13 +37,19 @@ Write = Callable[[Table[Any], Transaction], Written]
 
 @dataclass(kw_only=True)
 class Publisher:
-    """Writes what one attempt publishes. `versions` collects the version of every table that it wrote."""
+    """Writes what one attempt publishes.
+
+    `marks` is what the ledger knows of its tables. `versions` collects the version of every table that the attempt
+    wrote, `written` how it left those that the ledger will know.
+    """
 
     flow: Flow
     plan: BatchPlan
     uris: Uris
     lanes: Lanes
+    marks: Marks
     versions: dict[str, int] = field(default_factory=dict)
+    written: dict[str, TableMark] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._plan_hash = fingerprint(self.plan)
@@ -100,10 +110,12 @@ class Publisher:
         for spec in specs:
             if newest(spec, None) is None:
                 continue
-            version = rewind.versions.get(spec.name)
+            version, known = rewind.versions.get(spec.name), self._known(spec)
             with boundary(_write_of(self.flow, spec), self.plan.batch_id):
-                table, transaction = KeptTable(spec), self._transaction(spec)
-                self._wrote(spec, table.go_back(version, transaction=transaction, plan_hash=self._plan_hash))
+                handle = ensure_table(spec, known=known)
+                table = KeptTable(spec)
+                done = table.go_back(version, transaction=known.newest, plan_hash=self._plan_hash)
+                self.wrote(spec, known, handle, done)
 
     def switch(self) -> None:
         """Every published table becomes what its generation has built aside."""
@@ -114,9 +126,9 @@ class Publisher:
                 continue
             rows = self._all_of(built)
             with boundary(_write_of(self.flow, spec), self.plan.batch_id):
-                table = rows.lane.bare_table(spec)
-                written = table.overwrite(rows.rows, transaction=self._transaction(spec), plan_hash=self._plan_hash)
-                self._wrote(spec, written)
+                table, known = rows.lane.bare_table(spec), self._known(spec)
+                done = table.overwrite(rows.rows, transaction=known.newest, plan_hash=self._plan_hash)
+                self.wrote(spec, known, open_table(spec, None), done)
 
     def _all_of(self, spec: TableSpec) -> Held:
         if newest(spec, None) is None:
@@ -151,7 +163,7 @@ class Publisher:
         named = Transaction(f"{self.flow.name}/{spec.name}/{sink.table}", self.plan.batch_id)
         with boundary("corrections", self.plan.batch_id):
             table = changed.lane.table(spec)
-            self._wrote(spec, table.append(changed.rows, transaction=named, plan_hash=self._plan_hash))
+            self.versions[spec.name] = table.append(changed.rows, transaction=named, plan_hash=self._plan_hash).version
 
     def _replace_windows(self, sink: WindowedSink, held: Held | None, job: Backfill) -> None:
         spec = self.uris.published_table(sink)
@@ -168,8 +180,12 @@ class Publisher:
         return table.replace(held.rows, within=within, transaction=transaction, plan_hash=self._plan_hash)
 
     def _wait(self, spec: TableSpec, held: Held | None) -> None:
-        if held is not None and held.count:
-            self._append(self.uris.waiting(spec), held)
+        if held is None or not held.count:
+            return
+        place = self.uris.waiting(spec)
+        named = Transaction(f"{self.flow.name}/{place.name}", self.plan.batch_id)
+        with boundary(place.name, self.plan.batch_id):
+            held.lane.table(place).append(held.rows, transaction=named, plan_hash=self._plan_hash)
 
     def _waiting(self, spec: TableSpec, job: Backfill) -> Sequence[Held]:
         place = self.uris.waiting(spec)
@@ -184,13 +200,19 @@ class Publisher:
 
     def _write(self, spec: TableSpec, held: Held, write: Write) -> None:
         with boundary(_write_of(self.flow, spec), self.plan.batch_id):
-            self._wrote(spec, write(held.lane.table(spec), self._transaction(spec)))
+            known = self._known(spec)
+            handle = ensure_table(spec, known=known)
+            self.wrote(spec, known, handle, write(held.lane.table(spec, handle), known.newest))
 
-    def _transaction(self, spec: TableSpec) -> Transaction:
-        return Transaction(f"{self.flow.name}/{spec.name}", self.plan.batch_id)
+    def _known(self, spec: TableSpec) -> Known:
+        """What the ledger knows of a published table, of quarantine or the late table."""
+        sinks = [sink for sink in self.flow.sinks if sink.table == spec.name]
+        return self.marks.table(sinks[0]) if sinks else self.marks.own(spec)
 
-    def _wrote(self, spec: TableSpec, written: Written) -> None:
+    def wrote(self, spec: TableSpec, known: Known, handle: DeltaTable, written: Written) -> None:
+        """Remember what was written to a table that was opened as `handle`."""
         self.versions[spec.name] = written.version
+        self.written[known.name] = known.mark_after(handle, written.version)
 
 
 def own_values(plan: BatchPlan) -> Mapping[str, pa.Scalar]:

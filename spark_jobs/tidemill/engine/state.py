@@ -19,11 +19,12 @@ from tidemill.engine.lanes import Lane
 from tidemill.engine.places import Uris
 from tidemill.tables.arrow_types import schema_fields
 from tidemill.tables.handles import newest
+from tidemill.tables.known import Known
 from tidemill.tables.protocol import Between, TableSpec
 
 PaneRange = tuple[int | None, int | None]
 
-_PANE_FIELDS = (Field(name="pane_day", type=Scalar.DATE), Field(name="pane_start", type=Scalar.TIMESTAMP))
+PANE_FIELDS = (Field(name="pane_day", type=Scalar.DATE), Field(name="pane_start", type=Scalar.TIMESTAMP))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +35,18 @@ class State:
     handle: DeltaTable
 
     @staticmethod
-    def of(uris: Uris, sink: WindowedSink) -> State | None:
-        """The state of a sink, or None while there is none.
+    def of(uris: Uris, sink: WindowedSink, known: Known | None = None) -> State | None:
+        """The state of a sink, or None while there is none. What is `known` of it is checked first.
 
         Raises:
+            TableDamaged: it is not what is known of it.
+            LedgerDamaged: what is known of it lacks something that it holds.
             EngineError: there is one, but it cannot be opened.
         """
-        handle = newest(uris.state(sink, _PANE_FIELDS), None)
+        spec = uris.state(sink, PANE_FIELDS)
+        handle = newest(spec, None)
+        if known is not None:
+            known.check(spec, handle)
         if handle is None:
             return None
         fields = schema_fields(pa.schema(handle.schema().to_arrow()))

@@ -15,6 +15,7 @@ from tidemill.core.position import Backfill
 from tidemill.core.slices import SliceSet
 from tidemill.engine.firing import Firing, Refiring
 from tidemill.engine.holding import Held, Lanes
+from tidemill.engine.marks import Marks
 from tidemill.engine.places import Uris
 from tidemill.engine.query import ROWS, query
 from tidemill.engine.state import PaneRange, State
@@ -29,6 +30,7 @@ class Windows:
     plan: BatchPlan
     uris: Uris
     lanes: Lanes
+    marks: Marks
     states: dict[str, State] = field(default_factory=dict)
 
     def fire(self, sink: WindowedSink, watermark: int, partials: Held | None, touched: Sequence[int]) -> Held | None:
@@ -67,7 +69,7 @@ class Windows:
         if not ranges:
             return []
         with boundary(f"panes:{sink.table}", self.plan.batch_id):
-            state = self.states.get(sink.table) or State.of(self.uris, sink)
+            state = self.states.get(sink.table) or State.of(self.uris, sink, self.marks.state(sink))
             count = state.at_most(ranges) if state else 0
             if state is None or not count:
                 return []

@@ -34,6 +34,7 @@ from tidemill.core.failpoints import answered
 from tidemill.core.protocol import apply, fold
 from tidemill.core.view import View
 from tidemill.tables.arrow_types import schema_fields
+from tidemill.tables.handles import is_broken
 from tidemill.tables.protocol import Between, TableSpec
 
 _KINDS: Mapping[str, type[Event]] = {
@@ -140,7 +141,7 @@ class Ledger:
         if table is None:
             return ()
         newest = table.transaction_version(self._app) or 0
-        return _read(table, after=0 if last is None else newest - last)
+        return self._read(table, after=0 if last is None else newest - last, newest=newest)
 
     def keep_short(self, *, keep: int) -> None:
         """Fold the files of old events into larger ones, and forget all but the `keep` newest versions of the table.
@@ -166,22 +167,67 @@ class Ledger:
             return DeltaTable(self._uri, storage_options=self._options)
         except TableNotFoundError:
             return None
+        except DeltaError as error:
+            if is_broken(error):
+                raise self._damaged(f"its log is damaged: {error}") from error
+            raise
 
     def _catch_up(self, table: DeltaTable) -> None:
         newest = table.transaction_version(self._app) or 0
         if newest < self._sequence:
-            raise LedgerDamaged(
-                f"{self._pipeline}: the ledger ends at event {newest}, but event {self._sequence} was read before",
-                fix="an older copy was put back: restore the newest one",
+            raise self._damaged(
+                f"it ends at event {newest}, but event {self._sequence} was read before: an older copy was put back"
             )
         if newest == self._sequence:
+            if not newest and table.version():
+                raise self._damaged("it has rows, but no event of this pipeline: it belongs to somebody else")
             return
         if self._sequence:
-            new = _read(table, after=self._sequence)
+            new = self._read(table, after=self._sequence, newest=newest)
             self._view = fold((e.event for e in new), self._view)
         else:
-            self._view = _rebuild(table, newest)
+            self._view = self._rebuild(table, newest)
         self._sequence = newest
+
+    def _rebuild(self, table: DeltaTable, newest: int) -> View:
+        """The view from the newest commit on: only the end of the ledger is read."""
+        look = _FIRST_LOOK
+        while True:
+            entries = self._read(table, after=newest - look, newest=newest)
+            commits = [i for i, e in enumerate(entries) if isinstance(e.event, Committed)]
+            if commits or look >= newest:
+                break
+            look *= 4
+        if not commits:
+            return fold(e.event for e in entries)
+        commit = entries[commits[-1]].event
+        assert isinstance(commit, Committed)
+        start = View(position=commit.position, last_batch_id=commit.batch_id, last_commit=commit)
+        return fold((e.event for e in entries[commits[-1] + 1 :]), start)
+
+    def _read(self, table: DeltaTable, *, after: int, newest: int) -> list[Entry]:
+        # Files that end before are not even listed: of thousands of small ones a few are opened.
+        try:
+            events = table.to_pyarrow_dataset(file_pruning_predicate=f"sequence > {after}")
+            rows = events.to_table(filter=pc.field("sequence") > after).sort_by("sequence").to_pylist()
+        except (OSError, pa.ArrowException) as error:
+            # Loads Arrow's file systems, which a reader of the ledger does not wait for.
+            from tidemill.tables.files import damaged_file  # noqa: PLC0415
+
+            if found := damaged_file(table, self._options):
+                raise self._damaged(found) from error
+            raise
+        expected, there = list(range(max(after, 0) + 1, newest + 1)), [row["sequence"] for row in rows]
+        if there != expected:
+            lost = next((f"event {e} is missing" for e in expected if e not in there), "one is there twice")
+            raise self._damaged(f"expected events {max(after, 0) + 1} to {newest}, but {lost}")
+        return [_entry(row, table.table_uri) for row in rows]
+
+    def _damaged(self, found: str) -> LedgerDamaged:
+        return LedgerDamaged(
+            f"ledger of {self._pipeline} ({self._uri}): {found}",
+            fix=f"put the newest one back; else build all again from the log: `tidemill rebuild {self._pipeline}`",
+        )
 
     def _write(self, event: Event) -> bool:
         """Whether the event landed as the next one; False when another one did."""
@@ -221,7 +267,7 @@ class Ledger:
             if "already exists" in str(cause):
                 return False
             raise CommitUnknown(f"{self._pipeline}: the ledger was not written: {cause}", fix="try again") from cause
-        entries = _read(table, after=sequence - 1)
+        entries = self._read(table, after=sequence - 1, newest=newest)
         # Others may have gone on meanwhile: the next append looks at all of it again.
         self._table = None
         return any(e.sequence == sequence and e.event == event for e in entries)
@@ -240,34 +286,6 @@ def _row(sequence: int, pipeline: str, event: Event) -> pa.Table:
         "body": to_json(event),
     }
     return pa.Table.from_pylist([row], schema=_SCHEMA)
-
-
-def _rebuild(table: DeltaTable, newest: int) -> View:
-    """The view from the newest commit on: only the end of the ledger is read."""
-    look = _FIRST_LOOK
-    while True:
-        entries = _read(table, after=newest - look)
-        commits = [i for i, e in enumerate(entries) if isinstance(e.event, Committed)]
-        if commits or look >= newest:
-            break
-        look *= 4
-    if not commits:
-        return fold(e.event for e in entries)
-    commit = entries[commits[-1]].event
-    assert isinstance(commit, Committed)
-    start = View(position=commit.position, last_batch_id=commit.batch_id, last_commit=commit)
-    return fold((e.event for e in entries[commits[-1] + 1 :]), start)
-
-
-def _read(table: DeltaTable, *, after: int) -> list[Entry]:
-    # Files that end before are not even listed: of thousands of small ones a few are opened.
-    events = table.to_pyarrow_dataset(file_pruning_predicate=f"sequence > {after}")
-    rows = events.to_table(filter=pc.field("sequence") > after).sort_by("sequence").to_pylist()
-    expected = range(max(after, 0) + 1, max(after, 0) + 1 + len(rows))
-    found = [row["sequence"] for row in rows]
-    if found != list(expected):
-        raise LedgerDamaged(f"{table.table_uri}: expected events {list(expected)[:3]}..., found {found[:3]}...")
-    return [_entry(row, table.table_uri) for row in rows]
 
 
 def _entry(row: Mapping[str, object], uri: str) -> Entry:

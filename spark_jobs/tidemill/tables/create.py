@@ -13,6 +13,7 @@ from deltalake.schema import Schema as DeltaSchema
 from tidemill.core.errors import EngineError, Incompatible
 from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar, spark_type
 from tidemill.tables.handles import StorageOptions, newest, open_table, plain
+from tidemill.tables.known import Known
 from tidemill.tables.protocol import TableSpec
 
 PROTOCOL = (1, 2)
@@ -24,13 +25,15 @@ _DELTA_NAMES = {Scalar.INTEGER: "integer", Scalar.LONG: "long"}
 _SPARK_NAMES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
 
 
-def ensure_table(spec: TableSpec, *, storage_options: StorageOptions = None) -> DeltaTable:
+def ensure_table(spec: TableSpec, *, known: Known | None = None, storage_options: StorageOptions = None) -> DeltaTable:
     """A handle on the table, which is there with every column of the spec; nothing is written when it was.
 
     A new table has protocol (1, 2), the spec's partitions, and descriptions as comments. An old one gets
-    the missing columns. Several processes may call this at once.
+    the missing columns. Several processes may call this at once. What is `known` of the table is checked first.
 
     Raises:
+        TableDamaged: the table is not what is known of it.
+        LedgerDamaged: what is known of it lacks something that the table holds.
         Incompatible: the table has another type for a column, other partitions, or needs a newer protocol.
         EngineError: the storage refuses.
     """
@@ -38,6 +41,8 @@ def ensure_table(spec: TableSpec, *, storage_options: StorageOptions = None) -> 
     while True:
         try:
             handle = newest(spec, storage_options)
+            if known is not None:
+                known.check(spec, handle)
             if handle is None:
                 _create(spec, storage_options)
                 handle = open_table(spec, storage_options)

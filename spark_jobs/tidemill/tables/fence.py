@@ -42,7 +42,7 @@ class Stamp:
         """The write, for an error's text."""
         if self.transaction is None:
             return "an append without a transaction"
-        return f"batch {self.transaction.version} of {self.transaction.app_id}"
+        return f"{self.transaction.who()} of {self.transaction.app_id}"
 
 
 def earlier_write(handle: DeltaTable, spec: TableSpec, stamp: Stamp) -> AlreadyThere | None:
@@ -58,7 +58,7 @@ def earlier_write(handle: DeltaTable, spec: TableSpec, stamp: Stamp) -> AlreadyT
     if last is None or last < transaction.version:
         return None
     if last > transaction.version:
-        raise _fenced(spec, stamp, f"the table already holds batch {last}")
+        raise _fenced(spec, stamp, f"the table already holds {transaction.who(last)}")
     found = find_commit(handle, transaction)
     if found is None:
         raise _fenced(spec, stamp, "the table holds this batch, but its log no longer says of which plan")

@@ -7,12 +7,15 @@ from collections.abc import Mapping
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from tidemill.core.errors import EngineError
+from tidemill.core.errors import EngineError, TableDamaged
 from tidemill.tables.protocol import TableSpec
 
 StorageOptions = Mapping[str, str] | None
+
+# What delta-rs says of a log with a hole, without a beginning, or with a checkpoint that cannot be read.
+_BROKEN = ("Expected contiguous commit files", "No table metadata or protocol", "Invalid Checkpoint")
 
 
 def plain(options: StorageOptions) -> dict[str, str] | None:
@@ -24,6 +27,7 @@ def newest(spec: TableSpec, storage_options: StorageOptions) -> DeltaTable | Non
     """A handle on the table at its newest version, or None when there is no table.
 
     Raises:
+        TableDamaged: there is one, but its log has a hole.
         EngineError: there is one, but it cannot be opened.
     """
     return _open(spec, storage_options, None)
@@ -55,6 +59,11 @@ def rows_of(spec: TableSpec, storage_options: StorageOptions = None) -> int:
     return 0 if handle is None else int(pc.sum(pa.table(handle.get_add_actions())["num_records"]).as_py() or 0)
 
 
+def is_broken(error: Exception) -> bool:
+    """Whether an error of opening a table means that its log is damaged, so that no other try will succeed."""
+    return isinstance(error, DeltaError) and any(text in str(error) for text in _BROKEN)
+
+
 class Opened:
     """What every writer says of its table, without writing."""
 
@@ -79,5 +88,7 @@ def _open(spec: TableSpec, storage_options: StorageOptions, version: int | None)
     except TableNotFoundError:
         return None
     except Exception as error:
+        if is_broken(error) and version is None:
+            raise TableDamaged(f"table {spec.name} ({spec.uri}): its log is damaged: {error}") from error
         wanted = "" if version is None else f" at version {version}"
         raise EngineError(f"table {spec.name} ({spec.uri}) cannot be opened{wanted}: {error}") from error

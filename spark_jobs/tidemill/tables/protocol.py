@@ -9,11 +9,12 @@ Both write the same tables, read each other's transactions, and keep protocol (1
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Protocol, TypeVar
 
 from tidemill.core.schema import Field, Scalar
+from tidemill.core.slices import slice_of
 
 Rows = TypeVar("Rows")
 Bound = int | datetime | date
@@ -30,10 +31,18 @@ class Transaction:
     """Who writes, and how far they are: `version` is the batch id, which only grows within `app_id`.
 
     One constant `app_id` per pipeline and table: a table remembers every id for ever.
+
+    Of a table whose rows carry their slice (`by_slice`), `version` is the `slice_number`.
     """
 
     app_id: str
     version: int
+    by_slice: bool = field(default=False, compare=False)
+
+    def who(self, version: int | None = None) -> str:
+        """The one that wrote `version`, for an error's text."""
+        number = self.version if version is None else version
+        return "batch {} attempt {}".format(*slice_of(number)) if self.by_slice else f"batch {number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +116,9 @@ class TableSpec:
 
     def field(self, name: str) -> Field:
         """The field called `name`; ValueError when there is none."""
-        for field in self.fields:
-            if field.name == name:
-                return field
+        for candidate in self.fields:
+            if candidate.name == name:
+                return candidate
         raise ValueError(f"table {self.name} has no column {name!r}; it has {', '.join(self.columns)}")
 
     def check(self, bounds: Between) -> Between:

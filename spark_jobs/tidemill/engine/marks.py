@@ -1,0 +1,63 @@
+"""What the ledger knows of the tables of a batch, and what an attempt leaves there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidemill.core.flow import Flow, Sink, WindowedSink
+from tidemill.core.plan import BatchPlan
+from tidemill.core.slices import slice_number
+from tidemill.engine.places import Uris
+from tidemill.engine.state import PANE_FIELDS
+from tidemill.tables.known import Known
+from tidemill.tables.protocol import TableSpec, Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """The tables that a plan starts from, and what the batch may have left there.
+
+    `attempt` is the newest, 0 before the first; `published` says whether some attempt was free to publish.
+    """
+
+    plan: BatchPlan
+    attempt: int
+    published: bool = True
+
+    def state(self, sink: WindowedSink) -> Known:
+        """The state of a windowed sink."""
+        number = slice_number(self.plan.batch_id, self.attempt)
+        return self._known(f"state/{sink.table}", number, by_slice=True)
+
+    def table(self, sink: Sink) -> Known:
+        """A published table."""
+        return self._known(f"published/{sink.table}", self._batch, app=sink.table)
+
+    def own(self, spec: TableSpec) -> Known:
+        """The quarantine or the late table."""
+        return self._known(spec.name, self._batch)
+
+    def all(self, flow: Flow, uris: Uris) -> list[tuple[TableSpec, Known]]:
+        """Every table that the batch may write."""
+        windowed = [s for s in flow.sinks if isinstance(s, WindowedSink)]
+        # What readers see belongs to the generation before, until the switch is done.
+        published = () if self.plan.switch is not None else flow.sinks
+        return [
+            *((uris.state(s, PANE_FIELDS), self.state(s)) for s in windowed),
+            *((spec, self.own(spec)) for spec in (uris.quarantine(), uris.late())),
+            *((uris.published_table(s), self.table(s)) for s in published),
+        ]
+
+    @property
+    def _batch(self) -> int:
+        return self.plan.batch_id if self.published else 0
+
+    def _known(self, name: str, number: int, *, app: str = "", by_slice: bool = False) -> Known:
+        position = self.plan.position
+        return Known(
+            name=name,
+            newest=Transaction(f"{self.plan.pipeline}/{app or name}", number, by_slice=by_slice),
+            mark=position.tables.get(name),
+            slices=position.slices if by_slice else None,
+            exclusive=not app,
+        )

@@ -1,0 +1,54 @@
+"""Looks at the files of a table without opening it, and for the one that made a read fail."""
+
+from __future__ import annotations
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.fs as pafs  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+
+from tidemill.tables.handles import StorageOptions, plain
+from tidemill.tables.protocol import TableSpec
+
+
+def is_newest(spec: TableSpec, version: int | None, storage_options: StorageOptions = None) -> bool:
+    """Whether `version` is certainly the newest one, or with None there is certainly no table.
+
+    Looks at names in the log alone, which takes some 0.1 ms where opening the table takes 3.
+    """
+    try:
+        files = DeltaStorageHandler(spec.uri, plain(storage_options))
+    except TableNotFoundError:
+        return version is None
+    if version is None:
+        return _kinds(files, "_delta_log") == [pafs.FileType.NotFound]
+    names = [f"_delta_log/{v:020}.json" for v in (version, version + 1)]
+    return _kinds(files, *names) == [pafs.FileType.File, pafs.FileType.NotFound]
+
+
+def _kinds(files: DeltaStorageHandler, *names: str) -> list[pafs.FileType]:
+    return [info.type for info in files.get_file_info(list(names))]
+
+
+def damaged_file(handle: DeltaTable, storage_options: StorageOptions = None) -> str | None:
+    """The first file of the table that is not what its log says, and what is wrong with it; None when all are right.
+
+    Sizes are compared first, then the ends of all files are read: it is meant for what comes after an error.
+    """
+    files = pafs.PyFileSystem(DeltaStorageHandler(handle.table_uri, plain(storage_options)))
+    listed = pa.table(handle.get_add_actions(flatten=True)).select(["path", "size_bytes"]).to_pylist()
+    for file in listed:
+        found = files.get_file_info(file["path"])
+        if found.type is pafs.FileType.NotFound:
+            return f"file {file['path']} is missing"
+        if found.size != file["size_bytes"]:
+            return f"file {file['path']} is damaged: expected {file['size_bytes']} bytes, found {found.size}"
+    for file in listed:
+        try:
+            with files.open_input_file(file["path"]) as source:
+                pq.read_metadata(source)
+        except pa.ArrowException as error:
+            return f"file {file['path']} is damaged: {error}"
+    return None

@@ -1,0 +1,99 @@
+"""Whether a table is what the ledger says it is, from a handle that is open anyway.
+
+Delta keeps a transaction for ever, but it knows nothing of the ledger: a RESTORE leaves the transactions of what it
+took away, a copy has those of its original, a new table has none. So each commit remembers of every table that it
+wrote the version, the identity and the transaction, and whoever opens the table compares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deltalake import DeltaTable
+
+from tidemill.core.errors import LedgerDamaged, TableDamaged
+from tidemill.core.position import TableMark
+from tidemill.core.slices import SliceSet, slice_of
+from tidemill.tables.protocol import TableSpec, Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the ledger knows of a table while a batch is open. `name` is what marks call the table.
+
+    `newest` is the transaction of an attempt; nothing later may be there. `mark` is how the last commit left the table,
+    None when none wrote it. In a table of slices also those may be there that are not in `slices`: attempts left them
+    that never committed. Of an `exclusive` table the pipeline is the only writer.
+    """
+
+    name: str
+    newest: Transaction
+    mark: TableMark | None
+    slices: SliceSet | None = None
+    exclusive: bool = False
+
+    def check(self, spec: TableSpec, handle: DeltaTable | None) -> None:
+        """Compare with the table as it is.
+
+        Raises:
+            TableDamaged: it is gone, another one, older than its last commit, or was restored to something older.
+            LedgerDamaged: it holds a write that the ledger cannot have forgotten.
+        """
+        if handle is None:
+            if self.mark is not None:
+                raise _damaged(spec, f"it is gone; its last commit left it at version {self.mark.version}")
+            return
+        if self.mark is not None:
+            self._check_identity(spec, handle, self.mark)
+        found = handle.transaction_version(self.newest.app_id)
+        before = None if self.mark is None else self.mark.transaction
+        if found == before:
+            if found is None and self.exclusive and handle.file_uris():
+                raise _damaged(spec, f"it has rows, but none of {self.newest.app_id}: it belongs to somebody else")
+        elif before is not None and (found is None or found < before):
+            there = "nothing" if found is None else self.newest.who(found)
+            raise _damaged(spec, f"it ends with {there} of {self.newest.app_id}, expected {self.newest.who(before)}")
+        elif found is not None and not self._may_hold(found):
+            known = "none" if before is None else self.newest.who(before)
+            raise LedgerDamaged(
+                f"table {spec.name} ({spec.uri}) holds {self.newest.who(found)} of {self.newest.app_id}, and the last "
+                f"that the ledger knows there is {known}: the ledger lost its end, or an older copy was put back"
+            )
+
+    def mark_after(self, handle: DeltaTable, version: int) -> TableMark:
+        """What to remember of the table once `newest` is written there as `version`."""
+        return TableMark(version=version, table_id=str(handle.metadata().id), transaction=self.newest.version)
+
+    def _may_hold(self, found: int) -> bool:
+        """Whether an attempt that never committed may have left this."""
+        if self.slices is None or found > self.newest.version:
+            return found == self.newest.version
+        return slice_of(found) not in self.slices
+
+    def _check_identity(self, spec: TableSpec, handle: DeltaTable, mark: TableMark) -> None:
+        found, version = str(handle.metadata().id), handle.version()
+        if found != mark.table_id:
+            raise _damaged(spec, f"it is another table: expected id {mark.table_id}, found {found}")
+        if version < mark.version:
+            raise _damaged(spec, f"it is older than its last commit: expected version {mark.version}, found {version}")
+        if version > mark.version:
+            restored = _restored_to(handle, mark.version)
+            if restored is not None:
+                raise _damaged(spec, f"it was restored to {restored}; its last commit left it at {mark.version}")
+
+
+def _restored_to(handle: DeltaTable, committed: int) -> str | None:
+    """The version before the last commit that a RESTORE since then brought back, if the newest rows are those."""
+    since = handle.version() - committed
+    restores = {e["version"]: e for e in handle.history(since) if e.get("operation") == "RESTORE"}
+    look = handle.version()
+    while later := [v for v in restores if committed < v <= look]:
+        target = str(restores[max(later)].get("operationParameters", {}).get("version"))
+        if not target.isdecimal() or int(target) < committed:
+            return f"version {target}" if target.isdecimal() else "an earlier moment"
+        look = int(target)
+    return None
+
+
+def _damaged(spec: TableSpec, found: str) -> TableDamaged:
+    return TableDamaged(f"table {spec.name} ({spec.uri}): {found}")

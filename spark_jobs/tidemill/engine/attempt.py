@@ -199,8 +199,12 @@ class Attempt:
         for sink in self.flow.sinks:
             self._publisher.publish(sink, rows.get(sink.table))
 
+    def strays(self) -> Strays:
+        """What the pass found that goes to quarantine or to the late table."""
+        return Strays(self._streams, self.counts, self.plan, self.lanes)
+
     def _put_aside(self) -> None:
-        strays = Strays(self._streams, self.counts, self.plan, self.lanes)
+        strays = self.strays()
         rejected = strays.rejected(self.uris.quarantine())
         self.reasons = rejected.lane.tally(rejected.rows, "reasons") if rejected else {}
         for aside, spec, held in (

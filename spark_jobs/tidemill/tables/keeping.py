@@ -55,6 +55,9 @@ class KeptTable(DeltaRsTable):
     def _go_back(self, handle: DeltaTable, version: int, stamp: Stamp) -> int:
         landing = handle.version() + 1
         properties = properties_of(stamp, max_commit_retries=0)
+        if version == handle.version():
+            # There is nothing to restore, which delta-rs refuses; that it was asked for is recorded all the same.
+            return self._replace(handle, [], properties)
         handle.restore(version, commit_properties=properties, post_commithook_properties=HOOKS)
         return landing
 

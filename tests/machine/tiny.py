@@ -1,0 +1,227 @@
+"""An engine of a few lines of Python in the place of Spark, for the pipeline `sums`: all else of a batch is the product.
+
+It decodes, filters, aggregates and merges one row after the other. Plans, ledger, slices, state, fences, publication,
+quarantine and the late table are the product's own, so that a batch takes milliseconds and protocol and storage are
+what is tested.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from tidemill.core.account import Account
+from tidemill.core.flow import WindowedSink
+from tidemill.core.offsets import TopicPartition
+from tidemill.core.scan import Record
+from tidemill.core.times import micros, moment
+from tidemill.engine.aside import Strays
+from tidemill.engine.attempt import Attempt
+from tidemill.engine.counting import Counts
+from tidemill.engine.holding import Held, Lanes
+from tidemill.engine.windows import Windows
+from tidemill.log.reading import read_records
+
+TIMESTAMP = pa.timestamp("us", "UTC")
+STATE = pa.schema(
+    [
+        ("pane_day", pa.date32()),
+        ("pane_start", TIMESTAMP),
+        ("user", pa.string()),
+        ("n__value", pa.int64()),
+        ("amount__value", pa.int64()),
+    ]
+)
+ROWS = pa.schema(
+    [
+        ("window_start", TIMESTAMP),
+        ("window_end", TIMESTAMP),
+        ("user", pa.string()),
+        ("n", pa.int64()),
+        ("amount", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A record with what became of it: `error` for a rejected one."""
+
+    record: Record
+    time: int = 0
+    user: str = ""
+    amount: int = 0
+    error: str = ""
+
+
+def decoded(record: Record, most: int) -> Row:
+    """The record as the contract of `events` has it."""
+    try:
+        event = json.loads(record.value or b"")
+        time, user, amount = datetime.fromisoformat(event["ts"]), event["user"], event["amount"]
+    except (ValueError, KeyError):
+        return Row(record, error="not an event")
+    if amount > most:
+        return Row(record, error="amount too large")
+    return Row(record, micros(time.astimezone(UTC)), user, amount)
+
+
+class TinyLanes(Lanes):
+    """Rows are Arrow tables, and there is no job."""
+
+    def hold(self, frame: Any, *, at_most: int) -> Held:
+        return Held(self.driver, frame, frame.num_rows)
+
+
+class TinyWindows(Windows):
+    """Merges state in a dictionary."""
+
+    def _merged(self, sink: WindowedSink, state: Sequence[Held]) -> Held | None:
+        size = sink.window.panes.size
+        sums: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
+        fires = set()
+        for row in (row for part in state for row in part.rows.to_pylist()):
+            start = micros(row["pane_start"])
+            end, key = start + size, (start, row["user"])
+            sums[key][0] += row["n__value"]
+            sums[key][1] += row["amount__value"]
+            on_time = row["_before"] < end <= row["_after"]
+            if on_time or (row["_touched"] and row["_refused_until"] < end <= row["_again_until"]):
+                fires.add(key)
+        rows = [
+            dict(zip(ROWS.names, (moment(s), moment(s + size), u, *sums[s, u]), strict=True)) for s, u in sorted(fires)
+        ]
+        return self.lanes.hold(pa.Table.from_pylist(rows, schema=ROWS), at_most=len(rows)) if state else None
+
+
+class TinyStrays(Strays):
+    """Rejected and late rows, given as they are."""
+
+    def __init__(self, attempt: TinyAttempt) -> None:
+        super().__init__((), attempt.counts, attempt.plan, attempt.lanes)
+        object.__setattr__(self, "attempt", attempt)
+
+    def rejected(self, spec: Any) -> Held | None:
+        rows = [place(r) | {"reasons": [r.error], "value": r.record.value} for r in self.attempt.bad]
+        return self._rows(rows)
+
+    def late(self, spec: Any) -> Held | None:
+        rows = []
+        for row in self.attempt.late:
+            window = self.attempt.sink.window.panes.last_window_of(row.time)
+            rows.append(
+                place(row)
+                | {
+                    "event_time": moment(row.time),
+                    "table_name": self.attempt.sink.table,
+                    "window_start": moment(window.start),
+                    "window_end": moment(window.end),
+                    "watermark": moment(self.plan.lateness_watermark),
+                    "row": "{}",
+                    "value": row.record.value,
+                }
+            )
+        return self._rows(rows)
+
+    def _rows(self, rows: list[dict[str, Any]]) -> Held | None:
+        if not rows:
+            return None
+        for row in rows:
+            row |= {"batch_id": self.plan.batch_id, "recorded_at": self.plan.clock}
+        types = {
+            "partition": pa.int32(),
+            "timestamp": TIMESTAMP,
+            "recorded_at": TIMESTAMP,
+            "event_time": TIMESTAMP,
+            "window_start": TIMESTAMP,
+            "window_end": TIMESTAMP,
+            "watermark": TIMESTAMP,
+            "value": pa.binary(),
+        }
+        columns = {name: pa.array([r[name] for r in rows], types.get(name)) for name in rows[0]}
+        return self.lanes.hold(pa.table(columns), at_most=len(rows))
+
+
+def place(row: Row) -> dict[str, Any]:
+    """Where the record is in the log."""
+    found = row.record
+    return {"topic": found.topic, "partition": found.partition, "offset": found.offset, "timestamp": found.timestamp}
+
+
+class TinyAttempt(Attempt):
+    """`Attempt` without Spark."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.lanes = TinyLanes(self.session, driver_rows=self.driver_rows, writer="delta-rs")
+        self._windows = TinyWindows(
+            session=self.session, plan=self.plan, uris=self.uris, lanes=self.lanes, marks=self._marks
+        )
+        self._publisher.lanes = self.lanes
+
+    @property
+    def sink(self) -> WindowedSink:
+        """The one table."""
+        [sink] = self.flow.sinks
+        assert isinstance(sink, WindowedSink)
+        return sink
+
+    def read(self) -> None:
+        """Every record, and what becomes of it."""
+        [source] = self.flow.inputs
+        [maximum] = [10**6 if "1000000" in rule.predicate else 10**8 for rule in source.contract.row_rules[:1]] or [
+            10**6
+        ]
+        scan = self.scans.get(source.topic)
+        rows = [decoded(r, maximum) for r in read_records(scan)] if scan else []
+        self.read_rows = len(rows)
+        self.bad = [r for r in rows if r.error]
+        good = [r for r in rows if not r.error]
+        self.filtered = [r for r in good if r.user == "nobody"]
+        known = [r for r in good if r.user != "nobody"]
+        self.late = [r for r in known if self._is_late(r)]
+        self.taken = [r for r in known if not self._is_late(r)]
+        self.times: dict[TopicPartition, int] = {}
+        for row in good:
+            tp = TopicPartition(source.topic, row.record.partition)
+            self.times[tp] = max(self.times.get(tp, row.time), row.time)
+
+    def _is_late(self, row: Row) -> bool:
+        lateness = micros(self.sink.allowed_lateness)
+        watermark = self.plan.lateness_watermark
+        return self.sink.window.panes.is_late(row.time, watermark=watermark, allowed_lateness=lateness)
+
+    @property
+    def counts(self) -> dict[str, Counts]:  # type: ignore[override]
+        """What became of the records."""
+        [source] = self.flow.inputs
+        account = Account(
+            read=self.read_rows,
+            aggregated=len(self.taken),
+            filtered=len(self.filtered),
+            rejected=len(self.bad),
+            late=len(self.late),
+        )
+        return {source.topic: Counts(account=account, max_event_times=self.times, late_rows=len(self.late))}
+
+    def _job(self, sink: Any, without: Any = None) -> Any:
+        sums: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
+        for row in self.taken:
+            found = sums[sink.window.panes.pane_of(row.time), row.user]
+            found[0] += 1
+            found[1] += row.amount
+        rows = [
+            dict(zip(STATE.names, (moment(pane).date(), moment(pane), user, n, amount), strict=True))
+            for (pane, user), (n, amount) in sorted(sums.items())
+        ]
+        return pa.Table.from_pylist(rows, schema=STATE)
+
+    def strays(self) -> Strays:
+        """What goes aside."""
+        return TinyStrays(self)

@@ -32,7 +32,7 @@ test-long: setup ## the long forms
 
 crash: setup ## fail at every boundary of a batch in every way
 	@$(RUN) pytest $(PARALLEL) tests/batch/test_crash_matrix.py tests/batch/test_batch_kills.py tests/batch/test_batch_zombies.py \
-		tests/batch/test_batch_damage.py
+		tests/batch/test_batch_damage.py tests/batch/test_batch_strangers.py tests/batch/test_batch_meetings.py
 
 model: setup ## search the protocol's model, and show what each broken rule leads to
 	@$(RUN) pytest tests/protocol -rP

@@ -5,16 +5,13 @@ It ends fenced, never with success, and changes nothing that anybody can see.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.projects import Mill, an_event, somebody
-from support.recovery import WIDE_READS, WIDE_WRITES, recomputed
-from tidemill.core import failpoints
+from support.projects import an_event, somebody
+from support.recovery import WIDE_READS, WIDE_WRITES, finish, paused, recomputed
 from tidemill.core.errors import Fenced
 from tidemill.core.events import Committed
 
@@ -33,29 +30,6 @@ CASES = [
     *(pytest.param(p, n, "delta-rs", marks=() if p in SHORT else LONG) for p in CLAIMED for n in (0, 3)),
     *(pytest.param("before:published:sums", n, "spark", marks=LONG) for n in (0, 3)),
 ]
-
-
-def paused(monkeypatch: pytest.MonkeyPatch, place: str, meanwhile: Callable[[], None]) -> list[str]:
-    """Lets `meanwhile` happen the first time that a batch comes to a place; gives what has happened."""
-    happened: list[str] = []
-
-    def reach(side: str, name: str, _: int) -> None:
-        if f"{side}:{name}" == place and not happened:
-            happened.append(place)
-            meanwhile()
-
-    monkeypatch.setattr(failpoints, "_reach", reach)
-    return happened
-
-
-def finish(mill: Mill, later: int) -> None:
-    """Somebody else completes the open batch, and some more."""
-    tomorrow = datetime.now(UTC) + timedelta(days=1)
-    mill.run(executor=somebody("the faster"), clock=tomorrow)
-    for number in range(later):
-        mill.feed([an_event(80 + 20 * number, "z")], topic="shop")
-        mill.feed([an_event(81 + 20 * number, "z")], topic="web")
-        mill.run(executor=somebody("the faster"), clock=tomorrow)
 
 
 @pytest.mark.parametrize(("place", "later", "writer"), CASES)

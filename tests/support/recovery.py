@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, Mill, a_project, an_event, sorted_rows, sums
+from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, Mill, a_project, an_event, somebody, sorted_rows, sums
+from tidemill.core import failpoints
 from tidemill.log.reading import read_topic
 
 WRITES = ["planned", "state:sums", "audited", "quarantine", "late", "published:sums", "committed"]
@@ -95,6 +97,29 @@ def a_wide_mill(folder: Path, session: Any, **settings: Any) -> Mill:
     mill.feed([an_event(31, amount=7), an_event(3), b"{cut", an_event(4, "nobody"), an_event(61)], topic="shop")
     mill.feed([an_event(52, "b"), None, an_event(33, "b"), an_event(2, "c"), an_event(70)], topic="web")
     return mill
+
+
+def paused(monkeypatch: Any, place: str, meanwhile: Callable[[], None]) -> list[str]:
+    """Lets `meanwhile` happen the first time that a batch comes to a place; gives what has happened."""
+    happened: list[str] = []
+
+    def reach(side: str, name: str, _: int) -> None:
+        if f"{side}:{name}" == place and not happened:
+            happened.append(place)
+            meanwhile()
+
+    monkeypatch.setattr(failpoints, "_reach", reach)
+    return happened
+
+
+def finish(mill: Mill, later: int) -> None:
+    """Somebody else completes the open batch, and some more."""
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    mill.run(executor=somebody("the faster"), clock=tomorrow)
+    for number in range(later):
+        mill.feed([an_event(80 + 20 * number, "z")], topic="shop")
+        mill.feed([an_event(81 + 20 * number, "z")], topic="web")
+        mill.run(executor=somebody("the faster"), clock=tomorrow)
 
 
 def recomputed(mill: Mill) -> dict[str, list[dict[str, Any]]]:

@@ -138,7 +138,7 @@ def test_a_job_is_gone_on_with_and_given_up(tmp_path: Path, spark: Any) -> None:
     double_amounts(mill)
     next(backfill(an_errand(mill, most=2), ALL))
     assert done(resume(an_errand(mill)))[-1].position.backfill is None
-    assert sum(amount for _, amount in by_window(mill).values()) == 10
+    assert sum(amount for _, amount in by_window(mill).values()) == 12
     with pytest.raises(AmendmentError, match="no backfill is open"):
         next(resume(an_errand(mill)))
 

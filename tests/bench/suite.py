@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     build = ROOT / "build"
     build.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=build) as folder, _session() as spark:
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=build) as folder, bench_session() as spark:
         about: dict[str, Any] = {"measured_at": datetime.now(UTC).isoformat(timespec="seconds")}
         about |= {"machine": machine(), "versions": versions(spark), "cores_used": CORES}
         series, steady = _measure(options, Bench(spark, Path(folder), console, begin, options))
@@ -133,7 +133,7 @@ def _line(series: Series) -> str:
 
 
 @contextmanager
-def _session() -> Iterator[SparkSession]:
+def bench_session() -> Iterator[SparkSession]:
     conf = {
         "spark.sql.shuffle.partitions": str(CORES),
     }

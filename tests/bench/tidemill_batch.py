@@ -42,6 +42,11 @@ class TidemillBatch:
         self._project = Project(PROJECT, settings)
         self._project.pipeline(PIPELINE)
 
+    @property
+    def project(self) -> Project:
+        """Where its lake lies."""
+        return self._project
+
     def round(self, delivery: Delivery) -> float:
         begin = time.perf_counter()
         outcome = run_batch(self._project, PIPELINE, self._request(), session=lambda: self._spark)

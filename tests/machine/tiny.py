@@ -1,4 +1,4 @@
-"""An engine of a few lines of Python in the place of Spark, for the pipeline `sums`: all else of a batch is the product.
+"""An engine of a few lines of Python in the place of Spark, for the pipeline `sums`: all else is the product.
 
 It decodes, filters, aggregates and merges one row after the other. Plans, ledger, slices, state, fences, publication,
 quarantine and the late table are the product's own, so that a batch takes milliseconds and protocol and storage are

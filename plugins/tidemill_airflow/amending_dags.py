@@ -18,14 +18,19 @@ RETRY_DELAY = timedelta(seconds=30)
 BEHIND_LIVE = 0
 """The weight of a task that waits for the slot of its pipeline: a live run has 1."""
 
+# Airflow checks a format only where a package for it happens to be installed.
+_TIME = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$"
 _OFFSETS = r"^\s*[^\s:,]+-\d+:\d+(\s*,\s*[^\s:,]+-\d+:\d+)*\s*$"
 
 
-def amending_dags(entity: PipelineDag) -> dict[str, DAG]:
-    """The two DAGs of a pipeline that somebody triggers with a form."""
-    backfill = _triggered(backfill_dag_of(entity.pipeline), entity, BackfillOperator, _backfill_form(), BACKFILL)
-    replay = _triggered(replay_dag_of(entity.pipeline), entity, ReplayOperator, _replay_form(), REPLAY)
-    return {dag.dag_id: dag for dag in (backfill, replay)}
+def backfill_dag(entity: PipelineDag) -> DAG:
+    """The DAG that reads offsets of a pipeline again, when somebody triggers it with a form."""
+    return _triggered(backfill_dag_of(entity.pipeline), entity, BackfillOperator, _backfill_form(), BACKFILL)
+
+
+def replay_dag(entity: PipelineDag) -> DAG:
+    """The DAG that puts rejected or late records of a pipeline through it once more, triggered with a form."""
+    return _triggered(replay_dag_of(entity.pipeline), entity, ReplayOperator, _replay_form(), REPLAY)
 
 
 def maintenance_dag(entities: Iterable[PipelineDag]) -> DAG:
@@ -39,6 +44,7 @@ def maintenance_dag(entities: Iterable[PipelineDag]) -> DAG:
     with DAG(
         MAINTENANCE,
         description="Folds small files, forgets what nobody can go back to, vacuums.",
+        doc_md=MAINTAINING,
         schedule="@daily",
         catchup=False,
         max_active_runs=1,
@@ -93,7 +99,7 @@ def _text(title: str, description: str, **more: Any) -> Param:
 
 
 def _time(title: str, description: str) -> Param:
-    return _text(title, description, format="date-time")
+    return _text(title, description, format="date-time", pattern=_TIME)
 
 
 def _backfill_form() -> dict[str, Param]:
@@ -153,4 +159,9 @@ executes one after each batch of its own, and gives its slot back after a few.
 REPLAY = """\
 Puts records through the pipeline once more that were rejected, or that came too late. Each leaves quarantine or the
 late table; what still fails goes back with its new reasons. Only the windows that they belong to are published again.
+"""
+
+MAINTAINING = """\
+Makes the tables and the ledger of every pipeline small again, beside its batches: small files are folded, state that
+nobody can go back to and files that no version within the horizon needs are removed. `keep` is that horizon.
 """

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
+from functools import cache, partial
 from pathlib import Path
 
 from airflow.sdk import DAG, DeltaTriggerTimetable, Param, get_parsing_context
 
 from tidemill.project import Project
-from tidemill_airflow.amending_dags import amending_dags, maintenance_dag
+from tidemill_airflow.amending_dags import backfill_dag, maintenance_dag, replay_dag
 from tidemill_airflow.assets import batch_asset, table_asset
 from tidemill_airflow.entities import PipelineDag, pipeline_dag
 from tidemill_airflow.naming import MAINTENANCE, backfill_dag_of, pool_of, replay_dag_of
@@ -31,14 +33,23 @@ def dags_for(project: Project | str | Path | None = None) -> dict[str, DAG]:
     """
     found = project if isinstance(project, Project) else Project.load(project)
     names = found.pipeline_names()
+
+    @cache
+    def entity(name: str) -> PipelineDag:
+        return pipeline_dag(found.pipeline(name), str(found.folder))
+
+    makers: dict[str, Callable[[], DAG]] = {MAINTENANCE: lambda: maintenance_dag(map(entity, names))}
+    for name in names:
+        makers[name] = partial(_of, entity, name, make_dag)
+        makers[backfill_dag_of(name)] = partial(_of, entity, name, backfill_dag)
+        makers[replay_dag_of(name)] = partial(_of, entity, name, replay_dag)
     wanted = get_parsing_context().dag_id
-    owners = {dag: name for name in names for dag in (name, backfill_dag_of(name), replay_dag_of(name))}
-    chosen = (owners[wanted],) if wanted in owners else names
-    entities = [pipeline_dag(found.pipeline(name), str(found.folder)) for name in chosen]
-    dags = {entity.pipeline: make_dag(entity) for entity in entities}
-    for entity in entities:
-        dags |= amending_dags(entity)
-    return dags if wanted in owners else dags | {MAINTENANCE: maintenance_dag(entities)}
+    chosen = [wanted] if wanted in makers else list(makers)
+    return {dag_id: makers[dag_id]() for dag_id in chosen}
+
+
+def _of(entity: Callable[[str], PipelineDag], name: str, make: Callable[[PipelineDag], DAG]) -> DAG:
+    return make(entity(name))
 
 
 def make_dag(entity: PipelineDag) -> DAG:

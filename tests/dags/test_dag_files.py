@@ -85,23 +85,35 @@ def test_every_file_is_parsed_without_an_error_or_a_warning_where_spark_is_not_i
     assert parsed["warnings"] == {}
 
 
-def test_there_is_one_dag_for_every_pipeline_of_this_project_and_no_other(parsed: dict[str, Any]) -> None:
+FORMS = {
+    "": {"max_batches", "max_records"},
+    "backfill": {"from_time", "to_time", "from_offsets", "to_offsets", "from_window", "to_window", "accept_loss"}
+    | {"batch_records", "why"},
+    "replay": {"records", "rule", "batch", "topic", "partition", "since", "until", "batch_records", "why"},
+}
+MAINTENANCE = "tidemill.maintenance"
+
+
+def test_every_pipeline_of_this_project_has_its_dags_and_there_is_one_of_maintenance(parsed: dict[str, Any]) -> None:
     names = Project.load(ROOT).pipeline_names()
     assert "page_views" in names
-    assert sorted(parsed["dags"]) == sorted(names)
+    kinds = [f"{name}.{kind}".rstrip(".") for name in names for kind in FORMS]
+    assert sorted(parsed["dags"]) == sorted([*kinds, MAINTENANCE])
 
 
 def test_every_dag_has_a_page_tags_and_a_form(parsed: dict[str, Any]) -> None:
     for name, dag in parsed["dags"].items():
-        assert len(dag["doc"]) > 500, name
+        form = {"keep"} if name == MAINTENANCE else FORMS[name.partition(".")[2]]
+        assert len(dag["doc"]) > (150 if "." in name else 500), name
         assert "tidemill" in dag["tags"], name
-        assert dag["params"] == ["max_batches", "max_records"], name
+        assert set(dag["params"]) == form, name
 
 
 def test_every_task_has_an_owner_retries_and_the_pool_of_its_pipeline(parsed: dict[str, Any]) -> None:
     for name, dag in parsed["dags"].items():
+        pool = "default_pool" if name == MAINTENANCE else f"tidemill.{name.partition('.')[0]}"
         for task in dag["tasks"].values():
-            assert (task["pool"], task["owner"] != "airflow", task["retries"] > 0) == (f"tidemill.{name}", True, True)
+            assert (task["pool"], task["owner"] != "airflow", task["retries"] > 0) == (pool, True, True)
 
 
 def test_every_dag_survives_its_way_through_airflows_database(parsed: dict[str, Any]) -> None:

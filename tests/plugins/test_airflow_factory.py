@@ -51,7 +51,7 @@ def test_tags_are_no_longer_than_airflow_allows_and_never_empty(entity: Pipeline
 def test_runs_start_as_often_as_declared_one_at_a_time_and_never_for_the_past(dag: Any) -> None:
     from airflow.sdk import DeltaTriggerTimetable
 
-    assert dag.timetable == DeltaTriggerTimetable(timedelta(minutes=2))
+    assert dag.timetable == DeltaTriggerTimetable(timedelta(minutes=2), interval=timedelta(minutes=2))
     assert (dag.catchup, dag.max_active_runs) == (False, 1)
 
 
@@ -126,8 +126,10 @@ def test_every_pipeline_of_a_project_gets_a_dag(two_pipelines: list[str]) -> Non
     from tidemill_airflow.factory import dags_for
 
     dags = dags_for("/srv/shop")
-    assert {name: dag.dag_id for name, dag in dags.items()} == {"orders": "orders", "visits": "visits"}
-    assert len({dag.tasks[0].pool for dag in dags.values()}) == 2
+    kinds = [f"{name}{kind}" for name in ("orders", "visits") for kind in ("", ".backfill", ".replay")]
+    assert {name: dag.dag_id for name, dag in dags.items()} == {name: name for name in ["tidemill.maintenance", *kinds]}
+    assert len({dags[name].tasks[0].pool for name in kinds}) == 2
+    assert [task.task_id for task in dags["tidemill.maintenance"].tasks] == ["orders", "visits"]
 
 
 def test_task_process_makes_only_the_dag_that_it_runs(
@@ -135,6 +137,8 @@ def test_task_process_makes_only_the_dag_that_it_runs(
 ) -> None:
     from tidemill_airflow.factory import dags_for
 
-    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "visits")
-    assert list(dags_for("/srv/shop")) == ["visits"]
-    assert two_pipelines == ["visits"]
+    for wanted in ("visits", "visits.backfill", "visits.replay"):
+        two_pipelines.clear()
+        monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", wanted)
+        assert list(dags_for("/srv/shop")) == [wanted]
+        assert two_pipelines == ["visits"]

@@ -1,0 +1,133 @@
+"""Forms and turns of the DAGs that go back, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tidemill.core.asked import OfTimes
+from tidemill.core.errors import AmendmentError, Busy
+from tidemill.core.flow import Flow
+from tidemill.core.plan import Kind
+from tidemill_airflow.entities import pipeline_dag
+
+IDENTITY = "airflow:page_views.backfill/manual__1/batches"
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "bad"),
+    [
+        ("backfill", "from_time", "yesterday"),
+        ("backfill", "from_offsets", "web.access:7"),
+        ("backfill", "batch_records", 0),
+        ("replay", "records", "everything"),
+        ("replay", "batch", "seven"),
+        ("replay", "partition", -1),
+    ],
+)
+def test_forms_refuse_what_cannot_be_meant(flow: Flow, form: str, name: str, bad: Any) -> None:
+    from airflow.sdk.exceptions import ParamValidationError
+
+    from tidemill_airflow import amending_dags
+
+    dag = getattr(amending_dags, f"{form}_dag")(pipeline_dag(flow, "/srv/shop"))
+    with pytest.raises(ParamValidationError):
+        dag.params.get_param(name).resolve(bad)
+
+
+def test_a_task_that_goes_back_lets_live_runs_go_first(flow: Flow) -> None:
+    from tidemill_airflow.amending_dags import backfill_dag, replay_dag
+    from tidemill_airflow.factory import make_dag
+
+    entity = pipeline_dag(flow, "/srv/shop")
+    [live] = make_dag(entity).tasks
+    for dag in (backfill_dag(entity), replay_dag(entity)):
+        [task] = dag.tasks
+        assert task.pool == live.pool
+        assert task.priority_weight < live.priority_weight
+
+
+class Turns:
+    """Stands for the runner of amendments: each turn has its commits."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *turns: list[Any] | Exception) -> None:
+        self.turns, self.asked, self.state = list(turns), [], "none"
+        self.announced: list[Any] = []
+        module = "tidemill_airflow.amending"
+        ledger = SimpleNamespace(entries=list)
+        project = SimpleNamespace(ledger=lambda _: ledger)
+        monkeypatch.setattr(f"{module}.Project", SimpleNamespace(load=lambda _: project))
+        monkeypatch.setattr(f"{module}.backfill_state", lambda *_: self.state)
+        monkeypatch.setattr(f"{module}.amendment_runner", self.run)
+        monkeypatch.setattr(f"{module}.commits_of", lambda *_: [commit(9)] if self.asked else [])
+        monkeypatch.setattr(f"{module}.announce", lambda *a: self.announced.append(a))
+        monkeypatch.setattr(f"{module}.summary", str)
+        monkeypatch.setattr(f"{module}.facts", lambda c: c.batch_id)
+
+    def run(self, project: Any, pipeline: str, amendment: Any, **_: Any) -> Iterator[Any]:
+        self.asked.append(amendment)
+        turn = self.turns.pop(0)
+        if isinstance(turn, Exception):
+            raise turn
+        yield from turn
+
+
+def commit(batch_id: int, kind: Kind = Kind.BACKFILL, *, more: bool = False) -> Any:
+    return SimpleNamespace(batch_id=batch_id, kind=kind, position=SimpleNamespace(backfill=object() if more else None))
+
+
+def executed(request: dict[str, Any]) -> Any:
+    from tidemill_airflow.amending import BackfillOperator
+
+    operator = BackfillOperator(task_id="batches", pipeline="page_views", batches_a_turn=2)
+    operator.request = request
+    ti = SimpleNamespace(
+        dag_id="page_views.backfill", run_id="manual__1", task_id="batches", map_index=-1, try_number=1
+    )
+    return operator.execute({"ti": ti, "outlet_events": {}})  # type: ignore[arg-type]
+
+
+def test_a_backfill_gives_its_slot_back_after_some_batches_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.exceptions import AirflowRescheduleException
+
+    live = commit(2, Kind.LIVE, more=True)
+    turns = Turns(monkeypatch, [commit(1, more=True), live, commit(3, more=True), commit(4, more=True)], [commit(4)])
+    asked = {"from_time": "2026-01-01T00:00:00+00:00", "to_time": None, "from_offsets": None}
+    with pytest.raises(AirflowRescheduleException):
+        executed(asked)
+    assert turns.asked[0].wanted == OfTimes(since=datetime(2026, 1, 1, tzinfo=UTC), until=None)
+    assert not turns.announced
+    turns.state = "open"
+    assert executed(asked) == {"pipeline": "page_views", "batches": [9]}
+    assert [a.what for a in turns.asked] == ["backfill", "resume"]
+    turns.state = "complete"
+    assert executed(asked)["batches"] == [9]
+    assert len(turns.asked) == 2
+
+
+def test_a_busy_pipeline_is_tried_again_and_a_wrong_request_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
+
+    Turns(monkeypatch, Busy("held"), AmendmentError("nothing was read"))
+    with pytest.raises(AirflowRescheduleException):
+        executed({"from_time": "2026-01-01"})
+    with pytest.raises(AirflowFailException, match="nothing was read"):
+        executed({"from_time": "2026-01-01"})
+    with pytest.raises(AirflowFailException, match="wants offsets, or times, or windows"):
+        executed({})
+
+
+@pytest.mark.parametrize(
+    ("run_id", "found"),
+    [("backfill__2026-01-02T00:00:00+00:00", True), ("scheduled__2026-01-02", False), ("manual__1", False)],
+)
+def test_only_runs_of_airflows_own_backfill_compute_their_interval_again(run_id: str, found: bool) -> None:
+    from tidemill_airflow.operators import backfilled_interval
+
+    start, end = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+    run = SimpleNamespace(run_id=run_id, data_interval_start=start, data_interval_end=end)
+    assert backfilled_interval({"dag_run": run}) == ((start, end) if found else None)  # type: ignore[arg-type,typeddict-item]

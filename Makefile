@@ -13,7 +13,10 @@ ifdef UPGRADE
 LOCK_OPTIONS = --upgrade
 endif
 
-.PHONY: help setup demo test test-long crash model test-unit check format bench lock clean
+# How often `make chaos` begins anew.
+SEEDS = 20
+
+.PHONY: help setup demo test test-long crash chaos model test-unit check format bench lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-10s %s\n' "$$name" "$$text"; done
@@ -33,6 +36,9 @@ test-long: setup ## the long forms
 crash: setup ## fail at every boundary of a batch in every way
 	@$(RUN) pytest $(PARALLEL) tests/batch/test_crash_matrix.py tests/batch/test_batch_kills.py tests/batch/test_batch_zombies.py \
 		tests/batch/test_batch_damage.py tests/batch/test_batch_strangers.py tests/batch/test_batch_meetings.py
+
+chaos: setup ## kill processes at random moments, and prove what they leave; SEEDS=20
+	@$(RUN) python tests/chaos/chaos.py --seeds $(SEEDS)
 
 model: setup ## search the protocol's model, and show what each broken rule leads to
 	@$(RUN) pytest tests/protocol -rP

@@ -1,0 +1,114 @@
+"""A process that imports once what batches need, and forks the workers of a seed, which begin at once.
+
+It does what Airflow's warm path does, with that path's own list of modules. It reads commands as lines of JSON and
+answers in lines of JSON; when the commands end, it kills what is left of its children, and ends.
+
+    {"start": 3, "module": "tidemill.cli.main", "arguments": ["run", ...], "environ": {...}, "said": "/tmp/.../3"}
+    {"signal": 9, "to": 3}
+    {"ended": 3, "status": -9}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import select
+import signal
+import sys
+import traceback
+from importlib import import_module
+from typing import Any
+
+from pyspark.sql.connect.client import SparkConnectClient
+
+from support.projects import ROOT
+from tidemill import upkeep
+
+MODULES = (
+    *("tidemill.cli.main", "tidemill.cli.spark", "tidemill.cli.batch_lines", "tidemill.running", "tidemill.sessions"),
+    *("tidemill.contracts.audit", "tidemill.log.file", "tidemill.ledger.ledger", "rich.console", "chaos.fold"),
+)
+"""What a worker imports beside Airflow's list; nothing of it starts a thread."""
+
+SETTINGS = ROOT / "infra" / "airflow" / "airflow_local_settings.py"
+OFTEN = 3
+"""Upkeep comes after so many batches here, and keeps so few versions, that a seed has it many times."""
+KEEP = 40
+
+
+class Nursery:
+    """The children, by number."""
+
+    def __init__(self) -> None:
+        self._children: dict[int, int] = {}
+
+    def serve(self) -> None:
+        """Obey until the commands end."""
+        rest = b""
+        while True:
+            # Not through a buffer, in which a second line would lie unseen.
+            if select.select([0], [], [], 0.02)[0]:
+                read = os.read(0, 65536)
+                if not read:
+                    break
+                *lines, rest = (rest + read).split(b"\n")
+                for line in lines:
+                    self._obey(json.loads(line))
+            self._report()
+        for pid in self._children.values():
+            os.kill(pid, signal.SIGKILL)
+
+    def _obey(self, command: dict[str, Any]) -> None:
+        if "start" in command:
+            pid = os.fork()
+            if not pid:
+                _become(command)
+            self._children[command["start"]] = pid
+        # Only a child that was not waited for: its number cannot be somebody else's yet.
+        elif command["to"] in self._children:
+            os.kill(self._children[command["to"]], command["signal"])
+
+    def _report(self) -> None:
+        for number, pid in list(self._children.items()):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                del self._children[number]
+                print(json.dumps({"ended": number, "status": os.waitstatus_to_exitcode(status)}), flush=True)
+
+
+def _become(command: dict[str, Any]) -> None:
+    """Be the worker, in this forked process, and end."""
+    code = 1
+    try:
+        os.setsid()
+        said = os.open(command["said"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        for number, file in enumerate((os.open(os.devnull, os.O_RDONLY), said, said)):
+            os.dup2(file, number)
+        os.environ.update(command["environ"])
+        import_module(command["module"]).main(command["arguments"])
+        code = 0
+    except SystemExit as exit_:
+        code = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def main() -> None:
+    """Import everything, say so, serve."""
+    runpy.run_path(str(SETTINGS))["warm"]()
+    for name in MODULES:
+        import_module(name)
+    # A session of a server takes seconds to begin; the workers of a seat have one after the other the same.
+    SparkConnectClient.release_session = lambda _: None
+    upkeep.EVERY, upkeep.KEEP_VERSIONS = OFTEN, KEEP
+    print(json.dumps({"ready": os.getpid()}), flush=True)
+    Nursery().serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""The project that a seed runs: two inputs, two published tables, and a place for records of every fate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.projects import ROOT, SHORT_LIVED
+from tidemill.log.file import FileLog
+from tidemill.project import Project
+
+PIPELINE = "mixed"
+TOPICS = {"shop": 2, "web": 1}
+"""Partitions of each input."""
+
+DELAY, LATENESS, SIZE, SLIDE = 3, 20, 20, 10
+"""Seconds, as in the declaration below: what the oracle counts with."""
+
+LARGE = 50
+"""From which amount on a record is a row of `large`."""
+
+TAKEOVER_AFTER = 5.0
+"""Seconds, as in the declaration below."""
+
+_DECLARATION = """
+from tidemill import Count, Pipeline, Sliding, Sum
+
+with Pipeline("mixed", every="1 minute", idle_timeout=None, takeover_after="5 seconds") as pipeline:
+    shop = pipeline.read("shop", contract="shop", event_time="ts", delay="3 s")
+    web = pipeline.read("web", contract="web", event_time="ts", delay="3 s")
+    known = shop.union(web).filter("user != 'nobody'")
+    windows = known.key_by("user").window(Sliding("20 seconds", "10 seconds"), allowed_lateness="20 s")
+    windows.aggregate(n=Count(), amount=Sum("amount")).publish("sums", contract="sums", trigger="TRIGGER")
+    known.filter("amount >= 50").select("id", "user", "amount").publish("large", contract="large")
+"""
+
+_HEAD = """
+apiVersion: v3.1.0
+kind: DataContract
+id: NAME
+version: 1.0.0
+status: active
+schema:
+  - name: NAME
+    logicalType: object
+"""
+
+_EVENTS = """
+    customProperties:
+      - {property: format, value: json}
+    properties:
+      - {name: id, logicalType: integer, required: true}
+      - {name: ts, logicalType: timestamp, required: true}
+      - {name: user, logicalType: string, required: true}
+      - {name: amount, logicalType: integer, logicalTypeOptions: {maximum: 1000}}
+"""
+
+_SUMS = """
+    properties:
+      - {name: window_start, logicalType: timestamp, required: true, primaryKey: true, primaryKeyPosition: 1}
+      - {name: window_end, logicalType: timestamp, required: true}
+      - {name: user, logicalType: string, primaryKey: true, primaryKeyPosition: 2, required: true}
+      - {name: n, logicalType: integer, required: true, logicalTypeOptions: {minimum: 1}}
+      - {name: amount, logicalType: integer}
+"""
+
+_LARGE = """
+    properties:
+      - {name: id, logicalType: integer, required: true}
+      - {name: user, logicalType: string, required: true}
+      - {name: amount, logicalType: integer, required: true}
+"""
+
+_CONTRACTS = {"shop": _EVENTS, "web": _EVENTS, "sums": _SUMS, "large": _LARGE}
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One log and one lake, and projects on them that differ in the place of Spark: one for each worker at a time."""
+
+    folder: Path
+
+    @property
+    def seats(self) -> list[Path]:
+        """Projects whose workers are clients of a server."""
+        return sorted(self.folder.glob("seat-*"))
+
+    @property
+    def own(self) -> Path:
+        """A project each of whose workers starts a Spark of its own."""
+        return self.folder / "own"
+
+    @property
+    def log(self) -> FileLog:
+        """The log that all of them read."""
+        return FileLog(self.folder / "log")
+
+    def load(self) -> Project:
+        """The project, for whoever wants to look."""
+        return Project.load(self.own)
+
+
+def make_world(folder: Path, remotes: Sequence[str], *, trigger: str, spark_writes: bool = False) -> World:
+    """Write a seat for each address of a session on a server, and make the topics, which are empty.
+
+    With `spark_writes`, the worker of the last seat writes with Spark, while the others write with delta-rs.
+    """
+    world = World(folder)
+    _make_project(world.own, "cores = 2", trigger)
+    for number, remote in enumerate(remotes):
+        writer = 'writer = "spark"\n' if spark_writes and number == len(remotes) - 1 else ""
+        _make_project(folder / f"seat-{number}", f'{writer}remote = "{remote}"', trigger)
+    for topic, partitions in TOPICS.items():
+        world.log.create_topic(topic, partitions)
+    return world
+
+
+def _make_project(folder: Path, spark: str, trigger: str) -> None:
+    pipelines, contracts = folder / "pipelines", folder / "data_contracts"
+    pipelines.mkdir(parents=True)
+    contracts.mkdir()
+    (pipelines / "mixed.py").write_text(_DECLARATION.replace("TRIGGER", trigger))
+    for name, text in _CONTRACTS.items():
+        (contracts / f"{name}.odcs.yaml").write_text(_HEAD.replace("NAME", name).rstrip() + text)
+    conf = "\n".join(f'"{name}" = "{value}"' for name, value in SHORT_LIVED.items())
+    jars = ROOT / ".tidemill" / "jars"
+    places = '[lake]\npath = "../lake"\n[log]\npath = "../log"\n'
+    text = f'{places}[spark]\njars = "{jars}"\n{spark}\n[spark.conf]\n{conf}\n'
+    (folder / "tidemill.toml").write_text(text)

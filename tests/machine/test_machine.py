@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -314,11 +314,9 @@ class Machine(RuleBasedStateMachine):
 
 
 def test_whatever_happens_readers_see_what_one_computation_gives() -> None:
-    run_state_machine_as_test(
-        Machine, settings=settings(max_examples=25, stateful_step_count=15, phases=[Phase.generate])
-    )
+    run_state_machine_as_test(Machine, settings=settings(max_examples=25, stateful_step_count=15))
 
 
 @pytest.mark.long
 def test_whatever_happens_for_long_readers_see_what_one_computation_gives() -> None:
-    run_state_machine_as_test(Machine, settings=settings(max_examples=200, stateful_step_count=30))
+    run_state_machine_as_test(Machine, settings=settings(max_examples=60, stateful_step_count=30))

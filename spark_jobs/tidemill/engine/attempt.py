@@ -17,7 +17,7 @@ from tidemill.core.codec import fingerprint
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.plan import BatchPlan
-from tidemill.core.position import PaneSpan, Position, TableMark
+from tidemill.core.position import Backfill, PaneSpan, Position, TableMark
 from tidemill.core.scan import Scan
 from tidemill.core.schema import cast_or_null
 from tidemill.core.sql import quoted, renamed
@@ -165,21 +165,26 @@ class Attempt:
         """Where the state of this attempt lies, by published table. Ask after step 3."""
         return {table: PaneSpan(min(starts), max(starts)) for table, starts in self._touched.items() if starts}
 
+    @property
+    def _job_done(self) -> Backfill | None:
+        """The backfill of the plan with this attempt's slice."""
+        job = self.plan.backfill
+        return None if job is None else job.after(self.plan.batch_id, self.number, self.panes)
+
     def stage(self, position: Position) -> tuple[Staged, ...]:
         """Step 4: the rows to publish when this attempt moves the pipeline to `position`."""
         found = ((sink, self._staged(sink, position)) for sink in self.flow.sinks)
         return tuple(Staged(sink, held) for sink, held in found if held is not None)
 
     def _staged(self, sink: Sink, position: Position) -> Held | None:
-        job = self.plan.backfill
+        job = self._job_done
         if isinstance(sink, RowSink):
             return self._rows.get(sink.table)
         if job is None:
             partials, touched = self._partials.get(sink.table), self._touched.get(sink.table, [])
             fired = self._windows.fire(sink, position.watermark, partials, touched)
         elif job.complete:
-            done = job.after(self.plan.batch_id, self.number, self.panes)
-            fired = self._windows.fire_again(sink, done, position.slices, position.watermark)
+            fired = self._windows.fire_again(sink, job, position.slices, position.watermark)
         else:
             fired = None
         return None if fired is None else fired.stamped(own_values(self.plan))
@@ -197,7 +202,7 @@ class Attempt:
         self._put_aside()
         rows = {item.sink.table: item.held for item in staged}
         for sink in self.flow.sinks:
-            self._publisher.publish(sink, rows.get(sink.table))
+            self._publisher.publish(sink, rows.get(sink.table), self._job_done)
 
     def strays(self) -> Strays:
         """What the pass found that goes to quarantine or to the late table."""
@@ -214,7 +219,7 @@ class Attempt:
             if is_repair_of(self.plan, aside):
                 self._publisher.put_back(spec, kept_aside(spec, self.plan), held)
             else:
-                self._publisher.put_aside(spec, held)
+                self._publisher.put_aside(spec, held, self._job_done)
 
     def release(self) -> None:
         """Let go of what is cached on the executors."""

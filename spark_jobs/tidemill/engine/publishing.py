@@ -54,9 +54,9 @@ class Publisher:
     def __post_init__(self) -> None:
         self._plan_hash = fingerprint(self.plan)
 
-    def publish(self, sink: Sink, held: Held | None) -> None:
-        """The staged rows of a sink; None when there are none."""
-        match sink, self.plan.backfill:
+    def publish(self, sink: Sink, held: Held | None, job: Backfill | None) -> None:
+        """The staged rows of a sink, None when there are none; `job` is the backfill with this batch."""
+        match sink, job:
             case RowSink(), Backfill(complete=False):
                 self._wait(self.uris.published_table(sink), held)
             case RowSink(), Backfill() as job:
@@ -70,9 +70,9 @@ class Publisher:
             case _:
                 pass
 
-    def put_aside(self, spec: TableSpec, held: Held | None) -> None:
-        """Rejected or late rows; None when there are none."""
-        match self.plan.backfill:
+    def put_aside(self, spec: TableSpec, held: Held | None, job: Backfill | None) -> None:
+        """Rejected or late rows, None when there are none; `job` is the backfill with this batch."""
+        match job:
             case Backfill(complete=False):
                 self._wait(spec, held)
             case Backfill() as job:

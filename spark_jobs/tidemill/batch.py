@@ -83,6 +83,7 @@ def run_batch(
         driver_rows=project.settings.driver_rows,
         writer=project.settings.writer,
         diverted=claim.diverted,
+        given_up=claim.given_up,
     )
     try:
         with judged(flow, uris, claim, book), explained(f"{name}: batch {claim.plan.batch_id}"):
@@ -95,8 +96,9 @@ def run_batch(
 
 def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, *, started: datetime) -> Committed:
     plan, flow = claim.plan, attempt.flow
-    attempt.read()
-    attempt.aggregate()
+    if not claim.given_up:
+        attempt.read()
+        attempt.aggregate()
     counts = attempt.counts
     _check_accounts(attempt, {topic: c.account for topic, c in counts.items()})
     position = plan.position_after(
@@ -130,6 +132,7 @@ def _commit(
         tables=attempt.versions,
         published={s.sink.table: s.count for s in staged},
         refused_windows=sum(c.refused_windows for c in counts.values()),
+        skipped=sum(len(r) for r in plan.skipped or ()),
         started=started,
         at=datetime.now(UTC),
     )

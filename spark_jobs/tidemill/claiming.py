@@ -10,6 +10,7 @@ from tidemill.core.errors import AuditBlocked, Fenced, Incompatible, LedgerDamag
 from tidemill.core.events import Audited, Cancelled, Claimed, Decided, Decision, Executor, Planned
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, WindowedSink
+from tidemill.core.pipeline import Guarantee
 from tidemill.core.plan import BatchPlan
 from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
 from tidemill.core.protocol import check_takeover
@@ -54,7 +55,8 @@ class Claim:
     """The right to execute a plan, until somebody claims a newer attempt. `audited` is a verdict that stands.
 
     `scans` say how to read each topic of which the plan wants records: all of them were there just now. A person may
-    have `decided` what becomes of a verdict that blocks.
+    have `decided` what becomes of a verdict that blocks. What is `given_up` is not read again, by a pipeline whose
+    records count at most once.
     """
 
     plan: BatchPlan
@@ -62,6 +64,7 @@ class Claim:
     scans: Mapping[str, Scan]
     audited: Audited | None = None
     decided: Decided | None = None
+    given_up: bool = False
 
     @property
     def accepted(self) -> bool:
@@ -208,7 +211,10 @@ def _continue(  # noqa: PLR0913, PLR0917  what a claim needs
             return None
     except Fenced:
         return None
-    return Claim(plan=plan, attempt=attempt, scans=scans, audited=batch.audited, decided=batch.decided)
+    given_up = plan.is_live and flow.spec.guarantee is Guarantee.AT_MOST_ONCE
+    return Claim(
+        plan=plan, attempt=attempt, scans=scans, audited=batch.audited, decided=batch.decided, given_up=given_up
+    )
 
 
 def _refused(flow: Flow, plan: BatchPlan) -> Incompatible:

@@ -106,4 +106,5 @@ def _planned(plan: BatchPlan) -> str:
     ranges = [str(r) for items in plan.reads.values() for r in items]
     shown = ", ".join(ranges[:4]) + (f" and {len(ranges) - 4} more" if len(ranges) > 4 else "")
     kind = "" if plan.is_live else f"{plan.kind.value}: "
-    return f"{kind}{shown or 'no records'}{'; drains the input' if plan.drain else ''}"
+    lost = f"; skipped, because they are gone: {', '.join(map(str, plan.skipped))}" if plan.skipped else ""
+    return f"{kind}{shown or 'no records'}{'; drains the input' if plan.drain else ''}{lost}"

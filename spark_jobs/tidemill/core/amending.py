@@ -11,7 +11,6 @@ from tidemill.core.errors import AmendmentError
 from tidemill.core.flow import Flow
 from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.position import Backfill
-from tidemill.core.slices import BatchRange
 from tidemill.core.view import View
 
 
@@ -78,13 +77,6 @@ def plan_switch(flow: Flow, view: View, switch: Switch, *, after: int, clock: da
     """The batch that makes a generation the published one; it is later than batch `after` of the one before it."""
     plan = replace(_amendment(flow, view, Kind.SWITCH, clock), switch=switch)
     return replace(plan, batch_id=max(plan.batch_id, after + 1))
-
-
-def batches_removed(plan: BatchPlan) -> tuple[BatchRange, ...]:
-    """The batches whose rows the plan takes out of published tables of rows, and of quarantine and the late table."""
-    if plan.backfill is not None and plan.backfill.complete:
-        return plan.backfill.supersedes
-    return ()
 
 
 def is_repair_of(plan: BatchPlan, aside: Aside) -> bool:

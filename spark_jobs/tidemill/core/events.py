@@ -65,8 +65,8 @@ class Committed:
     """The commit: from now on all that the attempt wrote counts.
 
     `accounts` are per input topic. `panes` says where in event time its state lies, by published table. `tables` gives
-    the version of each table after the batch, `published` how many rows went to each published table. `plan_hash`
-    proves which plan it was.
+    the version of each table after the batch, `published` how many rows went to each published table, `skipped`
+    how many offsets the log had lost before they were read. `plan_hash` proves which plan it was.
     """
 
     batch_id: int
@@ -80,6 +80,7 @@ class Committed:
     tables: Mapping[str, int] = field(default_factory=dict)
     published: Mapping[str, int] = field(default_factory=dict)
     refused_windows: int = 0
+    skipped: int = 0
     started: datetime
     at: datetime
 

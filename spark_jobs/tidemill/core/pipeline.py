@@ -20,13 +20,29 @@ import re
 import sys
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from types import TracebackType
+from typing import TypeVar
 
 from tidemill.core import operators as op
 from tidemill.core.errors import DeclarationError
 from tidemill.core.graph import Edge, Graph
 from tidemill.core.streams import Stream, checked_contract, checked_name
 from tidemill.core.times import duration
+
+
+class Guarantee(StrEnum):
+    """How often a record counts when something fails."""
+
+    EXACTLY_ONCE = "exactly_once"
+    AT_MOST_ONCE = "at_most_once"
+
+
+class OnLoss(StrEnum):
+    """What becomes of offsets that retention took before they were read."""
+
+    REFUSE = "refuse"
+    SKIP = "skip"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +56,8 @@ class PipelineSpec:
     idle_timeout: timedelta | None
     future_tolerance: timedelta
     takeover_after: timedelta
+    guarantee: Guarantee = Guarantee.EXACTLY_ONCE
+    on_loss: OnLoss = OnLoss.REFUSE
     graph: Graph
 
 
@@ -54,6 +72,8 @@ class Pipeline:
         idle_timeout: a topic-partition silent for strictly longer does not hold back the watermark; None for never.
         future_tolerance: a record further ahead of the batch clock is rejected.
         takeover_after: how old an open batch of somebody else must be before another run continues it.
+        guarantee: "exactly_once", or "at_most_once": what an attempt that failed had begun to read is not read again.
+        on_loss: "refuse" batches when retention took what comes next, or "skip" it and say what was skipped.
     """
 
     def __init__(  # noqa: PLR0913  every argument is a documented knob with a default
@@ -66,6 +86,8 @@ class Pipeline:
         idle_timeout: str | timedelta | None = "5 minutes",
         future_tolerance: str | timedelta = "1 hour",
         takeover_after: str | timedelta = "15 minutes",
+        guarantee: str = Guarantee.EXACTLY_ONCE,
+        on_loss: str = OnLoss.REFUSE,
     ) -> None:
         self.name = checked_name(name, "a pipeline")
         self._every = _positive(every, "every")
@@ -73,6 +95,8 @@ class Pipeline:
         self._idle_timeout = None if idle_timeout is None else _positive(idle_timeout, "idle_timeout")
         self._future_tolerance = _positive(future_tolerance, "future_tolerance")
         self._takeover_after = _positive(takeover_after, "takeover_after")
+        self._guarantee = _one_of(Guarantee, guarantee, "guarantee")
+        self._on_loss = _one_of(OnLoss, on_loss, "on_loss")
         self._operators: dict[str, op.Operator] = {}
         self._edges: list[Edge] = []
         self._places: dict[str, str] = {}
@@ -163,6 +187,8 @@ class Pipeline:
             idle_timeout=self._idle_timeout,
             future_tolerance=self._future_tolerance,
             takeover_after=self._takeover_after,
+            guarantee=self._guarantee,
+            on_loss=self._on_loss,
             graph=graph,
         )
 
@@ -179,3 +205,14 @@ def _caller() -> str:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(own):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+def _one_of(kind: type[_Choice], value: str, what: str) -> _Choice:
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(f'"{each.value}"' for each in kind)
+        raise DeclarationError(f"{what} is one of {known}, found {value!r}") from None

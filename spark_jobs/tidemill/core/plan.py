@@ -53,9 +53,9 @@ class BatchPlan:
     late, its slices are the state that counts. `drain` says that the input has ended: every window closes.
     `logical_hash` identifies declaration and contracts.
 
-    A live batch takes the next offsets, in `topics`. The others (`tidemill.core.amendments`) read `again` what was read
-    before: a repair what it names, a backfill the next part of its job, which `backfill` shows without this batch's
-    slice and with what is left after it.
+    A live batch takes the next offsets, in `topics`; those that it `skipped` were gone. The others
+    (`tidemill.core.amendments`) read `again` what was read before: a repair what it names, a backfill the next part of
+    its job, which `backfill` shows without this batch's slice and with what is left after it.
     """
 
     pipeline: str
@@ -71,6 +71,7 @@ class BatchPlan:
     backfill: Backfill | None = None
     rewind: Rewind | None = None
     switch: Switch | None = None
+    skipped: tuple[OffsetRange, ...] | None = None
 
     @property
     def is_live(self) -> bool:

@@ -10,6 +10,7 @@ from tidemill.core.errors import OffsetsLost, TopicRecreated
 from tidemill.core.flow import Flow, Input
 from tidemill.core.offsets import OffsetRange
 from tidemill.core.operators import StartFrom
+from tidemill.core.pipeline import OnLoss
 from tidemill.core.plan import BatchPlan, Kind, TopicPlan
 from tidemill.core.position import Position, TopicPosition
 from tidemill.core.times import micros
@@ -72,7 +73,7 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
         TopicRecreated: a topic has the name of the one that was read but another identity.
         OffsetsLost: the log no longer holds, or does not yet hold, the next offset to read.
     """
-    backlog = {i.topic: _backlog(flow.name, i, position.topics.get(i.topic), bounds[i.topic]) for i in flow.inputs}
+    backlog = {i.topic: _backlog(flow, i, position.topics.get(i.topic), bounds[i.topic]) for i in flow.inputs}
     taken = iter(limit.apply([r for ranges in backlog.values() for r in ranges]))
     timeout = None if flow.spec.idle_timeout is None else micros(flow.spec.idle_timeout)
     topics = {
@@ -95,35 +96,48 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
         topics=topics,
         logical_hash=flow.logical_hash,
         drain=drain and at_end and position.watermark < END,
+        skipped=_skipped(flow, position, bounds) or None,
     )
     delays = {i.topic: micros(i.delay) for i in flow.inputs}
     moves = plan.watermark_after({}, delays) > position.watermark
     return plan if plan.records or moves else None
 
 
-def _backlog(
-    pipeline: str, source: Input, before: TopicPosition | None, bounds: TopicBounds
-) -> tuple[OffsetRange, ...]:
+def _backlog(flow: Flow, source: Input, before: TopicPosition | None, bounds: TopicBounds) -> tuple[OffsetRange, ...]:
     if before is not None and before.topic_id != bounds.topic_id:
         raise TopicRecreated(
-            f"{pipeline}: topic `{source.topic}` was deleted and created again: expected id {before.topic_id}, "
+            f"{flow.name}: topic `{source.topic}` was deleted and created again: expected id {before.topic_id}, "
             f"found {bounds.topic_id}; its offsets mean other records now",
             fix="read it under another pipeline name, or put the old topic back",
         )
-    return tuple(_rest(pipeline, source.start, before, available) for _, available in sorted(bounds.partitions.items()))
+    held = [available for _, available in sorted(bounds.partitions.items())]
+    return tuple(_rest(flow, source.start, before, available) for available in held)
 
 
-def _rest(pipeline: str, start: StartFrom, before: TopicPosition | None, available: OffsetRange) -> OffsetRange:
+def _skipped(flow: Flow, position: Position, bounds: Mapping[str, TopicBounds]) -> tuple[OffsetRange, ...]:
+    """What the log lost of what comes next, where the pipeline goes on without it."""
+    return tuple(
+        OffsetRange(held.topic_partition, offset, held.from_offset)
+        for topic, before in position.topics.items()
+        for partition, offset in before.offsets.items()
+        if topic in bounds and offset < (held := bounds[topic].partitions[partition]).from_offset
+    )
+
+
+def _rest(flow: Flow, start: StartFrom, before: TopicPosition | None, available: OffsetRange) -> OffsetRange:
     tp, held_from, end = available.topic_partition, available.from_offset, available.until_offset
     committed = before.offsets.get(tp.partition) if before else None
     if committed is None:
         latest = before is None and start is StartFrom.LATEST
         return OffsetRange(tp, end if latest else held_from, end)
+    pipeline = flow.name
+    if committed < held_from and flow.spec.on_loss is OnLoss.SKIP:
+        return available
     if committed < held_from:
         raise OffsetsLost(
             f"{pipeline}: {tp}: offsets {committed} to {held_from - 1} are gone: retention passed the committed "
             f"offset {committed}, the log now starts at {held_from}; nothing was moved",
-            fix="put the missing segments back, or start a pipeline of another name from the log's start",
+            fix='put the missing segments back, or declare the pipeline with on_loss="skip", which goes on without them',
         )
     if committed > end:
         raise OffsetsLost(

@@ -28,6 +28,7 @@ def commit_json(commit: Committed) -> dict[str, object]:
     account = account_of(commit)
     return {
         "event": "committed",
+        "kind": commit.kind.value,
         "batch_id": commit.batch_id,
         "attempt": commit.attempt,
         **{part: getattr(account, part) for part in ACCOUNT},
@@ -36,5 +37,6 @@ def commit_json(commit: Committed) -> dict[str, object]:
         "versions": dict(commit.tables),
         "reasons": dict(commit.reasons),
         "refused_windows": commit.refused_windows,
+        "skipped": commit.skipped,
         "seconds": round((commit.at - commit.started).total_seconds(), 3),
     }

@@ -57,7 +57,8 @@ class Staged:
 class Attempt:
     """The work of one attempt. `scans` has the topics with records to read.
 
-    `diverted` is the reason for which every record is rejected, if there is one.
+    `diverted` is the reason for which every record is rejected, if there is one. An attempt that has `given_up` reads
+    nothing: an earlier one may have, and every record counts at most once.
     """
 
     flow: Flow
@@ -70,6 +71,7 @@ class Attempt:
     writer: str | None = None
     reasons: dict[str, int] = field(default_factory=dict)
     diverted: str | None = None
+    given_up: bool = False
     _streams: tuple[Stream, ...] = ()
     _partials: dict[str, Held] = field(default_factory=dict)
     _touched: dict[str, list[int]] = field(default_factory=dict)
@@ -148,6 +150,9 @@ class Attempt:
         """What the pass counted, by topic; topics without records have empty counts. Ask after step 3."""
         found = {s.source.topic: s.counter.result() for s in self._streams}
         empty = Counts(account=Account())
+        if self.given_up:
+            lengths = {topic: sum(map(len, ranges)) for topic, ranges in self.plan.reads.items()}
+            found = {topic: Counts(account=Account(read=n, shed=n)) for topic, n in lengths.items()}
         return {i.topic: found.get(i.topic, empty) for i in self.flow.inputs}
 
     @property
@@ -195,6 +200,8 @@ class Attempt:
             self._publisher.go_back()
         elif self.plan.switch is not None:
             self._publisher.switch()
+        elif self.given_up:
+            self._publisher.leave()
         else:
             self._publish(staged)
 

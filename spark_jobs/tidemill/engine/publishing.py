@@ -30,7 +30,7 @@ from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest, open_table, rows_of
 from tidemill.tables.keeping import KeptTable
 from tidemill.tables.known import Known
-from tidemill.tables.protocol import Between, Table, TableSpec, Transaction, Written
+from tidemill.tables.protocol import AlreadyThere, Between, Table, TableSpec, Transaction, Written
 
 Write = Callable[[Table[Any], Transaction], Written]
 
@@ -116,6 +116,13 @@ class Publisher:
                 table = KeptTable(spec)
                 done = table.go_back(version, transaction=known.newest, plan_hash=self._plan_hash)
                 self.wrote(spec, known, handle, done)
+
+    def leave(self) -> None:
+        """What an earlier attempt has published stays, and the ledger learns of it."""
+        for spec, known in self.marks.all(self.flow, self.uris):
+            handle = newest(spec, None)
+            if handle is not None and handle.transaction_version(known.newest.app_id) == known.newest.version:
+                self.wrote(spec, known, handle, AlreadyThere(handle.version()))
 
     def switch(self) -> None:
         """Every published table becomes what its generation has built aside."""

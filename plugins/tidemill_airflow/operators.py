@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import BaseOperator
@@ -13,7 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.utils.types import DagRunType
 
 from tidemill.core.asked import OfTimes
-from tidemill.core.errors import ConfigError, TidemillError
+from tidemill.core.errors import ConfigError, NothingRead, TidemillError
 from tidemill.project import Project
 from tidemill_airflow.announcing import announce
 from tidemill_airflow.execution import RunReport, commits_of, execute_batches, facts, summary
@@ -107,7 +106,15 @@ class MicroBatchOperator(BaseOperator):
         amendment = Amendment(what="resume") if state == "open" else Amendment(what="backfill", wanted=asked)
         why = f"Airflow's backfill of {interval[0].isoformat()} to {interval[1].isoformat()}"
         batches = amendment_runner(project, self.pipeline, amendment, identity=identity, why=why, most=most)
-        return partial(next, batches, None)
+
+        def next_batch() -> Committed | None:
+            try:
+                return next(batches, None)
+            except NothingRead as error:
+                self.log.info("%s", error)
+                return None
+
+        return next_batch
 
     def _report(self, context: Context) -> RunReport:
         project, identity = Project.load(self.project), identity_of(context["ti"])

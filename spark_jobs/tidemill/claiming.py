@@ -10,7 +10,7 @@ from tidemill.core.errors import AuditBlocked, Fenced, Incompatible, LedgerDamag
 from tidemill.core.events import Audited, Cancelled, Claimed, Decided, Decision, Executor, Planned
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, WindowedSink
-from tidemill.core.pipeline import Guarantee
+from tidemill.core.guarantees import Guarantee
 from tidemill.core.plan import BatchPlan
 from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
 from tidemill.core.protocol import check_takeover

@@ -19,7 +19,8 @@ from tidemill.core.events import Audited, Claimed, Event, Planned
 from tidemill.core.position import Position
 from tidemill.core.verdict import Verdict
 from tidemill.core.view import View
-from tidemill.ledger.ledger import Ledger, as_json
+from tidemill.ledger.ledger import Ledger
+from tidemill.ledger.rows import as_json
 
 
 def a_batch(position: Position, batch_id: int) -> list[Event]:

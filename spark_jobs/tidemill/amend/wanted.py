@@ -8,7 +8,7 @@ from tidemill.amend.errand import Errand
 from tidemill.core.amendments import Ranges
 from tidemill.core.asked import OfOffsets, OfTimes, OfWindows, Wanted
 from tidemill.core.coverage import Cover, united, with_all_of
-from tidemill.core.errors import AmendmentError
+from tidemill.core.errors import AmendmentError, NothingRead
 from tidemill.core.flow import WindowedSink
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.times import micros
@@ -28,7 +28,7 @@ def wanted_covers(errand: Errand, view: View, wanted: Wanted, covers: Sequence[C
         ranges = _ranges(errand, view, wanted)
     found = with_all_of(ranges, covers)
     if not found:
-        raise AmendmentError(
+        raise NothingRead(
             f"{errand.pipeline}: no committed batch has read anything of what is wanted",
             fix=f"`tidemill status {errand.pipeline}` shows the offsets that were read",
         )

@@ -23,7 +23,7 @@ from tidemill.core.plan import BatchPlan
 from tidemill.core.summary import account_of
 
 if TYPE_CHECKING:
-    from tidemill.ledger.ledger import Entry
+    from tidemill.ledger.rows import Entry
 
 
 def history(
@@ -33,7 +33,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Show the events of a pipeline's ledger, oldest first."""
-    from tidemill.ledger.ledger import as_json as entry_json
+    from tidemill.ledger.rows import as_json as entry_json
 
     project = open_project(ctx)
     ledger = project.ledger(pipeline)

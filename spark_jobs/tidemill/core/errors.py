@@ -7,6 +7,7 @@
     │   ├── ConfigError             tidemill.toml, a flag, the environment
     │   ├── LogInputError           records or arguments given to a log command
     │   └── AmendmentError          a backfill, repair or rewind that cannot be done as asked
+    │       └── NothingRead         nothing of what is wanted was ever read
     ├── LogError                    the log does not hold what a plan needs
     │   ├── UnknownTopic
     │   ├── TopicRecreated          same name, another identity
@@ -69,6 +70,10 @@ class LogInputError(InputError):
 
 class AmendmentError(InputError):
     """A backfill, repair or rewind that cannot be done as asked; nothing was moved."""
+
+
+class NothingRead(AmendmentError):
+    """No committed batch has read anything of what is to be read again."""
 
 
 class LogError(TidemillError):

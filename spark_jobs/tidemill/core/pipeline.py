@@ -20,29 +20,14 @@ import re
 import sys
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 from types import TracebackType
-from typing import TypeVar
 
 from tidemill.core import operators as op
 from tidemill.core.errors import DeclarationError
 from tidemill.core.graph import Edge, Graph
+from tidemill.core.guarantees import Guarantee, OnLoss, one_of
 from tidemill.core.streams import Stream, checked_contract, checked_name
 from tidemill.core.times import duration
-
-
-class Guarantee(StrEnum):
-    """How often a record counts when something fails."""
-
-    EXACTLY_ONCE = "exactly_once"
-    AT_MOST_ONCE = "at_most_once"
-
-
-class OnLoss(StrEnum):
-    """What becomes of offsets that retention took before they were read."""
-
-    REFUSE = "refuse"
-    SKIP = "skip"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +80,8 @@ class Pipeline:
         self._idle_timeout = None if idle_timeout is None else _positive(idle_timeout, "idle_timeout")
         self._future_tolerance = _positive(future_tolerance, "future_tolerance")
         self._takeover_after = _positive(takeover_after, "takeover_after")
-        self._guarantee = _one_of(Guarantee, guarantee, "guarantee")
-        self._on_loss = _one_of(OnLoss, on_loss, "on_loss")
+        self._guarantee = one_of(Guarantee, guarantee, "guarantee")
+        self._on_loss = one_of(OnLoss, on_loss, "on_loss")
         self._operators: dict[str, op.Operator] = {}
         self._edges: list[Edge] = []
         self._places: dict[str, str] = {}
@@ -205,14 +190,3 @@ def _caller() -> str:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(own):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-_Choice = TypeVar("_Choice", bound=StrEnum)
-
-
-def _one_of(kind: type[_Choice], value: str, what: str) -> _Choice:
-    try:
-        return kind(value)
-    except ValueError:
-        known = ", ".join(f'"{each.value}"' for each in kind)
-        raise DeclarationError(f"{what} is one of {known}, found {value!r}") from None

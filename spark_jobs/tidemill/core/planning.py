@@ -8,9 +8,9 @@ from datetime import datetime
 
 from tidemill.core.errors import OffsetsLost, TopicRecreated
 from tidemill.core.flow import Flow, Input
+from tidemill.core.guarantees import OnLoss
 from tidemill.core.offsets import OffsetRange
 from tidemill.core.operators import StartFrom
-from tidemill.core.pipeline import OnLoss
 from tidemill.core.plan import BatchPlan, Kind, TopicPlan
 from tidemill.core.position import Position, TopicPosition
 from tidemill.core.times import micros
@@ -137,7 +137,7 @@ def _rest(flow: Flow, start: StartFrom, before: TopicPosition | None, available:
         raise OffsetsLost(
             f"{pipeline}: {tp}: offsets {committed} to {held_from - 1} are gone: retention passed the committed "
             f"offset {committed}, the log now starts at {held_from}; nothing was moved",
-            fix='put the missing segments back, or declare the pipeline with on_loss="skip", which goes on without them',
+            fix='put the missing segments back, or declare on_loss="skip": it goes on without them and says so',
         )
     if committed > end:
         raise OffsetsLost(

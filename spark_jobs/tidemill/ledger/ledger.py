@@ -9,56 +9,22 @@ On object stores the same holds by their conditional put.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from tidemill.core.codec import encode, from_json, to_json
 from tidemill.core.errors import CommitUnknown, LedgerDamaged
-from tidemill.core.events import (
-    FORMAT_VERSION,
-    Audited,
-    Cancelled,
-    Claimed,
-    Committed,
-    Decided,
-    Event,
-    Planned,
-    Superseded,
-)
+from tidemill.core.events import Committed, Event
 from tidemill.core.failpoints import answered
 from tidemill.core.protocol import apply, fold
 from tidemill.core.view import View
+from tidemill.ledger.rows import NAMES, SCHEMA, Entry, entry_of, row_of
 from tidemill.tables.arrow_types import schema_fields
 from tidemill.tables.handles import is_broken
 from tidemill.tables.protocol import Between, TableSpec
 
-_KINDS: Mapping[str, type[Event]] = {
-    "planned": Planned,
-    "claimed": Claimed,
-    "audited": Audited,
-    "committed": Committed,
-    "cancelled": Cancelled,
-    "decided": Decided,
-    "superseded": Superseded,
-}
-_NAMES = {kind: name for name, kind in _KINDS.items()}
-_SCHEMA = pa.schema(
-    [
-        pa.field("sequence", pa.int64(), nullable=False),
-        pa.field("format_version", pa.int32(), nullable=False),
-        pa.field("event", pa.string(), nullable=False),
-        pa.field("pipeline", pa.string(), nullable=False),
-        pa.field("batch_id", pa.int64(), nullable=False),
-        pa.field("attempt", pa.int64(), nullable=False),
-        pa.field("recorded_at", pa.timestamp("us", tz="UTC"), nullable=False),
-        pa.field("body", pa.string(), nullable=False),
-    ]
-)
 _CONFIGURATION = {
     # Statistics of the columns that reads prune by; a body is never searched.
     "delta.dataSkippingStatsColumns": "sequence,batch_id",
@@ -66,18 +32,9 @@ _CONFIGURATION = {
     "delta.logRetentionDuration": "interval 1 days",
     "delta.deletedFileRetentionDuration": "interval 0 seconds",
 }
-_FIELDS = schema_fields(_SCHEMA)
+_FIELDS = schema_fields(SCHEMA)
 _TRIES = 20
 _FIRST_LOOK = 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """An event with its place in the ledger."""
-
-    sequence: int
-    recorded_at: datetime
-    event: Event
 
 
 class Ledger:
@@ -221,7 +178,7 @@ class Ledger:
         if there != expected:
             lost = next((f"event {e} is missing" for e in expected if e not in there), "one is there twice")
             raise self._damaged(f"expected events {max(after, 0) + 1} to {newest}, but {lost}")
-        return [_entry(row, table.table_uri) for row in rows]
+        return [entry_of(row, table.table_uri) for row in rows]
 
     def _damaged(self, found: str) -> LedgerDamaged:
         return LedgerDamaged(
@@ -235,9 +192,9 @@ class Ledger:
         if self._table is not None and (self._table.transaction_version(self._app) or 0) != self._sequence:
             return False
         sequence = self._sequence + 1
-        rows = _row(sequence, self._pipeline, event)
+        rows = row_of(sequence, self._pipeline, event)
         properties = CommitProperties(
-            app_transactions=[Transaction(self._app, sequence)], custom_metadata={"tidemill.event": _NAMES[type(event)]}
+            app_transactions=[Transaction(self._app, sequence)], custom_metadata={"tidemill.event": NAMES[type(event)]}
         )
         try:
             self._commit(rows, properties)
@@ -250,7 +207,7 @@ class Ledger:
         if table is None:
             # Creating fails when another process was first, so the loser looks again.
             DeltaTable.create(
-                self._uri, _SCHEMA, mode="error", configuration=_CONFIGURATION, storage_options=self._options
+                self._uri, SCHEMA, mode="error", configuration=_CONFIGURATION, storage_options=self._options
             )
             table = self._opened()
         if table is not None:
@@ -271,40 +228,3 @@ class Ledger:
         # Others may have gone on meanwhile: the next append looks at all of it again.
         self._table = None
         return any(e.sequence == sequence and e.event == event for e in entries)
-
-
-def _row(sequence: int, pipeline: str, event: Event) -> pa.Table:
-    batch_id, attempt = (event.plan.batch_id, 1) if isinstance(event, Planned) else (event.batch_id, event.attempt)
-    row = {
-        "sequence": sequence,
-        "format_version": FORMAT_VERSION,
-        "event": _NAMES[type(event)],
-        "pipeline": pipeline,
-        "batch_id": batch_id,
-        "attempt": attempt,
-        "recorded_at": event.at.astimezone(UTC),
-        "body": to_json(event),
-    }
-    return pa.Table.from_pylist([row], schema=_SCHEMA)
-
-
-def _entry(row: Mapping[str, object], uri: str) -> Entry:
-    if row["format_version"] != FORMAT_VERSION:
-        raise LedgerDamaged(
-            f"{uri}: event {row['sequence']} has format {row['format_version']}, expected {FORMAT_VERSION}",
-            fix="a newer version of Tidemill wrote it: upgrade",
-        )
-    event = from_json(_KINDS[str(row["event"])], str(row["body"]))
-    recorded_at = row["recorded_at"]
-    assert isinstance(recorded_at, datetime)
-    return Entry(sequence=int(str(row["sequence"])), recorded_at=recorded_at, event=event)
-
-
-def as_json(entry: Entry) -> dict[str, object]:
-    """An entry as JSON values, for people and programs: the human-readable record of a batch."""
-    return {
-        "sequence": entry.sequence,
-        "event": _NAMES[type(entry.event)],
-        "recorded_at": entry.recorded_at.isoformat(),
-        **encode(entry.event),
-    }

@@ -1,0 +1,98 @@
+"""Events as rows of the ledger's table, and rows as events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.core.codec import encode, from_json, to_json
+from tidemill.core.errors import LedgerDamaged
+from tidemill.core.events import (
+    FORMAT_VERSION,
+    Audited,
+    Cancelled,
+    Claimed,
+    Committed,
+    Decided,
+    Event,
+    Planned,
+    Superseded,
+)
+
+_KINDS: Mapping[str, type[Event]] = {
+    "planned": Planned,
+    "claimed": Claimed,
+    "audited": Audited,
+    "committed": Committed,
+    "cancelled": Cancelled,
+    "decided": Decided,
+    "superseded": Superseded,
+}
+NAMES = {kind: name for name, kind in _KINDS.items()}
+SCHEMA = pa.schema(
+    [
+        pa.field("sequence", pa.int64(), nullable=False),
+        pa.field("format_version", pa.int32(), nullable=False),
+        pa.field("event", pa.string(), nullable=False),
+        pa.field("pipeline", pa.string(), nullable=False),
+        pa.field("batch_id", pa.int64(), nullable=False),
+        pa.field("attempt", pa.int64(), nullable=False),
+        pa.field("recorded_at", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("body", pa.string(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An event with its place in the ledger."""
+
+    sequence: int
+    recorded_at: datetime
+    event: Event
+
+
+def row_of(sequence: int, pipeline: str, event: Event) -> pa.Table:
+    """The one row of an event."""
+    batch_id, attempt = (event.plan.batch_id, 1) if isinstance(event, Planned) else (event.batch_id, event.attempt)
+    row = {
+        "sequence": sequence,
+        "format_version": FORMAT_VERSION,
+        "event": NAMES[type(event)],
+        "pipeline": pipeline,
+        "batch_id": batch_id,
+        "attempt": attempt,
+        "recorded_at": event.at.astimezone(UTC),
+        "body": to_json(event),
+    }
+    return pa.Table.from_pylist([row], schema=SCHEMA)
+
+
+def entry_of(row: Mapping[str, object], uri: str) -> Entry:
+    """The event of a row of the table at `uri`.
+
+    Raises:
+        LedgerDamaged: a newer version wrote it, or it is no event.
+    """
+    if row["format_version"] != FORMAT_VERSION:
+        raise LedgerDamaged(
+            f"{uri}: event {row['sequence']} has format {row['format_version']}, expected {FORMAT_VERSION}",
+            fix="a newer version of Tidemill wrote it: upgrade",
+        )
+    event = from_json(_KINDS[str(row["event"])], str(row["body"]))
+    recorded_at = row["recorded_at"]
+    assert isinstance(recorded_at, datetime)
+    return Entry(sequence=int(str(row["sequence"])), recorded_at=recorded_at, event=event)
+
+
+def as_json(entry: Entry) -> dict[str, object]:
+    """An entry as JSON values, for people and programs: the human-readable record of a batch."""
+    return {
+        "sequence": entry.sequence,
+        "event": NAMES[type(entry.event)],
+        "recorded_at": entry.recorded_at.isoformat(),
+        **encode(entry.event),
+    }

@@ -27,7 +27,7 @@ from tidemill import upkeep
 
 MODULES = (
     *("tidemill.cli.main", "tidemill.cli.spark", "tidemill.cli.batch_lines", "tidemill.running", "tidemill.sessions"),
-    *("tidemill.contracts.audit", "tidemill.log.file", "tidemill.ledger.ledger", "rich.console", "chaos.fold"),
+    *("tidemill.contracts.audit", "tidemill.log.file", "tidemill.ledger.ledger", "rich.console"),
 )
 """What a worker imports beside Airflow's list; nothing of it starts a thread."""
 

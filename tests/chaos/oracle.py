@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos.recompute import Contents, Cut, Place, Recomputation, Row
+from chaos.recompute import Contents, Log, Place, Recomputation, Row, Step
 from chaos.world import PIPELINE, World
 from support.projects import rows_of
+from tidemill.core.amendments import Aside
 from tidemill.core.events import Claimed, Committed, Event, Planned
+from tidemill.core.plan import BatchPlan, Kind
 from tidemill.log.reading import read_topic
 from tidemill.project import Project
 
@@ -29,6 +31,7 @@ class Judgement:
 
     batches: int = 0
     retries: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
     doubled: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
@@ -49,19 +52,18 @@ class Judgement:
 def judge(world: World) -> Judgement:
     """Look at everything that the workers of a world left."""
     project = world.load()
-    log = raw_log(world)
     events = [entry.event for entry in project.ledger(PIPELINE).entries()]
-    commits = {e.batch_id: e for e in events if isinstance(e, Committed)}
-    cuts = cuts_of(events)
-    judgement = Judgement(batches=len(commits), retries=sum(isinstance(e, Claimed) for e in events))
-    check_tiling(cuts, {place: len(values) for place, values in log.items()}, judgement)
-    expected = Recomputation.of(cuts, log)
+    steps = steps_of(events)
+    expected = Recomputation(steps, raw_log(world))
+    judgement = Judgement(batches=len(steps), retries=sum(isinstance(e, Claimed) for e in events))
+    judgement.kinds.update(str(step.kind) for step in steps)
+    check_tiling(expected, judgement)
     compare(contents_of(project), expected.contents, judgement)
-    judgement.wrong += _wrong_commits(commits, cuts, expected)
+    judgement.wrong += _wrong_commits([e for e in events if isinstance(e, Committed)], expected)
     return judgement
 
 
-def raw_log(world: World) -> Mapping[Place, list[bytes | None]]:
+def raw_log(world: World) -> Log:
     """The values of every partition, by offset."""
     found: dict[Place, list[bytes | None]] = {}
     for topic in world.log.topics():
@@ -71,42 +73,34 @@ def raw_log(world: World) -> Mapping[Place, list[bytes | None]]:
     return found
 
 
-def cuts_of(events: list[Event]) -> list[Cut]:
-    """What each committed batch had planned to read, in the order of the commits."""
+def steps_of(events: list[Event]) -> list[Step]:
+    """What each committed batch had planned to do, in the order of the commits."""
     plans = {e.plan.batch_id: e.plan for e in events if isinstance(e, Planned)}
-    chosen = [plans[e.batch_id] for e in events if isinstance(e, Committed)]
-    return [
-        Cut(
-            batch_id=plan.batch_id,
-            ranges={
-                (name, r.topic_partition.partition): range(r.from_offset, r.until_offset)
-                for name, topic in plan.topics.items()
-                for r in topic.ranges
-            },
-            drain=plan.drain,
-        )
-        for plan in chosen
-    ]
+    return [_step(plans[e.batch_id], e) for e in events if isinstance(e, Committed)]
 
 
-def check_tiling(cuts: list[Cut], ends: Mapping[Place, int], judgement: Judgement) -> None:
-    """Every offset is in exactly one committed range, and each range begins where the one before it ended."""
-    reached = dict.fromkeys(ends, 0)
-    for cut in cuts:
-        for place, offsets in cut.ranges.items():
-            if offsets.start != reached[place]:
-                judgement.wrong.append(f"batch {cut.batch_id} reads {place} from {offsets.start}, not {reached[place]}")
-            reached[place] = offsets.stop
-    for place, end in ends.items():
-        taken = Counter(offset for cut in cuts for offset in cut.ranges.get(place, ()))
-        for offset in range(end):
-            where = f"offset {offset} of {place} is in {taken[offset]} commits"
-            if not taken[offset]:
-                judgement.lost[where] += 1
-            elif taken[offset] > 1:
-                judgement.doubled[where] += taken[offset] - 1
-        if max(taken, default=0) >= end:
-            judgement.wrong.append(f"offset {max(taken)} of {place} is committed, but the log ends at {end}")
+def _step(plan: BatchPlan, commit: Committed) -> Step:
+    ranges: dict[Place, tuple[range, ...]] = {}
+    for topic, items in plan.reads.items():
+        for item in items:
+            place = (topic, item.topic_partition.partition)
+            ranges[place] = (*ranges.get(place, ()), range(item.from_offset, item.until_offset))
+    return Step(
+        batch_id=plan.batch_id,
+        kind=plan.kind,
+        ranges=ranges,
+        drain=plan.drain,
+        completes=plan.kind is Kind.BACKFILL and commit.position.backfill is None,
+        gives_up=plan.backfill is not None and not plan.backfill.supersedes,
+        late=plan.repair is not None and plan.repair.source is Aside.LATE,
+        back_to=plan.rewind.position.batch_id if plan.rewind is not None else 0,
+    )
+
+
+def check_tiling(expected: Recomputation, judgement: Judgement) -> None:
+    """Every offset was read by exactly one live batch that was not taken back."""
+    judgement.lost.update(f"offset {offset} of {place} is in no commit" for place, offset in expected.lost)
+    judgement.doubled.update(f"offset {offset} of {place} is in two commits" for place, offset in expected.doubled)
 
 
 def contents_of(project: Project) -> Contents:
@@ -143,21 +137,17 @@ def _wrong_sums(found: list[Row], expected: Mapping[tuple[Any, ...], Row]) -> It
             yield f"sums {_shown(row.key)} is {row.values}, expected {wanted.values}"
 
 
-def _wrong_commits(commits: Mapping[int, Committed], cuts: list[Cut], expected: Recomputation) -> Iterator[str]:
-    for cut in cuts:
-        commit = commits[cut.batch_id]
-        if commit.position.watermark != expected.watermarks[cut.batch_id]:
-            wanted = expected.watermarks[cut.batch_id]
-            yield f"batch {cut.batch_id}: the watermark is {commit.position.watermark}, expected {wanted}"
+def _wrong_commits(commits: list[Committed], expected: Recomputation) -> Iterator[str]:
+    for commit in commits:
+        if commit.position.watermark != expected.watermarks[commit.batch_id]:
+            wanted = expected.watermarks[commit.batch_id]
+            yield f"batch {commit.batch_id}: the watermark is {commit.position.watermark}, expected {wanted}"
         for topic, account in commit.accounts.items():
-            wanted_account = expected.accounts[cut.batch_id, topic]
             there = {name: getattr(account, name) for name in ("read", "aggregated", "filtered", "rejected", "late")}
-            if not account.balances or there != {name: wanted_account[name] for name in there}:
-                yield f"batch {cut.batch_id}: {topic}: {account}, expected {dict(wanted_account)}"
-        ends = {place: offsets.stop for place, offsets in cut.ranges.items()}
-        committed = {(t, p): o for t, at in commit.position.topics.items() for p, o in at.offsets.items()}
-        if committed != ends:
-            yield f"batch {cut.batch_id} commits {committed}, its plan ends at {ends}"
+            wanted_account = expected.accounts.get((commit.batch_id, topic), Counter[str]())
+            differs = commit.kind is Kind.LIVE and there != {name: wanted_account[name] for name in there}
+            if not account.balances or differs:
+                yield f"batch {commit.batch_id}: {topic}: {account}, expected {dict(wanted_account)}"
 
 
 def _records(rows: list[Row]) -> Counter[tuple[Any, ...]]:

@@ -1,19 +1,21 @@
-"""What the tables must hold: the raw log once more, in plain Python, batch by batch as the ledger says they were cut.
+"""What the tables must hold: the raw log once more, in plain Python, in the steps of which the ledger tells.
 
-Only the cut is taken from the ledger. What is rejected, where the watermark stands and what is late for it is found
-anew here, from the raw values.
+Only what each step read is taken from the ledger. What is rejected, where the watermark stands and what is late for it
+is found anew here, from the raw values.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from chaos.world import DELAY, LARGE, LATENESS, SIZE, SLIDE, TOPICS
+from chaos.world import DELAY, LARGE, LATENESS, SIZE, TOPICS
+from tidemill.core.plan import Kind
 from tidemill.core.watermarks import BEGINNING, END
 
 _SECOND = 1_000_000
@@ -22,6 +24,9 @@ _FAR = datetime(2100, 1, 1, tzinfo=UTC)
 
 Place = tuple[str, int]
 """A topic and a partition."""
+
+Log = Mapping[Place, list[bytes | None]]
+"""The values of every partition, by offset."""
 
 
 class Row(NamedTuple):
@@ -37,77 +42,144 @@ Contents = Mapping[str, list[Row]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """What one batch read, and whether it ended the input."""
+class Step:
+    """What a committed batch did.
+
+    It read `ranges`, and may have ended the input. A backfill `completes` its job, or `gives_up`; a repair takes `late`
+    records or rejected ones; a rewind goes `back_to` a batch.
+    """
 
     batch_id: int
-    ranges: Mapping[Place, range]
+    kind: Kind = Kind.LIVE
+    ranges: Mapping[Place, tuple[range, ...]]
     drain: bool = False
+    completes: bool = False
+    gives_up: bool = False
+    late: bool = False
+    back_to: int = 0
+
+    @property
+    def records(self) -> Iterator[tuple[Place, int]]:
+        """Every record that it read."""
+        return ((place, offset) for place, parts in self.ranges.items() for part in parts for offset in part)
 
 
 @dataclass(slots=True)
+class _State:
+    """What became of each record so far, and of how much of the log. `job` is what an open backfill has read."""
+
+    fates: dict[tuple[Place, int], str] = field(default_factory=dict)
+    reached: dict[Place, int] = field(default_factory=dict)
+    newest: dict[Place, int] = field(default_factory=dict)
+    watermark: int = BEGINNING
+    job: set[tuple[Place, int]] = field(default_factory=set)
+
+
 class Recomputation:
-    """The contents of all tables; for each batch its accounts by topic and the watermark after it."""
+    """The contents of all tables; of each live batch the accounts by topic, of each batch the watermark after it.
 
-    accounts: dict[tuple[int, str], Counter[str]] = field(default_factory=dict)
-    watermarks: dict[int, int] = field(default_factory=dict)
-    _sums: dict[tuple[datetime, str], list[int]] = field(default_factory=dict)
-    _rows: dict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
-    _newest: dict[Place, int] = field(default_factory=dict)
-    _watermark: int = BEGINNING
+    `lost` and `doubled` are offsets that no live batch read, or more than one, rewinds apart.
+    """
 
-    @staticmethod
-    def of(cuts: Iterable[Cut], log: Mapping[Place, list[bytes | None]]) -> Recomputation:
-        """Every record of the log once, however often the batches read it."""
-        made = Recomputation()
-        unread = {place: set(range(len(values))) for place, values in log.items()}
-        for cut in cuts:
-            for place, offsets in cut.ranges.items():
-                account = made.accounts.setdefault((cut.batch_id, place[0]), Counter())
-                for offset in sorted(unread[place].intersection(offsets)):
-                    account["read"] += 1
-                    account[made._take(place, offset, log[place][offset])] += 1
-                unread[place].difference_update(offsets)
-            made._advance(cut)
-        for place, offsets in unread.items():
-            for offset in sorted(offsets):
-                made._take(place, offset, log[place][offset])
-        return made
+    def __init__(self, steps: Iterable[Step], log: Log) -> None:
+        self.accounts: dict[tuple[int, str], Counter[str]] = {}
+        self.watermarks: dict[int, int] = {}
+        self.lost: list[tuple[Place, int]] = []
+        self.doubled: list[tuple[Place, int]] = []
+        self._log, self._state = log, _State()
+        self._past = {0: deepcopy(self._state)}
+        for step in steps:
+            self._follow(step)
+            self.watermarks[step.batch_id] = self._state.watermark
+            self._past[step.batch_id] = deepcopy(self._state)
+        for place, values in log.items():
+            self._lose(place, len(values))
 
     @property
     def contents(self) -> Contents:
-        """The rows that the tables must hold."""
-        sums = [Row(key, n, (amount,)) for key, (n, amount) in self._sums.items()]
-        return {"large": [], "quarantine": [], "late": [], **self._rows, "sums": sums}
+        """The rows that the tables must hold, when the input has ended."""
+        sums: dict[tuple[Any, ...], list[int]] = {}
+        found: dict[str, list[Row]] = {"large": [], "quarantine": [], "late": []}
+        for (place, offset), fate in self._state.fates.items():
+            if fate == "rejected":
+                found["quarantine"].append(Row((*place, offset)))
+            elif fate == "late":
+                found["late"].append(Row((*place, offset, "sums")))
+            if fate not in ("aggregated", "late"):
+                continue
+            event = event_of(self._log[place][offset]) or {}
+            if event["amount"] >= LARGE:
+                found["large"].append(Row((event["id"], event["user"], event["amount"])))
+            if fate == "aggregated":
+                time = _time(event)
+                start = _EPOCH + timedelta(microseconds=time - time % (SIZE * _SECOND))
+                total = sums.setdefault((start, event["user"]), [0, 0])
+                total[0] += 1
+                total[1] += event["amount"]
+        return {**found, "sums": [Row(key, n, (amount,)) for key, (n, amount) in sums.items()]}
 
-    def _take(self, place: Place, offset: int, value: bytes | None) -> str:
-        """Put one record where it belongs, and say what became of it."""
-        event = event_of(value)
-        if event is None:
-            self._rows["quarantine"].append(Row((*place, offset)))
-            return "rejected"
-        time = (datetime.fromisoformat(event["ts"]) - _EPOCH) // timedelta(microseconds=1)
-        # The watermark itself moves only when the batch has ended.
-        self._newest[place] = max(time, self._newest.get(place, time))
-        user, amount = event["user"], event["amount"]
-        if user == "nobody":
-            return "filtered"
-        starts = [s for s in _starts(time) if s + (SIZE + LATENESS) * _SECOND > self._watermark]
-        for start in starts:
-            found = self._sums.setdefault((_moment(start), user), [0, 0])
-            found[0] += 1
-            found[1] += amount
-        if not starts:
-            self._rows["late"].append(Row((*place, offset, "sums")))
-        if amount >= LARGE:
-            self._rows["large"].append(Row((event["id"], user, amount)))
-        return "aggregated" if starts or amount >= LARGE else "late"
+    def _follow(self, step: Step) -> None:
+        state = self._state
+        match step.kind:
+            case Kind.LIVE:
+                self._read(step)
+            case Kind.REPAIR if step.late:
+                self._admit(step.records)
+            case Kind.BACKFILL:
+                state.job.update(step.records)
+                if step.completes and not step.gives_up:
+                    self._admit(state.job)
+                if step.completes:
+                    state.job.clear()
+            case Kind.REWIND:
+                self._state = deepcopy(self._past[step.back_to])
+            case _:
+                pass
 
-    def _advance(self, cut: Cut) -> None:
-        times = [self._newest.get((t, p), BEGINNING) for t, count in TOPICS.items() for p in range(count)]
+    def _read(self, step: Step) -> None:
+        state = self._state
+        for place, parts in step.ranges.items():
+            account = self.accounts.setdefault((step.batch_id, place[0]), Counter())
+            for part in parts:
+                self._lose(place, part.start)
+                for offset in part:
+                    if offset < state.reached.get(place, 0):
+                        self.doubled.append((place, offset))
+                    account["read"] += 1
+                    account[self._judge(place, offset)] += 1
+                state.reached[place] = max(part.stop, state.reached.get(place, 0))
+        times = [state.newest.get((t, p), BEGINNING) for t, count in TOPICS.items() for p in range(count)]
         least = BEGINNING if BEGINNING in times else min(times) - DELAY * _SECOND
-        self._watermark = END if cut.drain else max(self._watermark, least)
-        self.watermarks[cut.batch_id] = self._watermark
+        state.watermark = END if step.drain else max(state.watermark, least)
+
+    def _judge(self, place: Place, offset: int) -> str:
+        """What becomes of a record, and how it is counted."""
+        event, state = event_of(self._log[place][offset]), self._state
+        if event is None:
+            fate = "rejected"
+        elif event["user"] == "nobody":
+            fate = "filtered"
+        else:
+            time = _time(event)
+            end = time - time % (SIZE * _SECOND) + SIZE * _SECOND
+            fate = "late" if end + LATENESS * _SECOND <= state.watermark else "aggregated"
+        if event is not None:
+            # The watermark itself moves only when the batch has ended.
+            state.newest[place] = max(_time(event), state.newest.get(place, BEGINNING))
+        state.fates[place, offset] = fate
+        return "aggregated" if event and fate == "late" and event["amount"] >= LARGE else fate
+
+    def _admit(self, records: Iterable[tuple[Place, int]]) -> None:
+        for record in records:
+            if self._state.fates.get(record) == "late":
+                self._state.fates[record] = "aggregated"
+
+    def _lose(self, place: Place, until: int) -> None:
+        """Everything up to there must have been read; what was not must be in the tables all the same."""
+        for offset in range(self._state.reached.get(place, 0), until):
+            self.lost.append((place, offset))
+            self._judge(place, offset)
+        self._state.reached[place] = max(until, self._state.reached.get(place, 0))
 
 
 def event_of(value: bytes | None) -> dict[str, Any] | None:
@@ -125,11 +197,5 @@ def event_of(value: bytes | None) -> dict[str, Any] | None:
     return dict(event) if good else None
 
 
-def _starts(time: int) -> Iterator[int]:
-    """Where the windows begin that hold `time`."""
-    last = time - time % (SLIDE * _SECOND)
-    return iter(range(last, last - SIZE * _SECOND, -SLIDE * _SECOND))
-
-
-def _moment(time: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=time)
+def _time(event: Mapping[str, Any]) -> int:
+    return (datetime.fromisoformat(event["ts"]) - _EPOCH) // timedelta(microseconds=1)

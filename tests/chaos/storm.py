@@ -13,10 +13,10 @@ from random import Random
 from chaos.crew import Crew
 from chaos.oracle import Judgement, judge
 from chaos.records import Producer
-from chaos.workers import LAST, PASSING, WITH_OWN_SPARK, Fate, Kind, draw_fate, draw_kind
+from chaos.workers import KINDS, LAST, PASSING, WITH_OWN_SPARK, Fate, Kind, draw_fate, draw_kind
 from chaos.world import PIPELINE, World, make_world
 from tidemill.cli.exit_codes import ExitCode
-from tidemill.core.failpoints import boundaries_of
+from tidemill.core.failpoints import boundaries_beside, boundaries_of
 
 AT_ONCE = 3
 """Workers that are alive at the same time."""
@@ -63,7 +63,8 @@ class Storm:
         self._alive: dict[int, Life] = {}
         self._started, self._next_start = 0, 0.0
         project = world.load()
-        self._boundaries, self._ledger = boundaries_of(project.pipeline(PIPELINE)), project.ledger(PIPELINE)
+        flow, self._ledger = project.pipeline(PIPELINE), project.ledger(PIPELINE)
+        self._boundaries, self._beside = boundaries_of(flow), boundaries_beside(flow)
         self._producer = Producer(world, Random(f"{seed} records"), steps=STEPS)
         self._said = world.folder / "said"
         self._said.mkdir()
@@ -88,12 +89,14 @@ class Storm:
         self._wait(30)
 
     def settle(self) -> None:
-        """What is left of the records, and a run to the end that nobody harms."""
+        """What is left of the records, and what brings the pipeline to its end, which nobody harms."""
         while self._producer.left:
             self._producer.step()
-        self._start(LAST, Fate())
-        self._wait(LONGEST)
-        if self.outcome.ends[f"{LAST.name}: {ExitCode.DONE.name}"] != 1:
+        random = Random(f"{self._seed} end")
+        for kind in (random.choice([kind for kind in KINDS if kind.amends]), *LAST):
+            self._start(kind, Fate(), random)
+            self._wait(LONGEST)
+        if self.outcome.ends[f"{LAST[-1].name}: {ExitCode.DONE.name}"] != 1:
             self.outcome.judgement.wrong.append("the last run did not catch up")
 
     def _start_next(self) -> None:
@@ -103,13 +106,15 @@ class Storm:
         own = self._started == 2 and self._seed % 4 in OWN_SPARK
         kind = WITH_OWN_SPARK if own else draw_kind(random)
         last = self._ledger.view().last_batch_id
-        self._start(kind, draw_fate(random, self._boundaries, last_batch=last, slow=kind.spark), random)
+        # Some boundaries are only met by what goes back or tidies.
+        places = self._boundaries if kind.name.startswith("run") else [*self._boundaries, *self._beside]
+        self._start(kind, draw_fate(random, places, last_batch=last, slow=kind.spark), random)
 
-    def _start(self, kind: Kind, fate: Fate, random: Random | None = None) -> None:
+    def _start(self, kind: Kind, fate: Fate, random: Random) -> None:
         said = self._said / f"{len(list(self._said.iterdir())):03d}"
         said.touch()
         folder = self._world.own if kind.spark else self._free_seat()
-        arguments = kind.arguments(folder, random or Random(0))
+        arguments = kind.arguments(folder, random, self._ledger.view().position)
         environ = fate.environ(str(self._pause_of(said)))
         number = self._crew.start(kind, arguments, environ, said)
         self._alive[number] = Life(
@@ -155,8 +160,9 @@ class Storm:
         self._next_start = 0.0 if killed else self._next_start
         outcome.fenced += any(f.get("error") == "Fenced" for f in _failures(said))
         outcome.ends[f"{life.kind.name}: {_name(code)}"] += 1
+        refused = life.kind.amends and [f.get("error") for f in _failures(said)][-1:] == ["AmendmentError"]
         trace = "Traceback (most recent call last)" in said and "upkeep" not in fate.failpoint
-        if not (killed or code in PASSING or code in fate.codes) or trace:
+        if not (killed or refused or code in PASSING or code in fate.codes) or trace:
             outcome.judgement.wrong.append(f"{life.kind.name} ({fate}) ended with {code}: {_end_of(life.said)}")
 
 

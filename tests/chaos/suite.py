@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -37,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("".join(name.rjust(9) for name in _COLUMNS), flush=True)
     outcomes = run_seeds(seeds, folder, kills=options.kills)
     figures = figures_of(outcomes, time.monotonic() - started)
+    kinds = sum((o.judgement.kinds for o in outcomes), Counter[str]())
+    print(f"batches: {', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}")
     print(json.dumps(figures))
     options.figures.parent.mkdir(parents=True, exist_ok=True)
     options.figures.write_text(json.dumps(figures, indent=2) + "\n")

@@ -11,9 +11,10 @@ import pytest
 
 from chaos import suite
 from chaos.oracle import Judgement, check_tiling, compare
-from chaos.recompute import Contents, Cut, Recomputation, Row
+from chaos.recompute import Contents, Recomputation, Row, Step
 from chaos.records import BROKEN, START
 from chaos.storm import Outcome
+from tidemill.core.plan import Kind
 from tidemill.core.times import micros
 from tidemill.core.watermarks import END
 
@@ -27,20 +28,21 @@ def at(second: int) -> datetime:
     return START + timedelta(seconds=second)
 
 
+SHOP, OTHER, WEB = ("shop", 0), ("shop", 1), ("web", 0)
 LOG: dict[tuple[str, int], list[bytes | None]] = {
-    ("shop", 0): [event(5, amount=60, number=7), b"{cut", event(100)],
-    ("shop", 1): [event(98)],
-    ("web", 0): [event(99), event(54, "ben"), event(9, "ben"), event(99, "nobody")],
+    SHOP: [event(5, amount=60, number=7), b"{cut", event(100)],
+    OTHER: [event(98)],
+    WEB: [event(99), event(54, "ben"), event(9, "ben", 70, 8), event(99, "nobody")],
 }
-CUTS = [
-    Cut(batch_id=1, ranges={("shop", 0): range(3), ("shop", 1): range(1), ("web", 0): range(1)}),
-    Cut(batch_id=3, ranges={("shop", 0): range(3, 3), ("shop", 1): range(1, 1), ("web", 0): range(1, 4)}, drain=True),
+STEPS = [
+    Step(batch_id=1, ranges={SHOP: (range(3),), OTHER: (range(1),), WEB: (range(1),)}),
+    Step(batch_id=3, ranges={WEB: (range(1, 4),)}, drain=True),
 ]
 
 
 @pytest.fixture
 def expected() -> Recomputation:
-    return Recomputation.of(CUTS, LOG)
+    return Recomputation(STEPS, LOG)
 
 
 def judged(found: Contents, expected: Recomputation) -> Judgement:
@@ -49,17 +51,22 @@ def judged(found: Contents, expected: Recomputation) -> Judgement:
     return judgement
 
 
-def test_recomputation_puts_every_record_into_its_windows_or_aside(expected: Recomputation) -> None:
+def late(steps: list[Step]) -> list[Row]:
+    return sorted(Recomputation(steps, LOG).contents["late"])
+
+
+LATE = [Row((*WEB, offset, "sums")) for offset in (1, 2)]
+
+
+def test_recomputation_puts_every_record_into_its_window_or_aside(expected: Recomputation) -> None:
     contents = {table: sorted(rows) for table, rows in expected.contents.items()}
-    assert contents["large"] == [Row((7, "ada", 60))]
-    assert contents["quarantine"] == [Row(("shop", 0, 1))]
-    # The watermark stood at 95 s: what has no window that ends after 75 s is late.
-    assert contents["late"] == [Row(("web", 0, offset, "sums")) for offset in (1, 2)]
+    assert contents["large"] == [Row((7, "ada", 60)), Row((8, "ben", 70))]
+    assert contents["quarantine"] == [Row((*SHOP, 1))]
+    # The watermark stood at 95 s: what has a window that ends by 75 s is late.
+    assert contents["late"] == LATE
     assert contents["sums"] == [
-        Row((at(-10), "ada"), 1, (60,)),
         Row((at(0), "ada"), 1, (60,)),
-        Row((at(80), "ada"), 2, (2,)),
-        Row((at(90), "ada"), 3, (3,)),
+        Row((at(90), "ada"), 2, (2,)),
         Row((at(100), "ada"), 1, (1,)),
     ]
 
@@ -67,12 +74,32 @@ def test_recomputation_puts_every_record_into_its_windows_or_aside(expected: Rec
 def test_recomputation_finds_watermarks_and_accounts_itself(expected: Recomputation) -> None:
     assert expected.watermarks == {1: micros(at(95)), 3: END}
     assert expected.accounts[1, "shop"] == {"read": 4, "rejected": 1, "aggregated": 3}
-    assert expected.accounts[3, "web"] == {"read": 3, "late": 2, "filtered": 1}
+    assert expected.accounts[3, "web"] == {"read": 3, "late": 1, "aggregated": 1, "filtered": 1}
+
+
+def test_recomputation_admits_late_records_that_a_repair_or_a_complete_backfill_took() -> None:
+    again = {WEB: (range(1, 3),)}
+    assert late([*STEPS, Step(batch_id=4, kind=Kind.REPAIR, late=True, ranges={WEB: (range(1, 2),)})]) == LATE[1:]
+    open_job = Step(batch_id=4, kind=Kind.BACKFILL, ranges=again)
+    assert late([*STEPS, open_job]) == LATE
+    assert late([*STEPS, open_job, Step(batch_id=5, kind=Kind.BACKFILL, ranges={}, completes=True)]) == []
+    given_up = Step(batch_id=5, kind=Kind.BACKFILL, ranges={}, completes=True, gives_up=True)
+    assert late([*STEPS, open_job, given_up]) == LATE
+
+
+def test_recomputation_goes_back_with_a_rewind() -> None:
+    back = Step(batch_id=4, kind=Kind.REWIND, ranges={}, back_to=1)
+    gone = Recomputation([*STEPS, back], LOG)
+    assert gone.watermarks[4] == micros(at(95))
+    assert len(gone.lost) == 3
+    again = Recomputation([*STEPS, back, replace(STEPS[1], batch_id=5)], LOG)
+    assert (again.lost, again.doubled) == ([], [])
+    assert sorted(again.contents["late"]) == LATE
 
 
 @pytest.mark.parametrize("value", BROKEN)
 def test_recomputation_rejects_what_no_batch_can_take(value: bytes | None) -> None:
-    found = Recomputation.of([], {("web", 0): [value]}).contents
+    found = Recomputation([], {WEB: [value]}).contents
     assert found["quarantine"] == [Row(("web", 0, 0))]
 
 
@@ -96,9 +123,9 @@ def test_one_row_that_is_doubled_is_noticed(expected: Recomputation, table: str)
 
 def test_record_that_is_counted_twice_in_a_window_is_noticed(expected: Recomputation) -> None:
     first, *rest = expected.contents["sums"]
-    twice = first._replace(records=2, values=(120,))
+    twice = first._replace(records=2 * first.records, values=(2 * first.values[0],))
     found = judged({**expected.contents, "sums": [twice, *rest]}, expected)
-    assert found.doubled.total() == 1
+    assert found.doubled.total() == first.records
     assert len(found.wrong) == 1
 
 
@@ -107,14 +134,14 @@ def test_row_that_should_not_be_there_is_noticed(expected: Recomputation) -> Non
     assert found.doubled.total() == 1
 
 
-def test_offsets_that_two_commits_hold_or_none_are_noticed() -> None:
+def test_offsets_that_two_commits_hold_or_none_are_noticed(expected: Recomputation) -> None:
     good, wrong = Judgement(), Judgement()
-    ends = {place: len(values) for place, values in LOG.items()}
-    check_tiling(CUTS, ends, good)
+    check_tiling(expected, good)
     assert good.good
-    skipping = replace(CUTS[1], ranges={**CUTS[1].ranges, ("shop", 0): range(2, 3), ("web", 0): range(2, 4)})
-    check_tiling([CUTS[0], skipping], ends, wrong)
-    assert (wrong.lost.total(), wrong.doubled.total(), len(wrong.wrong)) == (1, 1, 2)
+    check_tiling(
+        Recomputation([STEPS[0], replace(STEPS[1], ranges={SHOP: (range(2, 3),), WEB: (range(2, 4),)})], LOG), wrong
+    )
+    assert (wrong.lost.total(), wrong.doubled.total()) == (1, 1)
 
 
 def test_failure_names_the_command_that_repeats_it(

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
 from chaos.world import PIPELINE, TAKEOVER_AFTER
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.core.failpoints import VARIABLE, Boundary
+from tidemill.core.position import Position
 
-Arguments = Callable[[Path, Random], Sequence[str]]
-"""Of a command, from the folder of its project."""
+Arguments = Callable[[Path, Random, Position], Sequence[str]]
+"""Of a command, from the folder of its project and where the pipeline stands."""
 
 PASSING = frozenset({ExitCode.DONE, ExitCode.NOTHING_TO_DO, ExitCode.BUSY})
 """How a worker may end that nobody harmed."""
@@ -37,45 +38,57 @@ class Kind:
     arguments: Arguments
     weight: int
     spark: bool = False
+    amends: bool = False
 
 
-def _tidemill(folder: object, *words: object) -> list[str]:
-    return ["--project", str(folder), *map(str, words)]
+def _command(
+    name: str, weight: int, words: Callable[[Random, Position], Sequence[object]], *, amends: bool = True
+) -> Kind:
+    """A kind of `tidemill` in its project's folder. One that amends may be refused: the ledger says whether it fits."""
+
+    def arguments(folder: Path, random: Random, position: Position) -> list[str]:
+        return ["--project", str(folder), *map(str, words(random, position)), "--json"]
+
+    return Kind(name=name, module="tidemill.cli.main", arguments=arguments, weight=weight, amends=amends)
+
+
+def _run(random: Random, _: Position) -> Sequence[object]:
+    return ("run", PIPELINE, "--until-caught-up", "--limit", random.randint(5, 40))
+
+
+def _backfill(random: Random, position: Position) -> Sequence[object]:
+    """Some offsets of one partition, in batches of any size; of the others, all."""
+    known = [(t, p, end) for t, at in sorted(position.topics.items()) for p, end in sorted(at.offsets.items()) if end]
+    topic, partition, end = random.choice(known) if known else ("shop", 0, 1)
+    since = random.randrange(end)
+    places = ("--from-offsets", f"{topic}-{partition}:{since}", "--to-offsets", f"{topic}-{partition}:{end}")
+    return ("backfill", PIPELINE, *places, "--batch-records", random.randint(5, 200))
+
+
+def _rewind(random: Random, position: Position) -> Sequence[object]:
+    return ("rewind", PIPELINE, "--to", max(position.batch_id - random.randint(1, 3), 0))
 
 
 KINDS = (
-    Kind(
-        name="run",
-        module="tidemill.cli.main",
-        arguments=lambda folder, random: _tidemill(
-            folder, "run", PIPELINE, "--until-caught-up", "--json", "--limit", random.randint(5, 40)
-        ),
-        weight=16,
-    ),
-    Kind(
-        name="fold",
-        module="chaos.fold",
-        arguments=lambda folder, random: [str(folder), PIPELINE, str(random.randint(1, 8))],
-        weight=2,
-    ),
+    _command("run", 11, _run, amends=False),
+    _command("backfill", 5, _backfill),
+    _command("backfill --resume", 2, lambda *_: ("backfill", PIPELINE, "--resume")),
+    _command("backfill --cancel", 1, lambda *_: ("backfill", PIPELINE, "--cancel")),
+    _command("late admit", 3, lambda *_: ("late", "admit", PIPELINE)),
+    _command("quarantine replay", 2, lambda *_: ("quarantine", "replay", PIPELINE)),
+    _command("rewind", 2, _rewind),
+    _command("maintain", 3, lambda *_: ("maintain", PIPELINE, "--keep", "1 second"), amends=False),
 )
 
-WITH_OWN_SPARK = Kind(
-    name="run with its own Spark",
-    module="tidemill.cli.main",
-    arguments=lambda folder, _: _tidemill(folder, "run", PIPELINE, "--until-caught-up", "--json", "--limit", 30),
-    weight=0,
-    spark=True,
-)
+WITH_OWN_SPARK = replace(_command("run with its own Spark", 0, _run, amends=False), spark=True)
 
-LAST = Kind(
-    name="the last run",
-    module="tidemill.cli.main",
-    arguments=lambda folder, _: _tidemill(
-        folder, "run", PIPELINE, "--until-caught-up", "--drain", "--json", "--limit", 40
+LAST = (
+    _command("the last backfill", 0, lambda *_: ("backfill", PIPELINE, "--resume")),
+    _command(
+        "the last run", 0, lambda *_: ("run", PIPELINE, "--until-caught-up", "--drain", "--limit", 40), amends=False
     ),
-    weight=0,
 )
+"""What nobody harms, one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +142,7 @@ def draw_fate(random: Random, boundaries: Sequence[Boundary], *, last_batch: int
     return Fate()
 
 
-FATES = (34, 36, 3, 6, 3, 5, 5, 8)
+FATES = (31, 34, 3, 6, 3, 5, 5, 13)
 """How often each is drawn, of 100."""
 
 

@@ -14,8 +14,11 @@ PIPELINE = "mixed"
 TOPICS = {"shop": 2, "web": 1}
 """Partitions of each input."""
 
-DELAY, LATENESS, SIZE, SLIDE = 3, 20, 20, 10
-"""Seconds, as in the declaration below: what the oracle counts with."""
+DELAY, LATENESS, SIZE = 3, 20, 10
+"""Seconds, as in the declaration below: what the oracle counts with.
+
+Windows do not overlap: of one that refuses what another takes, a repair would let all of it in.
+"""
 
 LARGE = 50
 """From which amount on a record is a row of `large`."""
@@ -24,13 +27,13 @@ TAKEOVER_AFTER = 5.0
 """Seconds, as in the declaration below."""
 
 _DECLARATION = """
-from tidemill import Count, Pipeline, Sliding, Sum
+from tidemill import Count, Pipeline, Sum, Tumbling
 
 with Pipeline("mixed", every="1 minute", idle_timeout=None, takeover_after="5 seconds") as pipeline:
     shop = pipeline.read("shop", contract="shop", event_time="ts", delay="3 s")
     web = pipeline.read("web", contract="web", event_time="ts", delay="3 s")
     known = shop.union(web).filter("user != 'nobody'")
-    windows = known.key_by("user").window(Sliding("20 seconds", "10 seconds"), allowed_lateness="20 s")
+    windows = known.key_by("user").window(Tumbling("10 seconds"), allowed_lateness="20 s")
     windows.aggregate(n=Count(), amount=Sum("amount")).publish("sums", contract="sums", trigger="TRIGGER")
     known.filter("amount >= 50").select("id", "user", "amount").publish("large", contract="large")
 """

@@ -19,44 +19,47 @@ from tidemill.core.plan import Kind
 pytestmark = pytest.mark.spark
 
 
-def ten_batches(mill: Mill) -> list[dict[str, Any]]:
-    """What readers saw after each of ten batches, from before the first on."""
+BATCHES = 7
+
+
+def some_batches(mill: Mill) -> list[dict[str, Any]]:
+    """What readers saw after each of `BATCHES`, from before the first on."""
     seen = [mill.everything()]
-    for number in range(10):
+    for number in range(BATCHES):
         mill.feed([an_event(7 * number + 1), an_event(7 * number, "b"), b"{cut" if number % 3 == 1 else an_event(2)])
         mill.run()
         seen.append(mill.everything())
     return seen
 
 
-@pytest.mark.parametrize("to", [0, 5])
+@pytest.mark.parametrize(("to", "writer"), [(0, "delta-rs"), (2, "delta-rs"), (2, "spark")])
 def test_after_a_rewind_all_is_as_it_was_and_running_again_gives_the_same(
     tmp_path: Path, spark: Any, writer: str, to: int
 ) -> None:
     mill = sums(tmp_path, spark, lateness="10 s", writer=writer)
-    seen = ten_batches(mill)
+    seen = some_batches(mill)
     [commit] = done(rewind(an_errand(mill), to))
-    assert (commit.kind, commit.batch_id) == (Kind.REWIND, 11)
+    assert (commit.kind, commit.batch_id) == (Kind.REWIND, BATCHES + 1)
     assert mill.everything() == seen[to]
-    for number in range(to, 10):
+    for number in range(to, BATCHES):
         mill.run(limit=3)
         assert mill.everything() == seen[number + 1]
     mill.catch_up()
     unbroken = sums(tmp_path / "unbroken", spark, lateness="10 s")
-    ten_batches(unbroken)
+    some_batches(unbroken)
     unbroken.catch_up()
     assert mill.everything() == unbroken.everything()
 
 
 def test_a_rewind_goes_back_behind_a_backfill_and_another_rewind(tmp_path: Path, spark: Any) -> None:
     mill = sums(tmp_path, spark, lateness="10 s")
-    seen = ten_batches(mill)
+    seen = some_batches(mill)
     done(backfill(an_errand(mill), OfOffsets(since={}, until={})))
-    done(rewind(an_errand(mill), 7))
-    assert mill.everything() == seen[7]
+    done(rewind(an_errand(mill), 6))
+    assert mill.everything() == seen[6]
     done(rewind(an_errand(mill), 3))
     assert mill.everything() == seen[3]
-    for number in range(3, 10):
+    for number in range(3, BATCHES):
         mill.run(limit=3)
         assert mill.everything() == seen[number + 1]
 

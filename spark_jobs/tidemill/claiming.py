@@ -13,7 +13,7 @@ from tidemill.core.flow import Flow, WindowedSink
 from tidemill.core.guarantees import Guarantee
 from tidemill.core.plan import BatchPlan
 from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
-from tidemill.core.protocol import check_takeover
+from tidemill.core.protocol import check_current, check_takeover
 from tidemill.core.scan import Scan
 from tidemill.core.verdict import Verdict
 from tidemill.core.view import Fate, OpenBatch, View
@@ -104,6 +104,7 @@ def claim_batch(
     for _ in range(_RACES):
         with boundary("ledger", 0):
             view = ledger.view()
+        check_current(view)
         try:
             if view.open_batch is not None:
                 claim = _continue(flow, ledger, sources, view.open_batch, request, check)

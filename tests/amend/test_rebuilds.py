@@ -111,7 +111,8 @@ def test_a_rebuild_that_dies_goes_on(
         done(rebuild(an_errand(mill)))
     monkeypatch.delenv(failpoints.VARIABLE)
     assert mill.published() == before
-    done(rebuild(an_errand(mill)))
+    if (side, place) != ("after", "generation"):
+        done(rebuild(an_errand(mill)))
     mill = again(mill)
     assert mill.project.generations.current("sums") == 2
     assert mill.published() == before

@@ -42,7 +42,7 @@ def second(number: int) -> datetime:
 def test_what_batches_published_is_what_one_computation_gives(tmp_path: Path, spark: Any) -> None:
     mill = a_wide_mill(tmp_path, spark)
     mill.run()
-    assert differences(mill) == {"sums": (7, 0), "totals": (6, 0)}
+    assert differences(mill) == {"sums": (7, 0), "totals": (5, 0)}
     mill.catch_up()
     assert [different for _, different in differences(mill).values()] == [0, 0]
 
@@ -60,7 +60,8 @@ def test_a_row_that_is_wrong_missing_or_too_many_is_found(tmp_path: Path, spark:
     kinds = sorted((e.expected is None, e.found is None) for e in found.differences.examples)
     assert kinds == [(False, False), (False, True), (False, True), (True, False)]
     assert differences(mill, Scope(windows=OfWindows(since=second(30), until=second(40)))) == {"sums": (1, 0)}
-    assert differences(mill, Scope(sample=0.5)) in ({"sums": (2, n)} for n in range(3))
+    compared, _ = differences(mill, Scope(sample=0.5))["sums"]
+    assert 2 <= compared <= 3
 
 
 def traced(mill: Mill, start: int, user: str) -> Lineage:

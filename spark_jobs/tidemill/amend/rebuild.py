@@ -40,11 +40,11 @@ def rebuild(errand: Errand) -> Iterator[Committed]:
         TidemillError: a batch did not commit; the same command goes on.
     """
     building = _Building.of(errand)
-    if not building.has_switched:
+    if not building.is_switching:
         yield from building.build()
         building.end_old()
         yield from building.build()
-        yield from building.switch()
+    yield from building.switch()
     building.publish()
 
 
@@ -63,9 +63,11 @@ class _Building:
         return _Building(errand, errand.within(built), number)
 
     @property
-    def has_switched(self) -> bool:
-        commit = self.new.ledger.view().last_commit
-        return commit is not None and commit.kind is Kind.SWITCH
+    def is_switching(self) -> bool:
+        """Whether the batch that switches is planned already: it is no batch of the building any more."""
+        view = self.new.ledger.view()
+        planned = view.open_batch is not None and view.open_batch.plan.switch is not None
+        return planned or (view.last_commit is not None and view.last_commit.kind is Kind.SWITCH)
 
     def build(self) -> Iterator[Committed]:
         """Everything that the log holds now."""

@@ -57,10 +57,7 @@ def apply(view: View, event: Event) -> View:
     Raises:
         Fenced: the event may not follow: another plan, a newer claim or the commit got there first.
     """
-    if view.superseded is not None:
-        raise Fenced(
-            f"generation {view.superseded.generation} has taken over, by {view.superseded.by}: nothing follows here"
-        )
+    check_current(view)
     match event:
         case Planned():
             return _planned(view, event)
@@ -80,6 +77,15 @@ def apply(view: View, event: Event) -> View:
             return _superseded(view, event)
         case _:
             assert_never(event)
+
+
+def check_current(view: View) -> None:
+    """Raises Fenced when another generation has taken over."""
+    if view.superseded is not None:
+        raise Fenced(
+            f"generation {view.superseded.generation} has taken over, by {view.superseded.by}: nothing follows here",
+            fix="start again: a new run finds that generation; if it does not, `tidemill rebuild` was not completed",
+        )
 
 
 def _superseded(view: View, event: Superseded) -> View:

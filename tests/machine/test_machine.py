@@ -6,7 +6,8 @@ import json
 import shutil
 import tempfile
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -26,9 +27,9 @@ from hypothesis.stateful import (
 )
 
 from machine.tiny import TinyAttempt
-from support.projects import Mill, an_event, rows_of, somebody, sums
+from support.projects import NOW, Mill, an_event, rows_of, sums
 from tidemill import batch
-from tidemill.amend.backfill import backfill
+from tidemill.amend.backfill import backfill, resume
 from tidemill.amend.errand import Errand
 from tidemill.amend.repair import repair
 from tidemill.amend.rewind import rewind
@@ -38,24 +39,20 @@ from tidemill.core.aside import Choice
 from tidemill.core.asked import OfOffsets
 from tidemill.core.coverage import coverage
 from tidemill.core.errors import AmendmentError, OffsetsLost, TidemillError
-from tidemill.core.events import Committed
-from tidemill.core.offsets import TopicPartition
+from tidemill.core.events import Committed, Planned
+from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan import Kind
+from tidemill.ledger.process import this_process
 from tidemill.maintenance import maintain
 
 SIZE, LATENESS = 10, 20
-PLACES = (
-    "planned",
-    "scan",
-    "records:sums",
-    "state:sums",
-    "panes:sums",
-    "audited",
-    "quarantine",
-    "late",
-    "published:sums",
-    "committed",
-)
+READS = ("scan", "records:sums", "panes:sums")
+WRITES = ("planned", "state:sums", "audited", "corrections", "quarantine", "late", "published:sums", "committed")
+FAILURES = [
+    *(f"{side}:{place}=raise" for place in (*READS, *WRITES) for side in ("before", "after")),
+    *(f"{place}=lose" for place in WRITES),
+]
+WHO = "the machine"
 Place = tuple[int, int]
 
 
@@ -67,6 +64,24 @@ class Model:
     offsets: dict[int, int] = field(default_factory=dict)
     newest: dict[int, int] = field(default_factory=dict)
     watermark: int | None = None
+    job: set[Place] = field(default_factory=set)
+
+
+@contextmanager
+def failing(failure: str | None) -> Iterator[None]:
+    """Inside the block, the place fails; what that leads to ends the block."""
+    if failure is None:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch, suppress(TidemillError):
+        patch.setattr(failpoints, "_lost", set())
+        patch.setenv(failpoints.VARIABLE, failure)
+        yield
+
+
+def offsets_of(item: OffsetRange) -> range:
+    """Its offsets."""
+    return range(item.from_offset, item.until_offset)
 
 
 class Machine(RuleBasedStateMachine):
@@ -137,78 +152,51 @@ class Machine(RuleBasedStateMachine):
     @rule(limit=st.sampled_from([None, 1, 3, 7]))
     def run(self, limit: int | None) -> None:
         """A batch."""
-        self._ran(self.mill.run(limit=limit))
+        self.mill.run(limit=limit, executor=this_process(WHO))
 
-    @rule(
-        place=st.sampled_from(PLACES),
-        side=st.sampled_from(["before", "after"]),
-        action=st.sampled_from(["raise", "lose"]),
-    )
-    def crash_and_try_again(self, place: str, side: str, action: str) -> None:
-        """A batch fails somewhere, or the answer of a write is lost; somebody else takes it over."""
-        failure = (
-            f"{place}=lose"
-            if action == "lose" and place not in ("scan", "records:sums", "panes:sums")
-            else f"{side}:{place}=raise"
-        )
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(failpoints, "_lost", set())
-            patch.setenv(failpoints.VARIABLE, failure)
-            try:
-                outcome = self.mill.run(executor=somebody("the first"))
-            except TidemillError:
-                outcome = None
-        if outcome is None:
-            last = self._position().batch_id
-            committed = last not in self.past and self.mill.project.ledger("sums").view().last_commit
-            outcome = committed or self.mill.run(executor=somebody("the first"))
-        self._ran(outcome)
+    @rule(failure=st.sampled_from(FAILURES))
+    def crash_and_try_again(self, failure: str) -> None:
+        """A batch fails somewhere, or the answer of a write is lost; the next run goes on."""
+        with failing(failure):
+            self.mill.run(executor=this_process(WHO))
+        self.mill.run(executor=this_process(WHO))
 
-    @rule()
-    def admit(self) -> None:
+    @rule(failure=st.sampled_from([None, *FAILURES]))
+    def admit(self, failure: str | None) -> None:
         """Late records are let in."""
-        for commit in repair(self._errand(), Aside.LATE, Choice()):
-            self._amended(commit, "late", "aggregated", self._places(commit))
+        with failing(failure):
+            list(repair(self._errand(), Aside.LATE, Choice()))
 
-    @rule()
-    def replay(self) -> None:
+    @rule(failure=st.sampled_from([None, *FAILURES]))
+    def replay(self, failure: str | None) -> None:
         """Rejected records are tried once more; nothing was mended."""
-        for commit in repair(self._errand(), Aside.QUARANTINE, Choice()):
-            self._amended(commit, "rejected", "rejected", self._places(commit))
+        with failing(failure):
+            list(repair(self._errand(), Aside.QUARANTINE, Choice()))
 
     @rule(
         partition=st.integers(0, 1),
         since=st.integers(0, 20),
         length=st.integers(1, 20),
         most=st.sampled_from([None, 2, 5]),
+        failure=st.sampled_from([None, *FAILURES]),
     )
-    def backfill_some(self, partition: int, since: int, length: int, most: int | None) -> None:
-        """Offsets are read again, in one batch or several, live ones in between."""
+    def backfill_some(self, partition: int, since: int, length: int, most: int | None, failure: str | None) -> None:
+        """Offsets are read again, in one batch or several, live ones in between; an open job is completed instead."""
         tp = TopicPartition("events", partition)
-        known = self._position().topics.get("events")
+        position = self._position()
+        known = position.topics.get("events")
         end = known.offsets.get(partition, 0) if known else 0
         wanted = OfOffsets(since={tp: min(since, end)}, until={tp: min(since + length, end)})
-        taken: set[Place] = set()
-        with suppress(AmendmentError, OffsetsLost):
-            for commit in backfill(self._errand(most), wanted):
-                if commit.kind is Kind.LIVE:
-                    self._ran(commit)
-                    continue
-                taken |= set(self._places(commit))
-                done = commit.position.backfill is None
-                self._amended(commit, "late", "aggregated", taken if done else ())
+        with failing(failure), suppress(AmendmentError, OffsetsLost):
+            list(resume(self._errand(most)) if position.backfill else backfill(self._errand(most), wanted))
 
-    @rule(back=st.integers(1, 4))
-    def rewind_some(self, back: int) -> None:
+    @rule(back=st.integers(1, 4), failure=st.sampled_from([None, *FAILURES]))
+    def rewind_some(self, back: int, failure: str | None) -> None:
         """Some batches never were."""
         known = [b for b in sorted(self.past) if b]
-        if len(known) <= back:
-            return
-        to = known[-1 - back]
-        with suppress(OffsetsLost):
-            for commit in rewind(self._errand(), to):
-                self.model = deepcopy(self.past[to])
-                self.past[commit.batch_id] = deepcopy(self.model)
+        if len(known) > back:
+            with failing(failure), suppress(OffsetsLost):
+                list(rewind(self._errand(), known[-1 - back]))
 
     @rule()
     def tidy(self) -> None:
@@ -220,6 +208,7 @@ class Machine(RuleBasedStateMachine):
         """Published windows, late and rejected records, and the account of all."""
         if not hasattr(self, "mill"):
             return
+        self._follow()
         found = {(r["window_start"].timestamp(), r["user"]): (r["n"], r["amount"]) for r in self.mill.published()}
         assert found == self._expected()
         for table, fate in (("quarantine", "rejected"), ("late", "late")):
@@ -235,23 +224,39 @@ class Machine(RuleBasedStateMachine):
         for index, fact in enumerate(facts):
             self.records[partition, offset + index] = fact
 
-    def _ran(self, outcome: Any) -> None:
-        if not isinstance(outcome, Committed) or outcome.batch_id in self.past:
-            return
+    def _follow(self) -> None:
+        """Let the model do what was committed since it looked last."""
+        events = [e.event for e in self.mill.project.ledger("sums").entries()]
+        plans = {e.plan.batch_id: e.plan for e in events if isinstance(e, Planned)}
+        for commit in (e for e in events if isinstance(e, Committed) and e.batch_id not in self.past):
+            plan = plans[commit.batch_id]
+            read = [(r.topic_partition.partition, o) for r in plan.reads.get("events", ()) for o in offsets_of(r)]
+            match plan.kind:
+                case Kind.LIVE:
+                    self._live(commit, read)
+                case Kind.REPAIR:
+                    self._admit(read if plan.repair and plan.repair.source is Aside.LATE else ())
+                case Kind.BACKFILL:
+                    self.model.job |= set(read)
+                    if commit.position.backfill is None:
+                        self._admit(self.model.job)
+                        self.model.job = set()
+                case _:
+                    assert plan.rewind is not None
+                    self.model = deepcopy(self.past[plan.rewind.position.batch_id])
+            self.past[commit.batch_id] = deepcopy(self.model)
+
+    def _live(self, commit: Committed, read: list[Place]) -> None:
         model = self.model
-        offsets = outcome.position.topics["events"].offsets
-        for partition, until in sorted(offsets.items()):
-            model.newest.setdefault(partition, -1)
-            for offset in range(model.offsets.get(partition, 0), until):
-                self._place(partition, offset)
+        for partition, offset in read:
+            self._place(partition, offset)
+        for partition, until in commit.position.topics["events"].offsets.items():
             model.offsets[partition] = until
-        for partition, until in offsets.items():
             times = [f[0] for o in range(until) if (f := self.records[partition, o]) is not None]
             model.newest[partition] = max(times, default=-1)
         least = min(model.newest.values())
         if least >= 0:
             model.watermark = max(least, -1 if model.watermark is None else model.watermark)
-        self.past[outcome.batch_id] = deepcopy(model)
 
     def _place(self, partition: int, offset: int) -> None:
         fact = self.records[partition, offset]
@@ -265,16 +270,13 @@ class Machine(RuleBasedStateMachine):
             late = self.model.watermark is not None and end + LATENESS <= self.model.watermark
             self.model.fates[place] = "late" if late else "aggregated"
 
-    def _amended(self, commit: Committed, before: str, after: str, places: Any) -> None:
+    def _admit(self, places: Collection[Place]) -> None:
         for place in places:
-            if self.model.fates[place] == before:
-                self.model.fates[place] = after
-        self.past[commit.batch_id] = deepcopy(self.model)
+            if self.model.fates[place] == "late":
+                self.model.fates[place] = "aggregated"
 
     def _expected(self) -> dict[tuple[float, str], tuple[int, int]]:
         sums_: dict[tuple[float, str], list[int]] = {}
-        from support.projects import NOW
-
         for place in self._with("aggregated"):
             second, user, amount = self.records[place] or (0, "", 0)
             start = second // SIZE * SIZE
@@ -299,18 +301,18 @@ class Machine(RuleBasedStateMachine):
         )
         assert live == Counter(self.model.fates.keys())
 
-    def _places(self, commit: Committed) -> list[Place]:
-        plans = [e.event.plan for e in self.mill.project.ledger("sums").entries() if hasattr(e.event, "plan")]
-        [plan] = [p for p in plans if p.batch_id == commit.batch_id]
-        ranges = plan.reads.get("events", ())
-        return [(r.topic_partition.partition, o) for r in ranges for o in range(r.from_offset, r.until_offset)]
-
     def _position(self) -> Any:
         return self.mill.project.ledger("sums").view().position
 
     def _errand(self, most: int | None = None) -> Errand:
-        reason = Reason(by="the machine")
-        return Errand(project=self.mill.project, pipeline="sums", reason=reason, most=most, session=lambda: None)  # type: ignore[arg-type,return-value]
+        return Errand(
+            project=self.mill.project,
+            pipeline="sums",
+            reason=Reason(by=WHO),
+            most=most,
+            identity=WHO,
+            session=lambda: None,
+        )  # type: ignore[arg-type,return-value]
 
 
 def test_whatever_happens_readers_see_what_one_computation_gives() -> None:

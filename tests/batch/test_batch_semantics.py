@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.projects import NOW, Mill, a_project, an_event, sums
+from support.access import an_hourly_mill, hours_of
+from support.projects import NOW, Mill, an_event, sums
 from tidemill.batch import NothingToDo
 from tidemill.core.times import moment
 
 pytestmark = pytest.mark.spark
-
-HOURLY = """
-from tidemill import Count, Pipeline, Tumbling
-
-with Pipeline("hourly", every="1 minute") as pipeline:
-    hits = pipeline.read("web.access", contract="web_access", event_time="ts", delay="60 seconds")
-    hits.window(Tumbling("1 hour")).aggregate(requests=Count()).publish("hourly", contract="requests_by_hour")
-"""
 
 
 def windows(mill: Mill) -> dict[tuple[float, str], tuple[int, int | None]]:
@@ -31,24 +23,9 @@ def windows(mill: Mill) -> dict[tuple[float, str], tuple[int, int | None]]:
 
 @pytest.fixture
 def hourly(tmp_path: Path, spark: Any, shared_data: Path) -> Mill:
-    from support.projects import ROOT
-
-    contracts = {n: (ROOT / f"data_contracts/{n}.odcs.yaml").read_text() for n in ("web_access", "requests_by_hour")}
-    mill = Mill(a_project(tmp_path, HOURLY, contracts), spark, "hourly")
-    mill.log.create_topic("web.access", partitions=1)
+    mill = an_hourly_mill(tmp_path, spark)
     mill.feed((shared_data / "apache_logs.log").read_bytes().splitlines(), topic="web.access")
     return mill
-
-
-def hours_of(lines: list[bytes]) -> list[dict[str, Any]]:
-    """What a plain count of an access log's lines by their hour in UTC gives, as the published table has it."""
-    texts = (line.partition(b"[")[2].partition(b"]")[0].decode() for line in lines)
-    times = (datetime.strptime(text, "%d/%b/%Y:%H:%M:%S %z").astimezone(UTC) for text in texts)
-    hours = Counter(time.replace(minute=0, second=0) for time in times)
-    return [
-        {"window_start": hour, "window_end": hour + timedelta(hours=1), "requests": count}
-        for hour, count in sorted(hours.items())
-    ]
 
 
 @pytest.mark.parametrize("batches", [1, 7, pytest.param(100, marks=pytest.mark.long)])

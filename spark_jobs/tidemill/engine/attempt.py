@@ -200,10 +200,10 @@ class Attempt:
             self._publisher.go_back()
         elif self.plan.switch is not None:
             self._publisher.switch()
-        elif self.given_up:
-            self._publisher.leave()
         else:
             self._publish(staged)
+        if self.given_up:
+            self._publisher.leave()
 
     def _publish(self, staged: tuple[Staged, ...]) -> None:
         self._put_aside()

@@ -14,8 +14,6 @@ from tidemill.core.amendments import Reason
 from tidemill.core.events import Committed
 from tidemill.project import Project
 
-BEGINNING_OF_DAY = 0
-
 
 def an_errand(mill: Mill, *, most: int | None = None) -> Errand:
     """Somebody who wants something done to the pipeline, as it is declared now."""
@@ -34,7 +32,7 @@ def done(commits: Any) -> list[Committed]:
     return list(commits)
 
 
-@pytest.fixture(params=["delta-rs", "spark"])
+@pytest.fixture(params=["delta-rs", pytest.param("spark", marks=pytest.mark.long)])
 def writer(request: pytest.FixtureRequest) -> str:
     """Who writes the tables."""
     return str(request.param)

@@ -53,7 +53,7 @@ def test_a_past_day_is_computed_again_beside_live_batches(
     [found] = verify(an_errand(mill), Scope())
     with capsys.disabled():
         print(
-            f"\na day of {shown.records:,} records in {len(lags)} batches; data that had come waited for {max(lags)} more; "
+            f"\na day of {shown.records:,} records in {len(lags)} batches; what had come waited for {max(lags)} more; "
             f"{found.differences.compared} windows compared, {found.differences.count} different"
         )
     assert shown.batches == len(lags) >= 3

@@ -82,7 +82,12 @@ def test_runs_of_the_old_generation_are_fenced(tmp_path: Path, spark: Any) -> No
         run_batch(old.project, "sums", request, session=lambda: spark, ledger=stale)
 
 
-@pytest.mark.parametrize("lost", ["ledger", "state", "published", "everything of its own"])
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    "lost", ["ledger", "everything of its own", *(pytest.param(p, marks=LONG) for p in ("state", "published"))]
+)
 def test_what_was_lost_is_made_again_from_the_log(tmp_path: Path, spark: Any, lost: str) -> None:
     mill = a_mill(tmp_path, spark)
     before = mill.published()
@@ -97,10 +102,17 @@ def test_what_was_lost_is_made_again_from_the_log(tmp_path: Path, spark: Any, lo
     assert sum(r["n"] for r in mill.published()) == len(SECONDS) + 2
 
 
-@pytest.mark.parametrize("place", ["superseded", "planned", "published:sums", "committed", "generation"])
-@pytest.mark.parametrize("side", ["before", "after"])
+PLACES = [
+    (side, place)
+    for place in ("superseded", "planned", "published:sums", "committed", "generation")
+    for side in ("before", "after")
+]
+SHORT = [("after", "superseded"), ("before", "published:sums"), ("before", "generation")]
+
+
+@pytest.mark.parametrize(("side", "place"), [pytest.param(*p, marks=() if p in SHORT else LONG) for p in PLACES])
 def test_a_rebuild_that_dies_goes_on(
-    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, place: str, side: str
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, side: str, place: str
 ) -> None:
     mill = a_mill(tmp_path, spark)
     before = mill.published()

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from tidemill.core.coverage import of_generation
 from tidemill.core.events import Committed
 from tidemill.core.failpoints import boundary
-from tidemill.core.flow import WindowedSink
+from tidemill.core.flow import Flow, RowSink, WindowedSink
 from tidemill.core.position import Position
 from tidemill.core.slices import BatchRange
 from tidemill.engine.places import Uris
@@ -66,11 +66,22 @@ def maintain(
             rows = table.drop(_dead(within[0].position), dry_run=dry_run)
             yield Chore(table=state.spec.name, what="rows of superseded slices removed", count=rows)
             yield _vacuumed(state.spec, READERS, [], dry_run=dry_run)
+    yield from _waited(flow, uris, commits[-1].position, dry_run=dry_run)
     readers = max(keep, READERS)
     for spec in (*(uris.published_table(s) for s in flow.sinks), uris.quarantine(), uris.late(), uris.corrections()):
         versions = sorted({c.tables[spec.name] for c in commits if c in within and spec.name in c.tables})
         if newest(spec, None) is not None:
             yield _vacuumed(spec, readers, _with_base(spec, commits, within, versions), dry_run=dry_run)
+
+
+def _waited(flow: Flow, uris: Uris, position: Position, *, dry_run: bool) -> Iterator[Chore]:
+    """What waited for backfills that are complete or given up."""
+    rows = [uris.published_table(sink) for sink in flow.sinks if isinstance(sink, RowSink)]
+    for spec in (uris.waiting(spec) for spec in (*rows, uris.quarantine())):
+        if position.backfill is None and newest(spec, None) is not None:
+            gone = KeptTable(spec).drop([BatchRange(1, position.batch_id + 1)], dry_run=dry_run)
+            yield Chore(table=spec.name, what="rows of finished backfills removed", count=gone)
+            yield _vacuumed(spec, READERS, [], dry_run=dry_run)
 
 
 def _within(commits: Sequence[Committed], horizon: datetime) -> Sequence[Committed]:

@@ -39,6 +39,8 @@ class ConnectServer:
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             "spark.sql.shuffle.partitions": "2",
+            # Without it each look of Delta at a table is fifty tasks.
+            "spark.databricks.delta.snapshotPartitions": "2",
             "spark.ui.enabled": "false",
             "spark.driver.host": "127.0.0.1",
             **SHORT_LIVED,

@@ -59,8 +59,9 @@ def put_back(folder: Path) -> None:
 
 
 def restore(folder: Path) -> None:
-    """RESTORE to its first version that is not empty."""
-    DeltaTable(str(folder)).restore(1)
+    """RESTORE to the version before its newest."""
+    table = DeltaTable(str(folder))
+    table.restore(table.version() - 1)
 
 
 def create_again(folder: Path) -> None:

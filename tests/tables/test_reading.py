@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from tables.table_writers import (
 )
 from tidemill.core.errors import EngineError
 from tidemill.core.schema import Field, Scalar
+from tidemill.tables.handles import open_table
 from tidemill.tables.protocol import Between
 
 
@@ -93,3 +95,19 @@ def test_a_table_that_is_not_there_has_no_version(tmp_path: Path, writer: Writer
     assert (table.version(), table.transaction_version("pipeline/views")) == (None, None)
     with pytest.raises(EngineError, match=r"table views is not at .*nothing"):
         table.read()
+
+
+@pytest.mark.spark
+def test_spark_reads_a_table_of_ours_although_something_landed_after_it_was_opened(
+    tmp_path: Path, spark_writer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = spark_writer.table(a_spec(tmp_path, own=True))
+    load(table.spec, [a_row(0)])
+
+    def opened(*arguments: Any) -> Any:
+        handle = open_table(*arguments)
+        load(table.spec, [a_row(1)])
+        return handle
+
+    monkeypatch.setattr("tidemill.tables.spark.open_table", opened)
+    assert (0, "/", 1) in seen(table, spark_writer)

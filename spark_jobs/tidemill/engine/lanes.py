@@ -7,11 +7,13 @@ larger stays a cached DataFrame and is written by Spark. A batch is written once
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import DeltaTable
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -210,5 +212,7 @@ class SparkLane:
 
     def release(self) -> None:  # noqa: D102
         for frame in self._held:
-            frame.unpersist()
+            # Connect resolves the frame once more for it, which may fail; the batch has ended, one way or the other.
+            with suppress(PySparkException):
+                frame.unpersist()
         self._held.clear()

@@ -29,6 +29,9 @@ _REPLACED_ONLY = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 
 _BROKEN_PROMISE = "two rows to upsert agree in all keys, or a row lies outside the range"
 _COPIES = "__copies"
+# Delta's names for all the ways in which another commit came first.
+_CONFLICT = "DELTA_CONCURRENT_"
+_TRIES = 3
 
 
 class SparkTable(Opened):
@@ -122,18 +125,24 @@ class SparkTable(Opened):
         columns: tuple[str, ...] | None = None,
         version: int | None = None,
     ) -> DataFrame:
-        """See `Table.read`. The version is fixed now, though the rows are read by the first action."""
+        """See `Table.read`. The version is fixed now, though the rows are read by the first action.
+
+        Of an `own` table, the newest version is the one that the action finds: Delta does not go back to any other in a
+        table that forgets removed files at once. Its rows say which slice they are, so that new ones do not matter.
+        """
         for bounds in where:
             self.spec.check(bounds)
         handle = open_table(self.spec, self._storage_options, version)
-        reader = self._session.read.format("delta").option("versionAsOf", handle.version())
+        reader = self._session.read.format("delta")
+        if version is not None or not self.spec.own:
+            reader = reader.option("versionAsOf", handle.version())
         frame = self._shaped(reader.load(self._location()))
         predicate = spark_sql(where)
         if predicate is not None:
             frame = frame.where(predicate)
         return frame.select(*[quoted(c) for c in columns or self.spec.columns])
 
-    def _land(self, stamp: Stamp, commit: Commit) -> Written:
+    def _land(self, stamp: Stamp, commit: Commit, *, tries: int = _TRIES) -> Written:
         before = open_table(self.spec, self._storage_options)
         there = earlier_write(before, self.spec, stamp)
         if there is not None:
@@ -146,6 +155,9 @@ class SparkTable(Opened):
                 return landed
             if f"[USER_RAISED_EXCEPTION] {_BROKEN_PROMISE}" in str(error):
                 raise ValueError(f"table {self.spec.name}: {_BROKEN_PROMISE}") from error
+            # A conflict is known to have left nothing, and a transaction makes a second try safe.
+            if stamp.transaction and _CONFLICT in str(error) and tries > 1:
+                return self._land(stamp, commit, tries=tries - 1)
             raise unknown(self.spec, stamp, error) from error
         landed = self._look_again(stamp, before.version(), "Spark reported success, but the log has no such commit")
         if landed is None:

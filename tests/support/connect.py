@@ -31,6 +31,11 @@ class ConnectServer:
         """The address for a client."""
         return f"sc://127.0.0.1:{self._port}"
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still runs."""
+        return self._process is not None and self._process.poll() is None
+
     def __enter__(self) -> ConnectServer:
         conf = {
             "spark.connect.grpc.binding.address": "127.0.0.1",

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,9 +22,13 @@ _PATHS = os.pathsep.join(str(ROOT / name) for name in ("spark_jobs", "tests"))
 
 
 class Crew:
-    """All workers of a run; leaving it ends them. Workers have numbers, which are never used again."""
+    """All workers of a run; leaving it ends them. `has_spark` says whether the server still lives that they need.
 
-    def __init__(self, folder: Path) -> None:
+    Workers have numbers, which are never used again.
+    """
+
+    def __init__(self, folder: Path, has_spark: Callable[[], bool]) -> None:
+        self._has_spark = has_spark
         self._folder, self._count = folder, 0
         self._answers: deque[dict[str, Any]] = deque()
         self._ready = threading.Event()
@@ -96,6 +100,8 @@ class Crew:
             if (code := process.poll()) is not None:
                 del self._own[number]
                 found.append((number, code))
+        if not self._has_spark():
+            raise RuntimeError(f"the Spark server ended: see server.log beside {self._folder}")
         if self._nursery.poll() is not None:
             raise RuntimeError(f"the nursery ended: {(self._folder / 'nursery.log').read_text()[-2000:]}")
         return found

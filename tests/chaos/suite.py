@@ -56,7 +56,7 @@ def run_seeds(seeds: Iterable[int], folder: Path, *, kills: int) -> list[Outcome
         place = folder / f"lane-{number}"
         place.mkdir()
         remotes = [f"{server.remote}/;session_id={uuid.uuid4()}" for _ in range(AT_ONCE)]
-        with Crew(place) as crew:
+        with Crew(place, lambda: server.is_alive) as crew:
             while waiting:
                 outcome = run_seed(waiting.popleft(), crew, folder, remotes=remotes, kills=kills)
                 outcomes.append(outcome)

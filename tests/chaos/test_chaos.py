@@ -20,7 +20,7 @@ KILLS = 5
 
 
 def test_workers_killed_at_random_moments_lose_and_double_nothing_and_the_oracle_would_see_it(tmp_path: Path) -> None:
-    with ConnectServer(tmp_path) as server, Crew(tmp_path) as crew:
+    with ConnectServer(tmp_path) as server, Crew(tmp_path, lambda: server.is_alive) as crew:
         remotes = [f"{server.remote}/;session_id={uuid.uuid4()}" for _ in range(AT_ONCE)]
         outcome = run_seed(7, crew, tmp_path, remotes=remotes, kills=KILLS)
     assert outcome.judgement.reasons == []

@@ -29,7 +29,7 @@ TAKEOVER_AFTER = 5.0
 _DECLARATION = """
 from tidemill import Count, Pipeline, Sum, Tumbling
 
-with Pipeline("mixed", every="1 minute", idle_timeout=None, takeover_after="5 seconds") as pipeline:
+with Pipeline("mixed", every="EVERY", idle_timeout=None, takeover_after="5 seconds") as pipeline:
     shop = pipeline.read("shop", contract="shop", event_time="ts", delay="3 s")
     web = pipeline.read("web", contract="web", event_time="ts", delay="3 s")
     known = shop.union(web).filter("user != 'nobody'")
@@ -104,26 +104,29 @@ class World:
         return Project.load(self.own)
 
 
-def make_world(folder: Path, remotes: Sequence[str], *, trigger: str, spark_writes: bool = False) -> World:
+def make_world(
+    folder: Path, remotes: Sequence[str], *, trigger: str, every: str = "1 minute", spark_writes: bool = False
+) -> World:
     """Write a seat for each address of a session on a server, and make the topics, which are empty.
 
     With `spark_writes`, the worker of the last seat writes with Spark, while the others write with delta-rs.
     """
     world = World(folder)
-    _make_project(world.own, "cores = 2", trigger)
+    declaration = _DECLARATION.replace("TRIGGER", trigger).replace("EVERY", every)
+    _make_project(world.own, "cores = 2", declaration)
     for number, remote in enumerate(remotes):
         writer = 'writer = "spark"\n' if spark_writes and number == len(remotes) - 1 else ""
-        _make_project(folder / f"seat-{number}", f'{writer}remote = "{remote}"', trigger)
+        _make_project(folder / f"seat-{number}", f'{writer}remote = "{remote}"', declaration)
     for topic, partitions in TOPICS.items():
         world.log.create_topic(topic, partitions)
     return world
 
 
-def _make_project(folder: Path, spark: str, trigger: str) -> None:
+def _make_project(folder: Path, spark: str, declaration: str) -> None:
     pipelines, contracts = folder / "pipelines", folder / "data_contracts"
     pipelines.mkdir(parents=True)
     contracts.mkdir()
-    (pipelines / "mixed.py").write_text(_DECLARATION.replace("TRIGGER", trigger))
+    (pipelines / "mixed.py").write_text(declaration)
     for name, text in _CONTRACTS.items():
         (contracts / f"{name}.odcs.yaml").write_text(_HEAD.replace("NAME", name).rstrip() + text)
     conf = "\n".join(f'"{name}" = "{value}"' for name, value in SHORT_LIVED.items())

@@ -1,0 +1,241 @@
+"""What is done to the DAG of a pipeline while a scheduler runs it; the order of its acts is the order of this file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from airflow_live.airflow import Airflow, is_alive, parent_of
+from chaos.oracle import Judgement, judge
+from chaos.records import Producer
+from chaos.world import PIPELINE, World
+from support.projects import ROOT
+from tidemill.core.events import Committed, Event, Executor, Planned
+from tidemill.core.protocol import OpenBatch
+
+TASK = "batch"
+OWN = f"airflow:{PIPELINE}/"
+
+
+@dataclass
+class Story:
+    """What came of each act: batches with the attempt that committed, and executors."""
+
+    kills: int = 0
+    overlapped: dict[str, Any] = field(default_factory=dict)
+    task_killed: dict[str, Any] = field(default_factory=dict)
+    supervisor_killed: dict[str, Any] = field(default_factory=dict)
+    cleared: dict[str, Any] = field(default_factory=dict)
+    cleared_running: dict[str, Any] = field(default_factory=dict)
+    marked: dict[str, Any] = field(default_factory=dict)
+    runs: Counter[str] = field(default_factory=Counter)
+    judgement: Judgement = field(default_factory=Judgement)
+
+
+class Teller:
+    """Does it. The gate is a file: while it is gone, tasks wait before they publish."""
+
+    def __init__(self, airflow: Airflow, world: World, gate: Path) -> None:
+        self.story = Story()
+        self._airflow, self._world, self._gate = airflow, world, gate
+        self._producer = Producer(world, Random("airflow"), steps=40)
+        self._ledger = world.load().ledger(PIPELINE)
+
+    def tell(self) -> Story:
+        """All acts, one after the other."""
+        self._airflow.wait_for("the DAG", self._has_dag, seconds=60)
+        self._overlap()
+        self._kill_the_task()
+        self._kill_the_supervisor()
+        self._clear_what_succeeded()
+        self._clear_what_runs()
+        self._mark_success()
+        self._end()
+        return self.story
+
+    def _overlap(self) -> None:
+        """Scheduled runs, a manual one, and processes of `tidemill run` at the same time."""
+        self._feed()
+        self._airflow.wait_for("a first batch", self._commits, seconds=90)
+        beside = [self._tidemill("run", PIPELINE, "--until-caught-up", "--limit", "7") for _ in range(2)]
+        manual = self._airflow.call("POST", f"dags/{PIPELINE}/dagRuns", logical_date=None)["dag_run_id"]
+        for _ in range(5):
+            self._feed()
+            time.sleep(1)
+        codes = [process.wait(120) for process in beside]
+        state = self._airflow.wait_for("the manual run", lambda: self._ended(manual))
+        self._caught_up()
+        by = Counter("airflow" if e.identity.startswith(OWN) else "tidemill run" for e in self._executors())
+        self.story.overlapped = {"codes": codes, "manual": state, "planned by": by}
+
+    def _kill_the_task(self) -> None:
+        with self._held() as batch:
+            os.kill(batch.executor.pid, signal.SIGKILL)
+            self.story.kills += 1
+        self.story.task_killed = self._committed(batch)
+
+    def _kill_the_supervisor(self) -> None:
+        """The task itself is frozen meanwhile, and wakes up when its retry has committed."""
+        with self._held() as batch:
+            task = batch.executor.pid
+            supervisor = parent_of(task)
+            os.kill(supervisor, signal.SIGKILL)
+            self.story.kills += 1
+            # In this order: a process that is stopped when its group loses its last parent is hung up.
+            self._airflow.wait_for("the end of the supervisor", lambda: not is_alive(supervisor))
+            os.kill(task, signal.SIGSTOP)
+        found = self._committed(batch)
+        alive = is_alive(task)
+        os.kill(task, signal.SIGCONT)
+        self._airflow.wait_for("the end of the old task", lambda: not is_alive(task))
+        again = self._committed(batch)
+        self.story.supervisor_killed = {**found, "alive": alive, "the same after it woke up": again == found}
+
+    def _clear_what_succeeded(self) -> None:
+        self._caught_up()
+        run = next(r for r in reversed(self._runs()) if self._state_of(r["dag_run_id"]) == "success")["dag_run_id"]
+        before = self._batches_of(run)
+        self._clear(run)
+        self._airflow.wait_for("the second end of the run", lambda: self._tries(run) > 1 and self._ended(run))
+        self.story.cleared = {"before": before, "after": self._batches_of(run), "state": self._state_of(run)}
+
+    def _clear_what_runs(self) -> None:
+        with self._held() as batch:
+            self._clear(_run_of(batch.executor))
+            self._airflow.wait_for("the end of the old task", lambda: not is_alive(batch.executor.pid))
+        self.story.cleared_running = self._committed(batch)
+
+    def _mark_success(self) -> None:
+        with self._held() as batch:
+            run, offsets = _run_of(batch.executor), self._ledger.view().position.topics
+            path = f"dags/{PIPELINE}/dagRuns/{run}/taskInstances/{TASK}"
+            self._airflow.call("PATCH", path, new_state="success")
+            self._airflow.wait_for("the end of the old task", lambda: not is_alive(batch.executor.pid))
+            moved = self._ledger.view().position.topics != offsets
+        found = self._committed(batch)
+        self.story.marked = {**found, "moved": moved, "state": self._state_of(run), "marked run": run}
+
+    def _end(self) -> None:
+        self._caught_up()
+        self._airflow.call("PATCH", f"dags/{PIPELINE}", is_paused=True)
+        self._airflow.wait_for("no run", lambda: all(r["state"] in ("success", "failed") for r in self._runs()))
+        self.story.runs = Counter(r["state"] for r in self._runs())
+        while self._producer.left > 1:
+            self._feed()
+        self._producer.step()
+        last = self._tidemill("run", PIPELINE, "--until-caught-up", "--drain")
+        if last.wait(120):
+            raise AssertionError((self._world.folder / "beside.log").read_text()[-2000:])
+        self.story.judgement = judge(self._world)
+
+    @contextmanager
+    def _held(self) -> Iterator[OpenBatch]:
+        """A batch of a scheduled task that waits before it publishes, as long as the block lasts."""
+        self._caught_up()
+        reached = self._gate.with_name(f"{self._gate.name}.reached")
+        self._gate.unlink()
+        try:
+            reached.unlink(missing_ok=True)
+            self._feed()
+            self._airflow.wait_for("a batch that waits", reached.exists)
+            batch = self._ledger.view().open_batch
+            assert batch is not None
+            assert batch.executor.identity.startswith(OWN)
+            yield batch
+        finally:
+            self._gate.touch()
+
+    def _committed(self, batch: OpenBatch) -> dict[str, Any]:
+        """Who committed a batch, in which attempt, and in which run it was begun."""
+        number = batch.plan.batch_id
+
+        def commit() -> Committed | None:
+            return next((c for c in self._commits() if c.batch_id == number), None)
+
+        found = self._airflow.wait_for(f"the commit of batch {number}", commit, seconds=90)
+        executors = {
+            e.attempt: e.executor
+            for e in self._events()
+            if getattr(e, "batch_id", 0) == number and hasattr(e, "executor")
+        }
+        last = executors.get(found.attempt, batch.executor)
+        return {
+            "attempt": found.attempt,
+            "same run": last.identity == batch.executor.identity,
+            "same process": last.pid == batch.executor.pid,
+            "commits": sum(c.batch_id == number for c in self._commits()),
+        }
+
+    def _feed(self) -> None:
+        for _ in range(min(2, self._producer.left - 1)):
+            self._producer.step()
+
+    def _caught_up(self) -> None:
+        def done() -> bool:
+            view, ends = self._ledger.view(), self._ends()
+            topics = {t: dict(at.offsets) for t, at in view.position.topics.items()}
+            return view.open_batch is None and topics == ends
+
+        self._airflow.wait_for("a run that has caught up", done, seconds=90)
+
+    def _ends(self) -> dict[str, dict[int, int]]:
+        log = self._world.log
+        return {t.name: {p: b.until_offset for p, b in log.bounds(t.name).items()} for t in log.topics()}
+
+    def _events(self) -> list[Event]:
+        return [entry.event for entry in self._ledger.entries()]
+
+    def _commits(self) -> list[Committed]:
+        return [event for event in self._events() if isinstance(event, Committed)]
+
+    def _executors(self) -> list[Executor]:
+        return [event.executor for event in self._events() if isinstance(event, Planned)]
+
+    def _batches_of(self, run: str) -> list[int]:
+        mine = f"{OWN}{run}/{TASK}"
+        return [e.plan.batch_id for e in self._events() if isinstance(e, Planned) and e.executor.identity == mine]
+
+    def _has_dag(self) -> bool:
+        return any(dag["dag_id"] == PIPELINE for dag in self._airflow.call("GET", "dags")["dags"])
+
+    def _runs(self) -> list[dict[str, Any]]:
+        path = f"dags/{PIPELINE}/dagRuns?limit=500&order_by=run_after"
+        return list(self._airflow.call("GET", path)["dag_runs"])
+
+    def _task(self, run: str) -> dict[str, Any]:
+        return dict(self._airflow.call("GET", f"dags/{PIPELINE}/dagRuns/{run}/taskInstances/{TASK}"))
+
+    def _state_of(self, run: str) -> str:
+        return str(self._task(run)["state"])
+
+    def _tries(self, run: str) -> int:
+        return int(self._task(run)["try_number"])
+
+    def _ended(self, run: str) -> str:
+        state = self._state_of(run)
+        return state if state in ("success", "failed", "skipped") else ""
+
+    def _clear(self, run: str) -> None:
+        path = f"dags/{PIPELINE}/clearTaskInstances"
+        self._airflow.call("POST", path, dry_run=False, dag_run_id=run, task_ids=[TASK], only_failed=False)
+
+    def _tidemill(self, *words: str) -> subprocess.Popen[bytes]:
+        """A process beside Airflow's, on a seat of its own."""
+        command = [sys.executable, "-m", "tidemill.cli.main", "--project", str(self._world.seats[1]), *words]
+        environ = {**os.environ, "PYTHONPATH": str(ROOT / "spark_jobs")}
+        with (self._world.folder / "beside.log").open("ab") as said:
+            return subprocess.Popen(command, env=environ, stdout=said, stderr=said)
+
+
+def _run_of(executor: Executor) -> str:
+    return executor.identity.removeprefix(OWN).rpartition("/")[0]

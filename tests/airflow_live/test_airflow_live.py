@@ -1,0 +1,81 @@
+"""A scheduler that runs a pipeline every few seconds, while people and accidents do what they do."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_live.airflow import Airflow
+from airflow_live.story import Story, Teller
+from chaos.world import make_world
+from support.connect import ConnectServer
+from tidemill.core.failpoints import VARIABLE
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.long]
+
+DAGS = """
+from datetime import timedelta
+
+from tidemill_airflow import factory
+
+factory.RETRY_DELAY = timedelta(seconds=1)
+globals().update(factory.dags_for("PROJECT"))
+"""
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    """All of it, once; the tests look at what came of it."""
+    folder = tmp_path_factory.mktemp("live")
+    gate, dags, home = folder / "gate", folder / "dags", folder / "home"
+    gate.touch()
+    dags.mkdir()
+    home.mkdir()
+    with ConnectServer(folder) as server:
+        # A session of a server takes seconds to begin: all tasks have the same.
+        remotes = [f"{server.remote}/;session_id={uuid.uuid4()}", server.remote]
+        world = make_world(folder / "world", remotes, trigger="on_update", every="3 seconds")
+        (dags / "tidemill_dags.py").write_text(DAGS.replace("PROJECT", str(world.seats[0])))
+        environ = {VARIABLE: f"before:published:sums=pause:{gate}"}
+        with Airflow(home, dags, environ) as airflow:
+            yield Teller(airflow, world, gate).tell()
+
+
+def test_scheduled_manual_and_other_runs_at_once_commit_every_offset_once(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = story.judgement
+    with capsys.disabled():
+        print(
+            f"\nAirflow: {story.runs.total()} runs, {story.kills} kills, {found.batches} batches, "
+            f"{found.lost.total()} lost, {found.doubled.total()} doubled"
+        )
+    assert found.reasons == []
+    assert set(story.overlapped["codes"]) <= {0, 3}
+    assert story.overlapped["manual"] in ("success", "skipped")
+    assert story.overlapped["planned by"]["airflow"] > 0
+
+
+def test_retry_completes_the_batch_of_a_task_that_was_killed(story: Story) -> None:
+    assert story.task_killed == {"attempt": 2, "same run": True, "same process": False, "commits": 1}
+
+
+def test_retry_takes_over_from_a_task_without_supervisor_which_wakes_up_later_and_changes_nothing(story: Story) -> None:
+    wanted = {"attempt": 2, "same run": True, "same process": False, "commits": 1}
+    assert story.supervisor_killed == {**wanted, "alive": True, "the same after it woke up": True}
+
+
+def test_clear_of_a_run_that_succeeded_commits_nothing_again(story: Story) -> None:
+    assert len(story.cleared["before"]) == 1
+    assert story.cleared == {**story.cleared, "after": story.cleared["before"], "state": "success"}
+
+
+def test_clear_of_a_task_that_runs_lets_its_next_try_complete_the_batch(story: Story) -> None:
+    assert story.cleared_running == {"attempt": 2, "same run": True, "same process": False, "commits": 1}
+
+
+def test_mark_success_of_a_task_that_runs_commits_nothing_and_the_next_run_takes_the_offsets(story: Story) -> None:
+    found = story.marked
+    assert (found["moved"], found["state"], found["same run"], found["commits"]) == (False, "success", False, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+from deltalake.fs import DeltaStorageHandler
 
 from support.builders import NOW, a_commit, a_plan, an_executor
 from tidemill.core.errors import CommitUnknown, Fenced, LedgerDamaged
@@ -208,3 +210,19 @@ def test_another_writer_goes_on_while_events_are_folded(tmp_path: Path) -> None:
     ledger.keep_short(keep=500)
     batches(other, 1, after=30)
     assert [e.sequence for e in ledger.entries()] == list(range(1, 94))
+
+
+def test_storage_is_asked_in_the_readers_own_thread_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches(Ledger(str(tmp_path / "ledger"), "p"), 3)
+    asked = []
+    for name in ("open_input_file", "open_input_stream", "get_file_info"):
+        original = getattr(DeltaStorageHandler, name)
+
+        def spied(*arguments: Any, original: Any = original) -> Any:
+            asked.append(threading.current_thread())
+            return original(*arguments)
+
+        monkeypatch.setattr(DeltaStorageHandler, name, spied)
+    assert len(Ledger(str(tmp_path / "ledger"), "p").entries()) == 9
+    assert asked
+    assert set(asked) == {threading.main_thread()}

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -20,7 +19,7 @@ from tidemill.core.events import Committed, Event
 from tidemill.core.failpoints import answered
 from tidemill.core.protocol import apply, fold
 from tidemill.core.view import View
-from tidemill.ledger.rows import NAMES, SCHEMA, Entry, entry_of, row_of
+from tidemill.ledger.rows import NAMES, SCHEMA, Entry, entry_of, row_of, rows_after
 from tidemill.tables.arrow_types import schema_fields
 from tidemill.tables.handles import is_broken
 from tidemill.tables.protocol import Between, TableSpec
@@ -163,10 +162,8 @@ class Ledger:
         return fold((e.event for e in entries[commits[-1] + 1 :]), start)
 
     def _read(self, table: DeltaTable, *, after: int, newest: int) -> list[Entry]:
-        # Files that end before are not even listed: of thousands of small ones a few are opened.
         try:
-            events = table.to_pyarrow_dataset(file_pruning_predicate=f"sequence > {after}")
-            rows = events.to_table(filter=pc.field("sequence") > after).sort_by("sequence").to_pylist()
+            rows = rows_after(table, after)
         except (OSError, pa.ArrowException) as error:
             # Loads Arrow's file systems, which a reader of the ledger does not wait for.
             from tidemill.tables.files import damaged_file  # noqa: PLC0415

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+from deltalake import DeltaTable
 
 from tidemill.core.codec import encode, from_json, to_json
 from tidemill.core.errors import LedgerDamaged
@@ -69,6 +72,32 @@ def row_of(sequence: int, pipeline: str, event: Event) -> pa.Table:
         "body": to_json(event),
     }
     return pa.Table.from_pylist([row], schema=SCHEMA)
+
+
+def rows_after(table: DeltaTable, after: int) -> list[dict[str, object]]:
+    """The rows behind this sequence, in their order.
+
+    The storage is asked in this thread only: Arrow's own threads would call into Python for it, and when one of them
+    still lets go of a file while the interpreter ends, the process is aborted, whatever it was to exit with.
+
+    Raises:
+        OSError: a file is not there.
+        pyarrow.ArrowException: a file is not what its name promises.
+    """
+    # Files that end before are not even listed: of thousands of small ones a few are opened.
+    files = table.to_pyarrow_dataset(file_pruning_predicate=f"sequence > {after}").get_fragments()
+    whole = pa.concat_tables([SCHEMA.empty_table(), *(_read(file) for file in files)])
+    rows: list[dict[str, object]] = whole.filter(pc.field("sequence") > after).sort_by("sequence").to_pylist()
+    return rows
+
+
+def _read(file: Any) -> pa.Table:
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    with file.filesystem.open_input_stream(file.path) as stream:
+        content = pa.BufferReader(stream.read())
+    rows = pq.ParquetFile(content, pre_buffer=False).read(SCHEMA.names, use_threads=False)
+    return rows.select(SCHEMA.names).cast(SCHEMA)
 
 
 def entry_of(row: Mapping[str, object], uri: str) -> Entry:

@@ -71,7 +71,7 @@ RUNS = [
     ("strict", {}),
     ("page_views.backfill", {"from_time": "2000-01-01T00:00:00+00:00", "batch_records": 100, "why": "a trial"}),
     ("page_views.backfill", {"from_offsets": "web.access-0:9000"}),
-    ("page_views.replay", {"rule": "not an access log"}),
+    ("page_views.replay", {"batch": "1-9", "why": "a trial"}),
     ("page_views.replay", {"records": "late"}),
     ("tidemill.maintenance", {"keep": "1 day"}),
 ]
@@ -101,7 +101,10 @@ def answer(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         timeout=540,
     )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
-    return {**json.loads(remembered.read_text()), "log": done.stdout + done.stderr}
+    found = json.loads(remembered.read_text())
+    # Those of maintenance have no batches.
+    found["results"] = [result for result in found.get("results", []) if "batches" in result]
+    return {**found, "log": done.stdout + done.stderr}
 
 
 def test_dags_of_the_project_are_parsed_without_an_error(answer: dict[str, Any]) -> None:

@@ -48,7 +48,7 @@ class Teller:
     def __init__(self, airflow: Airflow, world: World, gate: Path) -> None:
         self.story = Story()
         self._airflow, self._world, self._gate = airflow, world, gate
-        self._producer = Producer(world, Random("airflow"), steps=40)
+        self._producer = Producer(world, Random("airflow"), steps=60)
         self._ledger = world.load().ledger(PIPELINE)
 
     def tell(self) -> Story:
@@ -69,7 +69,7 @@ class Teller:
         self._airflow.wait_for("a first batch", self._commits, seconds=90)
         beside = [self._tidemill("run", PIPELINE, "--until-caught-up", "--limit", "7") for _ in range(2)]
         manual = self._airflow.call("POST", f"dags/{PIPELINE}/dagRuns", logical_date=None)["dag_run_id"]
-        for _ in range(5):
+        for _ in range(10):
             self._feed()
             time.sleep(1)
         codes = [process.wait(120) for process in beside]

@@ -16,9 +16,8 @@ import runpy
 import select
 import signal
 import sys
-import traceback
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 from pyspark.sql.connect.client import SparkConnectClient
 
@@ -77,25 +76,15 @@ class Nursery:
                 print(json.dumps({"ended": number, "status": os.waitstatus_to_exitcode(status)}), flush=True)
 
 
-def _become(command: dict[str, Any]) -> None:
-    """Be the worker, in this forked process, and end."""
-    code = 1
-    try:
-        os.setsid()
-        said = os.open(command["said"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        for number, file in enumerate((os.open(os.devnull, os.O_RDONLY), said, said)):
-            os.dup2(file, number)
-        os.environ.update(command["environ"])
-        import_module(command["module"]).main(command["arguments"])
-        code = 0
-    except SystemExit as exit_:
-        code = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+def _become(command: dict[str, Any]) -> NoReturn:
+    """Be the worker, in this forked process, and end as its Python would end: what it does then is part of it."""
+    os.setsid()
+    said = os.open(command["said"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for number, file in enumerate((os.open(os.devnull, os.O_RDONLY), said, said)):
+        os.dup2(file, number)
+    os.environ.update(command["environ"])
+    import_module(command["module"]).main(command["arguments"])
+    sys.exit()
 
 
 def main() -> None:

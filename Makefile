@@ -16,10 +16,10 @@ endif
 # How often `make chaos` begins anew.
 SEEDS = 20
 
-.PHONY: help setup demo test test-long crash chaos model test-unit check format bench lock clean
+.PHONY: help setup demo test test-long crash chaos model test-unit check format bench bench-repair bench-upkeep lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-10s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
 
 setup: ## bring Java, packages and jars; does what is left to do
 	@infra/setup/setup.sh
@@ -59,6 +59,12 @@ format: setup ## put imports and layout in order
 
 bench: setup ## measure batches against the known ways to do the same
 	@$(RUN) python tests/bench/bench.py
+
+bench-repair: setup ## what it costs to repair ten records among a thousand windows
+	@$(RUN) python tests/bench/bench_repair.py
+
+bench-upkeep: setup ## 3,000 batches with maintenance every 500: whether the last costs what the hundredth did
+	@$(RUN) python tests/bench/bench_upkeep.py
 
 lock: ## resolve the packages of pyproject.toml again; UPGRADE=1 takes the newest
 	@infra/setup/setup.sh lock $(LOCK_OPTIONS)

@@ -103,7 +103,8 @@ class Teller:
 
     def _clear_what_succeeded(self) -> None:
         self._caught_up()
-        run = next(r for r in reversed(self._runs()) if self._state_of(r["dag_run_id"]) == "success")["dag_run_id"]
+        newest = [r["dag_run_id"] for r in reversed(self._runs())]
+        run = next(r for r in newest if self._state_of(r) == "success" and self._batches_of(r))
         before = self._batches_of(run)
         self._clear(run)
         self._airflow.wait_for("the second end of the run", lambda: self._tries(run) > 1 and self._ended(run))

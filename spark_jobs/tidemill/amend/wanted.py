@@ -51,6 +51,8 @@ def _ranges(errand: Errand, view: View, wanted: OfOffsets | OfTimes) -> Ranges:
     committed = {TopicPartition(t, p): o for t, topic in view.position.topics.items() for p, o in topic.offsets.items()}
     if isinstance(wanted, OfOffsets):
         _check_known(errand, wanted, committed)
+        named = {*wanted.since, *wanted.until}
+        committed = {tp: end for tp, end in committed.items() if tp in named or not named}
     for tp, end in committed.items():
         low, high = _bounds(errand, wanted, tp, end)
         if low < high:

@@ -27,7 +27,7 @@ def backfill(
     ctx: typer.Context,
     pipeline: PipelineName,
     from_offsets: Annotated[
-        str | None, typer.Option(metavar=PLACES, help="From these offsets on; what is not named, from its start.")
+        str | None, typer.Option(metavar=PLACES, help="From these offsets on, of these partitions only.")
     ] = None,
     to_offsets: Annotated[
         str | None, typer.Option(metavar=PLACES, help="Up to these offsets, without them; else to the last commit.")

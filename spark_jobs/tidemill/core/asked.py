@@ -16,7 +16,10 @@ PLACES = "TOPIC-PARTITION:OFFSET,..."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfOffsets:
-    """Half-open offsets of each topic-partition; one that is not named is not bounded."""
+    """Half-open offsets of the topic-partitions that either names; what one of them leaves out is not bounded there.
+
+    Without any name all that was read is meant.
+    """
 
     since: Mapping[TopicPartition, int]
     until: Mapping[TopicPartition, int]

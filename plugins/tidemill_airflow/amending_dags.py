@@ -108,7 +108,9 @@ def _backfill_form() -> dict[str, Param]:
         "to_time": _time("Up to the records that the log took at", "Without them; empty: up to the last commit."),
         "from_offsets": _text("From offsets", "TOPIC-PARTITION:OFFSET, several with commas.", pattern=_OFFSETS),
         "to_offsets": _text(
-            "Up to offsets", "Without them; what is not named: up to the last commit.", pattern=_OFFSETS
+            "Up to offsets",
+            "Without them; of a partition that only one of the two names, all on its other side.",
+            pattern=_OFFSETS,
         ),
         "from_window": _time("From the window over", "An event time."),
         "to_window": _time("Up to the window over", "Without it."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -62,7 +62,7 @@ class Lineage:
     row: Mapping[str, Any] | None
     contributions: tuple[Contribution, ...] = ()
     publications: tuple[Publication, ...] = ()
-    corrections: tuple[Mapping[str, Any], ...] = field(default=())
+    corrections: tuple[Mapping[str, Any], ...] = ()
 
 
 def lineage(project: Project, pipeline: str, table: str | None, start: datetime, key: Mapping[str, str]) -> Lineage:

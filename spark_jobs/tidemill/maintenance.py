@@ -69,9 +69,8 @@ def maintain(
     yield from _waited(flow, uris, commits[-1].position, dry_run=dry_run)
     readers = max(keep, READERS)
     for spec in (*(uris.published_table(s) for s in flow.sinks), uris.quarantine(), uris.late(), uris.corrections()):
-        versions = sorted({c.tables[spec.name] for c in commits if c in within and spec.name in c.tables})
         if newest(spec, None) is not None:
-            yield _vacuumed(spec, readers, _with_base(spec, commits, within, versions), dry_run=dry_run)
+            yield _vacuumed(spec, readers, _versions(spec, commits, within[0].batch_id), dry_run=dry_run)
 
 
 def _waited(flow: Flow, uris: Uris, position: Position, *, dry_run: bool) -> Iterator[Chore]:
@@ -90,26 +89,17 @@ def _within(commits: Sequence[Committed], horizon: datetime) -> Sequence[Committ
     return young if len(young) >= AT_LEAST else commits[-AT_LEAST:]
 
 
-def _with_base(
-    spec: TableSpec, commits: Sequence[Committed], within: Sequence[Committed], versions: list[int]
-) -> list[int]:
-    """And the version that stood when the horizon's first batch committed."""
-    older = [c.tables[spec.name] for c in commits if c.batch_id <= within[0].batch_id and spec.name in c.tables]
-    return sorted({*versions, *older[-1:]})
+def _versions(spec: TableSpec, commits: Sequence[Committed], horizon: int) -> list[int]:
+    """The versions that commits from batch `horizon` on left, and the one that stood when it committed."""
+    left = [(c.batch_id, c.tables[spec.name]) for c in commits if spec.name in c.tables]
+    older = [version for batch, version in left if batch <= horizon]
+    return sorted({*older[-1:], *(version for batch, version in left if batch >= horizon)})
 
 
 def _dead(position: Position) -> Sequence[BatchRange]:
     """The batches whose slices no position from this one on can show again."""
     job = position.backfill
-    waiting = set(job.slices) if job is not None else set()
-    dead: list[BatchRange] = []
-    for item in position.slices.hidden:
-        edge = item.from_batch
-        for batch in sorted(b for b in waiting if b in item):
-            dead += [BatchRange(edge, batch)] if edge < batch else []
-            edge = batch + 1
-        dead += [BatchRange(edge, item.until_batch)] if edge < item.until_batch else []
-    return dead
+    return position.slices.show(job.slices if job is not None else {}).hidden
 
 
 def _vacuumed(spec: TableSpec, readers: timedelta, versions: Sequence[int], *, dry_run: bool) -> Chore:

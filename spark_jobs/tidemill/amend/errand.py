@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -64,14 +64,7 @@ class Errand:
 
     def within(self, project: Project) -> Errand:
         """The same in another project."""
-        return Errand(
-            project=project,
-            pipeline=self.pipeline,
-            reason=self.reason,
-            most=self.most,
-            identity=self.identity,
-            session=self.session,
-        )
+        return replace(self, project=project)
 
     def execute(self, planner: Planner | None = None, *, drain: bool = False) -> Committed | None:
         """The open batch, whoever planned it, or the one that `planner` plans, or the next offsets; None for none.

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.amend.errand import Errand
+from tidemill.core.amending import plan_reading
 from tidemill.core.amendments import Aside
 from tidemill.core.aside import Choice
 from tidemill.core.asked import OfWindows
 from tidemill.core.coverage import Cover, coverage, united
-from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
+from tidemill.core.flow import RowSink, Sink, WindowedSink
 from tidemill.core.operators import Trigger
-from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.times import micros, moment
 from tidemill.core.view import View
 from tidemill.core.watermarks import BEGINNING, END
@@ -141,7 +141,8 @@ class _Checking:
 
     def _attempt(self, covers: Sequence[Cover]) -> Attempt:
         flow = replace(self.errand.flow, sinks=(self.sink,))
-        plan = _plan(flow, self.view, covers)
+        ranges = united(c.ranges for c in covers)
+        plan = plan_reading(flow, self.view, ranges, clock=datetime.now(UTC))
         log = self.errand.project.log()
         settings = self.errand.project.settings
         return Attempt(
@@ -182,16 +183,3 @@ class _Checking:
 def _constant(value: int, name: str) -> str:
     # The least number of 64 bits cannot be written as a literal.
     return f"CAST('{value}' AS BIGINT) AS {name}"
-
-
-def _plan(flow: Flow, view: View, covers: Sequence[Cover]) -> BatchPlan:
-    return BatchPlan(
-        pipeline=flow.name,
-        batch_id=view.last_batch_id + 1,
-        kind=Kind.BACKFILL,
-        clock=datetime.now(UTC),
-        position=view.position,
-        topics={},
-        logical_hash=flow.logical_hash,
-        again=united(c.ranges for c in covers),
-    )

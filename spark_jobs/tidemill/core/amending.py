@@ -14,6 +14,11 @@ from tidemill.core.position import Backfill
 from tidemill.core.view import View
 
 
+def plan_reading(flow: Flow, view: View, ranges: Ranges, *, clock: datetime) -> BatchPlan:
+    """A plan that only reads: it is never written to a ledger."""
+    return replace(_amendment(flow, view, Kind.BACKFILL, clock), again=ranges)
+
+
 def backfill_of(view: View, covers: tuple[Cover, ...], ranges: Ranges, reason: Reason) -> Backfill:
     """The job that reads `ranges` again, which the batches `covers` have read.
 

@@ -60,7 +60,7 @@ class Publisher:
             case RowSink(), Backfill(complete=False):
                 self._wait(self.uris.published_table(sink), held)
             case RowSink(), Backfill() as job:
-                self.replace_batches(self.uris.published_table(sink), held, job)
+                self._replace_batches(self.uris.published_table(sink), held, job)
             case WindowedSink(), Backfill(complete=True) as job:
                 self._replace_windows(sink, held, job)
             case RowSink(), _ if held is not None and held.count:
@@ -76,7 +76,7 @@ class Publisher:
             case Backfill(complete=False):
                 self._wait(spec, held)
             case Backfill() as job:
-                self.replace_batches(spec, held, job)
+                self._replace_batches(spec, held, job)
             case _ if held is not None:
                 self._append(spec, held)
             case _:
@@ -92,7 +92,7 @@ class Publisher:
         within = tuple(Between(column="batch_id", low=b.from_batch, high=b.until_batch) for b in repair.batches)
         self._write(spec, rows, lambda table, transaction: self._replace(table, rows, within, transaction))
 
-    def replace_batches(self, spec: TableSpec, held: Held | None, job: Backfill) -> None:
+    def _replace_batches(self, spec: TableSpec, held: Held | None, job: Backfill) -> None:
         """In the place of the rows of superseded batches, those that the job has kept waiting and these."""
         parts = [*self._waiting(spec, job), *([held] if held is not None else ())]
         if not parts and newest(spec, None) is None:
@@ -196,7 +196,7 @@ class Publisher:
 
     def _waiting(self, spec: TableSpec, job: Backfill) -> Sequence[Held]:
         place = self.uris.waiting(spec)
-        if not job.slices or newest(place, None) is None:
+        if newest(place, None) is None:
             return ()
         lane = self.lanes.of(rows_of(place))
         rows = lane.table(place).read(where=(Between(column="batch_id", low=job.since, high=self.plan.batch_id),))

@@ -45,11 +45,6 @@ class OpenBatch:
         return self.decided is not None and self.decided.decision is Decision.ACCEPT
 
     @property
-    def is_diverted(self) -> bool:
-        """Whether a person sends all its records to quarantine."""
-        return self.decided is not None and self.decided.decision is Decision.DIVERT
-
-    @property
     def may_be_published(self) -> bool:
         """Whether some attempt was free to publish: then the plan must be completed as it is."""
         return self.audited is not None and not self.is_blocked

@@ -21,7 +21,7 @@ from tidemill.engine.query import query
 from tidemill.engine.strays import late_rows, rejected_rows
 from tidemill.engine.streams import Stream
 from tidemill.tables.deltars import DeltaRsTable
-from tidemill.tables.protocol import Between, TableSpec
+from tidemill.tables.protocol import TableSpec, of_batches
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
 
@@ -80,10 +80,7 @@ def kept_aside(spec: TableSpec, plan: BatchPlan) -> pa.Table:
     if repair is None:
         raise ValueError(f"batch {plan.batch_id} is no repair")
     table = DeltaRsTable(spec)
-    parts = [
-        table.read(where=(Between(column="batch_id", low=b.from_batch, high=b.until_batch),), version=repair.version)
-        for b in repair.batches
-    ]
+    parts = [table.read(where=(bounds,), version=repair.version) for bounds in of_batches(repair.batches)]
     rows = pa.concat_tables(parts)
     taken = np.zeros(rows.num_rows, dtype=bool)
     for topic, ranges in plan.reads.items():

@@ -30,7 +30,7 @@ from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest, open_table, rows_of
 from tidemill.tables.keeping import KeptTable
 from tidemill.tables.known import Known
-from tidemill.tables.protocol import AlreadyThere, Between, Table, TableSpec, Transaction, Written
+from tidemill.tables.protocol import AlreadyThere, Between, Table, TableSpec, Transaction, Written, of_batches
 
 Write = Callable[[Table[Any], Transaction], Written]
 
@@ -89,7 +89,7 @@ class Publisher:
             return
         parts = [Held(self.lanes.driver, kept, kept.num_rows), *([held] if held is not None else ())]
         rows = self.lanes.together([p for p in parts if p.count] or parts[:1])
-        within = tuple(Between(column="batch_id", low=b.from_batch, high=b.until_batch) for b in repair.batches)
+        within = of_batches(repair.batches)
         self._write(spec, rows, lambda table, transaction: self._replace(table, rows, within, transaction))
 
     def _replace_batches(self, spec: TableSpec, held: Held | None, job: Backfill) -> None:
@@ -97,7 +97,7 @@ class Publisher:
         parts = [*self._waiting(spec, job), *([held] if held is not None else ())]
         if not parts and newest(spec, None) is None:
             return
-        within = tuple(Between(column="batch_id", low=b.from_batch, high=b.until_batch) for b in job.supersedes)
+        within = of_batches(job.supersedes)
         rows = self.lanes.together(parts) if parts else self._no_rows(spec)
         self._write(spec, rows, lambda table, transaction: self._replace(table, rows, within, transaction))
 

@@ -17,7 +17,7 @@ from tidemill.core.scan import MemoryScan, Record
 from tidemill.core.slices import BatchRange, batch_ranges
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest
-from tidemill.tables.protocol import Between, TableSpec
+from tidemill.tables.protocol import Between, TableSpec, of_batches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class AsideTables:
         handle = newest(spec, None)
         if handle is None:
             return None
-        within = [Between(column="batch_id", low=b.from_batch, high=b.until_batch) for b in choice.batches]
+        within = of_batches(choice.batches)
         table, version = DeltaRsTable(spec), handle.version()
         parts = [table.read(where=(bounds,), version=version) for bounds in within or [_EVERYTHING]]
         rows = pa.concat_tables(parts)
@@ -109,8 +109,8 @@ class AsideTables:
 
     def _at(self, repair: Repair) -> pa.Table:
         table = DeltaRsTable(self._spec(repair.source))
-        within = [Between(column="batch_id", low=b.from_batch, high=b.until_batch) for b in repair.batches]
-        return pa.concat_tables([table.read(where=(bounds,), version=repair.version) for bounds in within])
+        parts = [table.read(where=(bounds,), version=repair.version) for bounds in of_batches(repair.batches)]
+        return pa.concat_tables(parts)
 
     def _spec(self, aside: Aside) -> TableSpec:
         return TableSpec(name=aside.value, uri=self._uri(aside.value), fields=FIELDS[aside], pruned_by=("batch_id",))

@@ -19,7 +19,7 @@ from tidemill.tables.compact import TARGET_SIZE, foldable_files
 from tidemill.tables.deltars import ATTEMPTS, HOOKS, DeltaRsTable, properties_of
 from tidemill.tables.fence import Stamp
 from tidemill.tables.handles import open_table
-from tidemill.tables.protocol import Between, Transaction, Written
+from tidemill.tables.protocol import Between, Transaction, Written, of_batches
 from tidemill.tables.rewrite import replace_actions, rows_inside
 
 
@@ -70,7 +70,7 @@ class KeptTable(DeltaRsTable):
 
         Beside writers that go on: when one of them takes a file first, it is tried again.
         """
-        within = tuple(Between(column="batch_id", low=b.from_batch, high=b.until_batch) for b in batches)
+        within = of_batches(batches)
         for _ in range(ATTEMPTS if within else 0):
             handle = self._open()
             files = self.files(handle)

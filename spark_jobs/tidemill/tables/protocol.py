@@ -9,12 +9,13 @@ Both write the same tables, read each other's transactions, and keep protocol (1
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Protocol, TypeVar
 
 from tidemill.core.schema import Field, Scalar
-from tidemill.core.slices import slice_of
+from tidemill.core.slices import BatchRange, slice_of
 
 Rows = TypeVar("Rows")
 Bound = int | datetime | date
@@ -68,6 +69,11 @@ class Between:
         if not isinstance(self.low, datetime):
             return self
         return replace(self, low=self.low.replace(microsecond=self.low.microsecond // 1000 * 1000))
+
+
+def of_batches(batches: Iterable[BatchRange]) -> tuple[Between, ...]:
+    """The rows of these batches, as conditions of which one holds."""
+    return tuple(Between(column="batch_id", low=b.from_batch, high=b.until_batch) for b in batches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,10 +16,10 @@ endif
 # How often `make chaos` begins anew.
 SEEDS = 20
 
-.PHONY: help setup demo test test-long crash chaos model test-unit check format bench bench-repair bench-upkeep lock clean
+.PHONY: help setup demo test test-long test-versitygw crash chaos model test-unit check format bench bench-repair bench-upkeep bench-pace matrix kafka s3 connect cluster lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
 
 setup: ## bring Java, packages and jars; does what is left to do
 	@infra/setup/setup.sh
@@ -31,11 +31,15 @@ test: setup ## all tests but those that have a shorter form
 	@$(RUN) pytest $(PARALLEL) -m "not long and not crash"
 
 test-long: setup ## the long forms
-	@$(RUN) pytest $(PARALLEL) -m long
+	@$(RUN) pytest $(PARALLEL) -o faulthandler_timeout=900 -m long
 
-crash: setup ## fail at every boundary of a batch in every way
+test-versitygw: setup ## the tests of stores on a second one, built from source where there is Go
+	@$(RUN) TIDEMILL_TEST_STORE=versitygw pytest -o faulthandler_timeout=900 -m "not crash" tests/stores
+
+crash: setup ## fail at every boundary of every kind of batch in every way
 	@$(RUN) pytest $(PARALLEL) tests/batch/test_crash_matrix.py tests/batch/test_batch_kills.py tests/batch/test_batch_zombies.py \
-		tests/batch/test_batch_damage.py tests/batch/test_batch_strangers.py tests/batch/test_batch_meetings.py
+		tests/batch/test_batch_damage.py tests/batch/test_batch_strangers.py tests/batch/test_batch_meetings.py \
+		tests/machine/test_crashes_of_amendments.py tests/kafka/test_kafka_crashes.py
 
 chaos: setup ## kill processes at random moments, and prove what they leave; SEEDS=20
 	@$(RUN) python tests/chaos/chaos.py --seeds $(SEEDS)
@@ -51,6 +55,7 @@ check: setup ## lint, format, types, layers
 	@$(RUN) ruff format --check
 	@$(RUN) mypy
 	@$(RUN) mypy infra/setup
+	@$(RUN) mypy infra/local
 	@$(RUN) lint-imports
 
 format: setup ## put imports and layout in order
@@ -60,11 +65,29 @@ format: setup ## put imports and layout in order
 bench: setup ## measure batches against the known ways to do the same
 	@$(RUN) python tests/bench/bench.py
 
+matrix: setup ## the same rows on every log, storage, place of Spark and writer
+	@$(RUN) python tests/matrix/matrix.py
+
+kafka: setup ## a Kafka broker on 127.0.0.1:9092 to try things out, until Ctrl-C
+	@$(RUN) python infra/local/broker.py
+
+s3: setup ## a store that speaks S3 on 127.0.0.1:9000 to try things out, until Ctrl-C
+	@$(RUN) python infra/local/store.py
+
+connect: setup ## a Spark Connect server on 127.0.0.1:15002 to try things out, until Ctrl-C
+	@$(RUN) python infra/local/spark_servers.py connect
+
+cluster: setup ## a Spark cluster of two workers on 127.0.0.1:7077 to try things out, until Ctrl-C
+	@$(RUN) python infra/local/spark_servers.py cluster
+
 bench-repair: setup ## what it costs to repair ten records among a thousand windows
 	@$(RUN) python tests/bench/bench_repair.py
 
 bench-upkeep: setup ## 3,000 batches with maintenance every 500: whether the last costs what the hundredth did
 	@$(RUN) python tests/bench/bench_upkeep.py
+
+bench-pace: setup ## whether batches keep up with 47,000 records a second in Kafka, for 5 minutes
+	@$(RUN) python tests/bench/bench_pace.py
 
 lock: ## resolve the packages of pyproject.toml again; UPGRADE=1 takes the newest
 	@infra/setup/setup.sh lock $(LOCK_OPTIONS)

@@ -32,11 +32,13 @@ def shared_data() -> Path:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A local Spark session as the product opens it, shared by all tests of a run."""
     from support.projects import SHORT_LIVED
-    from tidemill.engine.jars import jar_paths
+    from tidemill.engine.jars import jar_paths, locked_jars
     from tidemill.engine.session import LocalSpark, open_session
 
     conf = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")), **SHORT_LIVED}
-    place = LocalSpark(jars=jar_paths(ROOT / ".tidemill" / "jars"), cores=2, conf=conf)
+    place = LocalSpark(
+        jars=jar_paths(ROOT / ".tidemill" / "jars", locked_jars(kafka=True, s3=True)), cores=2, conf=conf
+    )
     session = open_session(place, name="tidemill-tests")
     yield session
     session.stop()

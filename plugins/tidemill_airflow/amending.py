@@ -1,35 +1,29 @@
-"""Tasks that go back: backfills and replays in several turns, and maintenance."""
+"""Tasks that go back: backfills and replays in several turns, folds, and maintenance."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowRescheduleException, AirflowSkipException
 
 from tidemill.core.asked import choice, wanted
-from tidemill.core.errors import Busy, TidemillError
-from tidemill.core.plan import Kind
+from tidemill.core.errors import TidemillError
 from tidemill.project import Project
-from tidemill_airflow.announcing import announce
-from tidemill_airflow.execution import commits_of, facts, summary
-from tidemill_airflow.operators import give_up, identity_of
-from tidemill_airflow.runner import Amendment, amendment_runner, backfill_state, chores_of
+from tidemill_airflow.runner import Amendment, backfill_state, chores_of
+from tidemill_airflow.tasks import BATCHES_A_TURN, BatchOperator, Turn, give_up
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-BATCHES_A_TURN = 5
-"""After so many batches of its own a backfill gives its slot back, so that a live run which waits comes next."""
 
-
-class AmendmentOperator(BaseOperator):
+class AmendmentOperator(BatchOperator):
     """Executes the batches of an amendment in turns, and announces what was committed.
 
-    Between two turns the slot of the pipeline's pool is free: a live run has the greater weight and goes first. The
-    task is skipped when there was nothing to do, and fails without a retry when a retry could not help.
+    Between two turns the slot of the pipeline's pool is free: a live run has the greater weight and goes first. While
+    another run holds the open batch, or another backfill is not complete, the task waits for its turn. It is skipped
+    when there was nothing to do, and fails without a retry when a retry could not help.
 
     Args:
         pipeline: the name of a pipeline of the project.
@@ -44,14 +38,11 @@ class AmendmentOperator(BaseOperator):
     def __init__(
         self,
         *,
-        pipeline: str,
-        project: str | None = None,
         request: Mapping[str, Any] | str | None = None,
         batches_a_turn: int = BATCHES_A_TURN,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.pipeline, self.project = pipeline, project
         self.request = request
         self.batches_a_turn = batches_a_turn
 
@@ -59,49 +50,27 @@ class AmendmentOperator(BaseOperator):
         """What is to be done in this turn; None when an earlier one did it."""
         raise NotImplementedError
 
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Execute one turn.
-
-        Returns:
-            What was committed in all turns, for later tasks: pipeline, and for each batch its facts.
-        """
-        project, identity = Project.load(self.project), identity_of(context["ti"])
+    def work(self, context: Context) -> dict[str, Any]:
+        """Execute one turn."""
         asked = self.request if isinstance(self.request, Mapping) else {}
-        try:
-            amendment = self.amendment(project, identity, asked)
-            done = amendment is None or self._turn(project, amendment, identity, asked)
-        except Busy as busy:
-            self.log.info("%s", busy)
-            done = False
-        except TidemillError as error:
-            give_up(error)
-        if not done:
-            self.log.info("%s: the next turn goes on", self.pipeline)
-            raise AirflowRescheduleException(datetime.now(UTC))  # type: ignore[no-untyped-call]
-        # Earlier turns could tell nobody.
-        commits = commits_of((entry.event for entry in project.ledger(self.pipeline).entries()), identity)
-        if not commits:
-            raise AirflowSkipException("nothing to do")
-        announce(self.pipeline, commits, self.outlets, context["outlet_events"])
-        return {"pipeline": self.pipeline, "batches": [facts(commit) for commit in commits]}
-
-    def _turn(self, project: Project, amendment: Amendment, identity: str, asked: Mapping[str, Any]) -> bool:
-        """Whether all is done."""
-        own = 0
-        why, most = str(asked.get("why") or ""), asked.get("batch_records") or None
-        for commit in amendment_runner(project, self.pipeline, amendment, identity=identity, why=why, most=most):
-            self.log.info("%s", summary(commit))
-            own += commit.kind is not Kind.LIVE
-            if own == self.batches_a_turn and commit.position.backfill is not None:
-                return False
-        return True
+        turn = Turn(
+            amendment=lambda project, identity: self.amendment(project, identity, asked),
+            why=str(asked.get("why") or ""),
+            most=asked.get("batch_records") or None,
+            batches=self.batches_a_turn,
+        )
+        return turn.take(self, context)
 
 
 class BackfillOperator(AmendmentOperator):
     """Reads offsets of the past again: `from_offsets`, `to_offsets`, or `from_time`, `to_time`, or `windows`."""
 
     def amendment(self, project: Project, identity: str, asked: Mapping[str, Any]) -> Amendment | None:
-        """Begin the backfill, or go on with it."""
+        """Begin the backfill, or go on with it, or give it up."""
+        mode = asked.get("mode") or "begin"
+        if mode != "begin":
+            opened = project.ledger(self.pipeline).view().position.backfill is not None
+            return Amendment(what="resume" if mode == "resume" else "cancel") if opened else None
         state = backfill_state(project, self.pipeline, identity)
         if state == "complete":
             return None
@@ -119,9 +88,21 @@ class ReplayOperator(AmendmentOperator):
     def amendment(self, project: Project, identity: str, asked: Mapping[str, Any]) -> Amendment | None:
         """The records that are left."""
         late = asked.get("records") == "late"
-        names = ("batch", "topic", "partition", "since", "until")
-        found = {name: asked.get(name) for name in names} | {"reason": None if late else asked.get("rule")}
+        names = ("batch", "topic", "partition", "offset", "since", "until")
+        found = {name: asked.get(name) for name in names}
+        found |= {"table": asked.get("table")} if late else {"reason": asked.get("rule")}
         return Amendment(what="late" if late else "quarantine", choice=choice(**found))
+
+
+class FoldOperator(AmendmentOperator):
+    """Makes the slices of many batches one, where state has grown with their number; all that is due in one turn."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(batches_a_turn=sys.maxsize, **kwargs)
+
+    def amendment(self, project: Project, identity: str, asked: Mapping[str, Any]) -> Amendment | None:
+        """Whatever is due."""
+        return Amendment(what="fold")
 
 
 class MaintenanceOperator(BaseOperator):

@@ -8,7 +8,13 @@ from typing import Any
 
 from airflow.sdk import DAG, Param
 
-from tidemill_airflow.amending import AmendmentOperator, BackfillOperator, MaintenanceOperator, ReplayOperator
+from tidemill_airflow.amending import (
+    AmendmentOperator,
+    BackfillOperator,
+    FoldOperator,
+    MaintenanceOperator,
+    ReplayOperator,
+)
 from tidemill_airflow.assets import batch_asset, table_asset
 from tidemill_airflow.entities import PipelineDag
 from tidemill_airflow.naming import MAINTENANCE, backfill_dag_of, pool_of, replay_dag_of
@@ -34,7 +40,10 @@ def replay_dag(entity: PipelineDag) -> DAG:
 
 
 def maintenance_dag(entities: Iterable[PipelineDag]) -> DAG:
-    """The daily DAG that makes every pipeline small again; no task waits for a batch, and no batch for a task."""
+    """The daily DAG that makes every pipeline small again.
+
+    Folds are batches, and wait for the slot of their pipeline; the other chores go on beside its batches.
+    """
     keep = Param(
         None,
         type=["null", "string"],
@@ -53,6 +62,7 @@ def maintenance_dag(entities: Iterable[PipelineDag]) -> DAG:
         render_template_as_native_obj=True,
     ) as dag:
         for entity in entities:
+            FoldOperator(task_id=f"{entity.pipeline}.fold", **_batches_of(entity))
             MaintenanceOperator(
                 task_id=entity.pipeline,
                 pipeline=entity.pipeline,
@@ -79,19 +89,22 @@ def _triggered(
         params=form,
         render_template_as_native_obj=True,
     ) as dag:
-        operator(
-            task_id="batches",
-            pipeline=entity.pipeline,
-            project=entity.project,
-            request="{{ params }}",
-            owner=entity.owner,
-            pool=pool_of(entity.pipeline),
-            priority_weight=BEHIND_LIVE,
-            retries=RETRIES,
-            retry_delay=RETRY_DELAY,
-            outlets=[batch_asset(entity.pipeline), *(table_asset(table) for table in entity.tables)],
-        )
+        outlets = [batch_asset(entity.pipeline), *(table_asset(table) for table in entity.tables)]
+        operator(task_id="batches", request="{{ params }}", outlets=outlets, **_batches_of(entity))
     return dag
+
+
+def _batches_of(entity: PipelineDag) -> dict[str, Any]:
+    """What tasks have in common that execute batches of a pipeline: live ones come first."""
+    return {
+        "pipeline": entity.pipeline,
+        "project": entity.project,
+        "owner": entity.owner,
+        "pool": pool_of(entity.pipeline),
+        "priority_weight": BEHIND_LIVE,
+        "retries": RETRIES,
+        "retry_delay": RETRY_DELAY,
+    }
 
 
 def _text(title: str, description: str, **more: Any) -> Param:
@@ -104,6 +117,12 @@ def _time(title: str, description: str) -> Param:
 
 def _backfill_form() -> dict[str, Param]:
     return {
+        "mode": Param(
+            "begin",
+            enum=["begin", "resume", "cancel"],
+            title="What to do",
+            description="Begin a backfill, complete the one that is open, or give that one up, unseen.",
+        ),
         "from_time": _time("From the records that the log took at", "Give times, or offsets, or windows."),
         "to_time": _time("Up to the records that the log took at", "Without them; empty: up to the last commit."),
         "from_offsets": _text("From offsets", "TOPIC-PARTITION:OFFSET, several with commas.", pattern=_OFFSETS),
@@ -133,6 +152,8 @@ def _replay_form() -> dict[str, Param]:
         "batch": _text("Put aside by batch", "For example 7, or 7-9.", pattern=r"^\d+(-\d+)?$"),
         "topic": _text("Of topic", "Its name."),
         "partition": Param(None, type=["null", "integer"], minimum=0, title="Of partition"),
+        "offset": Param(None, type=["null", "integer"], minimum=0, title="With offset"),
+        "table": _text("Refused by table", "For late records: a published table's name."),
         "since": _time("Put aside since", "By the clock of the batch."),
         "until": _time("Put aside until", "Without it."),
         **_common(),
@@ -164,6 +185,7 @@ late table; what still fails goes back with its new reasons. Only the windows th
 """
 
 MAINTAINING = """\
-Makes the tables and the ledger of every pipeline small again, beside its batches: small files are folded, state that
-nobody can go back to and files that no version within the horizon needs are removed. `keep` is that horizon.
+Makes the tables and the ledger of every pipeline small again, beside its batches: small files are folded, slices of
+state that many batches left in the same panes become one, and what nobody can go back to is removed, state as well as
+files that no version within the horizon needs. `keep` is that horizon.
 """

@@ -98,7 +98,7 @@ def _promise(flow: Flow) -> str:
 
 
 def _on_time(flow: Flow) -> str:
-    wait = max((i.delay for i in flow.inputs), default=timedelta(0))
+    wait = max((i.delay for i in flow.sources), default=timedelta(0))
     if not any(isinstance(sink, WindowedSink) for sink in flow.sinks):
         return f"a record is published by the first batch after its arrival, about {show_duration(flow.spec.every)}"
     return (
@@ -110,12 +110,12 @@ def _on_time(flow: Flow) -> str:
 def _inputs(flow: Flow) -> str:
     rows = [
         (
-            f"`{i.topic}`",
+            f"`{i.topic}`" if i in flow.inputs else f"all like `{i.topic}`",
             _contract(i.contract),
             f"`{i.event_time or 'timestamp of the record'}`",
             show_duration(i.delay),
         )
-        for i in flow.inputs
+        for i in flow.sources
     ]
     return _table(("topic", "contract", "event time", "out of order by at most"), rows)
 
@@ -130,6 +130,8 @@ def _sink(sink: Sink) -> str:
             says_how = "rows as they are, each appended once"
         case _:
             assert_never(sink)
+    if sink.topic is not None:
+        says_how += f"; sent to topic `{sink.topic}`"
     return f"**`{sink.table}`** under {_contract(sink.contract)}: {says_how}.\n\n{_columns(sink.contract)}"
 
 

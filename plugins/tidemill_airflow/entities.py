@@ -34,7 +34,7 @@ class PipelineDag:
 
 def pipeline_dag(flow: Flow, project: str) -> PipelineDag:
     """The DAG of a pipeline that belongs to the project in this folder."""
-    topics = tuple(i.topic for i in flow.inputs)
+    topics = tuple(i.topic for i in flow.sources)
     tables = tuple(s.table for s in flow.sinks)
     summary = flow.spec.description.strip().partition("\n")[0]
     return PipelineDag(

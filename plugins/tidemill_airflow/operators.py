@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException
 from airflow.utils.types import DagRunType
 
 from tidemill.core.asked import OfTimes
-from tidemill.core.errors import ConfigError, NothingRead, TidemillError
+from tidemill.core.errors import ConfigError
 from tidemill.project import Project
 from tidemill_airflow.announcing import announce
 from tidemill_airflow.execution import RunReport, commits_of, execute_batches, facts, summary
-from tidemill_airflow.runner import Amendment, amendment_runner, backfill_state, batch_runner
+from tidemill_airflow.runner import Amendment, backfill_state, batch_runner
+from tidemill_airflow.tasks import BatchOperator, Turn, identity_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
-    from airflow.sdk.types import RuntimeTaskInstanceProtocol
 
     from tidemill.core.events import Committed
 
@@ -32,7 +29,7 @@ RECENT_EVENTS = 4 * MAX_BATCHES
 """How far back in the ledger a retry looks for what its earlier tries committed; a run that is older starts anew."""
 
 
-class MicroBatchOperator(BaseOperator):
+class MicroBatchOperator(BatchOperator):
     """Plans and executes the next batches of one pipeline in this process, and announces what was committed.
 
     What to read is decided by the last commit, not by the run's dates; but for a run of Airflow's own backfill, which
@@ -60,63 +57,41 @@ class MicroBatchOperator(BaseOperator):
         max_batches: int | str = 1,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.pipeline = pipeline
-        self.project = project
+        super().__init__(pipeline=pipeline, project=project, **kwargs)
         self.max_records = max_records
         self.max_batches = max_batches
-        self._executing = False
 
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Execute batches until there is nothing to do or the run's limit is reached.
-
-        Returns:
-            What was committed, for later tasks: pipeline, and for each batch its id, records, rows and watermark.
-        """
-        self._executing = True
-        try:
-            report = self._report(context)
-        except TidemillError as error:
-            give_up(error)
-        finally:
-            self._executing = False
+    def work(self, context: Context) -> dict[str, Any]:
+        """Execute batches until there is nothing to do or the run's limit is reached."""
+        if (turn := self._interval(context)) is not None:
+            return turn.take(self, context)
+        report = self._report(context)
         self.log.info("%s", report)
         if not report.commits:
             raise AirflowSkipException(str(report))
         announce(self.pipeline, report.commits, self.outlets, context["outlet_events"])
         return {"pipeline": self.pipeline, "batches": [facts(commit) for commit in report.commits]}
 
-    def on_kill(self) -> None:
-        """Stop the batch where it stands: what it has not committed counts for nothing, and the next try goes on.
+    def _interval(self, context: Context) -> Turn | None:
+        """Airflow's own backfill: the records that the log took in the interval are read again, in turns."""
+        interval = backfilled_interval(context)
+        if interval is None:
+            return None
+        asked = Amendment(what="backfill", wanted=OfTimes(since=interval[0], until=interval[1]))
 
-        Airflow calls this from its signal handler and then lets the body run on, for up to ten seconds beside its
-        own retry. So the handler ends the body itself, as a crash at this point would.
-        """
-        if self._executing:
-            raise SystemExit(f"killed: the open batch of {self.pipeline} is left to the next try")
+        def amendment(project: Project, identity: str) -> Amendment | None:
+            state = backfill_state(project, self.pipeline, identity)
+            return None if state == "complete" else Amendment(what="resume") if state == "open" else asked
 
-    def _backfill(
-        self, project: Project, identity: str, interval: tuple[datetime, datetime], most: int | None
-    ) -> Callable[[], Committed | None]:
-        """The interval's records, by the times at which the log took them, read again."""
-        state = backfill_state(project, self.pipeline, identity)
-        if state == "complete":
-            return lambda: None
-        asked = OfTimes(since=interval[0], until=interval[1])
-        amendment = Amendment(what="resume") if state == "open" else Amendment(what="backfill", wanted=asked)
-        why = f"Airflow's backfill of {interval[0].isoformat()} to {interval[1].isoformat()}"
-        batches = amendment_runner(project, self.pipeline, amendment, identity=identity, why=why, most=most)
-
-        def next_batch() -> Committed | None:
-            try:
-                return next(batches, None)
-            except NothingRead as error:
-                self.log.info("%s", error)
-                return None
-
-        return next_batch
+        return Turn(
+            amendment=amendment,
+            why=f"Airflow's backfill of {interval[0].isoformat()} to {interval[1].isoformat()}",
+            most=_whole("max_records", self.max_records),
+            may_be_empty=True,
+        )
 
     def _report(self, context: Context) -> RunReport:
+        """The next batches of the log."""
         project, identity = Project.load(self.project), identity_of(context["ti"])
         max_records, most = _whole("max_records", self.max_records), _whole("max_batches", self.max_batches)
         earlier: tuple[Committed, ...] = ()
@@ -124,12 +99,7 @@ class MicroBatchOperator(BaseOperator):
             # A try that committed and then died has told nobody: its batches are announced by the try that ends well.
             entries = project.ledger(self.pipeline).entries(last=RECENT_EVENTS)
             earlier = commits_of((entry.event for entry in entries), identity)
-        interval = backfilled_interval(context)
-        if interval is not None:
-            most = sys.maxsize
-            run = self._backfill(project, identity, interval, max_records)
-        else:
-            run = batch_runner(project, self.pipeline, identity=identity, max_records=max_records)
+        run = batch_runner(project, self.pipeline, identity=identity, max_records=max_records)
 
         def next_batch() -> Committed | None:
             commit = run()
@@ -149,12 +119,6 @@ def backfilled_interval(context: Context) -> tuple[datetime, datetime] | None:
     return (start, end) if start is not None and end is not None and start < end else None
 
 
-def identity_of(ti: RuntimeTaskInstanceProtocol) -> str:
-    """What all tries of a task have in common and no other task has."""
-    mapped = f"[{ti.map_index}]" if ti.map_index is not None and ti.map_index >= 0 else ""
-    return f"airflow:{ti.dag_id}/{ti.run_id}/{ti.task_id}{mapped}"
-
-
 def _whole(name: str, value: int | str | None) -> int | None:
     """A whole number of at least one from what a template rendered to; None and empty text are None."""
     if value is None or value == "":
@@ -166,10 +130,3 @@ def _whole(name: str, value: int | str | None) -> int | None:
     if number < 1 or isinstance(value, bool):
         raise ConfigError(f"{name} is a whole number of at least 1, found {value!r}", fix="trigger the run again")
     return number
-
-
-def give_up(error: TidemillError) -> NoReturn:
-    """Let Airflow retry what may succeed without anybody's help, and fail at once what may not."""
-    if error.retryable:
-        raise error
-    raise AirflowFailException(str(error)) from None

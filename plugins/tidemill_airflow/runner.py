@@ -16,6 +16,7 @@ from tidemill.core.times import duration
 from tidemill.project import Project
 
 if TYPE_CHECKING:
+    from tidemill.amend.errand import Errand
     from tidemill.maintenance import Chore
 
 
@@ -35,9 +36,9 @@ def batch_runner(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amendment:
-    """What a task does to the past: a backfill of what is `wanted`, the rest of one, or a replay of a `choice`."""
+    """What a task does to the past: a backfill of what is `wanted`, the rest of one, a replay of a `choice`, folds."""
 
-    what: Literal["backfill", "resume", "quarantine", "late"]
+    what: Literal["backfill", "resume", "cancel", "quarantine", "late", "fold"]
     wanted: Wanted = field(default_factory=lambda: OfOffsets(since={}, until={}))
     accept_loss: bool = False
     choice: Choice = field(default_factory=Choice)
@@ -50,7 +51,7 @@ def amendment_runner(  # noqa: PLR0913  who wants what done to which pipeline, a
 
     A retry of the task takes its own open batch over at once; the ledger names the task as who asked for it.
     """
-    from tidemill.amend import backfill, repair
+    from tidemill.amend import backfill, fold, repair
     from tidemill.amend.errand import Errand
 
     reason = Reason(by=identity, why=why)
@@ -60,8 +61,17 @@ def amendment_runner(  # noqa: PLR0913  who wants what done to which pipeline, a
             return backfill.backfill(errand, amendment.wanted, accept_loss=amendment.accept_loss)
         case "resume":
             return backfill.resume(errand)
+        case "cancel":
+            return backfill.give_up(errand)
+        case "fold":
+            return fold.fold(errand)
         case other:
-            return repair.repair(errand, Aside(other), amendment.choice)
+            return repair.repair(errand, Aside(other), amendment.choice, before=_first_repair(errand))
+
+
+def _first_repair(errand: Errand) -> int | None:
+    """The first batch of an errand's earlier turns: what failed again since then is not tried twice."""
+    return next((p.batch_id for p in errand.plans if p.repair is not None and p.repair.reason == errand.reason), None)
 
 
 def backfill_state(project: Project, pipeline: str, identity: str) -> Literal["none", "open", "complete"]:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from tidemill.core.beginning import begun_at
 from tidemill.core.errors import AuditBlocked, Fenced, Incompatible, LedgerDamaged, TableDamaged
 from tidemill.core.events import Audited, Cancelled, Claimed, Decided, Decision, Executor, Planned
 from tidemill.core.failpoints import boundary
-from tidemill.core.flow import Flow, WindowedSink
+from tidemill.core.flow import Flow
 from tidemill.core.guarantees import Guarantee
+from tidemill.core.offsets import TopicPartition
 from tidemill.core.plan import BatchPlan
 from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
 from tidemill.core.protocol import check_current, check_takeover
 from tidemill.core.scan import Scan
+from tidemill.core.shapes import check_shapes
 from tidemill.core.verdict import Verdict
 from tidemill.core.view import Fate, OpenBatch, View
 from tidemill.ledger.ledger import Ledger
 from tidemill.ledger.process import is_gone
 from tidemill.log.aside import AsideTables
+from tidemill.log.flows import to_be_read
 from tidemill.log.protocol import Log
 
 Check = Callable[[BatchPlan, OpenBatch | None], None]
@@ -40,7 +44,9 @@ def _unchecked(_: BatchPlan, __: OpenBatch | None) -> None:
 class Request:
     """Who asks for a batch, when, and how much of it. `drain` says that the input has ended.
 
-    `planner` plans the next batch, where none is open; without it, the next offsets are taken.
+    `planner` plans the next batch, where none is open; without it, the next offsets are taken. `begin` says where a
+    pipeline begins that has read nothing yet, partitions that it leaves out at their start; without it, the
+    declaration does. `silent` partitions hold no watermark back once they are read.
     """
 
     executor: Executor
@@ -48,6 +54,8 @@ class Request:
     limit: ReadLimit = field(default_factory=ReadLimit)
     drain: bool = False
     planner: Planner | None = None
+    begin: Mapping[TopicPartition, int] | None = None
+    silent: Collection[TopicPartition] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +141,12 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan |
     check_shapes(flow, view)
     batch_id, bounds = view.last_batch_id + 1, {}
     with boundary("bounds", batch_id):
+        flow = to_be_read(flow, log, view.position)
         for source in flow.inputs:
             topic = log.topic(source.topic)
             bounds[source.topic] = TopicBounds(topic_id=topic.topic_id, partitions=log.bounds(source.topic))
+    if request.begin is not None and not view.position.topics:
+        flow, bounds = begun_at(flow, bounds, request.begin)
     return plan_batch(
         flow,
         view.position,
@@ -144,25 +155,8 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan |
         clock=request.clock,
         limit=request.limit,
         drain=request.drain,
+        silent=request.silent,
     )
-
-
-def check_shapes(flow: Flow, view: View) -> None:
-    """Refuses a declaration whose windows cannot go on with the state that is committed."""
-    for sink in flow.sinks:
-        before = view.position.shapes.get(sink.table)
-        if not isinstance(sink, WindowedSink) or before is None or before == sink.shape:
-            continue
-        changes = [
-            f"  {name}: {before.get(name, 'not there')}, now {sink.shape.get(name, 'not there')}"
-            for name in dict.fromkeys((*before, *sink.shape))
-            if before.get(name) != sink.shape.get(name)
-        ]
-        raise Incompatible(
-            f"{flow.name}: the state of {sink.table} was built by another declaration:\n" + "\n".join(changes),
-            fix="put the old declaration back, or publish to a table of another name, or build a new generation from "
-            f"the log: `tidemill rebuild {flow.name}`; the tables stay as they are until it switches",
-        )
 
 
 def _scans(sources: Sources, plan: BatchPlan) -> Mapping[str, Scan]:

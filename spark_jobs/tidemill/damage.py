@@ -35,7 +35,7 @@ def check_tables(flow: Flow, uris: Uris, plan: BatchPlan, batch: OpenBatch | Non
     with _repairable(flow.name):
         for spec, known in marks.all(flow, uris):
             if not is_newest(spec, known.mark.version if known.mark else None):
-                known.check(spec, newest(spec, None))
+                known.check(spec, newest(spec))
 
 
 @contextmanager
@@ -79,8 +79,8 @@ def _judge(pipeline: str, claim: Claim, ledger: Ledger, error: TidemillError) ->
 def _check_files(flow: Flow, uris: Uris, claim: Claim, error: Exception) -> None:
     for spec, _ in Marks(plan=claim.plan, attempt=claim.attempt).all(flow, uris):
         try:
-            handle = newest(spec, None)
-            found = None if handle is None else damaged_file(handle)
+            handle = newest(spec)
+            found = None if handle is None else damaged_file(handle, spec)
         except (EngineError, OSError):
             continue
         if found:

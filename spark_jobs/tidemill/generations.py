@@ -1,13 +1,16 @@
 """Generations of a pipeline: each has state, ledger and records put aside of its own; one of them is published.
 
-The first lies in the pipeline's folder, the others below it. Files called after a number say which one is published:
+The first lies in the pipeline's folder, the others below it. Objects called after a number say which one is published:
 the highest counts. So that does not depend on a ledger, which may be what was lost.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+
+from tidemill.stores.protocol import Store
+
+_PUBLISHED = ".published"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,19 +22,29 @@ class Generations:
     """
 
     lake: str
+    store: Store
     chosen: dict[str, int] = field(default_factory=dict)
     building: str | None = None
 
+    def only(self, pipeline: str, number: int, *, built: bool) -> Generations:
+        """The same lake with a pipeline in this generation; while it is `built`, it publishes aside."""
+        return replace(self, chosen={pipeline: number}, building=pipeline if built else None)
+
     def current(self, pipeline: str) -> int:
         """The published generation; 1 unless another one took over."""
-        folder = Path(self._root(pipeline)) / "generations"
-        names = [path.stem for path in folder.glob("*.published")] if folder.is_dir() else []
-        return max((int(name) for name in names), default=1)
+        names = self.store.list(f"{_root(pipeline)}/generations")
+        numbers = (name.removesuffix(_PUBLISHED) for name in names if name.endswith(_PUBLISHED))
+        return max((int(number) for number in numbers), default=1)
+
+    def of(self, pipeline: str) -> int:
+        """The generation of a pipeline that is meant here."""
+        return self.chosen.get(pipeline) or self.chosen.setdefault(pipeline, self.current(pipeline))
 
     def folder(self, pipeline: str) -> str:
         """Where the tables of a pipeline lie that belong to it alone."""
-        number = self.chosen.get(pipeline) or self.chosen.setdefault(pipeline, self.current(pipeline))
-        return self._root(pipeline) if number == 1 else f"{self._root(pipeline)}/generations/{number}"
+        number = self.of(pipeline)
+        root = f"{self.lake}/{_root(pipeline)}"
+        return root if number == 1 else f"{root}/generations/{number}"
 
     def published(self, table: str) -> str:
         """Where a published table lies."""
@@ -41,9 +54,26 @@ class Generations:
 
     def publish(self, pipeline: str, number: int) -> None:
         """Make this the published generation, once its tables are."""
-        file = Path(self._root(pipeline)) / "generations" / f"{number}.published"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
+        self.store.put_if_absent(f"{_root(pipeline)}/generations/{number}{_PUBLISHED}", b"")
 
-    def _root(self, pipeline: str) -> str:
-        return f"{self.lake}/pipelines/{pipeline}"
+    def outdated(self, pipeline: str) -> list[str]:
+        """What is left of generations before the published one, and of what was published aside while it was built.
+
+        Those of a generation that is being built are not among them. Names in the store of the lake.
+        """
+        root, current = _root(pipeline), self.current(pipeline)
+        if current == 1:
+            return []
+        built = (name for name in self.store.list(f"{root}/generations") if name.isdecimal())
+        older = [f"{root}/generations/{name}" for name in built if int(name) < current]
+        first = [f"{root}/{name}" for name in self.store.list(root) if name != "generations"]
+        aside = f"{root}/generations/{current}/published"
+        return sorted([*older, *first, *([aside] if self.store.list(aside) else [])])
+
+    def remove(self, name: str) -> None:
+        """Remove one of those."""
+        self.store.delete_folder(name)
+
+
+def _root(pipeline: str) -> str:
+    return f"pipelines/{pipeline}"

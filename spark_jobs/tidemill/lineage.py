@@ -6,19 +6,21 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeGuard
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.amendments import Ranges
+from tidemill.core.coverage import Cover, coverage
 from tidemill.core.errors import InputError
 from tidemill.core.events import Audited, Committed, Event, Planned
 from tidemill.core.flow import Flow, WindowedSink
+from tidemill.core.offsets import OffsetRange
 from tidemill.core.operators import Trigger
 from tidemill.core.plan import BatchPlan, Kind
+from tidemill.core.slices import BatchRange
 from tidemill.core.times import micros
-from tidemill.core.view import View
 from tidemill.core.windows import Window
 from tidemill.engine.places import Uris
 from tidemill.engine.state import State, pane_predicates
@@ -30,12 +32,16 @@ from tidemill.tables.protocol import Between
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contribution:
-    """A batch whose slice has rows of a window and key. `counts` says whether the slice is visible."""
+    """A batch whose slice has rows of a window and key, of its own or of batches that it `folded`.
+
+    `counts` says whether the slice is visible.
+    """
 
     batch_id: int
     attempt: int
     kind: Kind
     ranges: Ranges
+    folded: tuple[BatchRange, ...]
     rows: int
     counts: bool
 
@@ -54,7 +60,10 @@ class Publication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage:
-    """All that made the number of one window and key. `row` is what is published now."""
+    """All that made the number of one window and key. `row` is what is published now.
+
+    `lacking` are offsets that the log lost before they were read, whose records may belong to the window.
+    """
 
     table: str
     window: Window
@@ -63,6 +72,7 @@ class Lineage:
     contributions: tuple[Contribution, ...] = ()
     publications: tuple[Publication, ...] = ()
     corrections: tuple[Mapping[str, Any], ...] = ()
+    lacking: tuple[OffsetRange, ...] = ()
 
 
 def lineage(project: Project, pipeline: str, table: str | None, start: datetime, key: Mapping[str, str]) -> Lineage:
@@ -76,10 +86,11 @@ def lineage(project: Project, pipeline: str, table: str | None, start: datetime,
     window = _window(sink, start)
     if set(key) != set(sink.keys):
         raise InputError(f"{sink.table} has the key ({', '.join(sink.keys)}), found ({', '.join(key)})")
-    uris = Uris(pipeline=pipeline, table=project.table_uri, published=project.published_uri)
+    uris = project.uris(pipeline)
     view, events = ledger.view(), [e.event for e in ledger.entries()]
     plans = {e.plan.batch_id: e.plan for e in events if isinstance(e, Planned)}
-    parts = [_contribution(plans[s["batch_id"]], s, view) for s in _slices(uris, sink, window, key)]
+    covers = {c.batch_id: c for c in coverage(events, view.position.slices)}
+    parts = [_contribution(plans[s["batch_id"]], s, covers) for s in _slices(uris, sink, window, key)]
     return Lineage(
         table=sink.table,
         window=window,
@@ -88,7 +99,13 @@ def lineage(project: Project, pipeline: str, table: str | None, start: datetime,
         contributions=tuple(parts),
         publications=_publications(sink, window, {c.batch_id for c in parts}, events),
         corrections=_corrections(uris, sink, start, key),
+        lacking=tuple(r for e in events if _lacks(e, sink, window) for r in plans[e.batch_id].skipped or ()),
     )
+
+
+def _lacks(event: Event, sink: WindowedSink, window: Window) -> TypeGuard[Committed]:
+    span = (event.incomplete or {}).get(sink.table) if isinstance(event, Committed) else None
+    return span is not None and span.first <= window.start <= span.last
 
 
 def _sink(flow: Flow, table: str | None) -> WindowedSink:
@@ -124,7 +141,7 @@ def _matching(rows: pa.Table, key: Mapping[str, str]) -> pa.Table:
 
 def _row(uris: Uris, sink: WindowedSink, start: datetime, key: Mapping[str, str]) -> Mapping[str, Any] | None:
     spec = uris.published_table(sink)
-    if newest(spec, None) is None:
+    if newest(spec) is None:
         return None
     rows = _matching(DeltaRsTable(spec).read(where=(_only(start),)), key).to_pylist()
     return rows[0] if rows else None
@@ -146,14 +163,16 @@ def _slices(uris: Uris, sink: WindowedSink, window: Window, key: Mapping[str, st
     return sorted(found, key=lambda s: (s["batch_id"], s["attempt"]))
 
 
-def _contribution(plan: BatchPlan, found: Mapping[str, int], view: View) -> Contribution:
+def _contribution(plan: BatchPlan, found: Mapping[str, int], covers: Mapping[int, Cover]) -> Contribution:
+    cover = covers.get(plan.batch_id)
     return Contribution(
         batch_id=plan.batch_id,
         attempt=found["attempt"],
         kind=plan.kind,
-        ranges=plan.reads,
+        ranges=plan.reads if cover is None else cover.ranges,
+        folded=() if plan.fold is None else plan.fold.batches,
         rows=found["count_all"],
-        counts=(plan.batch_id, found["attempt"]) in view.position.slices,
+        counts=cover is not None and cover.commit.attempt == found["attempt"],
     )
 
 
@@ -195,6 +214,8 @@ def _timing(sink: WindowedSink, window: Window, plan: BatchPlan, commit: Committ
             job = plan.backfill
             spans = job.panes.get(sink.table, ()) if job is not None and job.complete else ()
             return "BACKFILL" if any(s.first < window.end and s.last >= window.start for s in spans) else None
+        case Kind.FOLD:
+            return None
         case Kind.REPAIR:
             return "REPAIR" if touched and (not on_close or window.end <= after) else None
         case _ if on_close and before < window.end <= after:
@@ -209,7 +230,7 @@ def _corrections(
     uris: Uris, sink: WindowedSink, start: datetime, key: Mapping[str, str]
 ) -> tuple[Mapping[str, Any], ...]:
     spec = uris.corrections()
-    if newest(spec, None) is None:
+    if newest(spec) is None:
         return ()
     rows = DeltaRsTable(spec).read(where=()).to_pylist()
     return tuple(

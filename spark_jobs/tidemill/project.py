@@ -5,75 +5,46 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from tidemill.contracts.load import load_contracts
+from tidemill.core.binding import bind
 from tidemill.core.columns import unknown
 from tidemill.core.contract import Contract
 from tidemill.core.errors import ConfigError, DeclarationError
-from tidemill.core.flow import Flow, bind
+from tidemill.core.flow import Flow
 from tidemill.core.operators import Publish
 from tidemill.core.pipeline import Pipeline
-from tidemill.core.times import duration
+from tidemill.core.planning import ReadLimit
 from tidemill.generations import Generations
+from tidemill.settings import FILE, LANDING, Settings, is_remote, read_settings
 
 if TYPE_CHECKING:
+    from tidemill.engine.places import Uris
     from tidemill.ledger.ledger import Ledger
-    from tidemill.log.file import FileLog
+    from tidemill.log.aside import AsideTables
+    from tidemill.log.kinesis import KinesisBridge
+    from tidemill.log.protocol import Log
+    from tidemill.stores.access import S3Access
+    from tidemill.stores.protocol import Store
 
-FILE = "tidemill.toml"
 VARIABLE = "TIDEMILL_PROJECT"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What `tidemill.toml` says. Paths are absolute.
-
-    `driver_rows` is how many rows a batch may carry through the driver; beyond it Spark writes. `writer` forces
-    "delta-rs" or "spark"; None chooses by size. `batch_records` is the most that one batch reads. `remote` is the
-    address of a Spark Connect server, or empty for a session of our own. `keep` is how far back maintenance lets one
-    go.
-    """
-
-    lake: str
-    log: str
-    pipelines: str
-    contracts: str
-    jars: str
-    remote: str = ""
-    cores: int | None = None
-    spark_conf: Mapping[str, str] = field(default_factory=dict)
-    batch_records: int = 1_000_000
-    driver_rows: int = 500_000
-    writer: str | None = None
-    keep: timedelta = timedelta(days=7)
-
-
-_SECTIONS: Mapping[str, Mapping[str, type]] = {
-    "lake": {"path": str},
-    "log": {"path": str},
-    "project": {"pipelines": str, "contracts": str},
-    "spark": {"remote": str, "cores": int, "conf": dict, "jars": str, "writer": str},
-    "limits": {"batch_records": int, "driver_rows": int},
-    "maintenance": {"keep": str},
-}
+_SHARED = ("_files", "_cluster", "access", "contracts", "_declared")
+"""What does not depend on the generation, and is costly to make again."""
 
 
 class Project:
     """Settings, contracts and pipelines of one folder."""
 
-    def __init__(self, folder: Path, settings: Settings, generations: Generations | None = None) -> None:
+    def __init__(self, folder: Path, settings: Settings) -> None:
         self.folder, self.settings = folder, settings
-        self.generations = generations or Generations(lake=settings.lake)
 
     @staticmethod
     def load(folder: str | Path | None = None) -> Project:
@@ -83,7 +54,7 @@ class Project:
             ConfigError: there is no `tidemill.toml`, or something in it is wrong.
         """
         root = _find(folder)
-        return Project(root, _settings(root))
+        return Project(root, read_settings(root))
 
     @cached_property
     def contracts(self) -> Mapping[str, Contract]:
@@ -105,19 +76,112 @@ class Project:
             raise unknown(str(self.folder), "pipeline", name, self._declared)
         return bind(declared.spec, self.contracts)
 
+    def limit(self, records: int | None = None) -> ReadLimit:
+        """How much one batch reads at most: so many records, or what the settings say."""
+        return ReadLimit(records or self.settings.batch_records, self.settings.partition_records)
+
     # What follows loads Arrow and delta-rs: a DAG is parsed without them.
 
-    def log(self) -> FileLog:
-        """The log that the pipelines read."""
-        from tidemill.log.file import FileLog
+    def log(self) -> Log:
+        """The log that the pipelines read.
 
-        return FileLog(self.settings.log)
+        Raises:
+            ConfigError: credentials are not where the settings say, or the client of Kafka is not installed.
+            StoreError: the log lies in a store where two writers could take one name.
+        """
+        return self._cluster if self.settings.kafka is not None else self._files
+
+    @cached_property
+    def _files(self) -> Log:
+        from tidemill.log.file import FileLog
+        from tidemill.log.landing import LandingLog
+
+        place = self.settings.log
+        storage = self.access.delta if is_remote(place) else dict
+        if self.settings.layout == LANDING:
+            return LandingLog(place, self._readable(place), storage=storage, gaps=self.settings.gaps)
+        return FileLog(place, store=self._store(place), storage=storage) if is_remote(place) else FileLog(place)
+
+    @cached_property
+    def _cluster(self) -> Log:
+        """The cluster of Kafka: its client keeps its connections for all batches of a process."""
+        from tidemill.log.kafka_access import access_of
+
+        access = access_of(self.settings.kafka or {}, os.environ)
+        try:
+            from tidemill.log.kafka_topics import KafkaTopics
+        except ImportError:
+            raise ConfigError(
+                "[log] kafka needs the package confluent-kafka", fix='pip install "tidemill[kafka]"'
+            ) from None
+        return KafkaTopics(access)
+
+    @cached_property
+    def access(self) -> S3Access:
+        """How the store of the lake or the log is reached that is not this machine's."""
+        from tidemill.stores.access import S3Access
+
+        return S3Access(self.settings.s3)
+
+    @cached_property
+    def generations(self) -> Generations:
+        """Where the lake's generations lie.
+
+        Raises:
+            StoreError: the lake lies in a store where two writers could take one name.
+        """
+        return Generations(lake=self.settings.lake, store=self._store(self.settings.lake))
+
+    def storage(self) -> Mapping[str, str]:
+        """How delta-rs reaches the lake now; {} for a folder. It holds keys, which may last for a short time only."""
+        return self.access.delta() if is_remote(self.settings.lake) else {}
+
+    def _readable(self, uri: str) -> Store:
+        from tidemill.stores.opened import store_at
+
+        return store_at(uri, self.access if is_remote(uri) else None)
+
+    def _store(self, uri: str) -> Store:
+        from tidemill.stores.opened import check_conditional
+
+        store = self._readable(uri)
+        if is_remote(uri):
+            check_conditional(store)
+        return store
+
+    def bridge(self, stream: str, topic: str) -> KinesisBridge:
+        """What brings a stream of Kinesis into a topic of the project's file log.
+
+        Raises:
+            ConfigError: the log is none that records can be brought into; or nobody says who asks for the stream.
+            UnknownTopic: there is no such topic.
+        """
+        from tidemill.log.file import FileLog
+        from tidemill.log.kinesis import KinesisBridge
+        from tidemill.stores.access import S3Access
+
+        log = self.log()
+        if not isinstance(log, FileLog):
+            raise ConfigError("a stream is brought into a file log, and the project's log is none")
+        return KinesisBridge(S3Access(self.settings.kinesis, section="kinesis").client("kinesis"), stream, log, topic)
 
     def ledger(self, name: str) -> Ledger:
         """The ledger of a pipeline."""
         from tidemill.ledger.ledger import Ledger
 
-        return Ledger(self.table_uri(name, "ledger"), name)
+        return Ledger(self.table_uri(name, "ledger"), name, self.storage)
+
+    def uris(self, pipeline: str) -> Uris:
+        """Where the tables of a pipeline lie, its own and those it publishes."""
+        from tidemill.engine.places import Uris
+
+        return Uris(pipeline=pipeline, table=self.table_uri, published=self.published_uri, storage=self.storage())
+
+    def aside(self, pipeline: str) -> AsideTables:
+        """What a pipeline put aside."""
+        from tidemill.log.aside import AsideTables
+
+        return AsideTables(partial(self.table_uri, pipeline), self.storage())
 
     def table_uri(self, pipeline: str, *parts: str) -> str:
         """Where a table lies that belongs to one pipeline alone."""
@@ -129,8 +193,10 @@ class Project:
 
     def of_generation(self, pipeline: str, number: int, *, built: bool = False) -> Project:
         """The same project with a pipeline in one of its generations; while it is `built`, it publishes aside."""
-        chosen = Generations(lake=self.settings.lake, chosen={pipeline: number}, building=pipeline if built else None)
-        return Project(self.folder, self.settings, chosen)
+        other = Project(self.folder, self.settings)
+        other.__dict__ |= {name: value for name, value in self.__dict__.items() if name in _SHARED}
+        other.generations = self.generations.only(pipeline, number, built=built)
+        return other
 
     @cached_property
     def _declared(self) -> Mapping[str, Pipeline]:
@@ -167,70 +233,6 @@ def _find(folder: str | Path | None) -> Path:
         if (root / FILE).is_file():
             return root
     raise ConfigError(f"no {FILE} in {here} or above it", fix=f"go to a project, or set {VARIABLE} or --project")
-
-
-def _settings(root: Path) -> Settings:
-    path = root / FILE
-    try:
-        data = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not TOML: {error}") from None
-    for section, values in data.items():
-        _check_section(path, section, values)
-
-    def get(section: str, key: str, default: Any) -> Any:
-        return data.get(section, {}).get(key, default)
-
-    def place(section: str, key: str, default: str) -> str:
-        return str((root / get(section, key, default)).resolve())
-
-    return Settings(
-        lake=place("lake", "path", "lake"),
-        log=place("log", "path", "log"),
-        pipelines=place("project", "pipelines", "pipelines"),
-        contracts=place("project", "contracts", "data_contracts"),
-        jars=os.environ.get("TIDEMILL_JARS") or place("spark", "jars", ".tidemill/jars"),
-        remote=get("spark", "remote", ""),
-        cores=get("spark", "cores", None),
-        writer=_writer(path, get("spark", "writer", "auto")),
-        spark_conf={k: str(v) for k, v in get("spark", "conf", {}).items()},
-        batch_records=_at_least_one(path, "batch_records", get("limits", "batch_records", 1_000_000)),
-        driver_rows=_at_least_one(path, "driver_rows", get("limits", "driver_rows", 500_000)),
-        keep=_length(path, get("maintenance", "keep", "7 days")),
-    )
-
-
-def _check_section(path: Path, section: str, values: object) -> None:
-    known = _SECTIONS.get(section)
-    if known is None or not isinstance(values, dict):
-        raise ConfigError(f"{path}: there is no section [{section}]; known: {', '.join(_SECTIONS)}")
-    for key, value in values.items():
-        if key not in known:
-            raise ConfigError(f"{path}: [{section}] has no `{key}`; known: {', '.join(known)}")
-        if not isinstance(value, known[key]) or isinstance(value, bool):
-            raise ConfigError(f"{path}: [{section}] {key}: expected {known[key].__name__}, found {value!r}")
-
-
-def _at_least_one(path: Path, key: str, value: int) -> int:
-    if value < 1:
-        raise ConfigError(f"{path}: [limits] {key}: expected at least 1, found {value}")
-    return value
-
-
-def _length(path: Path, text: str) -> timedelta:
-    try:
-        found = duration(text)
-    except DeclarationError as error:
-        raise ConfigError(f"{path}: [maintenance] keep: {error.message}", fix=error.fix) from None
-    if found < timedelta(0):
-        raise ConfigError(f"{path}: [maintenance] keep: must not be negative, found {text}")
-    return found
-
-
-def _writer(path: Path, value: str) -> str | None:
-    if value not in ("auto", "delta-rs", "spark"):
-        raise ConfigError(f'{path}: [spark] writer: expected "auto", "delta-rs" or "spark", found {value!r}')
-    return None if value == "auto" else value
 
 
 class _AsWritten(SourceFileLoader):

@@ -13,7 +13,6 @@ from tidemill.batch import NothingToDo, run_batch
 from tidemill.claiming import Request
 from tidemill.core.events import Committed
 from tidemill.core.flow import Flow
-from tidemill.core.planning import ReadLimit
 from tidemill.ledger.process import this_process
 from tidemill.project import Project
 
@@ -50,7 +49,7 @@ def run_batches(
         TidemillError: a batch did not commit; the next run continues it.
     """
     ledger, executor = project.ledger(pipeline), this_process(identity)
-    limit = ReadLimit(order.limit or project.settings.batch_records)
+    limit = project.limit(order.limit)
     left = order.most
     while left is None or left > 0:
         request = Request(executor=executor, clock=datetime.now(UTC), limit=limit, drain=order.drain)

@@ -2,34 +2,64 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.project import Project
+from tidemill.settings import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemill.engine.session import Place
 
+_NAMESPACE = uuid.UUID("7f3c1f0e-0d0b-5b1e-9d0a-6d1c1b8a7e21")
 
-def place_of(project: Project) -> Place:
+
+def place_of(project: Project, pipeline: str | None = None) -> Place:
     """Where the batches of a project run.
 
     Raises:
-        ConfigError: jars are missing that a session of our own needs.
+        ConfigError: jars are missing that a session of our own needs, or nobody says who asks the store.
     """
-    from tidemill.engine.jars import jar_paths
-    from tidemill.engine.session import ConnectSpark, LocalSpark
+    from tidemill.engine.jars import jar_paths, locked_jars
+    from tidemill.engine.session import ClusterSpark, ConnectSpark, LocalSpark
 
     settings = project.settings
+    remote = is_remote(settings.lake) or is_remote(settings.log)
+    conf = {**(project.access.spark() if remote else {}), **settings.spark_conf}
     if settings.remote:
-        return ConnectSpark(remote=settings.remote, conf=settings.spark_conf)
-    return LocalSpark(jars=jar_paths(Path(settings.jars)), cores=settings.cores, conf=settings.spark_conf)
+        return ConnectSpark(remote=settings.remote, identity=_identity(project, pipeline), conf=conf)
+    jars = jar_paths(Path(settings.jars), locked_jars(kafka=settings.kafka is not None, s3=remote))
+    if settings.master:
+        return ClusterSpark(master=settings.master, jars=jars, conf=conf)
+    return LocalSpark(jars=jars, cores=settings.cores, conf=conf)
 
 
-def project_session(project: Project) -> SparkSession:
-    """A session in that place, made or found."""
+def project_session(project: Project, pipeline: str | None = None) -> SparkSession:
+    """A session in that place, made or found.
+
+    With `pipeline` it is for whoever has claimed the pipeline's open batch: on a Connect server all of them share one
+    session, and what an earlier one left running there is interrupted.
+    """
     from tidemill.engine.session import open_session
 
-    return open_session(place_of(project), name="tidemill")
+    return open_session(place_of(project, pipeline), name=f"tidemill {pipeline or ''}".strip())
+
+
+def _identity(project: Project, pipeline: str | None) -> str:
+    """The same for all who work on a generation of a pipeline with the same code; another one for those who look."""
+    from tidemill.engine.workers import code_hash
+
+    if pipeline is None:
+        return str(uuid.uuid4())
+    return str(uuid.uuid5(_NAMESPACE, f"{project.table_uri(pipeline)} {code_hash()}"))
+
+
+def renewed(project: Project, session: SparkSession) -> SparkSession:
+    """The same session, with the keys of the project's store as they are now."""
+    if is_remote(project.settings.lake) or is_remote(project.settings.log):
+        for name, value in project.access.spark().items():
+            session.conf.set(name, value)
+    return session

@@ -51,7 +51,10 @@ def tidy_now(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed) -> None:
     ledger.keep_short(keep=KEEP_VERSIONS)
     for table, within in _own_tables(flow, uris):
         table.compact(within)
-        trim_log(table.spec, keep=KEEP_VERSIONS)
+        if table.spec.own:
+            trim_log(table.spec, keep=KEEP_VERSIONS)
+        else:
+            table.forget_expired()
     for table, within in _published(flow, uris, commit.position.watermark):
         table.compact(within)
         table.forget_expired()
@@ -68,7 +71,7 @@ def _own_tables(flow: Flow, uris: Uris) -> Iterator[tuple[KeptTable, Between]]:
         if isinstance(sink, WindowedSink) and (state := State.of(uris, sink)):
             yield KeptTable(state.spec, opened=state.handle), Between(column="pane_start", low=None, high=None)
     for spec in (uris.quarantine(), uris.late()):
-        if handle := newest(spec, None):
+        if handle := newest(spec):
             yield KeptTable(spec, opened=handle), Between(column="batch_id", low=None, high=None)
 
 
@@ -76,7 +79,7 @@ def _published(flow: Flow, uris: Uris, watermark: int) -> Iterator[tuple[KeptTab
     """Without the windows that batches still replace."""
     for sink in flow.sinks:
         spec = uris.published_table(sink)
-        handle = newest(spec, None)
+        handle = newest(spec)
         if handle is None:
             continue
         table = KeptTable(spec, opened=handle)

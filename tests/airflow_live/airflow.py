@@ -94,7 +94,7 @@ class Airflow:
             self._token = self._open("GET", "/auth/token", {})["access_token"]
         return self._open(method, f"/api/v2/{path}", body)
 
-    def wait_for(self, what: str, look: Callable[[], T], *, seconds: float = 60) -> T:
+    def wait_for(self, what: str, look: Callable[[], T], *, seconds: float = 120) -> T:
         """What `look` finds, as soon as that is something."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

@@ -1,4 +1,4 @@
-"""What is done to the DAG of a pipeline while a scheduler runs it; the order of its acts is the order of this file."""
+"""What is done to the DAG of a pipeline while a scheduler runs it: the order of its acts is the order of this file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from chaos.records import Producer
 from chaos.world import PIPELINE, World
 from support.projects import ROOT
 from tidemill.core.events import Committed, Event, Executor, Planned
-from tidemill.core.protocol import OpenBatch
+from tidemill.core.plan import Kind
+from tidemill.core.view import OpenBatch
 
 TASK = "batch"
 OWN = f"airflow:{PIPELINE}/"
@@ -38,6 +39,7 @@ class Story:
     cleared: dict[str, Any] = field(default_factory=dict)
     cleared_running: dict[str, Any] = field(default_factory=dict)
     marked: dict[str, Any] = field(default_factory=dict)
+    backfilled: dict[str, Any] = field(default_factory=dict)
     runs: Counter[str] = field(default_factory=Counter)
     judgement: Judgement = field(default_factory=Judgement)
 
@@ -60,6 +62,7 @@ class Teller:
         self._clear_what_succeeded()
         self._clear_what_runs()
         self._mark_success()
+        self._backfill()
         self._end()
         return self.story
 
@@ -126,10 +129,53 @@ class Teller:
         found = self._committed(batch)
         self.story.marked = {**found, "moved": moved, "state": self._state_of(run), "marked run": run}
 
+    def _backfill(self) -> None:
+        """Everything is read again by the DAG of backfills, beside scheduled runs; its task is killed once."""
+        self._caught_up()
+        dag = f"{PIPELINE}.backfill"
+        last = self._commits()[-1].batch_id
+        conf = {"from_time": "1970-01-01T00:00:00+00:00", "batch_records": 20, "why": "a trial"}
+        run = self._airflow.call("POST", f"dags/{dag}/dagRuns", logical_date=None, conf=conf)["dag_run_id"]
+        self._airflow.wait_for("a first batch of the backfill", lambda: self._kinds(last)[Kind.BACKFILL], seconds=90)
+        killed = self._kill_who_backfills(f"airflow:{dag}/")
+        for _ in range(8):
+            self._feed()
+            time.sleep(1)
+
+        def ended() -> str:
+            state = str(self._airflow.call("GET", f"dags/{dag}/dagRuns/{run}")["state"])
+            return state if state in ("success", "failed") else ""
+
+        state = self._airflow.wait_for("the end of the backfill", ended, seconds=240)
+        self.story.backfilled = {"state": state, "killed": killed, "most in a row": self._most_in_a_row(last)} | {
+            kind.value: count for kind, count in self._kinds(last).items()
+        }
+
+    def _kill_who_backfills(self, own: str) -> bool:
+        for _ in range(100):
+            batch = self._ledger.view().open_batch
+            if batch is not None and batch.executor.identity.startswith(own):
+                os.kill(batch.executor.pid, signal.SIGKILL)
+                self.story.kills += 1
+                return True
+            time.sleep(0.05)
+        return False
+
+    def _kinds(self, after: int) -> Counter[Kind]:
+        return Counter(c.kind for c in self._commits() if c.batch_id > after)
+
+    def _most_in_a_row(self, after: int) -> int:
+        """The most batches of a backfill without a live one between them, while there was something to read."""
+        row = most = 0
+        for commit in (c for c in self._commits() if c.batch_id > after):
+            row = row + 1 if commit.kind is Kind.BACKFILL else 0
+            most = max(most, row)
+        return most
+
     def _end(self) -> None:
         self._caught_up()
         self._airflow.call("PATCH", f"dags/{PIPELINE}", is_paused=True)
-        self._airflow.wait_for("no run", lambda: all(r["state"] in ("success", "failed") for r in self._runs()))
+        self._airflow.wait_for("no task", lambda: not any(self._is_busy(r) for r in self._runs()))
         self.story.runs = Counter(r["state"] for r in self._runs())
         while self._producer.left > 1:
             self._feed()
@@ -225,6 +271,11 @@ class Teller:
     def _ended(self, run: str) -> str:
         state = self._state_of(run)
         return state if state in ("success", "failed", "skipped") else ""
+
+    def _is_busy(self, run: dict[str, Any]) -> bool:
+        """Whether its task runs, or will; Airflow looks no more at other runs of a DAG that is paused."""
+        ended = run["state"] in ("success", "failed")
+        return not ended and self._state_of(run["dag_run_id"]) in ("queued", "running", "restarting")
 
     def _clear(self, run: str) -> None:
         path = f"dags/{PIPELINE}/clearTaskInstances"

@@ -76,6 +76,13 @@ def test_clear_of_a_task_that_runs_lets_its_next_try_complete_the_batch(story: S
     assert story.cleared_running == {"attempt": 2, "same run": True, "same process": False, "commits": 1}
 
 
+def test_backfill_ends_beside_scheduled_runs_though_its_task_was_killed(story: Story) -> None:
+    found = story.backfilled
+    assert (found["state"], found["killed"]) == ("success", True)
+    assert found["backfill"] > 1
+    assert found["live"] > 1
+
+
 def test_mark_success_of_a_task_that_runs_commits_nothing_and_the_next_run_takes_the_offsets(story: Story) -> None:
     found = story.marked
     assert (found["moved"], found["state"], found["same run"], found["commits"]) == (False, "success", False, 1)

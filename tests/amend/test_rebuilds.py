@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from amend.conftest import an_errand, done
+from support.damage import cut_files
 from support.projects import NOW, Mill, an_event, rows_of, sums
 from tidemill.amend.rebuild import rebuild
 from tidemill.amend.rewind import rewind
@@ -86,20 +88,43 @@ LONG = pytest.mark.long
 
 
 @pytest.mark.parametrize(
-    "lost", ["ledger", "everything of its own", *(pytest.param(p, marks=LONG) for p in ("state", "published"))]
+    "lost",
+    [
+        "ledger",
+        "files of the ledger",
+        *(pytest.param(p, marks=LONG) for p in ("everything of its own", "state", "published")),
+    ],
 )
 def test_what_was_lost_is_made_again_from_the_log(tmp_path: Path, spark: Any, lost: str) -> None:
     mill = a_mill(tmp_path, spark)
     before = mill.published()
     own = Path(mill.project.table_uri("sums"))
     folder = {"ledger": own / "ledger", "state": own / "state", "published": Path(mill.project.published_uri("sums"))}
-    shutil.rmtree(folder.get(lost, own))
+    if lost == "files of the ledger":
+        cut_files(folder["ledger"])
+    else:
+        shutil.rmtree(folder.get(lost, own))
     done(rebuild(an_errand(mill)))
     mill = again(mill)
     assert mill.published() == before
     mill.feed([an_event(60), an_event(80)])
     mill.catch_up()
     assert sum(r["n"] for r in mill.published()) == len(SECONDS) + 2
+
+
+def test_a_partition_that_was_silent_for_long_holds_back_no_window_of_a_new_generation(
+    tmp_path: Path, spark: Any
+) -> None:
+    mill = sums(tmp_path, spark, partitions=2)
+    mill.feed([an_event(1), an_event(2, "b"), an_event(31)])
+    mill.run()
+    assert mill.published() == []
+    mill.feed([an_event(32)])
+    mill.run(clock=datetime.now(UTC) + timedelta(minutes=6))
+    before = mill.published()
+    assert len(before) == 2
+    done(rebuild(an_errand(mill)))
+    assert again(mill).published() == before
 
 
 PLACES = [

@@ -33,7 +33,12 @@ def some_batches(mill: Mill) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("to", "writer"), [(0, "delta-rs"), (2, "delta-rs"), pytest.param(2, "spark", marks=pytest.mark.long)]
+    ("to", "writer"),
+    [
+        pytest.param(0, "delta-rs", marks=pytest.mark.long),
+        (2, "delta-rs"),
+        pytest.param(2, "spark", marks=pytest.mark.long),
+    ],
 )
 def test_after_a_rewind_all_is_as_it_was_and_running_again_gives_the_same(
     tmp_path: Path, spark: Any, writer: str, to: int

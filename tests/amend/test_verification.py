@@ -60,8 +60,9 @@ def test_a_row_that_is_wrong_missing_or_too_many_is_found(tmp_path: Path, spark:
     kinds = sorted((e.expected is None, e.found is None) for e in found.differences.examples)
     assert kinds == [(False, False), (False, True), (False, True), (True, False)]
     assert differences(mill, Scope(windows=OfWindows(since=second(30), until=second(40)))) == {"sums": (1, 0)}
-    compared, _ = differences(mill, Scope(sample=0.5))["sums"]
-    assert 2 <= compared <= 3
+    assert differences(mill, Scope(windows=OfWindows(since=second(10), until=second(20)))) == {"sums": (1, 1)}
+    found = differences(mill, Scope(sample=0.99))
+    assert found["sums"][1] == 4
 
 
 def traced(mill: Mill, start: int, user: str) -> Lineage:

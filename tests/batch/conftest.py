@@ -13,7 +13,8 @@ from support.connect import ConnectServer
 from support.projects import Mill
 from support.recovery import a_begun_mill, a_wide_mill, recomputed
 from tidemill.core import failpoints
-from tidemill.project import FILE, Project
+from tidemill.project import Project
+from tidemill.settings import FILE
 
 
 @pytest.fixture(autouse=True)

@@ -87,7 +87,7 @@ def test_a_record_that_one_sink_refuses_and_another_takes_is_counted_once(tmp_pa
     assert [r["table_name"] for r in mill.own("late")] == ["big"]
 
 
-@pytest.mark.parametrize("table", ["big", "small", "odd"])
+@pytest.mark.parametrize("table", ["small", *(pytest.param(t, marks=pytest.mark.long) for t in ("big", "odd"))])
 def test_a_batch_interrupted_between_its_tables_leaves_what_an_unbroken_run_leaves(
     tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
@@ -160,7 +160,7 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("limit", [7, 40, 1_000])
+@pytest.mark.parametrize("limit", [pytest.param(7, marks=pytest.mark.long), 40, 1_000])
 def test_every_aggregate_equals_a_plain_computation_however_the_log_is_cut(
     tmp_path: Path, spark: Any, limit: int
 ) -> None:
@@ -202,7 +202,7 @@ with Pipeline("p", every="1 minute") as pipeline:
 """
 
 
-@pytest.mark.parametrize("writer", ["delta-rs", "spark"])
+@pytest.mark.parametrize("writer", ["delta-rs", pytest.param("spark", marks=pytest.mark.long)])
 def test_rows_as_they_are_are_appended_once(
     tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, writer: str
 ) -> None:

@@ -79,8 +79,8 @@ EARLY = [
     ("window", "trigger"),
     [
         ('Tumbling("10 seconds")', "on_close"),
-        ('Sliding("10 seconds", "4 seconds")', "on_update"),
-        ('Tumbling("1 day")', "on_close"),
+        pytest.param('Sliding("10 seconds", "4 seconds")', "on_update", marks=pytest.mark.long),
+        pytest.param('Tumbling("1 day")', "on_close", marks=pytest.mark.long),
     ],
 )
 def test_event_times_of_year_one_fail_no_batch(tmp_path: Path, spark: Any, window: str, trigger: str) -> None:

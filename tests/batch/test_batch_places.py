@@ -12,7 +12,8 @@ import pytest
 from support.connect import ConnectServer
 from support.projects import Mill, an_event, sums
 from tidemill.core.events import Audited, Planned
-from tidemill.project import FILE, Project
+from tidemill.project import Project
+from tidemill.settings import FILE
 
 pytestmark = pytest.mark.spark
 
@@ -61,8 +62,8 @@ def expected(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> tuple[Any,
 @pytest.mark.parametrize(
     "settings",
     [
-        pytest.param({"writer": "spark"}, id="spark"),
-        pytest.param({"driver_rows": 10}, id="by size", marks=pytest.mark.long),
+        pytest.param({"writer": "spark"}, id="spark", marks=pytest.mark.long),
+        pytest.param({"driver_rows": 10}, id="by size"),
     ],
 )
 def test_both_writers_publish_the_same_rows(tmp_path: Path, spark: Any, expected: Any, settings: Any) -> None:
@@ -71,7 +72,8 @@ def test_both_writers_publish_the_same_rows(tmp_path: Path, spark: Any, expected
     assert (mill.everything(), recorded_hashes(mill)) == expected
 
 
-@pytest.mark.parametrize("writer", ["delta-rs", pytest.param("spark", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("writer", ["delta-rs", "spark"])
 def test_spark_connect_publishes_the_same_rows(
     tmp_path: Path, spark: Any, expected: Any, connect: ConnectServer, writer: str
 ) -> None:
@@ -83,7 +85,7 @@ def test_spark_connect_publishes_the_same_rows(
     assert (mill.everything(), recorded_hashes(mill)) == expected
 
 
-@pytest.mark.parametrize("second", ["spark", "delta-rs"])
+@pytest.mark.parametrize("second", ["delta-rs", pytest.param("spark", marks=pytest.mark.long)])
 def test_rows_that_spark_wrote_are_found_again_between_two_milliseconds(
     tmp_path: Path, spark: Any, second: str
 ) -> None:

@@ -99,7 +99,9 @@ def _plans(event: object) -> bool:
     return isinstance(event, Planned)
 
 
-@pytest.mark.parametrize("writer", ["spark", pytest.param("delta-rs", marks=LONG)])
+@pytest.mark.parametrize(
+    "writer", [pytest.param("spark", marks=pytest.mark.long), pytest.param("delta-rs", marks=LONG)]
+)
 def test_a_transaction_that_leaked_into_the_session_stops_no_write(tmp_path: Path, spark: Any, writer: str) -> None:
     mill = sums(tmp_path, spark, writer=writer)
     mill.feed([an_event(1), an_event(2), an_event(20), b"{cut"])
@@ -149,6 +151,7 @@ def test_a_zombie_does_not_write_a_table_that_is_not_the_one_it_knew(  # noqa: P
     assert tree(lake) == seen
 
 
+@pytest.mark.long
 def test_the_slower_of_two_is_fenced_also_when_nothing_was_damaged(
     tmp_path: Path, wide: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ def ten_batches(mill: Mill, first: int) -> None:
         mill.run()
 
 
+@pytest.mark.long
 def test_small_files_are_folded_and_no_row_changes(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     mill = sums(tmp_path, spark, lateness="20 s")
     ten_batches(mill, 0)

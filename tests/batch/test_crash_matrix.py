@@ -32,7 +32,8 @@ RAISED = [
     for side in ("before", "after")
     for again in (0, 1)
 ]
-SHORT_RAISED = {(f"after:{name}", 0) for name in WIDE_WRITES}
+SHORT = ("planned", "state:sums", "audited", "published:sums", "committed")
+SHORT_RAISED = {(f"after:{name}", 0) for name in SHORT}
 
 
 def test_no_boundary_is_left_out(tmp_path: Path, wide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,8 +89,10 @@ def test_a_step_that_fails_changes_nothing_in_the_end(  # noqa: PLR0917
     assert mill.everything() == whole
 
 
-@pytest.mark.parametrize("action", ["raise", "lose"])
-@pytest.mark.parametrize("place", [w if w == "published:sums" else pytest.param(w, marks=LONG) for w in BY_SPARK])
+@pytest.mark.parametrize("action", [pytest.param("raise", marks=LONG), "lose"])
+@pytest.mark.parametrize(
+    "place", [pytest.param(w, marks=pytest.mark.long if w == "published:sums" else LONG) for w in BY_SPARK]
+)
 def test_a_write_of_spark_that_fails_changes_nothing_in_the_end(  # noqa: PLR0917
     tmp_path: Path, wide: Any, whole: Any, monkeypatch: pytest.MonkeyPatch, place: str, action: str
 ) -> None:
@@ -113,7 +116,7 @@ def fail_or_commit(mill: Mill) -> None:
         return
 
 
-@pytest.mark.parametrize("place", WIDE_WRITES)
+@pytest.mark.parametrize("place", [w if w in SHORT else pytest.param(w, marks=LONG) for w in WIDE_WRITES])
 def test_an_answer_that_is_lost_changes_nothing_in_the_end(
     tmp_path: Path, wide: Any, whole: Any, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:

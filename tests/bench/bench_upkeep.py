@@ -4,7 +4,7 @@ python tests/bench/bench_upkeep.py [--batches 3000] [--every 500] [--out build/u
 
 A batch of 200 records is a minute of event time, published and committed by the product in a warm session. Beside the
 early and the late one a bare Spark job runs, which has no history: where it changed, the machine or the Java process
-did. Files are counted over the whole lake.
+did. Files are counted over the whole lake; those of the logs of published tables stay for Delta's own thirty days.
 """
 
 from __future__ import annotations
@@ -46,11 +46,18 @@ def measured(spark: Any, folder: Path, batches: int, every: int) -> dict[str, An
     from bench.feed import Feed
     from bench.records import Traffic
     from bench.tidemill_batch import PIPELINE, TidemillBatch
-    from tidemill.maintenance import maintain
+    from tidemill import maintenance
+    from tidemill.amend.errand import Errand
+    from tidemill.amend.fold import fold
+    from tidemill.core.amendments import Reason
 
     feed, product, floor = Feed(folder / "log", Traffic(size=200), partitions=1), TidemillBatch(), Floor()
     for each in (product, floor):
         each.prepare(Arena(spark=spark, log=folder / "log", lake=folder / each.name))
+    # The hour for which files stay for readers is longer than this takes, and nobody else reads.
+    maintenance.READERS = timedelta(0)
+    reason = Reason(by="the bench")
+    errand = Errand(project=product.project, pipeline=PIPELINE, reason=reason, session=lambda: spark)
     seconds, bare, sizes, chores = [], {}, [], []
     for number in range(1, batches + 1):
         delivery = feed.deliver()
@@ -59,9 +66,12 @@ def measured(spark: Any, folder: Path, batches: int, every: int) -> dict[str, An
             bare[number] = floor.round(delivery)
         if number % every == 0:
             begin = time.perf_counter()
-            done = list(maintain(product.project, PIPELINE, keep=timedelta(0), now=datetime.now(UTC)))
+            folds = len(list(fold(errand)))
+            done = list(maintenance.maintain(product.project, PIPELINE, keep=timedelta(0), now=datetime.now(UTC)))
             chores.append(round(time.perf_counter() - begin, 2))
-            sizes.append({"batch": number, **size(folder / product.name), "removed": sum(c.count for c in done)})
+            sizes.append(
+                {"batch": number, **size(folder / product.name), "folds": folds, "removed": sum(c.count for c in done)}
+            )
             print(f"batch {number}: {median(seconds[-100:]):.3f} s, {sizes[-1]}", flush=True)
     early, late = seconds[EARLY - AROUND - 1 : EARLY + AROUND], seconds[-2 * AROUND - 1 :]
     return {
@@ -81,9 +91,11 @@ def size(lake: Path) -> dict[str, int]:
     """Files and bytes of a lake, and of the ledger in it."""
     files = [f for f in lake.rglob("*") if f.is_file()]
     ledger = [f for f in files if "ledger" in f.parts]
+    logs = [f for f in files if "_delta_log" in f.parts and "published" in f.parts]
     return {
         "files": len(files),
         "bytes": sum(f.stat().st_size for f in files),
+        "published_log_files": len(logs),
         "ledger_files": len(ledger),
         "ledger_bytes": sum(f.stat().st_size for f in ledger),
     }

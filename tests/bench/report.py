@@ -17,6 +17,7 @@ from bench.measured import EARLY, LATE, RECORDS, Series, Steady
 
 FORMAT_VERSION = 1
 CONTENDER, FLOOR, RIVAL, TUNED = "tidemill", "floor", "available_now", "_tuned"
+ON_KAFKA = "tidemill on kafka"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +131,7 @@ def _size_json(series: Series, of: Figures) -> dict[str, Any]:
         "tidemill_s": _rounded(of.tidemill),
         "available_now_s": _rounded(of.available_now),
         "floor_s": _rounded(of.floor),
+        "records_a_second": rates(series),
         "available_now_tuned_s": _rounded(of.available_now_tuned),
         "vs_available_now": _rounded(of.vs_available_now),
         "vs_available_now_tuned": _rounded(of.vs_tuned),
@@ -140,6 +142,12 @@ def _size_json(series: Series, of: Figures) -> dict[str, Any]:
         "rounds_s": {name: [_rounded(s) for s in seconds] for name, seconds in series.seconds.items()},
         "rounds_cpu_s": {name: [_rounded(s) for s in seconds] for name, seconds in series.cpu_seconds.items()},
     }
+
+
+def rates(series: Series) -> dict[str, int]:
+    """Records planned, read and committed in a second, by the log they lie in."""
+    logs = {"file log": series.median(CONTENDER), "kafka": series.median(ON_KAFKA)}
+    return {log: round(series.size / seconds) for log, seconds in logs.items() if seconds}
 
 
 def _steady_json(steady: Steady | None) -> dict[str, Any] | None:
@@ -170,6 +178,9 @@ def show(console: Console, series: Sequence[Series], steady: Steady | None) -> N
     """Print medians, spread, ratios and aims."""
     if series:
         console.print(_medians(series))
+    for one in series:
+        told = ", ".join(f"{rate:,} from {log}" for log, rate in rates(one).items())
+        console.print(f"batches of {one.size:,}: records a second, planned, read and committed: {told or '-'}")
     if steady is not None:
         hundreds = " ".join(f"{s:.2f}" for s in steady.hundreds)
         console.print(f"\n{len(steady.seconds):,} batches of {RECORDS} records; median of each hundred, s: {hundreds}")

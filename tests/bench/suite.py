@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,7 +25,7 @@ from bench.measured import EARLY, LATE, Series, Steady
 from bench.series import Course, Plan
 from bench.steady import run_steady
 from bench.tidemill_batch import TidemillBatch
-from tidemill.engine.jars import jar_folder, jar_paths
+from tidemill.engine.jars import jar_folder, jar_paths, locked_jars
 from tidemill.engine.session import LocalSpark, open_session
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class Options:
     bound: timedelta
     out: Path
     only: tuple[str, ...] = ()
+    kafka: bool = False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,10 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     build = ROOT / "build"
     build.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=build) as folder, bench_session() as spark:
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=build))
+        spark = stack.enter_context(bench_session(kafka=options.kafka))
+        servers = stack.enter_context(_broker(Path(folder))) if options.kafka else ""
         about: dict[str, Any] = {"measured_at": datetime.now(UTC).isoformat(timespec="seconds")}
         about |= {"machine": machine(), "versions": versions(spark), "cores_used": CORES}
-        series, steady = _measure(options, Bench(spark, Path(folder), console, begin, options))
+        series, steady = _measure(options, Bench(spark, Path(folder), console, begin, options, servers))
     about |= {"load_before": load_before, "load_after": load(), "seconds": round(time.monotonic() - begin, 1)}
     report.write(options.out, report.as_json(series, steady, about))
     report.show(console, series, steady)
@@ -87,10 +91,15 @@ class Bench:
     console: Console
     begin: float
     options: Options
+    servers: str = ""
 
     def contestants(self) -> list[Contestant]:
         """Fresh ones, for one series."""
         everyone = [*baselines(stock=self.options.stock), TidemillBatch()]
+        if self.servers:
+            from bench.kafka_batch import KafkaBatch
+
+            everyone.append(KafkaBatch(self.servers))
         return [one for one in everyone if not self.options.only or one.name in self.options.only]
 
     def until(self, share: float) -> float:
@@ -132,12 +141,19 @@ def _line(series: Series) -> str:
     return f"{series.size:>9,} records: {medians}"
 
 
+def _broker(folder: Path) -> AbstractContextManager[str]:
+    sys.path.append(str(ROOT / "infra" / "local"))
+    from bench.kafka_batch import bench_broker
+
+    return bench_broker(folder / "kafka")
+
+
 @contextmanager
-def bench_session() -> Iterator[SparkSession]:
+def bench_session(*, kafka: bool = False) -> Iterator[SparkSession]:
     conf = {
         "spark.sql.shuffle.partitions": str(CORES),
     }
-    jars = jar_paths(jar_folder(ROOT, os.environ))
+    jars = jar_paths(jar_folder(ROOT, os.environ), locked_jars(kafka=kafka))
     spark = open_session(LocalSpark(jars=jars, cores=CORES, conf=conf), name="tidemill-bench")
     try:
         yield spark
@@ -153,6 +169,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--quick", action="store_true", help="sizes 1000 and 10000, three rounds, no long run")
     parser.add_argument("--sizes", help=f"records a batch, separated by commas; all are {known}; 0 for none")
     parser.add_argument("--only", default="", help="names of contestants, separated by commas")
+    parser.add_argument("--kafka", action="store_true", help="the same over a topic of Kafka as well")
     parser.add_argument("--no-steady", action="store_true", help=f"leave out batch {LATE} against batch {EARLY}")
     parser.add_argument(
         "--stock", action="store_true", help="Structured Streaming with every setting as it comes as well"
@@ -171,6 +188,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
         bound=timedelta(minutes=given.minutes),
         out=given.out,
         only=tuple(name for name in given.only.split(",") if name),
+        kafka=given.kafka,
     )
 
 

@@ -37,6 +37,12 @@ def found(aims: list[report.Aim], what: str) -> report.Aim:
     return next(aim for aim in aims if what in aim.what)
 
 
+def test_records_a_second_are_told_of_each_log() -> None:
+    series = a_series(size=1_000, **{"tidemill": [0.5, 0.4, 0.6], "tidemill on kafka": [1.0]})
+    assert report.rates(series) == {"file log": 2_000, "kafka": 1_000}
+    assert report.rates(a_series(tidemill=[0.5])) == {"file log": 2_000}
+
+
 def test_same_batch_of_traffic_is_the_same_records_in_any_order_of_asking() -> None:
     traffic = Traffic(size=500)
     third = traffic.batch(2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.baselines import COUNTS
 from bench.contestant import Arena, Delivery
@@ -14,7 +14,8 @@ from tidemill.claiming import Request
 from tidemill.core.events import Committed
 from tidemill.core.planning import ReadLimit
 from tidemill.ledger.process import this_process
-from tidemill.project import Project, Settings
+from tidemill.project import Project
+from tidemill.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,15 +33,18 @@ class TidemillBatch:
 
     def prepare(self, arena: Arena) -> None:
         self._spark = arena.spark
-        settings = Settings(
-            lake=str(arena.lake),
-            log=str(arena.log),
-            pipelines=str(PROJECT / "pipelines"),
-            contracts=str(PROJECT / "data_contracts"),
-            jars="",
-        )
-        self._project = Project(PROJECT, settings)
+        self._project = Project(PROJECT, Settings(**self.settings(arena)))
         self._project.pipeline(PIPELINE)
+
+    def settings(self, arena: Arena) -> dict[str, Any]:
+        """Those of its project."""
+        return {
+            "lake": str(arena.lake),
+            "log": str(arena.log),
+            "pipelines": str(PROJECT / "pipelines"),
+            "contracts": str(PROJECT / "data_contracts"),
+            "jars": "",
+        }
 
     @property
     def project(self) -> Project:

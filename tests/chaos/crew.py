@@ -101,7 +101,7 @@ class Crew:
                 del self._own[number]
                 found.append((number, code))
         if not self._has_spark():
-            raise RuntimeError(f"the Spark server ended: see server.log beside {self._folder}")
+            raise RuntimeError(f"the Spark server ended: see connect.log beside {self._folder}")
         if self._nursery.poll() is not None:
             raise RuntimeError(f"the nursery ended: {(self._folder / 'nursery.log').read_text()[-2000:]}")
         return found

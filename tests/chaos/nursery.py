@@ -23,6 +23,8 @@ from pyspark.sql.connect.client import SparkConnectClient
 
 from support.projects import ROOT
 from tidemill import upkeep
+from tidemill.amend import fold
+from tidemill.core.folding import Folding
 
 MODULES = (
     *("tidemill.cli.main", "tidemill.cli.spark", "tidemill.cli.batch_lines", "tidemill.running", "tidemill.sessions"),
@@ -95,6 +97,7 @@ def main() -> None:
     # A session of a server takes seconds to begin; the workers of a seat have one after the other the same.
     SparkConnectClient.release_session = lambda _: None
     upkeep.EVERY, upkeep.KEEP_VERSIONS = OFTEN, KEEP
+    fold.FOLDING = Folding(group=OFTEN, overlap=1.0, groups=1)
     print(json.dumps({"ready": os.getpid()}), flush=True)
     Nursery().serve()
 

@@ -13,10 +13,12 @@ from random import Random
 from chaos.crew import Crew
 from chaos.oracle import Judgement, judge
 from chaos.records import Producer
-from chaos.workers import KINDS, LAST, PASSING, WITH_OWN_SPARK, Fate, Kind, draw_fate, draw_kind
+from chaos.workers import KINDS, LAST, PASSING, REBUILD, WITH_OWN_SPARK, Fate, Kind, draw_fate, draw_kind
 from chaos.world import PIPELINE, World, make_world
 from tidemill.cli.exit_codes import ExitCode
+from tidemill.core.errors import AmendmentError, BackfillOpen, NothingRead
 from tidemill.core.failpoints import boundaries_beside, boundaries_of
+from tidemill.ledger.ledger import Ledger
 
 AT_ONCE = 3
 """Workers that are alive at the same time."""
@@ -63,7 +65,7 @@ class Storm:
         self._alive: dict[int, Life] = {}
         self._started, self._next_start = 0, 0.0
         project = world.load()
-        flow, self._ledger = project.pipeline(PIPELINE), project.ledger(PIPELINE)
+        flow = project.pipeline(PIPELINE)
         self._boundaries, self._beside = boundaries_of(flow), boundaries_beside(flow)
         self._producer = Producer(world, Random(f"{seed} records"), steps=STEPS)
         self._said = world.folder / "said"
@@ -93,11 +95,18 @@ class Storm:
         while self._producer.left:
             self._producer.step()
         random = Random(f"{self._seed} end")
-        for kind in (random.choice([kind for kind in KINDS if kind.amends]), *LAST):
+        for kind in (random.choice([kind for kind in KINDS if kind.amends]), REBUILD, *LAST):
+            if kind is REBUILD and self._ledger.view().superseded is None:
+                continue
             self._start(kind, Fate(), random)
             self._wait(LONGEST)
         if self.outcome.ends[f"{LAST[-1].name}: {ExitCode.DONE.name}"] != 1:
             self.outcome.judgement.wrong.append("the last run did not catch up")
+
+    @property
+    def _ledger(self) -> Ledger:
+        """That of the generation which is published now."""
+        return self._world.load().ledger(PIPELINE)
 
     def _start_next(self) -> None:
         self._started += 1
@@ -160,10 +169,14 @@ class Storm:
         self._next_start = 0.0 if killed else self._next_start
         outcome.fenced += any(f.get("error") == "Fenced" for f in _failures(said))
         outcome.ends[f"{life.kind.name}: {_name(code)}"] += 1
-        refused = life.kind.amends and [f.get("error") for f in _failures(said)][-1:] == ["AmendmentError"]
+        refused = life.kind.amends and [f.get("error") for f in _failures(said)][-1:] in REFUSALS
         trace = "Traceback (most recent call last)" in said and "upkeep" not in fate.failpoint
         if not (killed or refused or code in PASSING or code in fate.codes) or trace:
             outcome.judgement.wrong.append(f"{life.kind.name} ({fate}) ended with {code}: {_end_of(life.said)}")
+
+
+REFUSALS = [[refusal.__name__] for refusal in (AmendmentError, BackfillOpen, NothingRead)]
+"""How something that goes back may be refused; what the pipeline is in the middle of decides."""
 
 
 def run_seed(seed: int, crew: Crew, folder: Path, *, remotes: Sequence[str], kills: int) -> Outcome:

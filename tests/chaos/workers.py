@@ -70,17 +70,21 @@ def _rewind(random: Random, position: Position) -> Sequence[object]:
 
 
 KINDS = (
-    _command("run", 11, _run, amends=False),
-    _command("backfill", 5, _backfill),
-    _command("backfill --resume", 2, lambda *_: ("backfill", PIPELINE, "--resume")),
-    _command("backfill --cancel", 1, lambda *_: ("backfill", PIPELINE, "--cancel")),
-    _command("late admit", 3, lambda *_: ("late", "admit", PIPELINE)),
-    _command("quarantine replay", 2, lambda *_: ("quarantine", "replay", PIPELINE)),
-    _command("rewind", 2, _rewind),
-    _command("maintain", 3, lambda *_: ("maintain", PIPELINE, "--keep", "1 second"), amends=False),
+    _command("run", 22, _run, amends=False),
+    _command("backfill", 10, _backfill),
+    _command("backfill --resume", 4, lambda *_: ("backfill", PIPELINE, "--resume")),
+    _command("backfill --cancel", 2, lambda *_: ("backfill", PIPELINE, "--cancel")),
+    _command("late admit", 6, lambda *_: ("late", "admit", PIPELINE)),
+    _command("quarantine replay", 4, lambda *_: ("quarantine", "replay", PIPELINE)),
+    _command("rewind", 4, _rewind),
+    _command("rebuild", 1, lambda *_: ("rebuild", PIPELINE)),
+    _command("maintain", 6, lambda *_: ("maintain", PIPELINE, "--keep", "1 second"), amends=False),
 )
 
 WITH_OWN_SPARK = replace(_command("run with its own Spark", 0, _run, amends=False), spark=True)
+
+REBUILD = _command("the last rebuild", 0, lambda *_: ("rebuild", PIPELINE))
+"""What completes a rebuild that was killed once its old generation had ended: nothing else can go on then."""
 
 LAST = (
     _command("the last backfill", 0, lambda *_: ("backfill", PIPELINE, "--resume")),

@@ -193,4 +193,4 @@ def test_doctor_notes_a_topic_that_is_not_there_yet(tidemill, mill):
 def test_jars_that_are_there_are_left_alone(tidemill, mill):
     found = tidemill("jars", "fetch", "--json").json
     assert found["folder"] == mill.project.settings.jars
-    assert found["jars"] == [jar.file_name for jar in locked_jars()]
+    assert found["jars"] == [jar.file_name for jar in locked_jars(kafka=True, s3=True)]

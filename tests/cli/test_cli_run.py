@@ -163,6 +163,7 @@ def child(mill: Mill, *options: str, **environ: str) -> subprocess.CompletedProc
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_process_that_is_killed_is_followed_by_one_that_takes_over(busy_mill):
     killed = child(busy_mill, "--json", **{VARIABLE: "published:sums=kill"})
     assert killed.returncode == -signal.SIGKILL
@@ -179,6 +180,7 @@ def test_process_that_is_killed_is_followed_by_one_that_takes_over(busy_mill):
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_ctrl_c_ends_a_run_without_a_stack_trace(busy_mill):
     script = f"""
 import os, signal

@@ -197,7 +197,7 @@ def test_log_of_the_project_is_used_when_none_is_given(run: Run, monkeypatch: py
 def test_log_that_cannot_be_written_to_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidemill.project.Project.load", lambda folder: SimpleNamespace(log=object))
     with pytest.raises(ConfigError, match="cannot be written to"):
-        run("ls", env={"TIDEMILL_LOG": ""})
+        run("create", "t", env={"TIDEMILL_LOG": ""})
 
 
 def test_no_log_at_all_is_an_error_that_says_what_to_give(

@@ -9,8 +9,9 @@ import pytest
 
 from support.builders import CONTRACTS, a_flow, a_table
 from tidemill import Average, Count, CountIf, Custom, First, Pipeline, Quantiles, Sliding, Sum, Tumbling
+from tidemill.core.binding import bind
 from tidemill.core.errors import DeclarationError
-from tidemill.core.flow import RowSink, WindowedSink, bind
+from tidemill.core.flow import RowSink, WindowedSink
 from tidemill.core.graph import Edge, Graph
 from tidemill.core.operators import Discard, Filter, Publish, Read, StartFrom
 from tidemill.core.times import duration

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.builders import NOW, a_flow, tp
+from support.builders import NOW, a_commit, a_flow, tp
 from tidemill.core.errors import OffsetsLost, TopicRecreated
 from tidemill.core.offsets import OffsetRange
 from tidemill.core.plan import BatchPlan
@@ -46,7 +46,12 @@ def test_a_new_pipeline_starts_where_the_log_starts() -> None:
 
 def test_a_new_pipeline_that_starts_at_the_latest_reads_only_what_comes() -> None:
     held = bounds({0: (5, 9)})
-    assert planned(Position(), held, flow=a_flow(start="latest")) is None
+    first = planned(Position(), held, flow=a_flow(start="latest"))
+    assert first is not None
+    assert ranges(first) == [(9, 9)]
+    begun = a_commit(first).position
+    assert planned(begun, held, flow=a_flow(start="latest")) is None
+    assert ranges(planned(begun, bounds({0: (0, 12)}), flow=a_flow(start="latest"))) == [(9, 12)]
 
 
 def test_a_partition_that_appears_later_is_read_from_its_start_even_when_the_pipeline_began_at_the_latest() -> None:
@@ -65,6 +70,22 @@ def test_without_new_records_there_is_nothing_to_do() -> None:
 def test_a_limit_bounds_the_batch() -> None:
     plan = planned(at({0: 0, 1: 0}), bounds({0: (0, 90), 1: (0, 10)}), limit=ReadLimit(10))
     assert ranges(plan) == [(0, 9), (0, 1)]
+
+
+def test_a_limit_of_a_partition_bounds_each_of_them_and_the_batch_them_all() -> None:
+    held = bounds({0: (0, 90), 1: (0, 10)})
+    assert ranges(planned(at({0: 0, 1: 0}), held, limit=ReadLimit(of_partition=20))) == [(0, 20), (0, 10)]
+    assert ranges(planned(at({0: 0, 1: 0}), held, limit=ReadLimit(15, 20))) == [(0, 10), (0, 5)]
+
+
+def test_a_partition_that_is_known_to_be_silent_is_idle_once_it_is_read() -> None:
+    held = bounds({0: (0, 9), 1: (0, 4), 2: (0, 0)})
+    plan = planned(Position(), held, silent=(tp(1), tp(2)), limit=ReadLimit(of_partition=3))
+    assert plan is not None
+    assert plan.topics["t"].idle == (2,)
+    plan = planned(at({0: 0, 1: 4, 2: 0}), held, silent=(tp(1), tp(2)))
+    assert plan is not None
+    assert plan.topics["t"].idle == (1, 2)
 
 
 def test_retention_past_the_committed_offset_is_refused_and_names_the_range() -> None:

@@ -20,7 +20,7 @@ LOCKED = tuple(
 
 @pytest.fixture
 def locked(monkeypatch) -> None:
-    monkeypatch.setattr(jars, "locked_jars", lambda: LOCKED)
+    monkeypatch.setattr(jars, "locked_jars", lambda **_: LOCKED)
 
 
 class Repository:
@@ -122,7 +122,7 @@ def test_jar_has_coordinates_and_a_file_name():
 
 
 def test_command_tells_how_many_jars_there_are(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(jars, "locked_jars", lambda: LOCKED)
+    monkeypatch.setattr(jars, "locked_jars", lambda **_: LOCKED)
     monkeypatch.setattr(jars, "resolve_with_spark", Repository())
     assert main([str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"2 jars in {tmp_path}\n"
@@ -134,7 +134,7 @@ def test_command_without_a_folder_shows_its_usage(capsys):
 
 
 def test_command_tells_a_failure_without_a_stack_trace(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(jars, "locked_jars", lambda: LOCKED)
+    monkeypatch.setattr(jars, "locked_jars", lambda **_: LOCKED)
     monkeypatch.setattr(jars, "resolve_with_spark", Repository(failures=2))
     assert main([str(tmp_path)]) == EngineError.exit_code
     assert capsys.readouterr().err.startswith("could not fetch org.example:first:1.2")

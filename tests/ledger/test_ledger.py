@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -210,6 +212,23 @@ def test_another_writer_goes_on_while_events_are_folded(tmp_path: Path) -> None:
     ledger.keep_short(keep=500)
     batches(other, 1, after=30)
     assert [e.sequence for e in ledger.entries()] == list(range(1, 94))
+
+
+def test_files_that_were_folded_are_deleted_after_a_while_and_no_event_with_them(tmp_path: Path) -> None:
+    ledger, other = a_ledger(tmp_path), a_ledger(tmp_path)
+    batches(ledger, 30)
+    other.view()
+    ledger.keep_short(keep=20)
+    # A checkpoint forgets what was removed: nothing but the age of a file tells when it was.
+    batches(ledger, 10, after=30)
+    assert ledger.sweep(timedelta(hours=1)) == 0
+    for file in (tmp_path / "ledger").glob("*.parquet"):
+        os.utime(file, (0, 0))
+    gone = ledger.sweep(timedelta(hours=1), dry_run=True)
+    assert gone == ledger.sweep(timedelta(hours=1)) > 50
+    batches(other, 1, after=40)
+    for each in (ledger, other, a_ledger(tmp_path)):
+        assert [e.sequence for e in each.entries()] == list(range(1, 124))
 
 
 def test_storage_is_asked_in_the_readers_own_thread_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

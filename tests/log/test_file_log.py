@@ -15,6 +15,7 @@ from tidemill.core.errors import (
     ConfigError,
     LogError,
     LogInputError,
+    StoreError,
     TidemillError,
     UnknownTopic,
 )
@@ -118,7 +119,7 @@ def test_log_that_is_not_there_is_empty_and_says_so(tmp_path: Path) -> None:
 
 def test_file_in_the_place_of_the_log_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("")
-    with pytest.raises(LogError, match=r"cannot use .*/log"):
+    with pytest.raises(StoreError, match=r"cannot use .*/log"):
         FileLog(tmp_path / "log").topics()
     with pytest.raises(TidemillError):
         FileLog(tmp_path / "log").create_topic("t", 1)

@@ -10,13 +10,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tidemill.core.errors import CommitUnknown, LogError, LogInputError, OffsetsLost
+from tidemill.core.errors import CommitUnknown, LogInputError, OffsetsLost, StoreError
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.scan import Record
 from tidemill.log.file import FileLog
 from tidemill.log.producer import Producer
 from tidemill.log.records import NewRecord
-from tidemill.log.store import LocalStore, Tail
+from tidemill.stores.local import LocalStore
+from tidemill.stores.protocol import Tail
 
 Make = Callable[..., list[NewRecord]]
 Read = Callable[..., list[Record]]
@@ -256,7 +257,7 @@ def test_failed_write_leaves_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(LogError, match=r"No space left on device[\s\S]*fix: check"):
+        with pytest.raises(StoreError, match=r"No space left on device[\s\S]*fix: check"):
             file_log.append("t", 0, some_records("a"))
     assert not list((tmp_path / "log" / ".incoming").iterdir())
     assert file_log.bounds("t")[0] == a_range(0, 0)
@@ -269,7 +270,7 @@ def test_file_system_without_hard_links_is_named(
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", no_links)
-    with pytest.raises(LogError, match="with hard links"):
+    with pytest.raises(StoreError, match="with hard links"):
         file_log.create_topic("t", 1)
 
 
@@ -300,6 +301,6 @@ def test_writer_whose_file_was_swept_away_says_so(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "link", swept)
-        with pytest.raises(LogError, match="was not written"):
+        with pytest.raises(StoreError, match="was not written"):
             file_log.append("t", 0, some_records("a"))
     assert file_log.append("t", 0, some_records("a")) == a_range(0, 1)

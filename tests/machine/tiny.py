@@ -8,6 +8,7 @@ what is tested.
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from tidemill.core.account import Account
 from tidemill.core.flow import WindowedSink
 from tidemill.core.offsets import TopicPartition
 from tidemill.core.scan import Record
+from tidemill.core.schema import Field
 from tidemill.core.times import micros, moment
 from tidemill.engine.aside import Strays
 from tidemill.engine.attempt import Attempt
@@ -78,9 +80,24 @@ class TinyLanes(Lanes):
     def hold(self, frame: Any, *, at_most: int) -> Held:
         return Held(self.driver, frame, frame.num_rows)
 
+    def together(self, parts: Sequence[Held]) -> Held:
+        names = parts[0].rows.column_names
+        rows = pa.concat_tables([p.rows.select(names) for p in parts], promote_options="permissive")
+        return Held(self.driver, rows, rows.num_rows)
+
 
 class TinyWindows(Windows):
     """Merges state in a dictionary."""
+
+    def _folded(self, sink: WindowedSink, parts: Sequence[Held], types: Sequence[Field]) -> Held:
+        sums: dict[tuple[datetime, str], list[int]] = defaultdict(lambda: [0, 0])
+        for row in (row for part in parts for row in part.rows.to_pylist()):
+            found = sums[row["pane_start"], row["user"]]
+            found[0] += row["n__value"]
+            found[1] += row["amount__value"]
+        rows = [(pane.date(), pane, user, *values) for (pane, user), values in sorted(sums.items())]
+        table = pa.Table.from_pylist([dict(zip(STATE.names, row, strict=True)) for row in rows], schema=STATE)
+        return self.lanes.hold(table, at_most=table.num_rows)
 
     def _merged(self, sink: WindowedSink, state: Sequence[Held]) -> Held | None:
         size = sink.window.panes.size
@@ -175,9 +192,8 @@ class TinyAttempt(Attempt):
     def read(self) -> None:
         """Every record, and what becomes of it."""
         [source] = self.flow.inputs
-        [maximum] = [10**6 if "1000000" in rule.predicate else 10**8 for rule in source.contract.row_rules[:1]] or [
-            10**6
-        ]
+        [rule] = source.contract.row_rules
+        maximum = int(re.findall(r"\d+", rule.predicate)[-1])
         scan = self.scans.get(source.topic)
         rows = [decoded(r, maximum) for r in read_records(scan)] if scan else []
         self.read_rows = len(rows)

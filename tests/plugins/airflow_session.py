@@ -34,7 +34,14 @@ def main(dags_folder: str, runs: list[tuple[str, dict[str, Any]]]) -> dict[str, 
         return {
             "runs": states,
             "tasks": [
-                {"dag": task.dag_id, "state": task.state, "tries": task.try_number, "pool": task.pool} for task in tasks
+                {
+                    "dag": task.dag_id,
+                    "task": task.task_id,
+                    "state": task.state,
+                    "tries": task.try_number,
+                    "pool": task.pool,
+                }
+                for task in tasks
             ],
             "events": [
                 {"asset": name, "partition": event.partition_key, "extra": event.extra} for name, event in events

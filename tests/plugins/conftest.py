@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tidemill.core.aggregates import Count, Sum
+from tidemill.core.binding import bind
 from tidemill.core.contract import Between, Contract, Format, TableRule
-from tidemill.core.flow import Flow, bind
+from tidemill.core.flow import Flow
 from tidemill.core.pipeline import Pipeline
 from tidemill.core.schema import Field, Scalar
 from tidemill.core.windows import Tumbling

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tidemill.core.asked import OfTimes
-from tidemill.core.errors import AmendmentError, Busy
+from tidemill.core.errors import AmendmentError, BackfillOpen, Busy
 from tidemill.core.flow import Flow
 from tidemill.core.plan import Kind
 from tidemill_airflow.entities import pipeline_dag
@@ -22,11 +22,13 @@ IDENTITY = "airflow:page_views.backfill/manual__1/batches"
     ("form", "name", "bad"),
     [
         ("backfill", "from_time", "yesterday"),
+        ("backfill", "mode", "forget"),
         ("backfill", "from_offsets", "web.access:7"),
         ("backfill", "batch_records", 0),
         ("replay", "records", "everything"),
         ("replay", "batch", "seven"),
         ("replay", "partition", -1),
+        ("replay", "offset", -1),
     ],
 )
 def test_forms_refuse_what_cannot_be_meant(flow: Flow, form: str, name: str, bad: Any) -> None:
@@ -57,11 +59,11 @@ class Turns:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *turns: list[Any] | Exception) -> None:
         self.turns, self.asked, self.state = list(turns), [], "none"
         self.announced: list[Any] = []
-        module = "tidemill_airflow.amending"
+        module = "tidemill_airflow.tasks"
         ledger = SimpleNamespace(entries=list)
         project = SimpleNamespace(ledger=lambda _: ledger)
         monkeypatch.setattr(f"{module}.Project", SimpleNamespace(load=lambda _: project))
-        monkeypatch.setattr(f"{module}.backfill_state", lambda *_: self.state)
+        monkeypatch.setattr("tidemill_airflow.amending.backfill_state", lambda *_: self.state)
         monkeypatch.setattr(f"{module}.amendment_runner", self.run)
         monkeypatch.setattr(f"{module}.commits_of", lambda *_: [commit(9)] if self.asked else [])
         monkeypatch.setattr(f"{module}.announce", lambda *a: self.announced.append(a))
@@ -109,12 +111,24 @@ def test_a_backfill_gives_its_slot_back_after_some_batches_and_goes_on(monkeypat
     assert len(turns.asked) == 2
 
 
+def test_a_turn_ends_with_the_live_batch_that_follows_its_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.exceptions import AirflowRescheduleException
+
+    left = iter([commit(1, more=True), commit(2, more=True), commit(3, Kind.LIVE, more=True), commit(4, more=True)])
+    Turns(monkeypatch, left)  # type: ignore[arg-type]
+    with pytest.raises(AirflowRescheduleException):
+        executed({"from_time": "2026-01-01"})
+    assert [c.batch_id for c in left] == [4]
+
+
 def test_a_busy_pipeline_is_tried_again_and_a_wrong_request_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
 
-    Turns(monkeypatch, Busy("held"), AmendmentError("nothing was read"))
-    with pytest.raises(AirflowRescheduleException):
-        executed({"from_time": "2026-01-01"})
+    Turns(monkeypatch, Busy("held"), BackfillOpen("somebody's"), AmendmentError("nothing was read"))
+    for _ in range(2):
+        with pytest.raises(AirflowRescheduleException) as later:
+            executed({"from_time": "2026-01-01"})
+        assert later.value.reschedule_date > datetime.now(UTC)
     with pytest.raises(AirflowFailException, match="nothing was read"):
         executed({"from_time": "2026-01-01"})
     with pytest.raises(AirflowFailException, match="wants offsets, or times, or windows"):

@@ -129,7 +129,12 @@ def test_every_pipeline_of_a_project_gets_a_dag(two_pipelines: list[str]) -> Non
     kinds = [f"{name}{kind}" for name in ("orders", "visits") for kind in ("", ".backfill", ".replay")]
     assert {name: dag.dag_id for name, dag in dags.items()} == {name: name for name in ["tidemill.maintenance", *kinds]}
     assert len({dags[name].tasks[0].pool for name in kinds}) == 2
-    assert [task.task_id for task in dags["tidemill.maintenance"].tasks] == ["orders", "visits"]
+    assert [task.task_id for task in dags["tidemill.maintenance"].tasks] == [
+        "orders.fold",
+        "orders",
+        "visits.fold",
+        "visits",
+    ]
 
 
 def test_task_process_makes_only_the_dag_that_it_runs(

@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tidemill import Count, Pipeline, Tumbling
+from tidemill.core.binding import bind
 from tidemill.core.codec import fingerprint
 from tidemill.core.contract import Contract, Format
 from tidemill.core.events import Committed, Executor
-from tidemill.core.flow import Flow, bind
+from tidemill.core.flow import Flow
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan import BatchPlan, Kind, TopicPlan
 from tidemill.core.position import Position

@@ -17,7 +17,6 @@ from tidemill.claiming import Request
 from tidemill.core.events import Committed, Executor
 from tidemill.core.planning import ReadLimit
 from tidemill.ledger.process import this_process
-from tidemill.log.file import FileLog
 from tidemill.log.records import NewRecord
 from tidemill.project import Project
 
@@ -93,9 +92,9 @@ class Mill:
     name: str
 
     @property
-    def log(self) -> FileLog:
+    def log(self) -> Any:
         """The project's log."""
-        return FileLog(self.project.settings.log)
+        return self.project.log()
 
     def feed(self, values: Iterable[bytes | None], *, topic: str = "events", partition: int = 0) -> None:
         """Append records with these values."""
@@ -111,22 +110,22 @@ class Mill:
             limit=ReadLimit(limit),
             drain=drain,
         )
-        return run_batch(self.project, self.name, request, session=lambda: self.session)
+        return run_batch(self.project, self.name, request, session=self.session and (lambda: self.session))
 
-    def catch_up(self, *, limit: int | None = None, drain: bool = True) -> list[Committed]:
+    def catch_up(self, *, limit: int | None = None, drain: bool = True, **who: Any) -> list[Committed]:
         """All batches until there is nothing to do."""
         commits = []
-        while not isinstance(outcome := self.run(limit=limit, drain=drain), NothingToDo):
+        while not isinstance(outcome := self.run(limit=limit, drain=drain, **who), NothingToDo):
             commits.append(outcome)
         return commits
 
     def published(self, table: str | None = None) -> list[dict[str, Any]]:
         """The published rows without Tidemill's own columns, sorted."""
-        return without_own(rows_of(self.project.published_uri(table or self.name)))
+        return without_own(rows_of(self.project.published_uri(table or self.name), self.project.storage()))
 
     def own(self, table: str) -> list[dict[str, Any]]:
         """The rows of the quarantine or the late table, sorted."""
-        return without_own(rows_of(self.project.table_uri(self.name, table)))
+        return without_own(rows_of(self.project.table_uri(self.name, table), self.project.storage()))
 
     def everything(self) -> dict[str, list[dict[str, Any]]]:
         """All rows that readers can see, by table."""
@@ -135,11 +134,12 @@ class Mill:
         return {**tables, "quarantine": self.own("quarantine"), "late": self.own("late")}
 
 
-def rows_of(uri: str) -> list[dict[str, Any]]:
+def rows_of(uri: str, storage: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """All rows of a Delta table; none when it does not exist."""
-    if not DeltaTable.is_deltatable(uri):
+    options = dict(storage or {}) or None
+    if not DeltaTable.is_deltatable(uri, options):
         return []
-    return list(pa.table(DeltaTable(uri).to_pyarrow_table()).to_pylist())
+    return list(pa.table(DeltaTable(uri, storage_options=options).to_pyarrow_table()).to_pylist())
 
 
 def without_own(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -160,21 +160,33 @@ def an_event(second: float, user: str | None = "a", amount: int | None = 1, **mo
 
 
 def a_project(folder: Path, pipeline: str, contracts: Mapping[str, str], **settings: Any) -> Project:
-    """Write a project and load it. Settings go into [spark] and [limits]."""
+    """Write a project and load it. Settings go into [spark] and [limits]; those of other sections are dictionaries."""
     (folder / "pipelines").mkdir(parents=True, exist_ok=True)
     (folder / "data_contracts").mkdir(exist_ok=True)
     (folder / "pipelines" / "pipeline.py").write_text(pipeline)
     for name, text in contracts.items():
         (folder / "data_contracts" / f"{name}.odcs.yaml").write_text(text)
-    lines = [f'jars = "{ROOT / ".tidemill" / "jars"}"']
-    lines += [f'{k} = "{settings[k]}"' for k in ("writer", "remote") if k in settings]
-    if "cores" in settings:
-        lines.append(f"cores = {settings['cores']}")
-    limits = [f"{k} = {settings[k]}" for k in ("driver_rows", "batch_records") if k in settings]
-    conf = [f'"{name}" = "{value}"' for name, value in SHORT_LIVED.items()]
-    sections = ["[spark]", *lines, "[spark.conf]", *conf, "[limits]", *limits, ""]
-    (folder / "tidemill.toml").write_text("\n".join(sections))
+    write_settings(folder, **settings)
     return Project.load(folder)
+
+
+def write_settings(folder: Path, **settings: Any) -> None:
+    """Write the file of a project anew."""
+    spark = {k: settings[k] for k in ("writer", "remote", "master", "cores") if k in settings}
+    sections = {
+        "spark": {"jars": str(ROOT / ".tidemill" / "jars"), **spark},
+        "spark.conf": {**SHORT_LIVED, **settings.get("conf", {})},
+        "limits": {k: settings[k] for k in ("driver_rows", "batch_records") if k in settings},
+        **{k: settings[k] for k in ("lake", "log", "s3") if k in settings},
+    }
+    text = "".join(_section(name, values) for name, values in sections.items())
+    (folder / "tidemill.toml").write_text(text)
+
+
+def _section(name: str, values: Mapping[str, Any]) -> str:
+    """A section of TOML; JSON's strings, numbers and truths are TOML's, too."""
+    lines = (f"{json.dumps(key)} = {json.dumps(value)}\n" for key, value in values.items())
+    return f"[{name}]\n{''.join(lines)}\n"
 
 
 def sums(

@@ -83,19 +83,26 @@ WIDE_WRITES = [
 """The writes of a batch of `a_wide_mill`, in their order."""
 
 
-def a_wide_mill(folder: Path, session: Any, **settings: Any) -> Mill:
-    """Two inputs and two published tables; one committed batch, and records of every fate for the next."""
+def a_wide_mill(folder: Path, session: Any, *, prefix: str = "", **settings: Any) -> Mill:
+    """Two inputs and two published tables; one committed batch, and records of every fate for the next.
+
+    The names of the topics in the log begin with `prefix`.
+    """
     events = EVENTS_CONTRACT.replace("EXTRA", "keep")
     inputs = {t: events.replace("id: events", f"id: {t}").replace("name: events", f"name: {t}") for t in TOPICS}
     contracts = {**inputs, "sums": SUMS_CONTRACT, "totals": TOTALS_CONTRACT}
-    mill = Mill(a_project(folder, WIDE, contracts, **settings), session, "wide")
+    text = WIDE
     for topic in TOPICS:
+        text = text.replace(f'read("{topic}"', f'read("{prefix}{topic}"')
+    mill = Mill(a_project(folder, text, contracts, **settings), session, "wide")
+    shop, web = (f"{prefix}{topic}" for topic in TOPICS)
+    for topic in (shop, web):
         mill.log.create_topic(topic, partitions=1)
-    mill.feed([an_event(1), an_event(2, "b"), an_event(50)], topic="shop")
-    mill.feed([an_event(5), an_event(48, "b")], topic="web")
+    mill.feed([an_event(1), an_event(2, "b"), an_event(50)], topic=shop)
+    mill.feed([an_event(5), an_event(48, "b")], topic=web)
     mill.run()
-    mill.feed([an_event(31, amount=7), an_event(3), b"{cut", an_event(4, "nobody"), an_event(61)], topic="shop")
-    mill.feed([an_event(52, "b"), None, an_event(33, "b"), an_event(2, "c"), an_event(70)], topic="web")
+    mill.feed([an_event(31, amount=7), an_event(3), b"{cut", an_event(4, "nobody"), an_event(61)], topic=shop)
+    mill.feed([an_event(52, "b"), None, an_event(33, "b"), an_event(2, "c"), an_event(70)], topic=web)
     return mill
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import median
 
 from tidemill.amend.errand import Errand
 from tidemill.amend.wanted import wanted_covers
-from tidemill.claiming import Planner
 from tidemill.core.amending import backfill_of, plan_backfill, plan_giving_up
 from tidemill.core.amendments import Ranges, count
 from tidemill.core.asked import Wanted
-from tidemill.core.coverage import Cover, coverage, still_held
+from tidemill.core.coverage import Cover, still_held
 from tidemill.core.errors import AmendmentError
 from tidemill.core.events import Committed
 from tidemill.core.flow import WindowedSink
@@ -54,15 +53,46 @@ def backfill(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> It
     """
     began: list[int] = []
 
-    def plan(view: View) -> BatchPlan:
+    def plan(view: View) -> BatchPlan | None:
         job = view.position.backfill
         if job is None or not began:
+            if began and (plans := _of_job(errand, began[0])):
+                _check_not_given_up(errand, plans)
+                return None
             covers, ranges = _held(errand, view, wanted, accept_loss=accept_loss)
             job = backfill_of(view, covers, ranges, errand.reason)
             began[:] = [job.since]
         return plan_backfill(errand.flow, view, job, clock=datetime.now(UTC), most=errand.batch_records)
 
-    return _turns(errand, plan)
+    def is_last(commit: Committed) -> bool:
+        """Whether it completes this job; another's may have been open."""
+        if not _ends_a_job(commit) or not began:
+            return False
+        return commit.batch_id in [p.batch_id for p in _of_job(errand, began[0])]
+
+    return errand.by_turns(plan, is_last)
+
+
+def _of_job(errand: Errand, since: int) -> Sequence[BatchPlan]:
+    """The plans of a job that began with this batch, and that somebody asked for with these words."""
+    words = (errand.reason.by, errand.reason.why)
+    jobs = ((p, p.backfill) for p in errand.plans)
+    return [p for p, job in jobs if job is not None and job.since == since and (job.by, job.why) == words]
+
+
+def _check_not_given_up(errand: Errand, plans: Sequence[BatchPlan]) -> None:
+    """A job that is open no more was completed by somebody else, or given up."""
+    last = plans[-1].backfill
+    if last is None or not last.supersedes or not last.complete:
+        raise AmendmentError(
+            f"{errand.pipeline}: the backfill that began with batch {plans[0].batch_id} was given up; nothing of it is "
+            "seen",
+            fix="begin it again, if that was not meant",
+        )
+
+
+def _ends_a_job(commit: Committed) -> bool:
+    return commit.kind is Kind.BACKFILL and commit.position.backfill is None
 
 
 def resume(errand: Errand) -> Iterator[Committed]:
@@ -80,12 +110,12 @@ def resume(errand: Errand) -> Iterator[Committed]:
             )
         return plan_backfill(errand.flow, view, job, clock=datetime.now(UTC), most=errand.batch_records)
 
-    return _turns(errand, plan)
+    return errand.by_turns(plan, _ends_a_job)
 
 
 def give_up(errand: Errand) -> Iterator[Committed]:
     """The batch after which the open job is forgotten; readers never saw anything of it."""
-    return _turns(errand, lambda view: plan_giving_up(errand.flow, view, clock=datetime.now(UTC)))
+    return errand.by_turns(lambda view: plan_giving_up(errand.flow, view, clock=datetime.now(UTC)), _ends_a_job)
 
 
 def preview(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> Preview:
@@ -116,24 +146,10 @@ def preview(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> Pre
 
 
 def _held(errand: Errand, view: View, wanted: Wanted, *, accept_loss: bool) -> tuple[tuple[Cover, ...], Ranges]:
-    events = (entry.event for entry in errand.ledger.entries())
-    covers = wanted_covers(errand, view, wanted, coverage(events, view.position.slices))
+    covers = wanted_covers(errand, view, wanted, errand.covers(view))
     log = errand.project.log()
     held = {source.topic: log.bounds(source.topic) for source in errand.flow.inputs}
     covers, ranges = still_held(errand.pipeline, covers, held, accept_loss=accept_loss)
     if not ranges:
         raise AmendmentError(f"{errand.pipeline}: the log holds nothing of what is wanted", fix="choose a later start")
     return covers, ranges
-
-
-def _turns(errand: Errand, planner: Planner) -> Iterator[Committed]:
-    """Batches of the job and live ones by turns: the newest data waits for one batch at most."""
-    while True:
-        commit = errand.execute(planner)
-        if commit is None:
-            return
-        yield commit
-        if commit.kind is Kind.BACKFILL and commit.position.backfill is None:
-            return
-        if commit.kind is Kind.BACKFILL and (live := errand.execute()) is not None:
-            yield live

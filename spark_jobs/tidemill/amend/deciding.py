@@ -7,6 +7,7 @@ from datetime import datetime
 from tidemill.core.amendments import Reason
 from tidemill.core.errors import AmendmentError
 from tidemill.core.events import Decided, Decision, Event
+from tidemill.core.failpoints import boundary
 from tidemill.core.view import View
 from tidemill.ledger.ledger import Ledger
 
@@ -33,6 +34,8 @@ def decide(ledger: Ledger, pipeline: str, decision: Decision, reason: Reason, at
             at=at,
         )
 
-    view = ledger.append(event)
+    opened = ledger.view().open_batch
+    with boundary("decided", 0 if opened is None else opened.plan.batch_id):
+        view = ledger.append(event)
     assert view.open_batch is not None
     return view.open_batch.plan.batch_id

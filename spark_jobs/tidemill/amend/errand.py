@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tidemill.batch import NothingToDo, run_batch
 from tidemill.claiming import Planner, Request
 from tidemill.core.amendments import Reason
+from tidemill.core.coverage import Cover, coverage, plans_of
+from tidemill.core.errors import LedgerDamaged
 from tidemill.core.events import Committed, Executor
 from tidemill.core.flow import Flow
-from tidemill.core.planning import ReadLimit
+from tidemill.core.offsets import TopicPartition
+from tidemill.core.plan import BatchPlan, Kind
+from tidemill.core.view import View
+from tidemill.engine.places import Uris
 from tidemill.ledger.ledger import Ledger
 from tidemill.ledger.process import this_process
 from tidemill.log.aside import AsideTables
+from tidemill.log.flows import readable
 from tidemill.project import Project
 
 if TYPE_CHECKING:
@@ -28,7 +35,7 @@ class Errand:
     """Something that a person wants done to a pipeline, and the means to do it.
 
     `most` is the most records of one batch, else the project's limit. A run with the `identity` of another takes over
-    at once what that one left open.
+    at once what that one left open. `begin` and `silent` are as a request has them.
     """
 
     project: Project
@@ -37,6 +44,8 @@ class Errand:
     most: int | None = None
     identity: str | None = None
     session: Callable[[], SparkSession] | None = None
+    begin: Mapping[TopicPartition, int] | None = None
+    silent: Collection[TopicPartition] = ()
     _executor: Executor = field(init=False)
 
     def __post_init__(self) -> None:
@@ -44,18 +53,39 @@ class Errand:
 
     @cached_property
     def flow(self) -> Flow:
-        """The pipeline as it is declared now."""
-        return self.project.pipeline(self.pipeline)
+        """The pipeline as it is declared now, with what its patterns match."""
+        flow = self.project.pipeline(self.pipeline)
+        if not flow.patterns:
+            return flow
+        position = None
+        # A rebuild begins from a ledger that nobody can read.
+        with suppress(LedgerDamaged):
+            position = self.ledger.view().position
+        return readable(flow, self.project.log(), position)
 
     @cached_property
     def ledger(self) -> Ledger:
         """The pipeline's ledger."""
         return self.project.ledger(self.pipeline)
 
-    @cached_property
+    @property
     def aside(self) -> AsideTables:
         """What the pipeline put aside."""
-        return AsideTables(partial(self.project.table_uri, self.pipeline))
+        return self.project.aside(self.pipeline)
+
+    @property
+    def uris(self) -> Uris:
+        """Where the pipeline's tables lie."""
+        return self.project.uris(self.pipeline)
+
+    @property
+    def plans(self) -> Iterator[BatchPlan]:
+        """Every plan that its ledger holds now, in their order."""
+        return plans_of(entry.event for entry in self.ledger.entries())
+
+    def covers(self, view: View) -> tuple[Cover, ...]:
+        """The batches that count for `view`, and what their slices were made of."""
+        return coverage((entry.event for entry in self.ledger.entries()), view.position.slices)
 
     @property
     def batch_records(self) -> int:
@@ -77,12 +107,26 @@ class Errand:
         request = Request(
             executor=self._executor,
             clock=datetime.now(UTC),
-            limit=ReadLimit(self.batch_records),
+            limit=self.project.limit(self.most),
             planner=planner,
             drain=drain,
+            begin=self.begin,
+            silent=self.silent,
         )
         outcome = run_batch(self.project, self.pipeline, request, session=self.session, ledger=self.ledger)
         return None if isinstance(outcome, NothingToDo) else outcome
+
+    def by_turns(self, planner: Planner, ended: Callable[[Committed], bool] = lambda _: False) -> Iterator[Committed]:
+        """Batches of `planner` and live ones by turns: the newest data waits for one batch at most.
+
+        Until nothing is left to plan, or one of them `ended` it.
+        """
+        while (commit := self.execute(planner)) is not None:
+            yield commit
+            if ended(commit):
+                return
+            if commit.kind is not Kind.LIVE and (live := self.execute()) is not None:
+                yield live
 
     def until_done(self, planner: Planner) -> Iterator[Committed]:
         """Batches as they commit, until `planner` has nothing left to plan."""

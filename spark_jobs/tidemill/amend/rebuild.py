@@ -1,9 +1,11 @@
 """State and tables, made again from the log: a new generation beside the published one, then one batch that switches.
 
     1. build     the new generation reads the log from its start, batch by batch, and publishes where nobody looks
-    2. end       the ledger of the old one says that nothing follows, so that its runs stop; what was open is completed
+    2. end       the ledger of the old one says that nothing follows, so that its runs stop; what was open is completed,
+                 or left as it is when that cannot be
     3. catch up  the new one reads what the old one had read since
-    4. switch    each published table becomes what was built, in a commit that is later than any of the old generation
+    4. switch    each published table becomes what was built, in a commit that is later than any of the old generation;
+                 windows that are sent to topics are sent, all of them
     5. publish   from now on runs find the new generation
 
 Whoever is killed on the way goes on with the same command.
@@ -11,41 +13,75 @@ Whoever is killed on the way goes on with the same command.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import logging
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from tidemill.amend.errand import Errand
 from tidemill.core.amending import plan_switch
 from tidemill.core.amendments import Switch
-from tidemill.core.errors import LedgerDamaged
+from tidemill.core.coverage import first_offsets, last_idle, plans_of
+from tidemill.core.errors import AmendmentError, AuditBlocked, Incompatible, LedgerDamaged, OffsetsLost, TableDamaged
 from tidemill.core.events import Committed, Event, Superseded
 from tidemill.core.failpoints import boundary
+from tidemill.core.flow import RowSink
+from tidemill.core.offsets import TopicPartition
 from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.view import View
 from tidemill.core.watermarks import END
-from tidemill.engine.places import Uris
 from tidemill.project import Project
 from tidemill.tables.handles import newest
 
+_logger = logging.getLogger(__name__)
 
-def rebuild(errand: Errand) -> Iterator[Committed]:
+
+def rebuild(errand: Errand, *, accept_loss: bool = False) -> Iterator[Committed]:
     """Batches of the new generation as they commit, to the one that switches.
 
-    Late records are found anew, with larger batches fewer of them. The log must hold what is wanted: what it lost is
-    not in the new tables.
+    It begins where the old generation had begun, or at the log's start when no ledger tells. Late records are found
+    anew, with larger batches fewer of them. What the log lost will not be in the new tables, which must be accepted.
 
     Raises:
+        AmendmentError: rows without windows are sent to a topic, and no loss is accepted: it would lack those that the
+            new generation reads before it takes over.
+        OffsetsLost: the log no longer holds what the old generation began with, and no loss is accepted.
         Busy: a batch of the old generation is open, and its holder is alive.
         TidemillError: a batch did not commit; the same command goes on.
     """
     building = _Building.of(errand)
     if not building.is_switching:
+        if not accept_loss:
+            building.check_log()
+            building.check_sent()
         yield from building.build()
         building.end_old()
         yield from building.build()
     yield from building.switch()
     building.publish()
+
+
+def built_generation(project: Project, pipeline: str) -> int:
+    """The number of the generation that is being built, or of the next one to be.
+
+    One that was begun by another declaration is left as it is: its state and rows mean something else.
+    """
+    number, wanted = project.generations.current(pipeline) + 1, project.pipeline(pipeline).logical_hash
+    while True:
+        ledger = project.of_generation(pipeline, number, built=True).ledger(pipeline)
+        if not ledger.exists or _is_switching(ledger.view()):
+            return number
+        last = deque(plans_of(entry.event for entry in ledger.entries()), maxlen=1)
+        if not last or last[0].logical_hash == wanted:
+            return number
+        number += 1
+
+
+def _is_switching(view: View) -> bool:
+    planned = view.open_batch is not None and view.open_batch.plan.switch is not None
+    return planned or (view.last_commit is not None and view.last_commit.kind is Kind.SWITCH)
 
 
 @dataclass(frozen=True)
@@ -58,16 +94,46 @@ class _Building:
 
     @staticmethod
     def of(errand: Errand) -> _Building:
-        number = errand.project.generations.current(errand.pipeline) + 1
+        number = built_generation(errand.project, errand.pipeline)
         built = errand.project.of_generation(errand.pipeline, number, built=True)
-        return _Building(errand, errand.within(built), number)
+        begin: Mapping[TopicPartition, int] = {}
+        silent: tuple[TopicPartition, ...] = ()
+        with suppress(LedgerDamaged):
+            events = [entry.event for entry in errand.ledger.entries()]
+            # A partition that was silent for long must not hold back windows that are published.
+            begin, silent = first_offsets(events), last_idle(events)
+        return _Building(errand, replace(errand.within(built), begin=begin, silent=silent), number)
 
     @property
     def is_switching(self) -> bool:
         """Whether the batch that switches is planned already: it is no batch of the building any more."""
-        view = self.new.ledger.view()
-        planned = view.open_batch is not None and view.open_batch.plan.switch is not None
-        return planned or (view.last_commit is not None and view.last_commit.kind is Kind.SWITCH)
+        return _is_switching(self.new.ledger.view())
+
+    def check_log(self) -> None:
+        """Refuses to begin with less than the old generation had begun with."""
+        begin, log = self.new.begin or {}, self.old.project.log()
+        gone = [
+            f"{place}: offsets {begin.get(place, 0)} to {held.from_offset - 1}"
+            for source in self.old.flow.inputs
+            for held in log.bounds(source.topic).values()
+            if begin.get(place := held.topic_partition, 0) < held.from_offset
+        ]
+        if gone and not self.new.ledger.view().position.topics:
+            raise OffsetsLost(
+                f"{self.old.pipeline}: the log no longer holds what the tables would be built from: {'; '.join(gone)}; "
+                "nothing was moved",
+                fix="bring the log back, or say --accept-loss: what is gone will not be in the new tables",
+            )
+
+    def check_sent(self) -> None:
+        """Refuses to leave out of a topic what nothing could send there later."""
+        topics = [sink.topic for sink in self.new.flow.sinks if isinstance(sink, RowSink) and sink.topic]
+        if topics:
+            raise AmendmentError(
+                f"{self.old.pipeline}: rows without windows are sent to {', '.join(topics)}, and those that the new "
+                "generation reads before it takes over would not be; nothing was moved",
+                fix="send them to a topic of the new version's own, or say --accept-loss: the topic will lack them",
+            )
 
     def build(self) -> Iterator[Committed]:
         """Everything that the log holds now."""
@@ -90,8 +156,12 @@ class _Building:
             return
         if not old.exists or view.superseded is not None:
             return
-        if view.open_batch is not None:
-            self.old.execute(lambda _: None)
+        try:
+            if view.open_batch is not None:
+                self.old.execute(lambda _: None)
+        except (LedgerDamaged, TableDamaged, Incompatible, AuditBlocked) as error:
+            # The new generation reads its offsets too, and the switch replaces and fences whatever it has published.
+            _logger.warning("%s: its open batch is left as it is: %s", self.old.pipeline, error.message)
         reason = self.old.reason
 
         def event(now: View) -> Event:
@@ -103,8 +173,11 @@ class _Building:
                 at=datetime.now(UTC),
             )
 
-        with boundary("superseded", view.last_batch_id):
-            old.append(event)
+        try:
+            with boundary("superseded", view.last_batch_id):
+                old.append(event)
+        except LedgerDamaged:
+            return
 
     def switch(self) -> Iterator[Committed]:
         """The batch that makes published tables those of the new generation."""
@@ -122,10 +195,13 @@ class _Building:
 
     def _last_batch(self, project: Project) -> int:
         """The latest batch that any generation has published: a later one fences all of them."""
-        uris = Uris(pipeline=self.old.pipeline, table=project.table_uri, published=project.published_uri)
+        uris = project.uris(self.old.pipeline)
         specs = [uris.published_table(sink) for sink in self.new.flow.sinks]
-        handles = [(spec, handle) for spec in specs if (handle := newest(spec, None)) is not None]
+        handles = [(spec, handle) for spec in specs if (handle := newest(spec)) is not None]
         last = [handle.transaction_version(f"{self.old.pipeline}/{spec.name}") or 0 for spec, handle in handles]
+        with suppress(LedgerDamaged):
+            # A zombie of the batch that was open last must come too late, whenever it comes.
+            last.append(self.old.ledger.view().last_batch_id)
         return max(last, default=0)
 
     def publish(self) -> None:

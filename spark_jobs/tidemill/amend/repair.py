@@ -11,23 +11,25 @@ from tidemill.core.amending import plan_repair
 from tidemill.core.amendments import Aside, Repair
 from tidemill.core.aside import Choice
 from tidemill.core.events import Committed
+from tidemill.core.failpoints import boundary
 from tidemill.core.plan import BatchPlan
 from tidemill.core.slices import BatchRange
 from tidemill.core.view import View
 from tidemill.log.aside import Chosen
 
 
-def repair(errand: Errand, aside: Aside, choice: Choice) -> Iterator[Committed]:
-    """Batches as they commit, until none of the chosen records is left where it was.
+def repair(errand: Errand, aside: Aside, choice: Choice, *, before: int | None = None) -> Iterator[Committed]:
+    """Batches as they commit, until none of the chosen records is left where it was, and live ones in between.
 
     A record that fails again is put aside again, with its new reasons and the batch of the repair; it is not taken
-    twice. Late records go to one published table in each batch, the one that refused them.
+    twice: only what batches `before` this one put there is meant, else before the first of the repair. Late records go
+    to one published table in each batch, the one that refused them.
 
     Raises:
-        AmendmentError: a backfill is not complete.
+        BackfillOpen: a backfill is not complete.
         TidemillError: a batch did not commit; the next run continues it.
     """
-    first: list[int] = []
+    first = [] if before is None else [before]
 
     def plan(view: View) -> BatchPlan | None:
         first[:] = first or [view.last_batch_id + 1]
@@ -41,7 +43,7 @@ def repair(errand: Errand, aside: Aside, choice: Choice) -> Iterator[Committed]:
         asked = Repair(source=aside, version=chosen.version, batches=chosen.batches, only=only, reason=errand.reason)
         return plan_repair(errand.flow, view, asked, chosen.ranges, clock=datetime.now(UTC))
 
-    return errand.until_done(plan)
+    return errand.by_turns(plan)
 
 
 def chosen_before(errand: Errand, aside: Aside, choice: Choice, batch_id: int) -> Chosen | None:
@@ -56,4 +58,5 @@ def chosen_before(errand: Errand, aside: Aside, choice: Choice, batch_id: int) -
     ]
     if choice.batches and not wanted:
         return None
-    return errand.aside.choose(aside, replace(choice, batches=tuple(wanted) or (before,)))
+    with boundary("aside", batch_id):
+        return errand.aside.choose(aside, replace(choice, batches=tuple(wanted) or (before,)))

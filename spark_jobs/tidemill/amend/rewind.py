@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tidemill.amend.errand import Errand
 from tidemill.core.amending import plan_rewind
 from tidemill.core.amendments import Rewind
-from tidemill.core.coverage import of_generation
+from tidemill.core.coverage import first_offsets, of_generation
 from tidemill.core.errors import AmendmentError, OffsetsLost
 from tidemill.core.events import Committed
+from tidemill.core.flow import WindowedSink
+from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.core.operators import StartFrom
 from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.position import Position
 from tidemill.core.view import View
-from tidemill.engine.places import Uris
+from tidemill.engine.state import check_horizon
 from tidemill.tables.handles import newest
 from tidemill.tables.keeping import KeptTable
 from tidemill.tables.protocol import TableSpec
@@ -28,29 +32,72 @@ def rewind(errand: Errand, to: int) -> Iterator[Committed]:
     Raises:
         AmendmentError: there was no such commit, or it is the last one.
         OffsetsLost: the log no longer holds what would have to be read again.
-        EngineError: a table no longer has the version of then.
+        EngineError: a table no longer has the version of then, or not its state.
     """
 
     def plan(view: View) -> BatchPlan:
-        commits = of_generation([e.event for e in errand.ledger.entries() if isinstance(e.event, Committed)])
-        position = _position(errand, view, to, commits)
-        _check_log(errand, position)
-        versions = _versions(commits, to)
-        for spec in tables_of(errand):
-            if newest(spec, None) is not None and (version := versions.get(spec.name)) is not None:
-                KeptTable(spec).check_back(version)
+        position, versions, _ = _checked(errand, view, to)
         then = Rewind(position=position, versions=versions, reason=errand.reason)
         return plan_rewind(errand.flow, view, then, clock=datetime.now(UTC))
 
     while (commit := errand.execute(plan)) is not None:
         yield commit
-        if commit.kind is Kind.REWIND:
+        if commit.kind is Kind.REWIND and _target(errand, commit) == to:
             return
+
+
+def _target(errand: Errand, commit: Committed) -> int | None:
+    """The batch that a rewind, which may have been somebody else's, went back to."""
+    return next((p.rewind.position.batch_id for p in errand.plans if p.batch_id == commit.batch_id and p.rewind), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenBack:
+    """What a rewind would do: batches that it takes back, offsets that are read again, versions of the tables."""
+
+    batches: tuple[int, ...]
+    ranges: tuple[OffsetRange, ...]
+    versions: Mapping[str, int | None]
+
+
+def preview(errand: Errand, to: int) -> TakenBack:
+    """What `rewind` would do now; nothing is written.
+
+    Raises:
+        TidemillError: see `rewind`.
+    """
+    view = errand.ledger.view()
+    position, versions, commits = _checked(errand, view, to)
+    ranges = _read_again(view, position, first_offsets(entry.event for entry in errand.ledger.entries()))
+    return TakenBack(
+        batches=tuple(c.batch_id for c in commits if c.batch_id > to),
+        ranges=tuple(r for r in ranges if r),
+        versions={spec.name: versions.get(spec.name) for spec in tables_of(errand) if newest(spec) is not None},
+    )
+
+
+def _checked(errand: Errand, view: View, to: int) -> tuple[Position, dict[str, int | None], Sequence[Committed]]:
+    """Position and versions of tables after batch `to`, which can be gone back to; and all commits."""
+    events = [entry.event for entry in errand.ledger.entries()]
+    own = [event for event in events if isinstance(event, Committed)]
+    commits = of_generation(own)
+    position = _position(errand, view, to, commits)
+    _check_log(errand, view, position, first_offsets(events))
+    for sink in errand.flow.sinks:
+        if isinstance(sink, WindowedSink):
+            check_horizon(errand.uris, sink, to)
+    published = {sink.table for sink in errand.flow.sinks}
+    # Quarantine and late table were the generation's own before it was published.
+    versions = _versions([c for c in own if c not in commits], to, leave_out=published) | _versions(commits, to)
+    for spec in tables_of(errand):
+        if newest(spec) is not None and (version := versions.get(spec.name)) is not None:
+            KeptTable(spec).check_back(version)
+    return position, versions, commits
 
 
 def tables_of(errand: Errand) -> tuple[TableSpec, ...]:
     """The tables that a rewind takes back."""
-    uris = Uris(pipeline=errand.pipeline, table=errand.project.table_uri, published=errand.project.published_uri)
+    uris = errand.uris
     return (*(uris.published_table(s) for s in errand.flow.sinks), uris.quarantine(), uris.late())
 
 
@@ -68,22 +115,44 @@ def _position(errand: Errand, view: View, to: int, commits: Sequence[Committed])
     return found[0].position
 
 
-def _versions(commits: Sequence[Committed], to: int) -> dict[str, int | None]:
+def _versions(commits: Sequence[Committed], to: int, leave_out: Collection[str] = frozenset()) -> dict[str, int | None]:
     versions: dict[str, int | None] = {}
     for commit in commits:
         if commit.batch_id <= to:
-            versions |= commit.tables
+            versions |= {table: version for table, version in commit.tables.items() if table not in leave_out}
     return versions
 
 
-def _check_log(errand: Errand, position: Position) -> None:
+def _check_log(errand: Errand, view: View, position: Position, first: Mapping[TopicPartition, int]) -> None:
+    """Everything that was read since then must be there to be read again."""
     log = errand.project.log()
-    for topic, then in position.topics.items():
-        held = log.bounds(topic)
-        for partition, offset in then.offsets.items():
-            if offset < (start := held[partition].from_offset):
-                raise OffsetsLost(
-                    f"{errand.pipeline}: {topic}-{partition}: offsets {offset} to {start - 1} are gone, and would "
-                    "have to be read again; nothing was moved",
-                    fix="rewind less far",
-                )
+    then = errand.flow.reading(view.position.topics, known=position.topics)
+    latest = {source.topic for source in then.inputs if source.start is StartFrom.LATEST}
+    for topic in view.position.topics:
+        if topic not in position.topics and topic in latest:
+            raise AmendmentError(
+                f"{errand.pipeline}: {topic} is read from its end on: before its first batch there is no offset to go "
+                "back to",
+                fix="rewind to the first batch or a later one",
+            )
+    for again in _read_again(view, position, first):
+        place = again.topic_partition
+        if again and again.from_offset < (start := log.bounds(place.topic)[place.partition].from_offset):
+            raise OffsetsLost(
+                f"{errand.pipeline}: {place}: offsets {again.from_offset} to {start - 1} are gone, and would "
+                "have to be read again; nothing was moved",
+                fix="rewind less far",
+            )
+
+
+def _read_again(view: View, position: Position, first: Mapping[TopicPartition, int]) -> Iterator[OffsetRange]:
+    """What was read since `position`; a partition that it does not know was read from its first offset on.
+
+    Nothing of a partition whose offset is behind `position`, because a rewind took it back further.
+    """
+    for topic, now in view.position.topics.items():
+        then = position.topics[topic].offsets if topic in position.topics else {}
+        for partition, end in now.offsets.items():
+            place = TopicPartition(topic, partition)
+            begin = then.get(partition, first.get(place, 0))
+            yield OffsetRange(place, min(begin, end), end)

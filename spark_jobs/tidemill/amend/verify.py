@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.amend.errand import Errand
 from tidemill.core.amending import plan_reading
 from tidemill.core.amendments import Aside
 from tidemill.core.aside import Choice
 from tidemill.core.asked import OfWindows
-from tidemill.core.coverage import Cover, coverage, united
+from tidemill.core.coverage import Cover, united
 from tidemill.core.flow import RowSink, Sink, WindowedSink
 from tidemill.core.operators import Trigger
 from tidemill.core.times import micros, moment
@@ -25,13 +26,13 @@ from tidemill.core.watermarks import BEGINNING, END
 from tidemill.core.windows import Window
 from tidemill.engine.attempt import Attempt
 from tidemill.engine.comparison import Differences, different_rows, different_windows
-from tidemill.engine.places import Uris
 from tidemill.engine.query import ROWS, query
+from tidemill.engine.state import State
 from tidemill.engine.windowing import merged_windows
 from tidemill.sessions import project_session
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest, rows_of
-from tidemill.tables.protocol import Between
+from tidemill.tables.protocol import TableSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,10 +73,10 @@ def verify(errand: Errand, scope: Scope) -> Iterator[Verified]:
         EngineError: Spark or a table refused to work.
     """
     view = errand.ledger.view()
-    covers = coverage((e.event for e in errand.ledger.entries()), view.position.slices)
+    covers = errand.covers(view)
     session = errand.session() if errand.session else project_session(errand.project)
     for sink in errand.flow.sinks:
-        wanted = _windows(errand, sink, view, scope) if isinstance(sink, WindowedSink) else None
+        wanted = _windows(errand, sink, scope) if isinstance(sink, WindowedSink) else None
         if wanted is not None and not wanted:
             yield Verified(table=sink.table, differences=Differences())
             continue
@@ -83,30 +84,34 @@ def verify(errand: Errand, scope: Scope) -> Iterator[Verified]:
         yield checking.compare(_of_windows(sink, covers, wanted) if isinstance(sink, WindowedSink) else covers)
 
 
-def _windows(errand: Errand, sink: WindowedSink, view: View, scope: Scope) -> Sequence[Window] | None:
-    """The windows to compare; None for all."""
+def _windows(errand: Errand, sink: WindowedSink, scope: Scope) -> Sequence[Window] | None:
+    """The windows to compare, of those that are published or have state; None for all."""
     if scope.windows is None and scope.sample >= 1:
         return None
-    bounds = scope.windows
-    within = Between(column="window_start", low=bounds.since if bounds else None, high=bounds.until if bounds else None)
-    uris = _uris(errand)
-    if newest(uris.published_table(sink), None) is None:
-        return ()
-    starts = DeltaRsTable(uris.published_table(sink)).read(where=(within,), columns=("window_start",))
-    found = sorted({micros(value) for value in starts["window_start"].to_pylist()})
+    bounds, panes = scope.windows, sink.window.panes
+    low, high = (micros(bounds.since), micros(bounds.until)) if bounds else (None, None)
+    state = State.of(errand.uris, sink)
+    known = _moments(errand.uris.published_table(sink), "window_start")
+    if state is not None:
+        known |= {w.start for pane in _moments(state.spec, "pane_start") for w in panes.windows_of(pane)}
+    found = sorted(s for s in known if (low is None or s >= low) and (high is None or s < high))
     size = math.ceil(len(found) * scope.sample)
     chosen = found if scope.sample >= 1 else random.Random(scope.seed).sample(found, size)
-    return [Window(start, start + sink.window.panes.size) for start in sorted(chosen)]
+    return [Window(start, start + panes.size) for start in sorted(chosen)]
+
+
+def _moments(spec: TableSpec, column: str) -> set[int]:
+    """The values of a column of timestamps, each once, in microseconds; none while there is no table."""
+    if newest(spec) is None:
+        return set()
+    values = DeltaRsTable(spec).read(where=(), columns=(column,))[column]
+    return {micros(value) for value in pc.unique(values).to_pylist()}
 
 
 def _of_windows(sink: WindowedSink, covers: Sequence[Cover], wanted: Sequence[Window] | None) -> Sequence[Cover]:
     if wanted is None:
         return covers
     return [c for c in covers if any(c.lies_in(sink.table, w.start, w.end) for w in wanted)]
-
-
-def _uris(errand: Errand) -> Uris:
-    return Uris(pipeline=errand.pipeline, table=errand.project.table_uri, published=errand.project.published_uri)
 
 
 @dataclass(frozen=True)
@@ -126,7 +131,7 @@ class _Checking:
         try:
             job = attempt.jobs(without=self._aside()).get(self.sink.table)
             spec = attempt.uris.published_table(self.sink)
-            there = newest(spec, None) is not None
+            there = newest(spec) is not None
             lane = attempt.lanes.of(rows_of(spec))
             found = lane.frame([lane.table(spec).read()]) if there else None
             return Verified(table=self.sink.table, differences=self._differences(job, found))
@@ -151,7 +156,7 @@ class _Checking:
             number=1,
             scans={name: log.scan(plan.topic_id(name), ranges) for name, ranges in plan.reads.items()},
             session=self.session,
-            uris=_uris(self.errand),
+            uris=self.errand.uris,
             driver_rows=settings.driver_rows,
             writer=settings.writer,
         )

@@ -13,7 +13,6 @@ from tidemill.core.flow import WindowedSink
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.times import micros
 from tidemill.core.view import View
-from tidemill.log.reading import first_at
 
 
 def wanted_covers(errand: Errand, view: View, wanted: Wanted, covers: Sequence[Cover]) -> tuple[Cover, ...]:
@@ -64,8 +63,8 @@ def _bounds(errand: Errand, wanted: OfOffsets | OfTimes, tp: TopicPartition, end
     if isinstance(wanted, OfOffsets):
         return wanted.since.get(tp, 0), wanted.until.get(tp, end)
     log = errand.project.log()
-    low = 0 if wanted.since is None else first_at(log, tp.topic, tp.partition, wanted.since)
-    high = end if wanted.until is None else first_at(log, tp.topic, tp.partition, wanted.until)
+    low = 0 if wanted.since is None else log.offset_at(tp.topic, tp.partition, wanted.since)
+    high = end if wanted.until is None else log.offset_at(tp.topic, tp.partition, wanted.until)
     return low, min(high, end)
 
 

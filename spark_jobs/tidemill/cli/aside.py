@@ -152,7 +152,7 @@ def _repair(
     as_json: bool,
 ) -> None:
     if dry_run:
-        show_records(looked_at(ctx, pipeline), aside, wanted, limit=most or 50, as_json=as_json)
+        show_records(looked_at(ctx, pipeline), aside, wanted, limit=None if as_json else 50, as_json=as_json)
         if not as_json:
             typer.echo("nothing was done: this is a dry run")
         return

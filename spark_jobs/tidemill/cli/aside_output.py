@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _WIDTH = 60
 
 
-def show_records(errand: Errand, aside: Aside, wanted: Choice, *, limit: int, as_json: bool) -> None:
+def show_records(errand: Errand, aside: Aside, wanted: Choice, *, limit: int | None, as_json: bool) -> None:
     """The chosen records, oldest first."""
     rows, total = _rows(errand, aside, wanted, limit)
     if as_json:

@@ -18,6 +18,7 @@ from tidemill.core.events import Decision
 if TYPE_CHECKING:
     from tidemill.core.verdict import CheckResult
     from tidemill.core.view import OpenBatch
+    from tidemill.ledger.ledger import Ledger
 
 app = typer.Typer(no_args_is_help=True, help="A batch that its audit blocks: look at it, and decide.")
 
@@ -64,12 +65,23 @@ def _decide(ctx: typer.Context, pipeline: str, decision: Decision, by: str | Non
     from tidemill.amend.deciding import decide
 
     reason = Reason(by=by or getpass.getuser(), why=why)
-    batch = decide(looked_at(ctx, pipeline).ledger, pipeline, decision, reason, datetime.now(UTC))
+    batch = decide(_ledger(ctx, pipeline), pipeline, decision, reason, datetime.now(UTC))
     typer.echo(f"{pipeline}: batch {batch}: {decision.value} is recorded; the next run does it")
 
 
+def _ledger(ctx: typer.Context, pipeline: str) -> Ledger:
+    """That of the published generation, or of the one that a rebuild is building, where its batch waits."""
+    from tidemill.amend.rebuild import built_generation
+
+    errand = looked_at(ctx, pipeline)
+    number = built_generation(errand.project, pipeline)
+    built = errand.project.of_generation(pipeline, number, built=True).ledger(pipeline)
+    opened = built.view().open_batch if built.exists else None
+    return built if opened is not None and opened.audited is not None else errand.ledger
+
+
 def _blocked(ctx: typer.Context, pipeline: str) -> tuple[OpenBatch, tuple[CheckResult, ...]]:
-    batch = looked_at(ctx, pipeline).ledger.view().open_batch
+    batch = _ledger(ctx, pipeline).view().open_batch
     if batch is None or batch.audited is None:
         raise AmendmentError(
             f"{pipeline}: no batch waits after its audit", fix="`tidemill history` shows past verdicts"

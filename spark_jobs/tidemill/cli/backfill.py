@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from tidemill.amend.backfill import Preview
     from tidemill.amend.errand import Errand
+    from tidemill.amend.rewind import TakenBack
     from tidemill.core.events import Committed
 
 
@@ -69,7 +71,12 @@ def backfill(
             "a backfill wants offsets, times or windows, or --resume, or --cancel",
             fix=f"for example `tidemill backfill {pipeline} --from-time 2026-03-01 --to-time 2026-03-02 --dry-run`",
         )
-    if dry_run and not (resume or cancel):
+    if dry_run and (resume or cancel):
+        raise ConfigError(
+            "--dry-run shows what a backfill would do before it begins; --resume and --cancel are about one that has",
+            fix=f"`tidemill status {pipeline}` shows how much of it is left",
+        )
+    if dry_run:
         errand = looked_at(ctx, pipeline)
         errand.most = batch_records
         _show(amend.preview(errand, wanted(**parts), accept_loss=accept_loss), as_json=as_json)
@@ -88,6 +95,7 @@ def rewind(
     ctx: typer.Context,
     pipeline: PipelineName,
     to: Annotated[int, typer.Option("--to", min=0, metavar="BATCH", help="The batch to go back to; 0: to nothing.")],
+    dry_run: DryRun = False,
     by: By = None,
     why: Why = "",
     as_json: AsJson = False,
@@ -95,6 +103,10 @@ def rewind(
     """Take offsets, watermark, state and tables back to what they were after a batch; what came later runs again."""
     from tidemill.amend import rewind as amend
 
+    if dry_run:
+        found = amend.preview(looked_at(ctx, pipeline), to)
+        _show_rewind(found, as_json=as_json)
+        return
     execute(ctx, pipeline, lambda errand: amend.rewind(errand, to), by=by, why=why, as_json=as_json)
 
 
@@ -102,6 +114,9 @@ def rebuild(
     ctx: typer.Context,
     pipeline: PipelineName,
     batch_records: BatchRecords = None,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Do without records that the log no longer holds.")
+    ] = False,
     by: By = None,
     why: Why = "",
     as_json: AsJson = False,
@@ -109,7 +124,23 @@ def rebuild(
     """Make state and tables again from the log, beside the published ones, and switch; killed, it goes on."""
     from tidemill.amend.rebuild import rebuild as amend
 
-    execute(ctx, pipeline, amend, by=by, why=why, as_json=as_json, most=batch_records)
+    why = why or ("records that are gone are done without" if accept_loss else "")
+    batches = partial(amend, accept_loss=accept_loss)
+    execute(ctx, pipeline, batches, by=by, why=why, as_json=as_json, most=batch_records)
+
+
+def _show_rewind(found: TakenBack, *, as_json: bool) -> None:
+    ranges = [str(r) for r in found.ranges]
+    if as_json:
+        print_json({"batches": list(found.batches), "read_again": ranges, "versions": dict(found.versions)})
+        return
+    out = console()
+    batches = f"{found.batches[0]} to {found.batches[-1]}" if len(found.batches) > 1 else f"{found.batches[0]}"
+    out.print(f"taken back    batches {batches}")
+    out.print(f"read again    {', '.join(ranges) or 'nothing'}", soft_wrap=True)
+    for table, version in found.versions.items():
+        out.print(f"{table}: " + ("no rows" if version is None else f"as of version {version}"), markup=False)
+    out.print("nothing was done: this is a dry run")
 
 
 def _show(found: Preview, *, as_json: bool) -> None:

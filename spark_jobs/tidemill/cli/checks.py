@@ -16,9 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.core.errors import LogError, TidemillError
+from tidemill.core.position import Position
+from tidemill.log.flows import check_sends, to_be_read
 
 if TYPE_CHECKING:
     from tidemill.project import Project
+from tidemill.settings import is_remote
 
 _OLDEST_JAVA = 17
 
@@ -56,8 +59,8 @@ def check_project(project: Project, *, spark: bool) -> Iterator[Checked]:
     yield Checked(name="project", state=State.OK, found=str(project.folder / "tidemill.toml"))
     if not settings.remote:
         yield _check("jars", lambda: _jars(Path(settings.jars)))
-    yield _check("lake", lambda: _writable(Path(settings.lake)))
-    yield _check("log", lambda: _writable(Path(settings.log)))
+    yield _check("lake", lambda: _lake(project))
+    yield _check("log", lambda: _log(project))
     yield _check("contracts", lambda: _contracts(Path(settings.contracts)))
     yield _check("pipelines", lambda: _pipelines(project))
     names = _names(project)
@@ -100,8 +103,9 @@ def _java() -> tuple[State, str, str]:
 def _jars(folder: Path) -> tuple[State, str, str]:
     from tidemill.engine.jars import jar_paths, locked_jars
 
-    paths = jar_paths(folder)
-    bad = [jar.file_name for jar in locked_jars() if _sha256(folder / jar.file_name) != jar.sha256]
+    jars = locked_jars(kafka=True, s3=True)
+    paths = jar_paths(folder, jars)
+    bad = [jar.file_name for jar in jars if _sha256(folder / jar.file_name) != jar.sha256]
     if bad:
         return State.PROBLEM, f"{folder}: other bytes than were locked: {', '.join(bad)}", "tidemill jars fetch"
     return State.OK, f"{len(paths)} in {folder}, checksums as locked", ""
@@ -110,6 +114,26 @@ def _jars(folder: Path) -> tuple[State, str, str]:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _lake(project: Project) -> tuple[State, str, str]:
+    place = project.settings.lake
+    return _store(place, lambda: project.generations) if is_remote(place) else _writable(Path(place))
+
+
+def _log(project: Project) -> tuple[State, str, str]:
+    if project.settings.kafka is not None:
+        return State.OK, f"Kafka at {project.settings.kafka['kafka']}, {len(project.log().topics())} topics", ""
+    place = project.settings.log
+    if project.settings.layout:
+        return State.OK, f"{place}, files of others, {len(project.log().topics())} topics", ""
+    return _store(place, project.log) if is_remote(place) else _writable(Path(place))
+
+
+def _store(place: str, open_store: Callable[[], object]) -> tuple[State, str, str]:
+    """Opening it makes sure that it refuses a name that is taken."""
+    open_store()
+    return State.OK, f"{place}, writable, with conditional writes", ""
 
 
 def _writable(folder: Path) -> tuple[State, str, str]:
@@ -156,12 +180,19 @@ def _names(project: Project) -> tuple[str, ...]:
 
 def _topics(project: Project, name: str) -> tuple[State, str, str]:
     log, found = project.log(), []
-    for source in project.pipeline(name).inputs:
+    flow = project.pipeline(name)
+    try:
+        flow = to_be_read(flow, log, Position())
+        check_sends(flow, log)
+    except LogError as error:
+        return State.NOTE, error.message, error.fix or ""
+    for topic in [i.topic for i in flow.inputs]:
         try:
-            bounds = log.bounds(source.topic)
+            bounds = log.bounds(topic)
         except LogError as error:
-            return State.NOTE, error.message, f"tidemill log create {source.topic}"
-        found.append(f"{source.topic}: {sum(len(held) for held in bounds.values()):,} records")
+            own = not project.settings.layout
+            return State.NOTE, error.message, f"tidemill log create {topic}" if own else ""
+        found.append(f"{topic}: {sum(len(held) for held in bounds.values()):,} records")
     return State.OK, ", ".join(found), ""
 
 
@@ -175,10 +206,11 @@ def _ledger(project: Project, name: str) -> tuple[State, str, str]:
 def _spark(project: Project) -> tuple[State, str, str]:
     from tidemill.cli.physical import place
     from tidemill.cli.spark import start_spark
+    from tidemill.engine.workers import look
 
     session = start_spark(project)
     try:
-        session.sql("SELECT 1").collect()
-        return State.OK, f"{place(project.settings)}: Spark {session.version} answers", ""
+        workers = "; ".join(str(worker) for worker in look(session))
+        return State.OK, f"{place(project.settings)}: Spark {session.version} answers, its workers have {workers}", ""
     finally:
         session.stop()

@@ -38,5 +38,5 @@ def demo(
     with stage_on_console() as stage:
         ending = tell(script, stage, lambda project: spark_session(project, ctx.find_root().obj))
         stage.ends(ending)
-    if not ending.differences.none:
+    if not ending.proven:
         raise typer.Exit(ExitCode.DIFFERENT)

@@ -95,6 +95,10 @@ class Stage:
             for example in differences.examples:
                 self._out.print(f"    {escape(example)}")
 
+        checked = ending.verified.differences
+        said = f"{checked.compared:,} rows compared, {checked.count:,} different"
+        self._out.print(f"  tidemill verify: [bold {'green' if ending.verified.agrees else 'red'}]{said}[/]")
+
     def _places(self, ending: Ending) -> None:
         project, folder = ending.project, ending.project.folder
         tables = {

@@ -56,7 +56,7 @@ def _starter(ctx: typer.Context, project: Project, pipeline: str, progress: Prog
     from tidemill.cli.spark import spark_session
     from tidemill.running import warm_up_audit
 
-    opened = partial(spark_session, project, ctx.find_root().obj)
+    opened = partial(spark_session, project, ctx.find_root().obj, pipeline=pipeline)
 
     @cache
     def start() -> SparkSession:

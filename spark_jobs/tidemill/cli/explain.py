@@ -11,6 +11,7 @@ import typer
 
 from tidemill.cli.log_output import print_json
 from tidemill.cli.output import AsJson, PipelineName, console, grid, open_project
+from tidemill.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,6 +41,8 @@ def explain(
 
         show_lineage(open_project(ctx), pipeline, window=window, key=key, table=table, as_json=as_json)
         return
+    if key is not None or table is not None:
+        raise ConfigError("--key and --table are about one number, and --window is not there", fix="add --window START")
     from tidemill.cli.logical import logical_json
     from tidemill.cli.physical import physical_json
 

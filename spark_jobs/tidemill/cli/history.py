@@ -21,6 +21,7 @@ from tidemill.core.errors import InputError
 from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Decided, Event, Planned, Superseded
 from tidemill.core.plan import BatchPlan
 from tidemill.core.summary import account_of
+from tidemill.core.times import moment
 
 if TYPE_CHECKING:
     from tidemill.ledger.rows import Entry
@@ -87,7 +88,8 @@ def _said(event: Event) -> str:
             )
         case Committed(published=published, position=position):
             rows = counted(published, "rows to")
-            return f"{balance(account_of(event))}; published {rows}; watermark {show_watermark(position.watermark)}"
+            said = f"{balance(account_of(event))}; published {rows}; watermark {show_watermark(position.watermark)}"
+            return said + "".join(f"; {text}" for text in _incomplete(event))
         case Cancelled(reason=reason):
             return reason
         case Decided(decision=decision, by=by, why=why):
@@ -98,11 +100,20 @@ def _said(event: Event) -> str:
             assert_never(event)
 
 
+def _incomplete(commit: Committed) -> list[str]:
+    return [
+        f"windows of {table} from {moment(span.first)} to {moment(span.last)} may lack what was skipped"
+        for table, span in (commit.incomplete or {}).items()
+    ]
+
+
 def _planned(plan: BatchPlan) -> str:
     if plan.rewind is not None:
         return f"rewind to batch {plan.rewind.position.batch_id} by {plan.rewind.reason.by}"
     if plan.switch is not None:
         return f"switch to generation {plan.switch.generation} by {plan.switch.reason.by}"
+    if plan.fold is not None:
+        return f"fold of {', '.join(map(str, plan.fold.batches))}"
     ranges = [str(r) for items in plan.reads.values() for r in items]
     shown = ", ".join(ranges[:4]) + (f" and {len(ranges) - 4} more" if len(ranges) > 4 else "")
     kind = "" if plan.is_live else f"{plan.kind.value}: "

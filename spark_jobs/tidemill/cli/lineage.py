@@ -16,7 +16,7 @@ from tidemill.core.times import moment
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidemill.lineage import Lineage
+    from tidemill.lineage import Contribution, Lineage, Publication
     from tidemill.project import Project
 
 
@@ -57,29 +57,33 @@ def lineage_json(found: Lineage) -> dict[str, object]:
         "window_end": moment(found.window.end).isoformat(),
         "key": dict(found.key),
         "row": _texts(found.row),
-        "slices": [
-            {
-                "batch_id": c.batch_id,
-                "attempt": c.attempt,
-                "kind": c.kind.value,
-                "rows": c.rows,
-                "counts": c.counts,
-                "ranges": [str(r) for items in c.ranges.values() for r in items],
-            }
-            for c in found.contributions
-        ],
-        "publications": [
-            {
-                "batch_id": p.batch_id,
-                "timing": p.timing,
-                "at": p.at.isoformat(),
-                "version": p.version,
-                "rules_held": p.rules_held,
-                "rules_broken": p.rules_broken,
-            }
-            for p in found.publications
-        ],
+        "slices": [_contribution_json(each) for each in found.contributions],
+        "publications": [_publication_json(each) for each in found.publications],
         "corrections": [_texts(c) for c in found.corrections],
+        "lacking": [str(r) for r in found.lacking],
+    }
+
+
+def _contribution_json(found: Contribution) -> dict[str, object]:
+    return {
+        "batch_id": found.batch_id,
+        "attempt": found.attempt,
+        "kind": found.kind.value,
+        "rows": found.rows,
+        "counts": found.counts,
+        "ranges": [str(r) for items in found.ranges.values() for r in items],
+        "folded": [b for r in found.folded for b in r.batches],
+    }
+
+
+def _publication_json(found: Publication) -> dict[str, object]:
+    return {
+        "batch_id": found.batch_id,
+        "timing": found.timing,
+        "at": found.at.isoformat(),
+        "version": found.version,
+        "rules_held": found.rules_held,
+        "rules_broken": found.rules_broken,
     }
 
 
@@ -96,7 +100,8 @@ def _show(found: Lineage) -> None:
     for c in found.contributions:
         ranges = [str(r) for items in c.ranges.values() for r in items]
         shown = ", ".join(ranges[:3]) + (f" and {len(ranges) - 3} more" if len(ranges) > 3 else "")
-        slices.add_row(str(c.batch_id), str(c.attempt), c.kind.value, str(c.rows), "yes" if c.counts else "no", shown)
+        kind = f"{c.kind.value} of {', '.join(map(str, c.folded))}" if c.folded else c.kind.value
+        slices.add_row(str(c.batch_id), str(c.attempt), kind, str(c.rows), "yes" if c.counts else "no", shown)
     out.print(slices)
     firings = grid("batch", "firing", "at", "table version", "rules held", numbers=("batch", "table version"))
     for p in found.publications:
@@ -105,6 +110,9 @@ def _show(found: Lineage) -> None:
             str(p.batch_id), p.timing, f"{p.at:%Y-%m-%d %H:%M:%S}", version, _rules(p.rules_held, p.rules_broken)
         )
     out.print(firings)
+    if found.lacking:
+        lost = ", ".join(map(str, found.lacking))
+        out.print(f"may lack records that the log lost before they were read: {lost}", markup=False, soft_wrap=True)
     for each in found.corrections:
         out.print(f"batch {each['batch_id']} changed {each['before']} to {each['after']}", markup=False, soft_wrap=True)
 

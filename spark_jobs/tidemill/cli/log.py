@@ -27,7 +27,7 @@ from tidemill.log.inputs.fields import TimeUnit
 
 if TYPE_CHECKING:
     from tidemill.log.loading import InputFormat
-    from tidemill.log.protocol import Topic
+    from tidemill.log.protocol import Log, Topic
     from tidemill.log.writable import WritableLog
 
 app = typer.Typer(no_args_is_help=True, help="Topics of records: make, fill, look at and trim them.")
@@ -58,23 +58,37 @@ Partition = Annotated[int | None, typer.Option("--partition", min=0, help="Only 
 
 
 def open_log(ctx: typer.Context) -> WritableLog:
+    """The same, to write to it.
+
+    Raises:
+        ConfigError: neither is there, or the log is somebody else's.
+    """
+    from tidemill.log.writable import WritableLog
+
+    log = find_log(ctx)
+    if not isinstance(log, WritableLog):
+        raise ConfigError("the project's log is a landing zone of others, which cannot be written to")
+    return log
+
+
+def find_log(ctx: typer.Context) -> Log:
     """The log of `--log`, or of the project that the command runs in.
 
     Raises:
-        ConfigError: neither is there, or the log cannot be written to.
+        ConfigError: neither is there.
     """
     from tidemill.log.file import FileLog
-    from tidemill.log.writable import WritableLog
 
     if place := ctx.params.get("log"):
+        if "://" in place:
+            raise ConfigError(
+                f"--log is a folder of this machine, found {place}", fix="go to a project whose [log] path is that one"
+            )
         return FileLog(place)
     try:
-        log = open_project(ctx).log()
+        return open_project(ctx).log()
     except ConfigError as error:
         raise ConfigError(error.message, fix=f"{error.fix}; or give the log's folder with --log PATH") from error
-    if not isinstance(log, WritableLog):
-        raise ConfigError(f"the project's log, a {type(log).__name__}, cannot be written to by this command")
-    return log
 
 
 @app.command()
@@ -158,7 +172,7 @@ def list_topics(
     as_json: AsJson = False,
 ) -> None:
     """Show the topics, or the partitions of one."""
-    place = open_log(ctx)
+    place = find_log(ctx)
     topics = [place.topic(topic)] if topic else place.topics()
     described = [(found, place.bounds(found.name), place.usage(found.name)) for found in topics]
     if as_json:
@@ -183,7 +197,7 @@ def cat(
     """Print values, one a line as they are, or whole records as JSON lines."""
     from tidemill.log.reading import read_topic
 
-    place = open_log(ctx)
+    place = find_log(ctx)
     if from_offset is not None:
         partition = _only_partition(place.topic(topic), partition)
     records = read_topic(place, topic, partition=partition, from_offset=from_offset, limit=limit)

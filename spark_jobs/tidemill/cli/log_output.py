@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from tidemill.core.offsets import OffsetRange
     from tidemill.core.scan import Record
-    from tidemill.log.protocol import Topic
-    from tidemill.log.writable import Usage
+    from tidemill.log.protocol import Topic, Usage
 
     Described = tuple[Topic, Mapping[int, OffsetRange], Mapping[int, Usage]]
 
@@ -93,8 +92,8 @@ def topic_json(topic: Topic, bounds: Mapping[int, OffsetRange], usage: Mapping[i
     ]
     return identity_json(topic) | {
         "records": sum(len(held) for held in bounds.values()),
-        "segments": sum(used.segments for used in usage.values()),
-        "bytes": sum(used.bytes for used in usage.values()),
+        "segments": _sum(used.segments for used in usage.values()),
+        "bytes": _sum(used.bytes for used in usage.values()),
         "bounds": parts,
     }
 
@@ -110,8 +109,8 @@ def topics_table(described: Sequence[Described]) -> Table:
             f"{min(held.from_offset for held in bounds.values()):,}",
             f"{max(held.until_offset for held in bounds.values()):,}",
             f"{sum(len(held) for held in bounds.values()):,}",
-            f"{sum(used.segments for used in usage.values()):,}",
-            _size(sum(used.bytes for used in usage.values())),
+            _count(_sum(used.segments for used in usage.values())),
+            _size(_sum(used.bytes for used in usage.values())),
         )
     return table
 
@@ -129,13 +128,23 @@ def partitions_table(described: Described) -> Table:
             f"{held.from_offset:,}",
             f"{held.until_offset:,}",
             f"{len(held):,}",
-            f"{used.segments:,}",
+            _count(used.segments),
             _size(used.bytes),
         )
     return table
 
 
-def _size(count: int) -> str:
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """The sum, or None when one is not known."""
+    known = list(counts)
+    return None if None in known else sum(count for count in known if count is not None)
+
+
+def _count(count: int | None) -> str:
+    return "-" if count is None else f"{count:,}"
+
+
+def _size(count: int | None) -> str:
     from rich.filesize import decimal
 
-    return decimal(count)
+    return "-" if count is None else decimal(count)

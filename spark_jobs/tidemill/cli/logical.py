@@ -68,8 +68,9 @@ def _does(operator: op.Operator) -> str:  # noqa: C901  one case for each operat
             return f"{_windows(spec)}; allowed lateness {show_duration(lateness)}"
         case op.AggregateBy(aggregates):
             return _assigned({name: _call(aggregate) for name, aggregate in aggregates.items()})
-        case op.Publish(table=table, contract=contract, trigger=trigger):
-            return f"{table} under {contract}{f', {trigger.value}' if trigger else ', row by row'}"
+        case op.Publish(table=table, contract=contract, trigger=trigger, topic=topic):
+            sent = f"; sent to topic {topic}" if topic else ""
+            return f"{table} under {contract}{f', {trigger.value}' if trigger else ', row by row'}{sent}"
         case _:
             assert_never(operator)
 
@@ -93,7 +94,7 @@ def _call(aggregate: Aggregate) -> str:
 def _sink(sink: Sink) -> dict[str, Any]:
     match sink:
         case RowSink(table=table, columns=columns):
-            return {"table": table, "windowed": False, "columns": list(columns)}
+            return {"table": table, "windowed": False, "columns": list(columns), "topic": sink.topic}
         case WindowedSink():
             return {
                 "table": sink.table,
@@ -101,6 +102,7 @@ def _sink(sink: Sink) -> dict[str, Any]:
                 "window": _windows(sink.window),
                 "keys": list(sink.keys),
                 "trigger": sink.trigger.value,
+                "topic": sink.topic,
                 "allowed_lateness": show_duration(sink.allowed_lateness),
                 "aggregates": {name: _triple(aggregate) for name, aggregate in sink.aggregates.items()},
             }

@@ -12,6 +12,7 @@ from tidemill.cli import (
     aside,
     audit,
     backfill,
+    bridge,
     contract,
     demo,
     doctor,
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 app.command("doctor")(doctor.doctor)
 app.add_typer(log.app, name="log")
+log.app.command("bridge")(bridge.bridge)
 app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("status")(status.status)

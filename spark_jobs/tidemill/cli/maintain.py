@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.amending import DryRun
+from tidemill.cli.amending import DryRun, an_errand
 from tidemill.cli.log_output import print_json
 from tidemill.cli.output import AsJson, console, grid, open_project
+
+if TYPE_CHECKING:
+    from tidemill.maintenance import Chore
+    from tidemill.project import Project
 
 
 def maintain(
@@ -33,7 +38,8 @@ def maintain(
     names = (pipeline,) if pipeline else project.pipeline_names()
     table = grid("pipeline", "table", "", "count", numbers=("count",))
     for name in names:
-        for each in chores(project, name, keep=period, now=datetime.now(UTC), dry_run=dry_run):
+        folded = _folded(ctx, project, name, dry_run=dry_run)
+        for each in (folded, *chores(project, name, keep=period, now=datetime.now(UTC), dry_run=dry_run)):
             if as_json:
                 print_json({"pipeline": name, "table": each.table, "what": each.what, "count": each.count})
             table.add_row(name, each.table, each.what, f"{each.count:,}")
@@ -41,3 +47,21 @@ def maintain(
         console().print(table)
         if dry_run:
             console().print("nothing was done: this is a dry run")
+
+
+def _folded(ctx: typer.Context, project: Project, pipeline: str, *, dry_run: bool) -> Chore:
+    """Slices become one where that is worth it; Spark starts only then. A batch that runs goes first."""
+    from tidemill.amend.fold import due, fold
+    from tidemill.cli.spark import spark_session
+    from tidemill.core.errors import Busy
+    from tidemill.maintenance import Chore
+
+    errand = an_errand(project, pipeline, by=None, why="maintenance")
+    count = len(due(errand, errand.ledger.view()))
+    if count and not dry_run:
+        count = 0
+        with spark_session(project, ctx.find_root().obj, pipeline=pipeline) as session, suppress(Busy):
+            errand.session = lambda: session
+            for _ in fold(errand):
+                count += 1
+    return Chore(table=f"state of {pipeline}", what="groups of slices folded into one", count=count)

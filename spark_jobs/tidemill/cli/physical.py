@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidemill.core.contract import Severity
-from tidemill.core.flow import Flow, WindowedSink
+from tidemill.core.flow import Flow, Sink, WindowedSink
 
 if TYPE_CHECKING:
-    from tidemill.project import Settings
+    from tidemill.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,7 @@ def physical_json(flow: Flow, settings: Settings) -> dict[str, Any]:
         "writer": writer(settings),
         "driver_rows": settings.driver_rows,
         "batch_records": settings.batch_records,
+        "partition_records": settings.partition_records,
         "steps": [
             {"step": number, "name": step.name, "what": step.what, "jobs": step.jobs, "writes": step.writes}
             for number, step in enumerate(steps, 1)
@@ -41,6 +42,8 @@ def place(settings: Settings) -> str:
     """Where Spark runs."""
     if settings.remote:
         return f"Spark Connect at {settings.remote}"
+    if settings.master:
+        return f"the cluster {settings.master}"
     return f"a local session, {settings.cores or 'all'} cores"
 
 
@@ -58,8 +61,8 @@ def writer(settings: Settings) -> str:
 def steps_of(flow: Flow) -> tuple[StepOfBatch, ...]:
     """The steps of every batch of this pipeline, in order."""
     windowed = [s for s in flow.sinks if isinstance(s, WindowedSink)]
-    formats = ", ".join(sorted({i.contract.format.value for i in flow.inputs if i.contract.format}))
-    row_rules = sum(len(i.contract.row_rules) for i in flow.inputs)
+    formats = ", ".join(sorted({i.contract.format.value for i in flow.sources if i.contract.format}))
+    row_rules = sum(len(i.contract.row_rules) for i in flow.sources)
     rules = [r for s in flow.sinks for r in s.contract.table_rules]
     errors = sum(1 for r in rules if r.severity is Severity.ERROR)
     return (
@@ -97,7 +100,7 @@ def _aggregate(flow: Flow, windowed: list[WindowedSink]) -> StepOfBatch:
     )
 
 
-def _write(sink: Any) -> str:
-    if isinstance(sink, WindowedSink):
-        return f"{sink.table}: upsert by {', '.join(('window_start', *sink.keys))}"
-    return f"{sink.table}: append"
+def _write(sink: Sink) -> str:
+    sent = f", then sent to {sink.topic}" if sink.topic else ""
+    how = f"upsert by {', '.join(sink.row_key)}" if sink.row_key else "append"
+    return f"{sink.table}: {how}{sent}"

@@ -45,7 +45,7 @@ def plan(
             fix=f"tidemill plan {pipeline} --dry-run, or tidemill run {pipeline}",
         )
     project = open_project(ctx)
-    opened, found = _next(project, pipeline, limit or project.settings.batch_records, drain=drain)
+    opened, found = _next(project, pipeline, limit, drain=drain)
     fate = _FATES[opened.fate(project.pipeline(pipeline).logical_hash)] if opened else None
     if as_json:
         print_json({**_json(pipeline, opened, found), **({"open_batch": fate} if fate else {})})
@@ -57,15 +57,14 @@ def plan(
         raise typer.Exit(ExitCode.NOTHING_TO_DO)
 
 
-def _next(project: Project, name: str, limit: int, *, drain: bool) -> tuple[OpenBatch | None, BatchPlan | None]:
+def _next(project: Project, name: str, limit: int | None, *, drain: bool) -> tuple[OpenBatch | None, BatchPlan | None]:
     from tidemill.claiming import Request, next_plan
-    from tidemill.core.planning import ReadLimit
     from tidemill.ledger.process import this_process
 
     flow, view = project.pipeline(name), project.ledger(name).view()
     if view.open_batch is not None:
         return view.open_batch, view.open_batch.plan
-    request = Request(executor=this_process(), clock=datetime.now(UTC), limit=ReadLimit(limit), drain=drain)
+    request = Request(executor=this_process(), clock=datetime.now(UTC), limit=project.limit(limit), drain=drain)
     return None, next_plan(flow, project.log(), view, request)
 
 

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from tidemill.project import Project
 
 
-def start_spark(project: Project) -> SparkSession:
-    """The session that the project asks for; what a JVM of our own says goes to `.tidemill/spark.log` there.
+def start_spark(project: Project, pipeline: str | None = None) -> SparkSession:
+    """The session that the project asks for: that of the batches of `pipeline`, or one to look.
+
+    What a JVM of our own says goes to `.tidemill/spark.log` there.
 
     Raises:
         ConfigError: jars are missing.
@@ -29,24 +31,29 @@ def start_spark(project: Project) -> SparkSession:
     log = project.folder / ".tidemill" / "spark.log"
     try:
         with errors_into(log):
-            return project_session(project)
+            return project_session(project, pipeline)
     except EngineError as error:
         raise EngineError(error.message, fix=f"{error.fix}; see {log}") from error
 
 
 @contextmanager
-def spark_session(project: Project, given: Callable[[Project], SparkSession] | None = None) -> Iterator[SparkSession]:
-    """The same for a while: it ends with the block, unless it was `given`."""
+def spark_session(
+    project: Project, given: Callable[[Project], SparkSession] | None = None, *, pipeline: str | None = None
+) -> Iterator[SparkSession]:
+    """The same for a while: it ends with the block, unless it was `given`, or batches of others share it."""
+    from tidemill.engine.connect import leave
+
     if given:
         yield given(project)
         return
-    session = start_spark(project)
+    session = start_spark(project, pipeline)
+    shared = pipeline is not None and project.settings.remote
     try:
         yield session
     finally:
         # An interrupt may have broken the connection; the JVM ends with this process anyway.
         with suppress(Exception):
-            session.stop()
+            leave(session) if shared else session.stop()
 
 
 @contextmanager

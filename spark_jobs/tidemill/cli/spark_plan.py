@@ -11,6 +11,7 @@ from tidemill.cli.spark import start_spark
 from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
 from tidemill.core.position import Position
 from tidemill.core.scan import MemoryScan
+from tidemill.log.flows import to_be_read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +28,7 @@ def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
     Raises:
         LogError: a topic that the pipeline reads is not there.
     """
+    flow = to_be_read(flow, project.log(), Position())
     plan = _plan(project, flow)
     session = start_spark(project)
     try:
@@ -58,7 +60,6 @@ def _plan(project: Project, flow: Flow) -> BatchPlan:
 
 def _attempt(project: Project, flow: Flow, plan: BatchPlan, session: SparkSession) -> Attempt:
     from tidemill.engine.attempt import Attempt
-    from tidemill.engine.places import Uris
 
     log = project.log()
     scans = {
@@ -71,7 +72,7 @@ def _attempt(project: Project, flow: Flow, plan: BatchPlan, session: SparkSessio
         number=1,
         scans=scans,
         session=session,
-        uris=Uris(pipeline=flow.name, table=project.table_uri, published=project.published_uri),
+        uris=project.uris(flow.name),
         driver_rows=project.settings.driver_rows,
         writer=project.settings.writer,
     )

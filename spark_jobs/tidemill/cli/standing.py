@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidemill.core.errors import LogError
+from tidemill.core.amendments import count
+from tidemill.core.errors import DeclarationError, LogError
 from tidemill.core.summary import ACCOUNT, account_of, watermark_json
 from tidemill.core.times import moment
+from tidemill.log.flows import readable
+from tidemill.log.protocol import HoldsBack
 
 if TYPE_CHECKING:
     from tidemill.core.flow import Flow
@@ -22,13 +25,15 @@ if TYPE_CHECKING:
 class PartitionStanding:
     """One partition: the offsets that the log holds, and the next one to read.
 
-    `committed` is None for a partition that was never read. `max_event_time` is in microseconds.
+    `committed` is None for a partition that was never read. `max_event_time` is in microseconds. `waiting` offsets are
+    behind the end, because a transaction that began there is still open.
     """
 
     topic: str
     held: OffsetRange
     committed: int | None
     max_event_time: int | None
+    waiting: int = 0
 
     @property
     def lag(self) -> int:
@@ -64,9 +69,14 @@ def standing(project: Project, name: str) -> Standing:
         DeclarationError: there is no such pipeline.
         LedgerDamaged: its ledger cannot be read.
     """
-    flow, view, log = project.pipeline(name), project.ledger(name).view(), project.log()
+    view, log = project.ledger(name).view(), project.log()
+    flow = project.pipeline(name)
     partitions: list[PartitionStanding] = []
     problems = []
+    try:
+        flow = readable(flow, log, view.position)
+    except (LogError, DeclarationError) as error:
+        problems.append(error.message)
     for source in flow.inputs:
         try:
             partitions += _of_topic(log, source.topic, view.position.topics.get(source.topic))
@@ -77,6 +87,7 @@ def standing(project: Project, name: str) -> Standing:
 
 def _of_topic(log: Log, topic: str, position: TopicPosition | None) -> list[PartitionStanding]:
     found = []
+    waiting = log.waiting(topic) if isinstance(log, HoldsBack) else {}
     for number, held in sorted(log.bounds(topic).items()):
         clock = position.clocks.get(number) if position else None
         found.append(
@@ -85,6 +96,7 @@ def _of_topic(log: Log, topic: str, position: TopicPosition | None) -> list[Part
                 held=held,
                 committed=position.offsets.get(number) if position else None,
                 max_event_time=clock.max_event_time if clock else None,
+                waiting=waiting.get(number, 0),
             )
         )
     return found
@@ -118,21 +130,32 @@ def standing_json(found: Standing) -> dict[str, object]:
             "at": commit.at.isoformat(),
             **{part: getattr(account_of(commit), part) for part in ACCOUNT},
         },
-        "open_batch": None
-        if opened is None
-        else {
-            "batch_id": opened.plan.batch_id,
-            "attempt": opened.attempt,
-            "records": opened.plan.records,
-            "held_by": opened.executor.identity,
-            "host": opened.executor.host,
-            "pid": opened.executor.pid,
-            "holder": holder_state(opened),
-            "since": opened.claimed_at.isoformat(),
-            "blocked": opened.audited is not None and opened.audited.verdict.blocks,
-        },
+        "open_batch": None if opened is None else _open_json(opened),
+        "backfill": _backfill_json(found.view),
+        "superseded_by": None if found.view.superseded is None else found.view.superseded.generation,
         "partitions": [_partition_json(p) for p in found.partitions],
     }
+
+
+def _open_json(opened: OpenBatch) -> dict[str, object]:
+    return {
+        "batch_id": opened.plan.batch_id,
+        "attempt": opened.attempt,
+        "records": opened.plan.records,
+        "held_by": opened.executor.identity,
+        "host": opened.executor.host,
+        "pid": opened.executor.pid,
+        "holder": holder_state(opened),
+        "since": opened.claimed_at.isoformat(),
+        "blocked": opened.audited is not None and opened.audited.verdict.blocks,
+    }
+
+
+def _backfill_json(view: View) -> dict[str, object] | None:
+    job = view.position.backfill
+    if job is None:
+        return None
+    return {"since": job.since, "batches": len(job.slices), "left": count(job.left), "by": job.by, "why": job.why}
 
 
 def _partition_json(found: PartitionStanding) -> dict[str, object]:
@@ -145,5 +168,6 @@ def _partition_json(found: PartitionStanding) -> dict[str, object]:
         "until_offset": found.held.until_offset,
         "lag": found.lag,
         "lost": found.lost,
+        "waiting": found.waiting,
         "max_event_time": None if time is None else moment(time).isoformat(),
     }

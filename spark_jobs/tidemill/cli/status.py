@@ -8,13 +8,14 @@ import typer
 
 from tidemill.cli.log_output import print_json
 from tidemill.cli.output import AsJson, ago, balance, console, grid, open_project, show_watermark
+from tidemill.core.amendments import count
 from tidemill.core.summary import account_of
 from tidemill.core.times import moment, show_duration
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tidemill.cli.standing import Standing
+    from tidemill.cli.standing import PartitionStanding, Standing
     from tidemill.core.view import OpenBatch
 
 
@@ -76,6 +77,10 @@ def _show_one(out: Console, found: Standing) -> None:
             f"               attempt {opened.attempt} since {ago(opened.claimed_at)}: {opened.executor.identity} "
             f"(process {opened.executor.pid} on {opened.executor.host})"
         )
+    if (job := view.position.backfill) is not None:
+        out.print(f"  backfill     of {job.by} since batch {job.since}: {count(job.left):,} records left")
+    if view.superseded is not None:
+        out.print(f"  rebuild      generation {view.superseded.generation} takes over: `tidemill rebuild` goes on")
     out.print(f"  lag          {found.lag:,} records" + (f"; {found.problem}" if found.problem else ""))
     _show_partitions(out, found)
 
@@ -93,10 +98,16 @@ def _show_partitions(out: Console, found: Standing) -> None:
             f"{part.held.until_offset:,}",
             f"{part.lag:,}",
             "-" if time is None else f"{moment(time):%Y-%m-%d %H:%M:%S}",
-            f"[red]{part.lost:,} records lost[/]" if part.lost else "",
+            _trouble(part),
         )
     if found.partitions:
         out.print(table)
+
+
+def _trouble(part: PartitionStanding) -> str:
+    if part.lost:
+        return f"[red]{part.lost:,} records lost[/]"
+    return f"{part.waiting:,} offsets wait for an open transaction" if part.waiting else ""
 
 
 def _state(opened: OpenBatch) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from tidemill.core.amendments import Aside, Ranges, Reason, Repair, Rewind, Switch, count, split
+from tidemill.core.amendments import Aside, Fold, Ranges, Reason, Repair, Rewind, Switch, count, split
 from tidemill.core.coverage import Cover, batches_of, panes_of
-from tidemill.core.errors import AmendmentError
+from tidemill.core.errors import AmendmentError, BackfillOpen
 from tidemill.core.flow import Flow
 from tidemill.core.plan import BatchPlan, Kind
-from tidemill.core.position import Backfill
+from tidemill.core.position import Backfill, PaneSpan
+from tidemill.core.shapes import check_shapes
+from tidemill.core.slices import batch_ranges
 from tidemill.core.view import View
 
 
@@ -23,10 +25,10 @@ def backfill_of(view: View, covers: tuple[Cover, ...], ranges: Ranges, reason: R
     """The job that reads `ranges` again, which the batches `covers` have read.
 
     Raises:
-        AmendmentError: another job is not complete.
+        BackfillOpen: another job is not complete.
     """
     if (job := view.position.backfill) is not None:
-        raise AmendmentError(
+        raise BackfillOpen(
             f"the backfill of {job.by}, begun with batch {job.since}, has {count(job.left):,} records left",
             fix="complete it with --resume, or give it up with --cancel",
         )
@@ -41,7 +43,12 @@ def backfill_of(view: View, covers: tuple[Cover, ...], ranges: Ranges, reason: R
 
 
 def plan_backfill(flow: Flow, view: View, job: Backfill, *, clock: datetime, most: int) -> BatchPlan:
-    """The next batch of a job, of at most so many records; the last one publishes."""
+    """The next batch of a job, of at most so many records; the last one publishes.
+
+    Raises:
+        Incompatible: committed state was built by other keys, windows or aggregates.
+    """
+    check_shapes(flow, view)
     now, left = split(job.left, most)
     return replace(_amendment(flow, view, Kind.BACKFILL, clock), again=now, backfill=replace(job, left=left))
 
@@ -63,10 +70,12 @@ def plan_repair(flow: Flow, view: View, repair: Repair, records: Ranges, *, cloc
     """The batch that puts records through the pipeline once more.
 
     Raises:
-        AmendmentError: a backfill is not complete: it may read the same records.
+        BackfillOpen: a backfill is not complete: it may read the same records.
+        Incompatible: committed state was built by other keys, windows or aggregates.
     """
+    check_shapes(flow, view)
     if view.position.backfill is not None:
-        raise AmendmentError(
+        raise BackfillOpen(
             f"{flow.name}: a backfill is not complete, and may read the same records",
             fix="complete it with `tidemill backfill --resume`, or give it up with --cancel",
         )
@@ -82,6 +91,18 @@ def plan_switch(flow: Flow, view: View, switch: Switch, *, after: int, clock: da
     """The batch that makes a generation the published one; it is later than batch `after` of the one before it."""
     plan = replace(_amendment(flow, view, Kind.SWITCH, clock), switch=switch)
     return replace(plan, batch_id=max(plan.batch_id, after + 1))
+
+
+def plan_fold(flow: Flow, view: View, covers: tuple[Cover, ...], *, clock: datetime) -> BatchPlan:
+    """The batch that makes one slice of those of `covers`.
+
+    Raises:
+        Incompatible: committed state was built by other keys, windows or aggregates.
+    """
+    check_shapes(flow, view)
+    panes = {table: PaneSpan(spans[0].first, max(s.last for s in spans)) for table, spans in panes_of(covers).items()}
+    fold = Fold(batches=batch_ranges(c.batch_id for c in covers), panes=panes)
+    return replace(_amendment(flow, view, Kind.FOLD, clock), fold=fold)
 
 
 def is_repair_of(plan: BatchPlan, aside: Aside) -> bool:

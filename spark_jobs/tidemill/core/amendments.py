@@ -8,6 +8,7 @@ offsets, and neither offsets nor watermark move but for a rewind. Lateness is no
 - A *backfill* reads offsets of the log again, in one batch or several. Its slices are seen by nobody until the last
   batch, which hides the slices of the batches that read those offsets before, and replaces every window of either.
 - A *switch* ends the building of a new generation: its tables take the place of the published ones.
+- A *fold* makes one slice of many, with the same content, so that state does not grow with the number of batches.
 - A *rewind* puts offsets, watermark, state and tables back to what they were after a batch.
 """
 
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tidemill.core.offsets import OffsetRange
-from tidemill.core.position import Position
+from tidemill.core.position import PaneSpan, Position
 from tidemill.core.slices import BatchRange
 
 Ranges = Mapping[str, tuple[OffsetRange, ...]]
@@ -70,6 +71,14 @@ class Switch:
 
     generation: int
     reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """The slices of `batches` become one, with state in `panes`, by published table. Nothing is published."""
+
+    batches: tuple[BatchRange, ...]
+    panes: Mapping[str, PaneSpan]
 
 
 def count(ranges: Ranges) -> int:

@@ -67,8 +67,18 @@ def wanted(
         return windows_of("windows", windows)
     if from_time or to_time:
         since = time_of("from time", from_time) if from_time else None
-        return OfTimes(since=since, until=time_of("to time", to_time) if to_time else None)
-    return OfOffsets(since=_places("from offsets", from_offsets), until=_places("to offsets", to_offsets))
+        until = time_of("to time", to_time) if to_time else None
+        if since is not None and until is not None and since >= until:
+            raise ConfigError(f"{from_time} is not before {to_time}", fix="say the earlier time first")
+        return OfTimes(since=since, until=until)
+    found = OfOffsets(since=_places("from offsets", from_offsets), until=_places("to offsets", to_offsets))
+    for place, offset in found.until.items():
+        if found.since.get(place, 0) >= offset:
+            raise ConfigError(
+                f"{place}: from offset {found.since.get(place, 0)} up to, and without, {offset}: that is nothing",
+                fix="say the lower offset first",
+            )
+    return found
 
 
 def windows_of(what: str, text: str) -> OfWindows:

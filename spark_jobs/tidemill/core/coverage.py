@@ -6,14 +6,14 @@ until they hold every record of every slice they touch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from tidemill.core.amendments import Ranges
-from tidemill.core.errors import OffsetsLost
+from tidemill.core.errors import AmendmentError, OffsetsLost
 from tidemill.core.events import Committed, Event, Planned
-from tidemill.core.offsets import OffsetRange, merge_ranges
+from tidemill.core.offsets import OffsetRange, TopicPartition, merge_ranges
 from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.position import PaneSpan
 from tidemill.core.slices import BatchRange, SliceSet, batch_ranges
@@ -21,20 +21,20 @@ from tidemill.core.slices import BatchRange, SliceSet, batch_ranges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cover:
-    """A batch that counts, and the offsets that its slice was made of."""
+    """A batch that counts, and what its slice was made of.
+
+    `ranges` are the offsets in it, `batches` those that brought them: itself, and what it folded.
+    """
 
     plan: BatchPlan
     commit: Committed
+    ranges: Ranges
+    batches: tuple[BatchRange, ...]
 
     @property
     def batch_id(self) -> int:
         """Which batch it was."""
         return self.commit.batch_id
-
-    @property
-    def ranges(self) -> Ranges:
-        """What it read."""
-        return self.plan.reads
 
     def touches(self, wanted: Ranges) -> bool:
         """Whether it read some of these offsets."""
@@ -48,26 +48,56 @@ class Cover:
 
 
 def coverage(events: Iterable[Event], slices: SliceSet) -> tuple[Cover, ...]:
-    """The batches that read something and whose slices are visible, in their order."""
+    """The batches whose slices are visible and hold something that was read, in their order."""
     plans: dict[int, BatchPlan] = {}
-    found = []
+    made: dict[int, Cover] = {}
     for event in events:
         match event:
             case Planned(plan=plan):
                 plans[plan.batch_id] = plan
-            case Committed(batch_id=batch_id, attempt=attempt):
-                plan = plans[batch_id]
-                if plan.reads and slices.attempt_of(batch_id) == attempt:
-                    found.append(Cover(plan=plan, commit=event))
+            case Committed(batch_id=batch_id):
+                made[batch_id] = _cover(plans[batch_id], event, made)
             case _:
                 pass
-    return tuple(found)
+    return tuple(c for b, c in made.items() if c.ranges and slices.attempt_of(b) == c.commit.attempt)
+
+
+def _cover(plan: BatchPlan, commit: Committed, made: Mapping[int, Cover]) -> Cover:
+    itself = BatchRange(plan.batch_id, plan.batch_id + 1)
+    folded = [made[b] for r in plan.fold.batches for b in r.batches] if plan.fold is not None else []
+    return Cover(
+        plan=plan,
+        commit=commit,
+        ranges=united(c.ranges for c in folded) if folded else plan.reads,
+        batches=batch_ranges([itself, *batches_of(folded)]),
+    )
 
 
 def of_generation(commits: Sequence[Committed]) -> Sequence[Committed]:
     """The commits since this ledger's tables are the published ones: from the switch on, if there was one."""
     switched = [n for n, commit in enumerate(commits) if commit.kind is Kind.SWITCH]
     return commits[switched[-1] :] if switched else commits
+
+
+def plans_of(events: Iterable[Event]) -> Iterator[BatchPlan]:
+    """All plans, in their order, of batches that committed and others."""
+    return (event.plan for event in events if isinstance(event, Planned))
+
+
+def first_offsets(events: Iterable[Event]) -> Mapping[TopicPartition, int]:
+    """Where the live batches of a ledger began to read, by topic-partition."""
+    found: dict[TopicPartition, int] = {}
+    for plan in plans_of(events):
+        for topic in plan.topics.values():
+            for item in topic.ranges:
+                found.setdefault(item.topic_partition, item.from_offset)
+    return found
+
+
+def last_idle(events: Iterable[Event]) -> tuple[TopicPartition, ...]:
+    """The topic-partitions that were idle for the newest live batch of a ledger."""
+    last = [plan for plan in plans_of(events) if plan.is_live][-1:]
+    return tuple(TopicPartition(t, p) for plan in last for t, topic in plan.topics.items() for p in topic.idle)
 
 
 def with_all_of(wanted: Ranges, covers: Sequence[Cover]) -> tuple[Cover, ...]:
@@ -91,8 +121,8 @@ def united(parts: Iterable[Ranges]) -> Ranges:
 
 
 def batches_of(covers: Iterable[Cover]) -> tuple[BatchRange, ...]:
-    """Their batch ids."""
-    return batch_ranges(c.batch_id for c in covers)
+    """Their batch ids, and those of what they folded."""
+    return batch_ranges(r for c in covers for r in c.batches)
 
 
 def panes_of(covers: Sequence[Cover]) -> Mapping[str, tuple[PaneSpan, ...]]:
@@ -121,9 +151,15 @@ def still_held(
 
     Raises:
         OffsetsLost: some offsets are gone, and no loss is accepted.
+        AmendmentError: a topic is read no more.
     """
     kept, ranges, lost = [], [], []
     for cover in covers:
+        if strange := sorted(cover.ranges.keys() - held.keys()):
+            raise AmendmentError(
+                f"{pipeline}: batch {cover.batch_id} read {', '.join(strange)}, which the declaration no longer reads",
+                fix=f"build everything again without it: `tidemill rebuild {pipeline}`",
+            )
         there = {
             topic: tuple(part for r in items if (part := _inside(r, held[topic][r.topic_partition.partition])))
             for topic, items in cover.ranges.items()

@@ -72,6 +72,10 @@ class AmendmentError(InputError):
     """A backfill, repair or rewind that cannot be done as asked; nothing was moved."""
 
 
+class BackfillOpen(AmendmentError):
+    """A backfill is not complete, and nothing else may go back before."""
+
+
 class NothingRead(AmendmentError):
     """No committed batch has read anything of what is to be read again."""
 
@@ -90,6 +94,24 @@ class TopicRecreated(LogError):
 
 class OffsetsLost(LogError):
     """Planned offsets are below the log's start, past its end, or in a hole."""
+
+
+class LogUnreachable(LogError):
+    """The log did not answer, or refused to; it may answer later."""
+
+    exit_code = 6
+    retryable = True
+
+
+class StoreError(TidemillError):
+    """A folder or a store of objects does not do what the log or the lake needs of it."""
+
+
+class StoreUnreachable(StoreError):
+    """A store of objects did not answer, or refused to; it may answer later."""
+
+    exit_code = 6
+    retryable = True
 
 
 class SegmentDamaged(LogError):

@@ -66,7 +66,8 @@ class Committed:
 
     `accounts` are per input topic. `panes` says where in event time its state lies, by published table. `tables` gives
     the version of each table after the batch, `published` how many rows went to each published table, `skipped`
-    how many offsets the log had lost before they were read. `plan_hash` proves which plan it was.
+    how many offsets the log had lost before they were read, `incomplete` where the windows start that may lack them,
+    by published table. `plan_hash` proves which plan it was.
     """
 
     batch_id: int
@@ -81,6 +82,7 @@ class Committed:
     published: Mapping[str, int] = field(default_factory=dict)
     refused_windows: int = 0
     skipped: int = 0
+    incomplete: Mapping[str, PaneSpan] | None = None
     started: datetime
     at: datetime
 

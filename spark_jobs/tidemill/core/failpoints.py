@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -62,25 +62,27 @@ def boundaries_of(flow: Flow) -> tuple[Boundary, ...]:
     reads = [*_READS, *(f"input:{i.topic}" for i in flow.inputs), *(f"records:{t}" for t in tables)]
     reads += [*(f"panes:{t}" for t in windowed), "strays"]
     writes = ["planned", "claimed", "cancelled", *(f"state:{t}" for t in windowed), "audited", "quarantine", "late"]
-    writes += [*(f"published:{t}" for t in tables), "committed", "upkeep"]
+    writes += [*(f"published:{t}" for t in tables), *(f"sent:{s.topic}" for s in flow.sinks if s.topic)]
+    writes += ["committed", "upkeep"]
     return (*(Boundary(name, False) for name in reads), *(Boundary(name, True) for name in writes))
 
 
 def boundaries_beside(flow: Flow) -> tuple[Boundary, ...]:
     """Those that only batches which go back have, rebuilds and maintenance."""
     waiting = [*(s.table for s in flow.sinks if not isinstance(s, WindowedSink)), "quarantine"]
-    names = [*(f"waiting:{t}" for t in waiting), "corrections", "superseded", "generation", "maintenance"]
-    return tuple(Boundary(name, True) for name in names)
+    writes = [*(f"waiting:{t}" for t in waiting), "corrections", "superseded", "generation", "maintenance", "decided"]
+    return (Boundary("aside", False), *(Boundary(name, True) for name in writes))
 
 
-def check_wanted(flow: Flow) -> None:
-    """Refuses a failure at a place where this pipeline never comes.
+def check_wanted(flow: Flow, resolved: Callable[[], Flow] | None = None) -> None:
+    """Refuses a failure at a place where this pipeline never comes; `resolved` knows what its patterns match.
 
     Raises:
         ConfigError: there is no such boundary, or it does not write and cannot lose an answer.
     """
     if VARIABLE not in os.environ:
         return
+    flow = resolved() if resolved is not None else flow
     known = {b.name: b for b in (*boundaries_of(flow), *boundaries_beside(flow))}
     for failure in _wanted():
         here = known.get(failure.name)

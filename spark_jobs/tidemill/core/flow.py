@@ -1,16 +1,17 @@
-"""A declared pipeline joined with its contracts: what an engine executes."""
+"""A declared pipeline joined with its contracts (`tidemill.core.binding`): what an engine executes."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from tidemill.core import operators as op
 from tidemill.core.aggregates import Aggregate
-from tidemill.core.columns import PUBLISHED_COLUMNS, WINDOW_COLUMNS, columns_by_operator, unknown
 from tidemill.core.contract import Contract
 from tidemill.core.errors import DeclarationError
 from tidemill.core.graph import Step
@@ -20,7 +21,7 @@ from tidemill.core.windows import WindowSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """A topic that is read, with the contract of its records."""
+    """A topic that is read, with the contract of its records. Topics that are read as one have one `name`."""
 
     name: str
     topic: str
@@ -32,7 +33,10 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowedSink:
-    """A published table of one row per window and key. `paths` leads from each input to the windows."""
+    """A published table of one row per window and key. `paths` leads from each input to the windows.
+
+    Its rows are sent to `topic`, too, if there is one.
+    """
 
     table: str
     contract: Contract
@@ -42,6 +46,12 @@ class WindowedSink:
     aggregates: Mapping[str, Aggregate]
     trigger: op.Trigger
     paths: Mapping[str, tuple[tuple[Step, ...], ...]]
+    topic: str | None = None
+
+    @property
+    def row_key(self) -> tuple[str, ...]:
+        """The columns that say which row of the table a row is."""
+        return ("window_start", *self.keys)
 
     @property
     def shape(self) -> Mapping[str, str]:
@@ -52,12 +62,21 @@ class WindowedSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSink:
-    """A published table of rows as they are. `paths` leads from each input to the table."""
+    """A published table of rows as they are. `paths` leads from each input to the table.
+
+    Its rows are sent to `topic`, too, if there is one.
+    """
 
     table: str
     contract: Contract
     columns: tuple[str, ...]
     paths: Mapping[str, tuple[tuple[Step, ...], ...]]
+    topic: str | None = None
+
+    @property
+    def row_key(self) -> tuple[str, ...]:
+        """Nothing: a row is only ever appended."""
+        return ()
 
 
 Sink = WindowedSink | RowSink
@@ -65,11 +84,16 @@ Sink = WindowedSink | RowSink
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """A pipeline that is ready to run: inputs and sinks in the order of their declaration."""
+    """A pipeline that is ready to run: inputs and sinks in the order of their declaration.
+
+    `patterns` are inputs whose `topic` is a pattern; until somebody has said what there is to be read (`reading`),
+    nothing of them is among the inputs.
+    """
 
     spec: PipelineSpec
     inputs: tuple[Input, ...]
     sinks: tuple[Sink, ...]
+    patterns: tuple[Input, ...] = ()
 
     @property
     def name(self) -> str:
@@ -78,8 +102,39 @@ class Flow:
 
     @property
     def contracts(self) -> tuple[Contract, ...]:
-        """The contracts of inputs, then of sinks."""
-        return tuple(i.contract for i in self.inputs) + tuple(s.contract for s in self.sinks)
+        """The contracts of what is read, then of sinks."""
+        read = {i.name: i.contract for i in (*self.inputs, *self.patterns)}
+        return (*(read[n] for n in self.spec.graph.operators if n in read), *(s.contract for s in self.sinks))
+
+    @property
+    def sources(self) -> tuple[Input, ...]:
+        """What is read as it was declared: named topics, and patterns."""
+        by_pattern = {p.name for p in self.patterns}
+        return (*(i for i in self.inputs if i.name not in by_pattern), *self.patterns)
+
+    def reading(self, topics: Collection[str], *, known: Collection[str] = ()) -> Flow:
+        """The same with every one of these topics that a pattern matches among its inputs.
+
+        Some are `known`, because they were read before: what else the same pattern finds is read from its start on.
+
+        Raises:
+            DeclarationError: a topic would be read twice.
+        """
+        patterns = {p.name for p in self.patterns}
+        inputs = [i for i in self.inputs if i.name not in patterns]
+        for source in self.patterns:
+            begun = any(re.fullmatch(source.topic, topic) for topic in known)
+            start = op.StartFrom.EARLIEST if begun else source.start
+            matching = sorted({t for t in topics if re.fullmatch(source.topic, t)})
+            inputs += [replace(source, topic=topic, start=start) for topic in matching]
+        read = Counter(i.topic for i in inputs)
+        if twice := [topic for topic, times in read.items() if times > 1]:
+            raise DeclarationError(
+                f"{self.spec.graph.where(self.patterns[0].name)}: topic `{twice[0]}` would be read twice, by its name "
+                "or by another pattern, too",
+                fix="change the pattern: `(?!name$)` in front excludes a name",
+            )
+        return replace(self, inputs=tuple(inputs))
 
     @property
     def logical_hash(self) -> str:
@@ -93,104 +148,3 @@ class Flow:
             "future_tolerance": str(self.spec.future_tolerance),
         }
         return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
-
-
-def bind(spec: PipelineSpec, contracts: Mapping[str, Contract]) -> Flow:
-    """Join a declaration with the contracts it names, and check every column that it uses.
-
-    Raises:
-        DeclarationError: a contract is missing or of the wrong kind, a column is unknown, or a published table
-            has other columns than its contract; the text names the operator and the line.
-    """
-    columns = columns_by_operator(spec.graph, contracts)
-    inputs = tuple(
-        _input(name, operator, contracts)
-        for name, operator in spec.graph.operators.items()
-        if isinstance(operator, op.Read)
-    )
-    sinks = tuple(
-        _sink(spec, name, operator, columns, contracts)
-        for name, operator in spec.graph.operators.items()
-        if isinstance(operator, op.Publish)
-    )
-    return Flow(spec=spec, inputs=inputs, sinks=sinks)
-
-
-def _input(name: str, read: op.Read, contracts: Mapping[str, Contract]) -> Input:
-    return Input(
-        name=name,
-        topic=read.topic,
-        contract=contracts[read.contract],
-        event_time=read.event_time,
-        delay=read.delay,
-        start=read.start,
-    )
-
-
-def _sink(
-    spec: PipelineSpec,
-    name: str,
-    publish: op.Publish,
-    columns: Mapping[str, tuple[str, ...]],
-    contracts: Mapping[str, Contract],
-) -> Sink:
-    graph = spec.graph
-    contract = contracts.get(publish.contract)
-    if contract is None:
-        raise unknown(graph.where(name), "contract", publish.contract, contracts)
-    source = graph.feeding(name)[0].source
-    if not isinstance(graph.operators[source], op.AggregateBy):
-        _check_published(graph.where(name), contract, columns[name])
-        return RowSink(table=publish.table, contract=contract, columns=columns[name], paths=_paths(spec, name))
-    aggregate, window, keys = _windowing(spec, source)
-    _check_published(graph.where(name), contract, (*WINDOW_COLUMNS, *keys, *aggregate.aggregates))
-    head = graph.feeding(source)[0].source
-    start = graph.feeding(head)[0].source if keys else head
-    return WindowedSink(
-        table=publish.table,
-        contract=contract,
-        keys=keys,
-        window=window.spec,
-        allowed_lateness=window.allowed_lateness,
-        aggregates=aggregate.aggregates,
-        trigger=publish.trigger or op.Trigger.ON_CLOSE,
-        paths=_paths(spec, start),
-    )
-
-
-def _windowing(spec: PipelineSpec, source: str) -> tuple[op.AggregateBy, op.WindowBy, tuple[str, ...]]:
-    graph = spec.graph
-    aggregate = graph.operators[source]
-    window_name = graph.feeding(source)[0].source
-    window = graph.operators[window_name]
-    if not isinstance(aggregate, op.AggregateBy) or not isinstance(window, op.WindowBy):
-        raise DeclarationError(f"{graph.where(source)} aggregates a stream that has no windows", fix="add .window(...)")
-    before = graph.operators[graph.feeding(window_name)[0].source]
-    return aggregate, window, before.columns if isinstance(before, op.KeyBy) else ()
-
-
-def _paths(spec: PipelineSpec, target: str) -> dict[str, tuple[tuple[Step, ...], ...]]:
-    reads = (n for n, o in spec.graph.operators.items() if isinstance(o, op.Read))
-    found = {read: spec.graph.paths(read, target) for read in reads}
-    return {read: paths for read, paths in found.items() if paths}
-
-
-def _check_published(where: str, contract: Contract, columns: tuple[str, ...]) -> None:
-    if contract.format is not None:
-        raise DeclarationError(
-            f"{where} publishes under `{contract.name}`, a contract of records in the format {contract.format.value}",
-            fix="name a contract of a table: one without a format",
-        )
-    own = [c for c in contract.columns if c in PUBLISHED_COLUMNS]
-    missing = [c for c in columns if c not in contract.columns]
-    extra = [c for c in contract.columns if c not in columns]
-    if own or missing or extra:
-        found = [
-            f"the contract lacks {', '.join(missing)}" if missing else "",
-            f"the contract has {', '.join(extra)}, which are not published" if extra else "",
-            f"{', '.join(own)} are added by Tidemill" if own else "",
-        ]
-        raise DeclarationError(
-            f"{where} publishes ({', '.join(columns)}): {'; '.join(f for f in found if f)}",
-            fix=f"change the aggregate or {contract.source or contract.name}",
-        )

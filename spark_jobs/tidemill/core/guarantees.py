@@ -11,9 +11,13 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
 class Guarantee(StrEnum):
-    """How often a record counts when something fails."""
+    """How often a record counts when something fails.
+
+    At least once allows a retry to publish again where it costs more not to; Delta's transactions cost nothing more.
+    """
 
     EXACTLY_ONCE = "exactly_once"
+    AT_LEAST_ONCE = "at_least_once"
     AT_MOST_ONCE = "at_most_once"
 
 

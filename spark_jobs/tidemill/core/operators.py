@@ -6,8 +6,9 @@ operator; `in` and `out` are the names where there is only one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import assert_never
@@ -35,18 +36,47 @@ class StartFrom(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Topics:
+    """Several topics that are read as one: those of these names, or those whose whole name a pattern matches.
+
+    `pattern` is a regular expression; every plan asks anew what it matches. Names of topics of Kafka's own, with two
+    underscores in front, never match.
+    """
+
+    names: tuple[str, ...] = ()
+    pattern: str | None = None
+
+    def __str__(self) -> str:
+        return ", ".join(self.names) if self.pattern is None else f"topics like {self.pattern}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """Reads a topic, decoded as its contract says. One-to-one, but for rejected records.
+    """Reads a topic or several, decoded as their contract says. One-to-one, but for rejected records.
 
     `event_time` names a timestamp column of the contract, or is None for the record's own timestamp. `delay` bounds how
     much later than another record an earlier event may arrive.
     """
 
-    topic: str
+    topic: str | Topics
     contract: str
     event_time: str | None
     delay: timedelta
     start: StartFrom
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The topics that it names; none where it has a pattern."""
+        return self.topic.names if isinstance(self.topic, Topics) else (self.topic,)
+
+    @property
+    def pattern(self) -> str | None:
+        """The pattern of the topics that it reads, unless it names them."""
+        return self.topic.pattern if isinstance(self.topic, Topics) else None
+
+    def takes(self, topic: str) -> bool:
+        """Whether it reads this topic when there is one of that name."""
+        return topic in self.names if self.pattern is None else re.fullmatch(self.pattern, topic) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +149,15 @@ class AggregateBy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publish:
-    """Writes rows to a published table after they met its contract."""
+    """Writes rows to a published table after they met its contract, and sends them to a `topic` where one is named.
+
+    What is computed does not depend on the topic: one that is added or taken away makes no other pipeline of it.
+    """
 
     table: str
     contract: str
     trigger: Trigger | None
+    topic: str | None = field(default=None, repr=False)
 
 
 Operator = Read | Filter | WithColumns | Select | Union | Split | Discard | KeyBy | WindowBy | AggregateBy | Publish

@@ -11,18 +11,20 @@
         )
 
 A declaration does nothing; leaving the `with` block checks it. The contracts are joined to it later, by
-`tidemill.core.flow`.
+`tidemill.core.binding`.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
 
 from tidemill.core import operators as op
+from tidemill.core.declared import check_published, positive, wanted_topics
 from tidemill.core.errors import DeclarationError
 from tidemill.core.graph import Edge, Graph
 from tidemill.core.guarantees import Guarantee, OnLoss, one_of
@@ -57,7 +59,8 @@ class Pipeline:
         idle_timeout: a topic-partition silent for strictly longer does not hold back the watermark; None for never.
         future_tolerance: a record further ahead of the batch clock is rejected.
         takeover_after: how old an open batch of somebody else must be before another run continues it.
-        guarantee: "exactly_once", or "at_most_once": what an attempt that failed had begun to read is not read again.
+        guarantee: "exactly_once"; "at_least_once", which allows repetition where exactly once would cost more; or
+            "at_most_once": what an attempt that failed had begun to read is not read again.
         on_loss: "refuse" batches when retention took what comes next, or "skip" it and say what was skipped.
     """
 
@@ -75,11 +78,11 @@ class Pipeline:
         on_loss: str = OnLoss.REFUSE,
     ) -> None:
         self.name = checked_name(name, "a pipeline")
-        self._every = _positive(every, "every")
+        self._every = positive(every, "every")
         self._owner, self._description = owner, description
-        self._idle_timeout = None if idle_timeout is None else _positive(idle_timeout, "idle_timeout")
-        self._future_tolerance = _positive(future_tolerance, "future_tolerance")
-        self._takeover_after = _positive(takeover_after, "takeover_after")
+        self._idle_timeout = None if idle_timeout is None else positive(idle_timeout, "idle_timeout")
+        self._future_tolerance = positive(future_tolerance, "future_tolerance")
+        self._takeover_after = positive(takeover_after, "takeover_after")
         self._guarantee = one_of(Guarantee, guarantee, "guarantee")
         self._on_loss = one_of(OnLoss, on_loss, "on_loss")
         self._operators: dict[str, op.Operator] = {}
@@ -107,17 +110,21 @@ class Pipeline:
 
     def read(  # noqa: PLR0913
         self,
-        topic: str,
-        *,
+        *topics: str,
+        pattern: str | None = None,
         contract: str | None = None,
         event_time: str | None = None,
         delay: str | timedelta = timedelta(0),
         start: str = op.StartFrom.EARLIEST,
         name: str | None = None,
     ) -> Stream:
-        """A stream of the records of a topic that meet its contract; see `tidemill.core.operators.Read`."""
-        if any(isinstance(o, op.Read) and o.topic == topic for o in self._operators.values()):
-            raise DeclarationError(f"topic `{topic}` is read twice", fix="read it once and use the stream twice")
+        """A stream of the records that meet their contract, of a topic, of several, or of all that match a pattern.
+
+        A pattern is a regular expression for whole names; each batch reads what it matches when it is planned. See
+        `tidemill.core.operators.Read`.
+        """
+        wanted = wanted_topics(topics, pattern)
+        self._check_read_once(topics)
         if duration(delay) < timedelta(0):
             raise DeclarationError(f"delay must not be negative, found {delay}")
         try:
@@ -125,13 +132,19 @@ class Pipeline:
         except ValueError:
             raise DeclarationError(f'start is "earliest" or "latest", found {start!r}') from None
         read = op.Read(
-            topic=topic,
-            contract=checked_contract(contract, topic),
+            topic=wanted,
+            contract=checked_contract(contract, str(wanted)),
             event_time=event_time,
             delay=duration(delay),
             start=start_from,
         )
         return Stream(self, self._add(read, "read", name), "out")
+
+    def _check_read_once(self, topics: Sequence[str]) -> None:
+        read = [t for o in self._operators.values() if isinstance(o, op.Read) for t in o.names]
+        for number, topic in enumerate(topics):
+            if topic in read or topic in topics[:number]:
+                raise DeclarationError(f"topic `{topic}` is read twice", fix="read it once and use the stream twice")
 
     def add(self, operator: op.Operator, kind: str, feeds: tuple[Stream, ...], name: str | None = None) -> str:
         """Add an operator fed by streams, in the order of its ports, and return its name."""
@@ -157,13 +170,7 @@ class Pipeline:
 
     def _checked_spec(self) -> PipelineSpec:
         graph = Graph(dict(self._operators), tuple(self._edges), dict(self._places))
-        publishes = [o for o in graph.operators.values() if isinstance(o, op.Publish)]
-        tables = [p.table for p in publishes]
-        if not tables:
-            raise DeclarationError(f"pipeline `{self.name}` publishes nothing", fix="end a stream with .publish(...)")
-        if len(set(tables)) < len(tables):
-            twice = next(t for t in tables if tables.count(t) > 1)
-            raise DeclarationError(f"table `{twice}` is published twice", fix="use union, or another table")
+        check_published(self.name, graph)
         return PipelineSpec(
             name=self.name,
             every=self._every,
@@ -176,13 +183,6 @@ class Pipeline:
             on_loss=self._on_loss,
             graph=graph,
         )
-
-
-def _positive(value: str | timedelta, what: str) -> timedelta:
-    length = duration(value)
-    if length <= timedelta(0):
-        raise DeclarationError(f"{what} must be longer than nothing, found {value!r}")
-    return length
 
 
 def _caller() -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from tidemill.core.amendments import Ranges, Repair, Rewind, Switch
+from tidemill.core.amendments import Fold, Ranges, Repair, Rewind, Switch
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.position import Backfill, PaneSpan, Position, TopicPosition
 from tidemill.core.times import micros
@@ -26,6 +26,7 @@ class Kind(StrEnum):
     BACKFILL = "backfill"
     REWIND = "rewind"
     SWITCH = "switch"
+    FOLD = "fold"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,7 @@ class BatchPlan:
     backfill: Backfill | None = None
     rewind: Rewind | None = None
     switch: Switch | None = None
+    fold: Fold | None = None
     skipped: tuple[OffsetRange, ...] | None = None
 
     @property
@@ -88,6 +90,11 @@ class BatchPlan:
         """Which topic of that name is meant."""
         planned = self.topics.get(topic)
         return planned.topic_id if planned is not None else self.position.topics[topic].topic_id
+
+    @property
+    def known_topics(self) -> tuple[str, ...]:
+        """Every topic that the pipeline has read or reads now."""
+        return tuple({**self.position.topics, **self.topics, **(self.again or {})})
 
     @property
     def reads(self) -> Ranges:
@@ -121,6 +128,8 @@ class BatchPlan:
             case BatchPlan(backfill=Backfill() as job):
                 done = job.after(self.batch_id, attempt, panes)
                 return self.position.backfilled(done, batch_id=self.batch_id, attempt=attempt)
+            case BatchPlan(fold=Fold() as fold):
+                return self.position.amended(batch_id=self.batch_id, attempt=attempt, hidden=fold.batches)
             case BatchPlan(repair=Repair()) | BatchPlan(switch=Switch()):
                 return self.position.amended(batch_id=self.batch_id, attempt=attempt)
             case _:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from tidemill.core.errors import OffsetsLost, TopicRecreated
 from tidemill.core.flow import Flow, Input
 from tidemill.core.guarantees import OnLoss
-from tidemill.core.offsets import OffsetRange
+from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.operators import StartFrom
 from tidemill.core.plan import BatchPlan, Kind, TopicPlan
 from tidemill.core.position import Position, TopicPosition
@@ -27,13 +27,15 @@ class TopicBounds:
 
 @dataclass(frozen=True, slots=True)
 class ReadLimit:
-    """At most so many records in one batch, over all inputs; None for no limit."""
+    """At most so many records in one batch, over all inputs, and of one topic-partition; None for no limit."""
 
     records: int | None = None
+    of_partition: int | None = None
 
     def __post_init__(self) -> None:
-        if self.records is not None and self.records < 1:
-            raise ValueError(f"a read limit is at least 1, found {self.records}")
+        for limit in (self.records, self.of_partition):
+            if limit is not None and limit < 1:
+                raise ValueError(f"a read limit is at least 1, found {limit}")
 
     def apply(self, backlog: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
         """The first offsets of each range, `records` in all: shares in proportion to what each holds.
@@ -41,6 +43,8 @@ class ReadLimit:
         What rounding leaves goes one by one to the smallest shares, so that the limit is used up and a short range
         is not starved for ever.
         """
+        if self.of_partition is not None:
+            backlog = [r.take(self.of_partition) for r in backlog]
         total = sum(len(r) for r in backlog)
         if self.records is None or total <= self.records:
             return tuple(backlog)
@@ -62,11 +66,15 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
     clock: datetime,
     limit: ReadLimit,
     drain: bool = False,
+    silent: Collection[TopicPartition] = (),
 ) -> BatchPlan | None:
     """The next batch, or None when there is nothing to do.
 
+    Partitions that are known to be `silent` are idle as soon as nothing of them is left to read.
+
     There is something to do when the log has records beyond the position, when an idle partition lets the watermark
-    move, or when the input is drained and windows are open. `drain` takes effect in the plan that reaches the end of
+    move, when the input is drained and windows are open, or when an input begins at the end of its topic: the batch
+    remembers where that was. `drain` takes effect in the plan that reaches the end of
     the log.
 
     Raises:
@@ -83,6 +91,7 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
             tuple(next(taken) for _ in backlog[i.topic]),
             clock=micros(clock),
             idle_timeout=timeout,
+            silent=silent,
         )
         for i in flow.inputs
     }
@@ -100,7 +109,8 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
     )
     delays = {i.topic: micros(i.delay) for i in flow.inputs}
     moves = plan.watermark_after({}, delays) > position.watermark
-    return plan if plan.records or moves else None
+    begins = any(i.start is StartFrom.LATEST and i.topic not in position.topics for i in flow.inputs)
+    return plan if plan.records or moves or begins else None
 
 
 def _backlog(flow: Flow, source: Input, before: TopicPosition | None, bounds: TopicBounds) -> tuple[OffsetRange, ...]:
@@ -120,7 +130,9 @@ def _skipped(flow: Flow, position: Position, bounds: Mapping[str, TopicBounds]) 
         OffsetRange(held.topic_partition, offset, held.from_offset)
         for topic, before in position.topics.items()
         for partition, offset in before.offsets.items()
-        if topic in bounds and offset < (held := bounds[topic].partitions[partition]).from_offset
+        if topic in bounds
+        and (held := bounds[topic].partitions.get(partition)) is not None
+        and offset < held.from_offset
     )
 
 
@@ -148,13 +160,14 @@ def _rest(flow: Flow, start: StartFrom, before: TopicPosition | None, available:
     return OffsetRange(tp, committed, end)
 
 
-def _topic_plan(
+def _topic_plan(  # noqa: PLR0913  what is idle depends on all of it
     before: TopicPosition | None,
     bounds: TopicBounds,
     ranges: tuple[OffsetRange, ...],
     *,
     clock: int,
     idle_timeout: int | None,
+    silent: Collection[TopicPartition],
 ) -> TopicPlan:
     idle = []
     for item in ranges:
@@ -162,7 +175,8 @@ def _topic_plan(
         known = before.clocks.get(partition) if before else None
         # A partition with records that a limit keeps back is slow, not silent.
         has_more = item.from_offset < bounds.partitions[partition].until_offset
-        if known and not has_more and known.is_idle(clock=clock, timeout=idle_timeout):
+        is_idle = known is not None and known.is_idle(clock=clock, timeout=idle_timeout)
+        if not has_more and (is_idle or item.topic_partition in silent):
             idle.append(partition)
     return TopicPlan(topic_id=bounds.topic_id, ranges=ranges, idle=tuple(idle))
 

@@ -119,9 +119,12 @@ class Position:
             tables={**self.tables, **(tables or {})},
         )
 
-    def amended(self, *, batch_id: int, attempt: int) -> Position:
-        """The position after a batch that moves neither offsets nor watermark; skipped batches do not count."""
-        return replace(self, batch_id=batch_id, slices=self.slices.add(batch_id, attempt))
+    def amended(self, *, batch_id: int, attempt: int, hidden: tuple[BatchRange, ...] = ()) -> Position:
+        """The position after a batch that moves neither offsets nor watermark; skipped batches do not count.
+
+        `hidden` are the batches that it supersedes.
+        """
+        return replace(self, batch_id=batch_id, slices=self.slices.add(batch_id, attempt).hide(hidden))
 
     def backfilled(self, job: Backfill, *, batch_id: int, attempt: int) -> Position:
         """The position after a batch of a backfill, with the job as it stands then: the last one makes it count."""

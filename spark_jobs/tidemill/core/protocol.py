@@ -89,8 +89,7 @@ def check_current(view: View) -> None:
 
 
 def _superseded(view: View, event: Superseded) -> View:
-    if view.open_batch is not None:
-        raise Fenced(f"batch {view.open_batch.plan.batch_id} is open: it must be finished before a generation ends")
+    # A batch that is open then never commits: the next generation reads its offsets, and fences what it published.
     return replace(view, superseded=event)
 
 

@@ -6,9 +6,11 @@ records with the columns `topic`, `partition`, `offset`, `timestamp`, `key`, `va
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from tidemill.core.lines import part_of
 from tidemill.core.offsets import OffsetRange
 
 
@@ -30,12 +32,18 @@ class ParquetScan:
     """Parquet files that together hold every offset of `ranges`.
 
     The ranges are dense: exactly `len(range)` records each. Unless `exact`, the files hold other offsets too, which
-    must be left out.
+    must be left out. `storage` is how Arrow reaches files that are not on this machine; it may hold secrets.
     """
 
     files: tuple[str, ...]
     ranges: tuple[OffsetRange, ...]
     exact: bool = False
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def dense(self) -> bool:
+        """Whether the ranges hold as many records as they are long."""
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,5 +53,47 @@ class MemoryScan:
     records: tuple[Record, ...]
     ranges: tuple[OffsetRange, ...]
 
+    @property
+    def dense(self) -> bool:
+        """Whether the ranges hold as many records as they are long."""
+        return True
 
-Scan = ParquetScan | MemoryScan
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaScan:
+    """Offsets of a topic of Kafka. They may have gaps: transactions that were aborted, records that compaction took.
+
+    `java` and `client` are how Kafka's own client and its C library reach the cluster; they may hold secrets.
+    """
+
+    topic: str
+    ranges: tuple[OffsetRange, ...]
+    java: Mapping[str, str] = field(repr=False)
+    client: Mapping[str, str] = field(repr=False)
+
+    @property
+    def dense(self) -> bool:
+        """Whether the ranges hold as many records as they are long."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinesScan:
+    """Files with a record in each line, gzipped or not, whose names end with partition and offset of the first one.
+
+    `+PARTITION+OFFSET.json` or `+PARTITION+OFFSET.json.gz`, as Kafka Connect writes them. `dense` says whether the
+    ranges hold as many records as they are long. `storage` is as in `ParquetScan`.
+    """
+
+    files: tuple[str, ...]
+    ranges: tuple[OffsetRange, ...]
+    dense: bool = True
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def firsts(self) -> tuple[tuple[int, int], ...]:
+        """Partition and first offset of each file."""
+        return tuple(named for file in self.files if (named := part_of(file)))
+
+
+Scan = ParquetScan | MemoryScan | KafkaScan | LinesScan

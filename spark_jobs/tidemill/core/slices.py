@@ -50,6 +50,11 @@ class BatchRange:
     def __len__(self) -> int:
         return self.until_batch - self.from_batch
 
+    @property
+    def batches(self) -> range:
+        """Their ids."""
+        return range(self.from_batch, self.until_batch)
+
     def __str__(self) -> str:
         last = self.until_batch - 1
         return f"batch {last}" if last == self.from_batch else f"batches {self.from_batch} to {last}"
@@ -64,6 +69,13 @@ def batch_ranges(batches: Iterable[int | BatchRange]) -> tuple[BatchRange, ...]:
         else:
             found.append(item)
     return tuple(found)
+
+
+def in_both(one: Iterable[BatchRange], other: Iterable[BatchRange]) -> tuple[BatchRange, ...]:
+    """The batches that lie in ranges of either."""
+    others = tuple(other)
+    pairs = ((max(a.from_batch, b.from_batch), min(a.until_batch, b.until_batch)) for a in one for b in others)
+    return batch_ranges(BatchRange(low, high) for low, high in pairs if low < high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +126,12 @@ class SliceSet:
         hidden = batch_ranges([*self.hidden, *batches])
         left = {b: a for b, a in self.exceptions.items() if not any(b in r for r in hidden)}
         return SliceSet(through=self.through, exceptions=left, hidden=hidden)
+
+    def only(self, batches: Iterable[BatchRange]) -> SliceSet:
+        """Those of these slices that are of some batches."""
+        edges = [1, *(e for r in batch_ranges(batches) for e in (r.from_batch, r.until_batch)), self.through + 1]
+        gaps = zip(edges[::2], edges[1::2], strict=True)
+        return self.hide(BatchRange(low, high) for low, high in gaps if low < high)
 
     def show(self, slices: Mapping[int, int]) -> SliceSet:
         """These slices and hidden ones, given as the attempt of each batch."""

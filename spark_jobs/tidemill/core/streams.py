@@ -81,10 +81,12 @@ class Stream:
             raise DeclarationError(f"allowed_lateness must not be negative, found {allowed_lateness}")
         return WindowedStream(self.then(op.WindowBy(spec=spec, allowed_lateness=lateness), "window", name))
 
-    def publish(self, table: str, *, contract: str | None = None, name: str | None = None) -> None:
-        """Append the rows as they are to a published table, each exactly once."""
+    def publish(
+        self, table: str, *, contract: str | None = None, topic: str | None = None, name: str | None = None
+    ) -> None:
+        """Append the rows as they are to a published table, each exactly once; send them to a topic of Kafka, too."""
         publish = op.Publish(
-            table=checked_name(table, "a table"), contract=checked_contract(contract, table), trigger=None
+            table=checked_name(table, "a table"), contract=checked_contract(contract, table), trigger=None, topic=topic
         )
         self.pipeline.add(publish, "publish", (self,), name)
 
@@ -137,15 +139,19 @@ class AggregatedStream:
         *,
         contract: str | None = None,
         trigger: str = op.Trigger.ON_CLOSE,
+        topic: str | None = None,
         name: str | None = None,
     ) -> None:
-        """Upsert the rows into a published table by window and key, when `trigger` says."""
+        """Upsert the rows into a published table by window and key, when `trigger` says.
+
+        With a `topic`, each row is sent there as well, under its window and key.
+        """
         try:
             when = op.Trigger(trigger)
         except ValueError:
             raise DeclarationError(f'trigger is "on_close" or "on_update", found {trigger!r}') from None
         publish = op.Publish(
-            table=checked_name(table, "a table"), contract=checked_contract(contract, table), trigger=when
+            table=checked_name(table, "a table"), contract=checked_contract(contract, table), trigger=when, topic=topic
         )
         self.stream.pipeline.add(publish, "publish", (self.stream,), name)
 

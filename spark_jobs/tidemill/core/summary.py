@@ -38,5 +38,9 @@ def commit_json(commit: Committed) -> dict[str, object]:
         "reasons": dict(commit.reasons),
         "refused_windows": commit.refused_windows,
         "skipped": commit.skipped,
+        "incomplete": {
+            table: [moment(span.first).isoformat(), moment(span.last).isoformat()]
+            for table, span in (commit.incomplete or {}).items()
+        },
         "seconds": round((commit.at - commit.started).total_seconds(), 3),
     }

@@ -65,6 +65,10 @@ def micros(value: datetime | timedelta) -> int:
     return (value - EPOCH) // MICROSECOND
 
 
+UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
+"""The time of a record whose log does not know it."""
+
+
 def moment(value: int) -> datetime:
     """The aware UTC moment of `value` microseconds since 1970, years 1 to 9999.
 

@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from tidemill.amend.errand import Errand
+from tidemill.amend.verify import Scope, Verified, verify
 from tidemill.core.account import Account
+from tidemill.core.amendments import Reason
 from tidemill.core.events import Committed
 from tidemill.core.summary import commit_json
 from tidemill.demo.child import Facts, Run, execute
@@ -71,17 +74,26 @@ class Audience(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What came of it. `reasons` are those of the quarantine, without what was found; `killed_at` is place@batch."""
+    """What came of it. `reasons` are those of the quarantine, without what was found; `killed_at` is place@batch.
+
+    `differences` are from a query that shares no code with the pipeline, `verified` is what `tidemill verify` says.
+    """
 
     project: Project
     batches: int
     killed_at: str | None
     account: Account
     differences: Differences
+    verified: Verified
     rows: int
     reasons: Mapping[str, int]
     pages: tuple[tuple[str, int], ...]
     seconds: float
+
+    @property
+    def proven(self) -> bool:
+        """Whether both computations give what is published."""
+        return self.differences.none and self.verified.agrees
 
     def as_json(self) -> dict[str, object]:
         """The figures, for programs."""
@@ -117,8 +129,7 @@ def tell(
     with session(project) as spark:
         if killed_at:
             _take_over(project, limit, audience, spark)
-        audience.begins("recomputing everything from the raw log, in one query")
-        expected = recompute(spark, project)
+        expected, verified = _proofs(project, audience, spark)
     found = published(project)
     commits = _commits(project)
     account = sum((a for c in commits for a in c.accounts.values()), Account())
@@ -128,6 +139,7 @@ def tell(
         killed_at=killed_at,
         account=account,
         differences=_with_account(compare(found, expected, appended=appended), project, account, expected, appended),
+        verified=verified,
         rows=sum(len(rows) for rows in found.rows.values()),
         reasons=_reasons(commits),
         pages=tuple(busiest(found, 10)),
@@ -176,6 +188,16 @@ def _take_over(project: Project, limit: int, audience: Audience, spark: SparkSes
     order = Order(limit=limit, drain=True, most=None)
     for commit in run_batches(project, PIPELINE, order, session=lambda: spark):
         audience.committed(commit_json(commit))
+
+
+def _proofs(project: Project, audience: Audience, spark: SparkSession) -> tuple[Contents, Verified]:
+    """What the tables must hold, and what `tidemill verify` says of them."""
+    audience.begins("recomputing everything from the raw log, in one query")
+    expected = recompute(spark, project)
+    audience.begins("and once more, as `tidemill verify` does")
+    errand = Errand(project=project, pipeline=PIPELINE, reason=Reason(by="the demonstration"), session=lambda: spark)
+    [found] = verify(errand, Scope())
+    return expected, found
 
 
 def _commits(project: Project) -> list[Committed]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
@@ -24,6 +25,7 @@ from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.protocol import TableSpec, of_batches
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
+_PLACE = ("topic", "partition", "offset")
 
 
 @dataclass(frozen=True)
@@ -74,22 +76,46 @@ class Strays:
         return held.stamped({"batch_id": batch_id, "recorded_at": clock, **values})
 
 
-def kept_aside(spec: TableSpec, plan: BatchPlan) -> pa.Table:
-    """The rows that a repair leaves in its source: of the batches that it takes records from, all other rows."""
+def kept_aside(spec: TableSpec, plan: BatchPlan, refused: pa.Table | None = None) -> pa.Table:
+    """The rows that a repair leaves in its source: of the batches that it takes records from, all other rows.
+
+    Those of records that were `refused` once more stay too, as this batch's: in the late table they say which
+    published table lacks the record, as the quarantine could not.
+    """
     repair = plan.repair
     if repair is None:
         raise ValueError(f"batch {plan.batch_id} is no repair")
     table = DeltaRsTable(spec)
     parts = [table.read(where=(bounds,), version=repair.version) for bounds in of_batches(repair.batches)]
     rows = pa.concat_tables(parts)
-    taken = np.zeros(rows.num_rows, dtype=bool)
+    taken = _places_in(rows, plan)
+    if repair.only is not None:
+        taken &= pc.equal(rows["table_name"], repair.only).to_numpy()
+    left = rows.filter(pa.array(~taken))
+    if refused is None:
+        return left
+    again = set(zip(*(refused[c].to_pylist() for c in _PLACE), strict=True))
+    places = zip(*(rows[c].to_pylist() for c in _PLACE), strict=True)
+    back = rows.filter(pa.array([t and place in again for t, place in zip(taken, places, strict=True)], pa.bool_()))
+    return pa.concat_tables([left, _of_this_batch(back, plan)])
+
+
+def _places_in(rows: pa.Table, plan: BatchPlan) -> npt.NDArray[np.bool_]:
+    """Which rows are of records that the plan reads."""
+    found = np.zeros(rows.num_rows, dtype=bool)
     for topic, ranges in plan.reads.items():
         for item in ranges:
             inside = pc.and_(
                 pc.and_(pc.equal(rows["topic"], topic), pc.equal(rows["partition"], item.topic_partition.partition)),
                 pc.and_(pc.greater_equal(rows["offset"], item.from_offset), pc.less(rows["offset"], item.until_offset)),
             )
-            taken |= inside.to_numpy()
-    if repair.only is not None:
-        taken &= pc.equal(rows["table_name"], repair.only).to_numpy()
-    return rows.filter(pa.array(~taken))
+            found |= inside.to_numpy()
+    return found
+
+
+def _of_this_batch(rows: pa.Table, plan: BatchPlan) -> pa.Table:
+    stamps = {"batch_id": plan.batch_id, "recorded_at": plan.clock}
+    columns = [
+        pa.array([stamps[f.name]] * rows.num_rows, f.type) if f.name in stamps else rows[f.name] for f in rows.schema
+    ]
+    return pa.table(columns, schema=rows.schema)

@@ -16,7 +16,7 @@ from tidemill.core.amendments import Aside
 from tidemill.core.codec import fingerprint
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
-from tidemill.core.plan import BatchPlan
+from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.position import Backfill, PaneSpan, Position, TableMark
 from tidemill.core.scan import Scan
 from tidemill.core.schema import cast_or_null
@@ -33,6 +33,9 @@ from tidemill.engine.streams import Stream
 from tidemill.engine.windowing import SLICE_COLUMNS, partial_aggregates
 from tidemill.engine.windows import Windows
 from tidemill.tables.create import ensure_table
+
+_STAGING_NOTHING = (Kind.FOLD, Kind.REWIND, Kind.SWITCH)
+"""Batches that compute no rows to publish: whole tables go back or over, or nothing is published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class Attempt:
         """Step 2: describe how the planned records become rows; Spark starts with the first job of step 3."""
         inputs = [i for i in self.flow.inputs if i.topic in self.scans]
         streams = [
-            Stream.of(self.session, self.flow, i, self.plan, self.scans[i.topic]).diverted(self.diverted)
+            Stream.of(self.flow, i, self.plan, self.scans[i.topic], self.lanes.spark).diverted(self.diverted)
             for i in inputs
         ]
         once = len(self.flow.sinks) == 1 and all(len(s.branches) == 1 for s in streams)
@@ -100,11 +103,9 @@ class Attempt:
             with boundary(f"input:{stream.source.topic}", self.plan.batch_id):
                 stream.count_kept()
         for sink in self.flow.sinks:
-            job = self._job(sink)
-            if job is None:
+            held = self._new(sink)
+            if held is None:
                 continue
-            with boundary(f"records:{sink.table}", self.plan.batch_id):
-                held = self.lanes.hold(job, at_most=self.plan.records)
             match sink:
                 case WindowedSink():
                     held = self._partials[sink.table] = held.stamped(self._slice())
@@ -113,6 +114,16 @@ class Attempt:
                         self._append_state(sink, held)
                 case RowSink():
                     self._rows[sink.table] = held.stamped(own_values(self.plan))
+
+    def _new(self, sink: Sink) -> Held | None:
+        """What this batch brings to a sink: from the records that it reads, or the slices that it folds."""
+        if self.plan.fold is not None:
+            return self._windows.folded(sink, self.plan.fold) if isinstance(sink, WindowedSink) else None
+        job = self._job(sink)
+        if job is None:
+            return None
+        with boundary(f"records:{sink.table}", self.plan.batch_id):
+            return self.lanes.hold(job, at_most=self.plan.records)
 
     def _slice(self) -> dict[str, pa.Scalar]:
         values = (self.plan.batch_id, self.number)
@@ -178,6 +189,8 @@ class Attempt:
 
     def stage(self, position: Position) -> tuple[Staged, ...]:
         """Step 4: the rows to publish when this attempt moves the pipeline to `position`."""
+        if self.plan.kind in _STAGING_NOTHING:
+            return ()
         found = ((sink, self._staged(sink, position)) for sink in self.flow.sinks)
         return tuple(Staged(sink, held) for sink, held in found if held is not None)
 
@@ -211,6 +224,13 @@ class Attempt:
         for sink in self.flow.sinks:
             self._publisher.publish(sink, rows.get(sink.table), self._job_done)
 
+    def to_send(self, staged: tuple[Staged, ...]) -> tuple[Staged, ...]:
+        """What readers of topics have to be told: what is staged; of a switch, all windows as they are now."""
+        if self.plan.switch is None:
+            return staged
+        sinks = [s for s in self.flow.sinks if isinstance(s, WindowedSink) and s.topic is not None]
+        return tuple(Staged(sink, self._publisher.built(sink)) for sink in sinks)
+
     def strays(self) -> Strays:
         """What the pass found that goes to quarantine or to the late table."""
         return Strays(self._streams, self.counts, self.plan, self.lanes)
@@ -219,12 +239,15 @@ class Attempt:
         strays = self.strays()
         rejected = strays.rejected(self.uris.quarantine())
         self.reasons = rejected.lane.tally(rejected.rows, "reasons") if rejected else {}
+        refused = None
+        if is_repair_of(self.plan, Aside.LATE) and rejected is not None:
+            refused, rejected = rejected.lane.arrow(rejected.rows), None
         for aside, spec, held in (
             (Aside.QUARANTINE, self.uris.quarantine(), rejected),
             (Aside.LATE, self.uris.late(), strays.late(self.uris.late())),
         ):
             if is_repair_of(self.plan, aside):
-                self._publisher.put_back(spec, kept_aside(spec, self.plan), held)
+                self._publisher.put_back(spec, kept_aside(spec, self.plan, refused), held)
             else:
                 self._publisher.put_aside(spec, held, self._job_done)
 

@@ -36,7 +36,7 @@ def different_windows(
     session: SparkSession, sink: WindowedSink, expected: DataFrame | None, found: DataFrame | None
 ) -> Differences:
     """By window and key. Doubles may differ in the last places; what is approximate each time is not compared."""
-    keys = ["window_start", *sink.keys]
+    keys = list(sink.row_key)
     approximate = {name for name, aggregate in sink.aggregates.items() if aggregate.approximate_each_time}
     fields = [f for f in sink.contract.fields if f.name not in approximate]
     left = _columns(session, expected, fields, "e_").selectExpr("*", "true AS e__there")

@@ -26,7 +26,7 @@ CORRECTION_FIELDS = (
 
 def corrections(sink: WindowedSink, before: pa.Table, after: pa.Table, *, batch_id: int, at: datetime) -> pa.Table:
     """A row for each row of `after`, with the one of `before` that has the same window and key."""
-    keys = ("window_start", *sink.keys)
+    keys = sink.row_key
     known = {tuple(map(repr, (row[k] for k in keys))): row for row in before.to_pylist()}
     rows = []
     for row in after.to_pylist():

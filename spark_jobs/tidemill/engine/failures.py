@@ -1,4 +1,4 @@
-"""What an error of Spark means to a user: something to correct, or something to try again."""
+"""What an error of Spark or of the storage means to a user: something to correct, or something to try again."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _OF_A_ROW = (
 
 @contextmanager
 def explained(where: str) -> Iterator[None]:
-    """Errors of Spark leave as ours.
+    """Errors of Spark and of the storage leave as ours.
 
     Raises:
         DeclarationError: an expression of the pipeline or a contract is not valid, or fails for some row.
-        EngineError: anything else that Spark refused; it may succeed later.
+        EngineError: anything else that was refused; it may succeed later.
     """
     try:
         yield
@@ -55,8 +55,16 @@ def explained(where: str) -> Iterator[None]:
             f"{where}: Spark failed: {_first_lines(error)}",
             fix="run it again; when it fails each time, look at Spark's own log and at `tidemill doctor`",
         ) from error
+    except OSError as error:
+        raise EngineError(
+            f"{where}: the lake's storage failed: {_first_lines(error)}",
+            fix="run it again; when it fails each time, look at the storage and at `tidemill doctor`",
+        ) from error
 
 
 def _first_lines(error: Exception) -> str:
-    text = str(error).partition("\nJVM stacktrace")[0].strip()
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."
+    text = str(error)
+    causes = [line.strip() for line in text.splitlines() if line.startswith("Caused by: ")]
+    begin = text.partition("\nJVM stacktrace")[0].partition("\n\tat ")[0].strip()
+    begin = begin if len(begin) <= _LONGEST else begin[:_LONGEST] + " ..."
+    return f"{begin}\n  {causes[-1][:_LONGEST]}" if causes else begin

@@ -41,9 +41,15 @@ Resolver = Callable[[Sequence[Jar], Path], None]
 """Brings jars, without what they depend on, to anywhere below an empty folder."""
 
 
-def locked_jars() -> tuple[Jar, ...]:
-    """The jars that this version of Tidemill runs with, in the order of `jars.lock`."""
-    text = resources.files("tidemill.engine").joinpath("jars.lock").read_text(encoding="utf-8")
+def locked_jars(*, kafka: bool = False, s3: bool = False) -> tuple[Jar, ...]:
+    """The jars that this version of Tidemill runs with, in the order of `jars.lock`; with others, if asked."""
+    names = ("jars.lock", *(["kafka.lock"] if kafka else ()), *(["s3.lock"] if s3 else ()))
+    files = (resources.files("tidemill.engine").joinpath(name) for name in names)
+    return tuple(jar for file in files for jar in read_lock(file.read_text(encoding="utf-8")))
+
+
+def read_lock(text: str) -> tuple[Jar, ...]:
+    """The jars of a lock, a line each: `group:name:version sha256:CHECKSUM`."""
     return tuple(_parse(line) for line in text.splitlines() if line and not line.startswith("#"))
 
 
@@ -53,15 +59,15 @@ def jar_folder(project: Path, environ: Mapping[str, str]) -> Path:
     return Path(named) if named else project / ".tidemill" / "jars"
 
 
-def jar_paths(folder: Path) -> tuple[str, ...]:
-    """The absolute paths of all locked jars in `folder`, fit for `spark.jars` when joined by commas.
+def jar_paths(folder: Path, jars: Sequence[Jar] | None = None) -> tuple[str, ...]:
+    """The absolute paths of `jars` in `folder`, else of all that Spark needs, fit for `spark.jars` joined by commas.
 
     Only presence is checked here: the bytes were checked when they were fetched.
 
     Raises:
         ConfigError: some are not there; the text names them and the command that brings them.
     """
-    jars = locked_jars()
+    jars = locked_jars() if jars is None else jars
     absent = [jar.file_name for jar in jars if not (folder / jar.file_name).is_file()]
     if absent:
         raise ConfigError(
@@ -71,8 +77,8 @@ def jar_paths(folder: Path) -> tuple[str, ...]:
     return tuple(str((folder / jar.file_name).resolve()) for jar in jars)
 
 
-def fetch_jars(folder: Path, *, resolve: Resolver | None = None) -> tuple[str, ...]:
-    """Bring every locked jar into `folder` and return their paths as `jar_paths` does.
+def fetch_jars(folder: Path, *, jars: Sequence[Jar] | None = None, resolve: Resolver | None = None) -> tuple[str, ...]:
+    """Bring `jars`, else all that Spark needs, into `folder` and return their paths as `jar_paths` does.
 
     Jars that are there with the right bytes are left alone; when all are, nothing is started and no network
     is needed. A jar appears under its name only when it is whole and its checksum is right. `resolve` is
@@ -81,7 +87,10 @@ def fetch_jars(folder: Path, *, resolve: Resolver | None = None) -> tuple[str, .
     Raises:
         EngineError: a jar could not be fetched, or what came has another checksum.
     """
-    missing = [jar for jar in locked_jars() if not _is_whole(folder / jar.file_name, jar)]
+    jars = locked_jars(kafka=True, s3=True) if jars is None else jars
+    # Ivy wants to be told its place absolutely.
+    folder = folder.absolute()
+    missing = [jar for jar in jars if not _is_whole(folder / jar.file_name, jar)]
     if missing:
         folder.mkdir(parents=True, exist_ok=True)
         # Beside the target, so that a rename from there is atomic.
@@ -89,7 +98,7 @@ def fetch_jars(folder: Path, *, resolve: Resolver | None = None) -> tuple[str, .
             _resolve_with_retry(resolve or resolve_with_spark, missing, Path(scratch))
             for jar in missing:
                 _install(jar, Path(scratch), folder)
-    return jar_paths(folder)
+    return jar_paths(folder, jars)
 
 
 def resolve_with_spark(jars: Sequence[Jar], scratch: Path) -> None:
@@ -150,7 +159,9 @@ def _resolve_with_retry(resolve: Resolver, jars: Sequence[Jar], scratch: Path) -
 
 
 def _install(jar: Jar, scratch: Path, folder: Path) -> None:
-    found = next((p for p in sorted(scratch.rglob(f"*{jar.file_name}")) if p.is_file()), None)
+    # Ivy puts the group before the name; that of another jar may end with this one's.
+    names = (jar.file_name, f"{jar.group}_{jar.file_name}")
+    found = next((p for p in sorted(scratch.rglob(f"*{jar.file_name}")) if p.name in names and p.is_file()), None)
     if found is None:
         raise EngineError(
             f"the resolver did not bring {jar.coordinates}",

@@ -6,9 +6,9 @@ larger stays a cached DataFrame and is written by Spark. A batch is written once
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -29,6 +29,11 @@ from tidemill.tables.protocol import Table, TableSpec
 from tidemill.tables.spark import SparkTable
 
 Rows = TypeVar("Rows")
+
+Encode = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Makes other rows of rows, batch by batch."""
+
+_BATCH_ROWS = 10_000
 
 
 class Lane(Protocol[Rows]):
@@ -68,6 +73,10 @@ class Lane(Protocol[Rows]):
         """How often each text occurs in a column of arrays of texts."""
         ...
 
+    def encoded(self, rows: Rows, encode: Encode, schema: str) -> Iterator[tuple[Any, ...]]:
+        """What `encode` makes of the rows, where they are, row by row; `schema` is a DDL text of its columns."""
+        ...
+
     def visible(self, rows: Rows, slices: SliceSet) -> Rows:
         """The rows of state whose slice counts."""
         ...
@@ -93,8 +102,8 @@ class DriverLane:
 
     name = "delta-rs"
 
-    def __init__(self, session: SparkSession, storage_options: Mapping[str, str] | None = None) -> None:
-        self._session, self._options = session, storage_options
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
 
     def hold(self, frame: DataFrame) -> tuple[pa.Table, int]:  # noqa: D102
         rows = frame.toArrow()
@@ -130,6 +139,10 @@ class DriverLane:
         counts = pc.value_counts(pc.list_flatten(rows[column].combine_chunks()))
         return {str(c["values"]): int(c["counts"]) for c in counts.to_pylist()}
 
+    def encoded(self, rows: pa.Table, encode: Encode, schema: str) -> Iterator[tuple[Any, ...]]:  # noqa: D102
+        for batch in encode(iter(rows.to_batches(max_chunksize=_BATCH_ROWS))):
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
     def visible(self, rows: pa.Table, slices: SliceSet) -> pa.Table:  # noqa: D102
         there = rows.group_by(["batch_id", "attempt"]).aggregate([]).to_pylist()
         hidden = [slice_ for s in there if (slice_ := (s["batch_id"], s["attempt"])) not in slices]
@@ -139,13 +152,13 @@ class DriverLane:
         return rows
 
     def table(self, spec: TableSpec, opened: DeltaTable | None = None) -> DeltaRsTable:  # noqa: D102
-        handle = opened or ensure_table(spec, storage_options=self._options)
-        return DeltaRsTable(spec, self._options, opened=handle)
+        handle = opened or ensure_table(spec)
+        return DeltaRsTable(spec, opened=handle)
 
     def bare_table(self, spec: TableSpec) -> DeltaRsTable:  # noqa: D102
-        if newest(spec, self._options) is None:
-            ensure_table(spec, storage_options=self._options)
-        return DeltaRsTable(spec, self._options)
+        if newest(spec) is None:
+            ensure_table(spec)
+        return DeltaRsTable(spec)
 
     def release(self) -> None:  # noqa: D102
         pass
@@ -157,7 +170,7 @@ class SparkLane:
     name = "spark"
 
     def __init__(self, session: SparkSession) -> None:
-        self._session = session
+        self.session = session
         self._held: list[DataFrame] = []
 
     def hold(self, frame: DataFrame) -> tuple[DataFrame, int]:  # noqa: D102
@@ -197,18 +210,21 @@ class SparkLane:
         counts = rows.select(F.explode(column).alias("text")).groupBy("text").count().toArrow()
         return {str(c["text"]): int(c["count"]) for c in counts.to_pylist()}
 
+    def encoded(self, rows: DataFrame, encode: Encode, schema: str) -> Iterator[tuple[Any, ...]]:  # noqa: D102
+        yield from map(tuple, rows.mapInArrow(encode, schema).toLocalIterator())
+
     def visible(self, rows: DataFrame, slices: SliceSet) -> DataFrame:  # noqa: D102
         return rows.where(F.expr(slices.predicate()))
 
     def table(self, spec: TableSpec, opened: DeltaTable | None = None) -> SparkTable:  # noqa: D102
         if opened is None:
             ensure_table(spec)
-        return SparkTable(spec, self._session)
+        return SparkTable(spec, self.session)
 
     def bare_table(self, spec: TableSpec) -> SparkTable:  # noqa: D102
-        if newest(spec, None) is None:
+        if newest(spec) is None:
             ensure_table(spec)
-        return SparkTable(spec, self._session)
+        return SparkTable(spec, self.session)
 
     def release(self) -> None:  # noqa: D102
         for frame in self._held:

@@ -13,6 +13,11 @@ from tidemill.tables.known import Known
 from tidemill.tables.protocol import TableSpec, Transaction
 
 
+def published(sink: Sink) -> str:
+    """What marks call the published table of a sink."""
+    return f"published/{sink.table}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
     """The tables that a plan starts from, and what the batch may have left there.
@@ -31,7 +36,7 @@ class Marks:
 
     def table(self, sink: Sink) -> Known:
         """A published table."""
-        return self._known(f"published/{sink.table}", self._batch, app=sink.table)
+        return self._known(published(sink), self._batch, app=sink.table)
 
     def own(self, spec: TableSpec) -> Known:
         """The quarantine or the late table."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from tidemill.core.aside import LATE_FIELDS, QUARANTINE_FIELDS
 from tidemill.core.flow import Sink, WindowedSink
@@ -19,17 +19,19 @@ OWN_FIELDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uris:
-    """Where the tables of one pipeline lie."""
+    """Where the tables of one pipeline lie; `storage` is how their store is reached, see `TableSpec`."""
 
     pipeline: str
     table: Callable[..., str]
     published: Callable[[str], str]
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def state(self, sink: WindowedSink, fields: tuple[Field, ...]) -> TableSpec:
         """The state of a windowed sink: a row per pane, key and slice."""
         return TableSpec(
             name=f"state of {sink.table}",
             uri=self.table(self.pipeline, "state", sink.table),
+            storage=self.storage,
             fields=fields,
             partition_by=("pane_day",),
             pruned_by=("pane_start",),
@@ -44,6 +46,7 @@ class Uris:
         return TableSpec(
             name=sink.table,
             uri=self.published(sink.table),
+            storage=self.storage,
             fields=(*sink.contract.fields, *OWN_FIELDS),
             pruned_by=("window_start",) if isinstance(sink, WindowedSink) else pruned,
             description=sink.contract.description,
@@ -54,6 +57,7 @@ class Uris:
         return TableSpec(
             name="quarantine",
             uri=self.table(self.pipeline, "quarantine"),
+            storage=self.storage,
             fields=QUARANTINE_FIELDS,
             pruned_by=("batch_id",),
             description=f"Records that {self.pipeline} rejected, with every reason and their raw bytes.",
@@ -64,6 +68,7 @@ class Uris:
         return TableSpec(
             name="late",
             uri=self.table(self.pipeline, "late"),
+            storage=self.storage,
             fields=LATE_FIELDS,
             pruned_by=("batch_id",),
             description=f"Rows that came to {self.pipeline} after every window of theirs had closed.",
@@ -74,6 +79,7 @@ class Uris:
         return TableSpec(
             name="corrections",
             uri=self.table(self.pipeline, "corrections"),
+            storage=self.storage,
             fields=CORRECTION_FIELDS,
             pruned_by=("batch_id",),
             description=f"What repairs of {self.pipeline} changed in published windows.",

@@ -19,12 +19,14 @@ from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.plan import BatchPlan
 from tidemill.core.position import Backfill, TableMark
+from tidemill.core.slices import batch_ranges
 from tidemill.core.times import moment
 from tidemill.engine.corrections import corrections
 from tidemill.engine.firing import Refiring
 from tidemill.engine.holding import Held, Lanes
 from tidemill.engine.marks import Marks
 from tidemill.engine.places import OWN_FIELDS, Uris
+from tidemill.engine.state import check_horizon
 from tidemill.tables.create import ensure_table
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest, open_table, rows_of
@@ -95,7 +97,7 @@ class Publisher:
     def _replace_batches(self, spec: TableSpec, held: Held | None, job: Backfill) -> None:
         """In the place of the rows of superseded batches, those that the job has kept waiting and these."""
         parts = [*self._waiting(spec, job), *([held] if held is not None else ())]
-        if not parts and newest(spec, None) is None:
+        if not parts and newest(spec) is None:
             return
         within = of_batches(job.supersedes)
         rows = self.lanes.together(parts) if parts else self._no_rows(spec)
@@ -106,9 +108,13 @@ class Publisher:
         rewind = self.plan.rewind
         if rewind is None:
             return
+        for sink in self.flow.sinks:
+            if isinstance(sink, WindowedSink):
+                # Maintenance may have come between plan and now.
+                check_horizon(self.uris, sink, rewind.position.batch_id)
         specs = [*(self.uris.published_table(s) for s in self.flow.sinks), self.uris.quarantine(), self.uris.late()]
         for spec in specs:
-            if newest(spec, None) is None:
+            if newest(spec) is None:
                 continue
             version, known = rewind.versions.get(spec.name), self._known(spec)
             with boundary(_write_of(self.flow, spec), self.plan.batch_id):
@@ -120,7 +126,7 @@ class Publisher:
     def leave(self) -> None:
         """What an earlier attempt has published stays, and the ledger learns of it."""
         for spec, known in self.marks.all(self.flow, self.uris):
-            handle = newest(spec, None)
+            handle = newest(spec)
             if handle is not None and handle.transaction_version(known.newest.app_id) == known.newest.version:
                 self.wrote(spec, known, handle, AlreadyThere(handle.version()))
 
@@ -128,17 +134,23 @@ class Publisher:
         """Every published table becomes what its generation has built aside."""
         for sink in self.flow.sinks:
             spec = self.uris.published_table(sink)
-            built = replace(spec, uri=self.uris.table(self.uris.pipeline, "published", sink.table))
-            if newest(built, None) is None and newest(spec, None) is None:
+            if newest(self._aside(sink)) is None and newest(spec) is None:
                 continue
-            rows = self._all_of(built)
+            rows = self.built(sink)
             with boundary(_write_of(self.flow, spec), self.plan.batch_id):
                 table, known = rows.lane.bare_table(spec), self._known(spec)
                 done = table.overwrite(rows.rows, transaction=known.newest, plan_hash=self._plan_hash)
-                self.wrote(spec, known, open_table(spec, None), done)
+                self.wrote(spec, known, open_table(spec), done)
 
-    def _all_of(self, spec: TableSpec) -> Held:
-        if newest(spec, None) is None:
+    def _aside(self, sink: Sink) -> TableSpec:
+        """Where a generation publishes while it is built."""
+        spec = self.uris.published_table(sink)
+        return replace(spec, uri=self.uris.table(self.uris.pipeline, "published", sink.table))
+
+    def built(self, sink: Sink) -> Held:
+        """All rows of a sink that the generation has built."""
+        spec = self._aside(sink)
+        if newest(spec) is None:
             return self._no_rows(spec)
         lane = self.lanes.of(rows_of(spec))
         rows = lane.table(spec).read()
@@ -150,21 +162,20 @@ class Publisher:
     def _upsert(self, sink: WindowedSink, held: Held) -> None:
         starts = held.lane.distinct(held.rows, "window_start")
         within = Between(column="window_start", low=moment(min(starts)), high=moment(max(starts) + 1))
-        keys = ("window_start", *sink.keys)
         if self.plan.repair is not None:
             self._keep_values(sink, held, within)
         self._write(
             self.uris.published_table(sink),
             held,
             lambda table, t: table.upsert(
-                held.rows, keys=keys, within=within, transaction=t, plan_hash=self._plan_hash
+                held.rows, keys=sink.row_key, within=within, transaction=t, plan_hash=self._plan_hash
             ),
         )
 
     def _keep_values(self, sink: WindowedSink, held: Held, within: Between) -> None:
         """Before published values change, what they were and what they will be."""
         spec, published = self.uris.corrections(), self.uris.published_table(sink)
-        before = DeltaRsTable(published).read(where=(within,)) if newest(published, None) else pa.table({})
+        before = DeltaRsTable(published).read(where=(within,)) if newest(published) else pa.table({})
         rows = corrections(sink, before, held.lane.arrow(held.rows), batch_id=self.plan.batch_id, at=self.plan.clock)
         changed = Held(self.lanes.driver, rows, rows.num_rows)
         named = Transaction(f"{self.flow.name}/{spec.name}/{sink.table}", self.plan.batch_id)
@@ -179,7 +190,7 @@ class Publisher:
             Between(column="window_start", low=moment(low), high=moment(high))
             for low, high in refiring.window_starts(sink)
         )
-        if within and (held is not None or newest(spec, None) is not None):
+        if within and (held is not None or newest(spec) is not None):
             rows = held or self._no_rows(spec)
             self._write(spec, rows, lambda table, transaction: self._replace(table, rows, within, transaction))
 
@@ -196,11 +207,13 @@ class Publisher:
 
     def _waiting(self, spec: TableSpec, job: Backfill) -> Sequence[Held]:
         place = self.uris.waiting(spec)
-        if newest(place, None) is None:
+        if newest(place) is None:
             return ()
         lane = self.lanes.of(rows_of(place))
-        rows = lane.table(place).read(where=(Between(column="batch_id", low=job.since, high=self.plan.batch_id),))
-        return (Held(lane, rows, lane.count(rows)),)
+        # Others may have waited there: of a job that was given up, or taken back by a rewind.
+        earlier = batch_ranges(b for b in job.slices if b != self.plan.batch_id)
+        parts = [lane.table(place).read(where=(bounds,)) for bounds in of_batches(earlier)]
+        return tuple(Held(lane, rows, lane.count(rows)) for rows in parts)
 
     def _no_rows(self, spec: TableSpec) -> Held:
         return Held(self.lanes.driver, pa.table({c: [] for c in spec.columns[:1]}), 0)

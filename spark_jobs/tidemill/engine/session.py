@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
 from pyspark.sql import SparkSession
 
-from tidemill.core.errors import EngineError
+from tidemill.core.errors import EngineError, TidemillError
+from tidemill.engine.connect import connect_session
+from tidemill.engine.workers import equip
 
 SESSION_CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -30,10 +32,14 @@ SESSION_CONF: Mapping[str, str] = {
 }
 """Settings that a batch relies on, in every place."""
 
-_DELTA_CONF: Mapping[str, str] = {
+_STATIC_CONF: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Segments carry a checksum per page: flipped bytes are noticed, not aggregated.
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }
+
+_STORE = "fs.s3a."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,43 +48,76 @@ class LocalSpark:
 
     jars: tuple[str, ...]
     cores: int | None = None
-    conf: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectSpark:
-    """A session on a Spark Connect server, whose own settings include the Delta extension and jars."""
+    """A session on a Spark Connect server, whose own settings include the Delta extension and jars.
+
+    Whoever has the same `identity`, a UUID, gets the same session, and interrupts what others left running in it.
+    """
 
     remote: str
-    conf: Mapping[str, str] = field(default_factory=dict)
+    identity: str
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-Place = LocalSpark | ConnectSpark
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSpark:
+    """A driver in the process that executes the batch, and executors on a cluster, which get the jars from it."""
+
+    master: str
+    jars: tuple[str, ...]
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+Place = LocalSpark | ConnectSpark | ClusterSpark
 
 
 def open_session(place: Place, *, name: str) -> SparkSession:
     """The session of a place, made or found; its settings are those that a batch relies on.
 
+    On other machines the Python workers have the code of this process, or get it.
+
     Raises:
         EngineError: Spark cannot be started or reached.
+        ConfigError: the workers have another version of Python or of Tidemill, or lack a package.
     """
     try:
-        session = _open(place, name)
+        session = settle(_open(place, name), place.conf)
+        if not isinstance(place, LocalSpark):
+            equip(session, where=_label(place))
+    except TidemillError:
+        raise
     except Exception as error:
         raise EngineError(f"no Spark session ({_label(place)}): {error}", fix="run `tidemill doctor`") from error
-    return settle(session, place.conf)
+    return session
 
 
 def settle(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
     """The same session with the settings that a batch relies on and `conf`, as far as they can still be changed."""
     for key, value in {**SESSION_CONF, **conf}.items():
-        if session.conf.isModifiable(key):
+        if key.startswith(_STORE) or session.conf.isModifiable(key):
             session.conf.set(key, value)
     return session
 
 
+def server_conf(jars: Sequence[str]) -> dict[str, str]:
+    """What a Spark must be started with that is not started here: a Connect server, or a submit to a cluster."""
+    return {**_STATIC_CONF, **SESSION_CONF, "spark.jars": ",".join(jars)}
+
+
 def _label(place: Place) -> str:
-    return "local" if isinstance(place, LocalSpark) else place.remote
+    match place:
+        case LocalSpark():
+            return "local"
+        case ConnectSpark():
+            return place.remote
+        case ClusterSpark():
+            return place.master
+        case _:
+            assert_never(place)
 
 
 def _open(place: Place, name: str) -> SparkSession:
@@ -88,25 +127,36 @@ def _open(place: Place, name: str) -> SparkSession:
             # Arrow workers must be this Python, with Tidemill in it, not the machine's.
             os.environ["PYSPARK_PYTHON"] = sys.executable
             cores = place.cores or os.cpu_count() or 1
-            builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
-            for key, value in {**_local_conf(place, cores), **place.conf}.items():
-                builder = builder.config(key, value)
-            session = builder.getOrCreate()
-            session.sparkContext.setLogLevel("ERROR")
-            return session
+            return _in_process(f"local[{cores}]", name, {**_local_conf(place, cores), **place.conf})
         case ConnectSpark():
-            return SparkSession.builder.remote(place.remote).getOrCreate()
+            return connect_session(place.remote, place.identity)
+        case ClusterSpark():
+            os.environ["PYSPARK_PYTHON"] = place.conf.get(
+                "spark.pyspark.python", os.environ.get("PYSPARK_PYTHON", "python3")
+            )
+            return _in_process(place.master, name, {**_cluster_conf(place), **place.conf})
         case _:
             assert_never(place)
 
 
+def _in_process(master: str, name: str, conf: Mapping[str, str]) -> SparkSession:
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in conf.items():
+        # Keys of a store are the session's: they may change while Spark stays.
+        if not key.startswith(_STORE):
+            builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _cluster_conf(place: ClusterSpark) -> dict[str, str]:
+    return {**server_conf(place.jars), "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+
+
 def _local_conf(place: LocalSpark, cores: int) -> dict[str, str]:
     return {
-        **_DELTA_CONF,
-        **SESSION_CONF,
-        "spark.jars": ",".join(place.jars),
-        # Segments carry a checksum per page: flipped bytes are noticed, not aggregated.
-        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+        **server_conf(place.jars),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(cores),

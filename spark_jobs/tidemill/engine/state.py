@@ -11,6 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 
+from tidemill.core.errors import EngineError
 from tidemill.core.flow import WindowedSink
 from tidemill.core.schema import Field, Scalar
 from tidemill.core.slices import SliceSet
@@ -21,6 +22,29 @@ from tidemill.tables.arrow_types import schema_fields
 from tidemill.tables.handles import newest
 from tidemill.tables.known import Known
 from tidemill.tables.protocol import Between, TableSpec
+
+
+def state_horizon(pipeline: str, sink: WindowedSink) -> str:
+    """The transaction by which a state table remembers the earliest batch whose state it has whole."""
+    return f"{pipeline}/horizon/{sink.table}"
+
+
+def check_horizon(uris: Uris, sink: WindowedSink, to: int) -> None:
+    """Refuses to go back to batch `to` when maintenance has removed state that counted then.
+
+    The published tables of then may be all there: no file of theirs was replaced.
+
+    Raises:
+        EngineError: it has.
+    """
+    state = State.of(uris, sink)
+    horizon = None if state is None else state.handle.transaction_version(state_horizon(uris.pipeline, sink))
+    if horizon is not None and to < horizon:
+        raise EngineError(
+            f"{uris.pipeline}: maintenance has removed state of batch {to}; what batch {horizon} had is there",
+            fix=f"rewind to batch {horizon} or a later one; `tidemill maintain --keep` says how far back to keep",
+        )
+
 
 PaneRange = tuple[int | None, int | None]
 
@@ -44,7 +68,7 @@ class State:
             EngineError: there is one, but it cannot be opened.
         """
         spec = uris.state(sink, PANE_FIELDS)
-        handle = newest(spec, None)
+        handle = newest(spec)
         if known is not None:
             known.check(spec, handle)
         if handle is None:

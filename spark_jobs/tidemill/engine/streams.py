@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.core.flow import Flow, Input
 from tidemill.core.plan import BatchPlan
-from tidemill.core.scan import Scan
+from tidemill.core.scan import KafkaScan, Scan
 from tidemill.engine.branches import Branch, branch_out, branches_of
 from tidemill.engine.counting import Counter, Counts
 from tidemill.engine.lanes import SparkLane
@@ -19,11 +19,14 @@ from tidemill.engine.source import records
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stream:
-    """The rows of one input, as `counted` for the first job and as `strays` for what must be put aside."""
+    """The rows of one input, as `counted` for the first job and as `strays` for what must be put aside.
+
+    `records` are those of the log, before they are decoded.
+    """
 
     session: SparkSession
     source: Input
-    scan: Scan
+    records: DataFrame
     decode: DecodeBatches
     statement: str
     branches: tuple[Branch, ...]
@@ -31,15 +34,20 @@ class Stream:
     cached: DataFrame | None = None
 
     @staticmethod
-    def of(session: SparkSession, flow: Flow, source: Input, plan: BatchPlan, scan: Scan) -> Stream:
+    def of(flow: Flow, source: Input, plan: BatchPlan, scan: Scan, lane: SparkLane) -> Stream:
         """The stream of an input in a batch; nothing runs yet."""
+        session = lane.session
+        found = records(session, scan)
+        if isinstance(scan, KafkaScan):
+            # Each job would ask the brokers again, and they may have forgotten.
+            found = lane.cache(found)
         only = plan.repair.only if plan.repair is not None else None
         paths = [(b, p) for b, p in branches_of(flow, source) if only is None or b.sink.table == only]
         branches = tuple(branch for branch, _ in paths)
         decode = DecodeBatches.of(flow, source, plan)
         statement = branch_out(checked(source), [f.name for f in decode.decoder.schema], paths)
         partitions = sorted({r.topic_partition.partition for r in plan.ranges(source.topic)})
-        return Stream(session, source, scan, decode, statement, branches, Counter(source.topic, partitions, branches))
+        return Stream(session, source, found, decode, statement, branches, Counter(source.topic, partitions, branches))
 
     def diverted(self, reason: str | None) -> Stream:
         """The same with every record rejected for this reason, if there is one."""
@@ -64,4 +72,4 @@ class Stream:
         return self._rows(replace(self.decode, only=counts.stray_blocks))
 
     def _rows(self, decode: DecodeBatches) -> DataFrame:
-        return query(self.session, self.statement, decoded(records(self.session, self.scan), decode))
+        return query(self.session, self.statement, decoded(self.records, decode))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -18,6 +18,15 @@ SLICE_COLUMNS = ("batch_id", "attempt")
 
 def _state_columns(name: str, aggregate: Aggregate) -> Mapping[str, str]:
     return {part: f"{name}__{part}" for part in aggregate.triple.partial}
+
+
+def _merges(sink: WindowedSink) -> Mapping[str, str]:
+    """How each column of state is made of several."""
+    return {
+        _state_columns(name, aggregate)[part]: text.format_map(_quoted(name, aggregate))
+        for name, aggregate in sink.aggregates.items()
+        for part, text in aggregate.triple.merge.items()
+    }
 
 
 def partial_aggregates(rows: DataFrame, sink: WindowedSink) -> DataFrame:
@@ -43,17 +52,12 @@ def merged_windows(state: str, sink: WindowedSink) -> str:
     fires is merged from all rows of its panes.
     """
     keys = [quoted(k) for k in sink.keys]
-    merges = {
-        _state_columns(name, aggregate)[part]: text.format_map(_quoted(name, aggregate))
-        for name, aggregate in sink.aggregates.items()
-        for part, text in aggregate.triple.merge.items()
-    }
     merged = select(
         [
             "_start",
             *keys,
             renamed("bool_or(_on_time OR (_again AND _touched))", "_fires"),
-            *(renamed(text, name) for name, text in merges.items()),
+            *(renamed(text, name) for name, text in _merges(sink).items()),
         ],
         _candidates(state, sink),
         group_by=["_start", *sink.keys],
@@ -66,6 +70,17 @@ def merged_windows(state: str, sink: WindowedSink) -> str:
         **{name: _finished(name, aggregate, types[name]) for name, aggregate in sink.aggregates.items()},
     }
     return select([renamed(values[c], c) for c in sink.contract.columns], merged, where="_fires")
+
+
+def folded_state(state: str, sink: WindowedSink, types: Sequence[Field]) -> str:
+    """A statement over state: per pane and key one row, which merges like all of them together.
+
+    Columns have the `types` of state; its slice is not among them.
+    """
+    of = {f.name: f.type for f in types}
+    whole = ["pane_day", "pane_start", *sink.keys]
+    parts = [renamed(cast_or_null(text, of[name]), name) for name, text in _merges(sink).items()]
+    return select([*map(quoted, whole), *parts], state, group_by=whole)
 
 
 def _candidates(state: str, sink: WindowedSink) -> str:

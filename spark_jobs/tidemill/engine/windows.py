@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
+from tidemill.core.amendments import Fold
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import WindowedSink
 from tidemill.core.plan import BatchPlan
 from tidemill.core.position import Backfill
+from tidemill.core.schema import Field
 from tidemill.core.slices import SliceSet
 from tidemill.engine.firing import Firing, Refiring
 from tidemill.engine.holding import Held, Lanes
@@ -19,7 +21,7 @@ from tidemill.engine.marks import Marks
 from tidemill.engine.places import Uris
 from tidemill.engine.query import ROWS, query
 from tidemill.engine.state import PaneRange, State
-from tidemill.engine.windowing import merged_windows
+from tidemill.engine.windowing import folded_state, merged_windows
 
 
 @dataclass(kw_only=True)
@@ -55,6 +57,21 @@ class Windows:
             bounds = _scalars(refiring.bounds(sink, panes)) | {"_touched": pa.scalar(True)}
             parts += [part.stamped(bounds) for part in self._panes(sink, [panes], slices)]
         return self._merged(sink, parts)
+
+    def folded(self, sink: WindowedSink, fold: Fold) -> Held | None:
+        """The state of some batches as that of one; None when they left none."""
+        span = fold.panes.get(sink.table)
+        state = State.of(self.uris, sink, self.marks.state(sink))
+        if span is None or state is None:
+            return None
+        self.states[sink.table] = state
+        parts = self._panes(sink, [(span.first, span.last + 1)], self.plan.position.slices.only(fold.batches))
+        bound = sum(part.count for part in parts)
+        return self._folded(sink, parts, state.spec.fields) if bound else None
+
+    def _folded(self, sink: WindowedSink, parts: Sequence[Held], types: Sequence[Field]) -> Held:
+        rows = query(self.session, folded_state(ROWS, sink, types), self.lanes.frame(parts))
+        return self.lanes.hold(rows, at_most=sum(part.count for part in parts))
 
     def _merged(self, sink: WindowedSink, state: Sequence[Held]) -> Held | None:
         # Panes of windows that close may hold many more rows than this batch brought.

@@ -8,7 +8,9 @@ On object stores the same holds by their conditional put.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, write_deltalake
@@ -33,6 +35,10 @@ _CONFIGURATION = {
 }
 _FIELDS = schema_fields(SCHEMA)
 _TRIES = 20
+_OVERTAKEN = "Concurrent transaction"
+"""What delta-rs says when another event took the place: it is there, though a look right after it may not see it."""
+
+_LOOKS, _A_MOMENT = 20, 0.1
 _FIRST_LOOK = 8
 
 
@@ -42,18 +48,23 @@ class Ledger:
     An instance may be kept for many batches: it reads only what others appended since.
     """
 
-    def __init__(self, uri: str, pipeline: str, storage_options: Mapping[str, str] | None = None) -> None:
-        self._uri, self._pipeline = uri, pipeline
-        self._options = dict(storage_options or {})
+    def __init__(self, uri: str, pipeline: str, storage: Callable[[], Mapping[str, str]] = dict) -> None:
+        self._uri, self._pipeline, self._storage = uri, pipeline, storage
         self._app = f"tidemill/ledger/{pipeline}"
         self._table: DeltaTable | None = None
         self._sequence = 0
         self._view = View()
 
     @property
+    def _spec(self) -> TableSpec:
+        """The table; its storage is asked anew each time, because keys may last for a short time only."""
+        name = f"ledger of {self._pipeline}"
+        return TableSpec(uri=self._uri, name=name, fields=_FIELDS, pruned_by=("sequence",), storage=self._storage())
+
+    @property
     def exists(self) -> bool:
         """Whether anything was ever appended."""
-        return DeltaTable.is_deltatable(self._uri, self._options)
+        return DeltaTable.is_deltatable(self._uri, self._spec.options)
 
     def view(self) -> View:
         """What all events up to now amount to.
@@ -108,10 +119,15 @@ class Ledger:
         from tidemill.tables.deltars import DeltaRsTable  # noqa: PLC0415
         from tidemill.tables.trim import trim_log  # noqa: PLC0415
 
-        spec = TableSpec(uri=self._uri, name=f"ledger of {self._pipeline}", fields=_FIELDS, pruned_by=("sequence",))
         old = Between(column="sequence", low=None, high=self._sequence - _FIRST_LOOK * 4)
-        DeltaRsTable(spec, self._options).compact(old)
-        trim_log(spec, keep=keep, storage_options=self._options)
+        DeltaRsTable(self._spec).compact(old)
+        trim_log(self._spec, keep=keep)
+
+    def sweep(self, older: timedelta, *, dry_run: bool = False) -> int:
+        """Delete files that have been folded into others, and were written longer than `older` ago; how many."""
+        from tidemill.tables.keeping import KeptTable  # noqa: PLC0415  as above
+
+        return KeptTable(self._spec).vacuum(older, dry_run=dry_run)
 
     def _opened(self) -> DeltaTable | None:
         if self._table is None:
@@ -120,7 +136,7 @@ class Ledger:
 
     def _open(self) -> DeltaTable | None:
         try:
-            return DeltaTable(self._uri, storage_options=self._options)
+            return DeltaTable(self._uri, storage_options=self._spec.options)
         except TableNotFoundError:
             return None
         except DeltaError as error:
@@ -164,18 +180,26 @@ class Ledger:
     def _read(self, table: DeltaTable, *, after: int, newest: int) -> list[Entry]:
         try:
             rows = rows_after(table, after)
-        except (OSError, pa.ArrowException) as error:
-            # Loads Arrow's file systems, which a reader of the ledger does not wait for.
-            from tidemill.tables.files import damaged_file  # noqa: PLC0415
-
-            if found := damaged_file(table, self._options):
-                raise self._damaged(found) from error
-            raise
+        except (OSError, pa.ArrowException):
+            # Maintenance may have folded and deleted what this handle knows.
+            rows = self._rows(self._open() or table, after, newest)
         expected, there = list(range(max(after, 0) + 1, newest + 1)), [row["sequence"] for row in rows]
         if there != expected:
             lost = next((f"event {e} is missing" for e in expected if e not in there), "one is there twice")
             raise self._damaged(f"expected events {max(after, 0) + 1} to {newest}, but {lost}")
         return [entry_of(row, table.table_uri) for row in rows]
+
+    def _rows(self, table: DeltaTable, after: int, newest: int) -> list[dict[str, object]]:
+        """The rows up to event `newest`, from a handle that was just opened."""
+        try:
+            return rows_after(table, after)[: newest - max(after, 0)]
+        except (OSError, pa.ArrowException) as error:
+            # Loads Arrow's file systems, which a reader of the ledger does not wait for.
+            from tidemill.tables.files import damaged_file  # noqa: PLC0415
+
+            if found := damaged_file(table, self._spec):
+                raise self._damaged(found) from error
+            raise
 
     def _damaged(self, found: str) -> LedgerDamaged:
         return LedgerDamaged(
@@ -204,7 +228,7 @@ class Ledger:
         if table is None:
             # Creating fails when another process was first, so the loser looks again.
             DeltaTable.create(
-                self._uri, SCHEMA, mode="error", configuration=_CONFIGURATION, storage_options=self._options
+                self._uri, SCHEMA, mode="error", configuration=_CONFIGURATION, storage_options=self._spec.options
             )
             table = self._opened()
         if table is not None:
@@ -214,10 +238,15 @@ class Ledger:
 
     def _landed(self, event: Event, sequence: int, cause: Exception) -> bool:
         """After an error: look whether our event is there, or another one, or none."""
-        self._table = None
-        table = self._opened()
-        newest = (table.transaction_version(self._app) or 0) if table is not None else 0
-        if table is None or newest < sequence:
+        overtaken = _OVERTAKEN in str(cause)
+        for _ in range(_LOOKS if overtaken else 1):
+            self._table = None
+            table = self._opened()
+            newest = (table.transaction_version(self._app) or 0) if table is not None else 0
+            if table is not None and newest >= sequence:
+                break
+            time.sleep(_A_MOMENT if overtaken else 0)
+        else:
             if "already exists" in str(cause):
                 return False
             raise CommitUnknown(f"{self._pipeline}: the ledger was not written: {cause}", fix="try again") from cause

@@ -54,13 +54,13 @@ class Chosen:
 class AsideTables:
     """The quarantine and the late table of a pipeline. `uri` says where each lies."""
 
-    def __init__(self, uri: Callable[[str], str]) -> None:
-        self._uri = uri
+    def __init__(self, uri: Callable[[str], str], storage: Mapping[str, str] | None = None) -> None:
+        self._uri, self._storage = uri, storage or {}
 
     def choose(self, aside: Aside, choice: Choice) -> Chosen | None:
         """The rows that are meant, at the newest version; None while there is no table."""
         spec = self._spec(aside)
-        handle = newest(spec, None)
+        handle = newest(spec)
         if handle is None:
             return None
         within = of_batches(choice.batches)
@@ -113,7 +113,13 @@ class AsideTables:
         return pa.concat_tables(parts)
 
     def _spec(self, aside: Aside) -> TableSpec:
-        return TableSpec(name=aside.value, uri=self._uri(aside.value), fields=FIELDS[aside], pruned_by=("batch_id",))
+        return TableSpec(
+            name=aside.value,
+            uri=self._uri(aside.value),
+            fields=FIELDS[aside],
+            pruned_by=("batch_id",),
+            storage=self._storage,
+        )
 
 
 _EVERYTHING = Between(column="batch_id", low=None, high=None)

@@ -1,4 +1,4 @@
-"""A log of plain files: a folder per topic, in it a folder per partition, in it Parquet segments.
+"""A log of plain files: a folder per topic, in it a folder per partition, in it Parquet segments; also in a bucket.
 
     <root>/<topic>/topic.json                                       name, random id, partitions
     <root>/<topic>/<topic id>/<partition>/<base offset>.parquet     records, Kafka's columns
@@ -17,17 +17,21 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidemill.core.errors import LogError
+from tidemill.core.errors import ConfigError, LogError
 from tidemill.core.offsets import OffsetRange, merge_ranges
 from tidemill.core.scan import ParquetScan
 from tidemill.log import checks
 from tidemill.log.file_partition import FilePartition
-from tidemill.log.protocol import Topic
+from tidemill.log.protocol import Topic, Usage
+from tidemill.log.reading import first_at
 from tidemill.log.records import NewRecord, as_table, utc_now
-from tidemill.log.store import LocalStore, Store
-from tidemill.log.writable import LandedBatch, ProducerBatch, Usage
+from tidemill.log.writable import LandedBatch, ProducerBatch
+from tidemill.stores.local import LocalStore
+from tidemill.stores.protocol import Store
 
 FORMAT_VERSION = 1
+
+_GLOB = frozenset("*?[]{}\\")
 
 
 class _TopicFile(msgspec.Struct, frozen=True):
@@ -43,7 +47,8 @@ class _TopicFile(msgspec.Struct, frozen=True):
 class FileLog:
     """A `WritableLog` under one folder, which any number of processes may use at once.
 
-    The folder appears with the first topic. Nothing is cached: every call reads the store.
+    The folder appears with the first topic. Nothing is cached: every call reads the store. `storage` is how readers of
+    the segments reach a store that is not this machine's, see `ParquetScan`.
 
     Raises:
         ConfigError: the path of the folder has a character that Spark would take for a pattern.
@@ -54,13 +59,24 @@ class FileLog:
         root: str | Path,
         *,
         store: Store | None = None,
+        storage: Callable[[], Mapping[str, str]] = dict,
         clock: Callable[[], datetime] = utc_now,
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
         self._store = store or LocalStore(root, clock=clock)
+        self._storage = storage
         self._where = str(root)
+        if strange := sorted(_GLOB & set(self._store.locate(""))):
+            raise ConfigError(
+                f"the log's folder {root} has {' '.join(strange)} in its path, which Spark reads as a pattern",
+                fix="move the log to a folder without these characters",
+            )
         self._clock = clock
         self._new_id = new_id
+
+    def names(self) -> Sequence[str]:
+        """See `Log.names`."""
+        return [topic.name for topic in self.topics()]
 
     def topics(self) -> Sequence[Topic]:
         """See `Log.topics`."""
@@ -71,12 +87,16 @@ class FileLog:
         """See `Log.topic`."""
         topic = self._read_topic(name) if checks.is_topic_name(name) else None
         if topic is None:
-            raise checks.unknown_topic(name, self._where, [found.name for found in self.topics()])
+            raise checks.unknown_topic(name, self._where, self.names())
         return topic
 
     def bounds(self, name: str) -> Mapping[int, OffsetRange]:
         """See `Log.bounds`. Costs one listing and one footer for each partition."""
         return {part.place.partition: part.bounds() for part in self._partitions(name)}
+
+    def offset_at(self, name: str, partition: int, moment: datetime) -> int:
+        """See `Log.offset_at`."""
+        return first_at(self, name, partition, moment)
 
     def scan(self, topic_id: str, ranges: Sequence[OffsetRange]) -> ParquetScan:
         """See `Log.scan`. Reads the footer of each file of the scan, and no records."""
@@ -88,7 +108,7 @@ class FileLog:
         for item in merge_ranges(ranges):
             files.update(self._partition(topic, item.topic_partition.partition).cover(item))
         exact = sum(map(len, files.values())) == sum(map(len, ranges))
-        return ParquetScan(files=tuple(files), ranges=tuple(ranges), exact=exact)
+        return ParquetScan(files=tuple(files), ranges=tuple(ranges), exact=exact, storage=self._storage())
 
     def create_topic(self, name: str, partitions: int) -> Topic:
         """See `WritableLog.create_topic`."""

@@ -20,10 +20,10 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from tidemill.core.errors import CommitUnknown, OffsetsLost
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.log import checks
-from tidemill.log.protocol import Topic
+from tidemill.log.protocol import Topic, Usage
 from tidemill.log.segment import TAIL_LENGTH, Footer, damaged, decode_footer, encode, footer_length, remember
-from tidemill.log.store import Store
-from tidemill.log.writable import LandedBatch, ProducerBatch, Usage
+from tidemill.log.writable import LandedBatch, ProducerBatch
+from tidemill.stores.protocol import Store
 
 _DIGITS = 20
 _LISTINGS = 5

@@ -13,9 +13,10 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from tidemill.core.offsets import OffsetRange, TopicPartition, merge_ranges
 from tidemill.core.scan import MemoryScan, Record
 from tidemill.log import checks
-from tidemill.log.protocol import Topic
+from tidemill.log.protocol import Topic, Usage
+from tidemill.log.reading import first_at
 from tidemill.log.records import NewRecord, as_new_records, as_table, utc_now
-from tidemill.log.writable import LandedBatch, ProducerBatch, Usage
+from tidemill.log.writable import LandedBatch, ProducerBatch
 
 _WHERE = "the memory log"
 
@@ -51,6 +52,10 @@ class MemoryLog:
         self._lock = threading.RLock()
         self._topics: dict[str, tuple[Topic, list[_Partition]]] = {}
 
+    def names(self) -> Sequence[str]:
+        """See `Log.names`."""
+        return [topic.name for topic in self.topics()]
+
     def topics(self) -> Sequence[Topic]:
         """See `Log.topics`."""
         with self._lock:
@@ -64,6 +69,10 @@ class MemoryLog:
         """See `Log.bounds`."""
         with self._lock:
             return {part.place.partition: part.held for part in self._of(name)[1]}
+
+    def offset_at(self, name: str, partition: int, moment: datetime) -> int:
+        """See `Log.offset_at`."""
+        return first_at(self, name, partition, moment)
 
     def scan(self, topic_id: str, ranges: Sequence[OffsetRange]) -> MemoryScan:
         """See `Log.scan`."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import assert_never
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -11,10 +12,13 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tidemill.core.errors import SegmentDamaged
+from tidemill.core.lines import records_of
 from tidemill.core.offsets import OffsetRange
-from tidemill.core.scan import MemoryScan, ParquetScan, Record, Scan
+from tidemill.core.scan import KafkaScan, LinesScan, MemoryScan, ParquetScan, Record, Scan
+from tidemill.core.times import UNKNOWN
 from tidemill.log import checks
 from tidemill.log.protocol import Log
+from tidemill.stores.opened import opened
 
 _BATCH_ROWS = 1_000
 
@@ -30,7 +34,14 @@ def read_records(scan: Scan) -> Iterator[Record]:
             yield from records
         case ParquetScan(files=files, ranges=ranges):
             for file in files:
-                yield from _read_file(file, ranges)
+                yield from _read_file(file, scan.storage, ranges)
+        case LinesScan(files=files):
+            for file in files:
+                yield from _read_lines(file, scan)
+        case KafkaScan():
+            from tidemill.log.kafka import read_scan
+
+            yield from read_scan(scan)
         case _:
             assert_never(scan)
 
@@ -72,9 +83,9 @@ def read_topic(
         yield from read_records(log.scan(topic.topic_id, [wanted]))
 
 
-def _read_file(path: str, ranges: Sequence[OffsetRange]) -> Iterator[Record]:
+def _read_file(path: str, storage: Mapping[str, str], ranges: Sequence[OffsetRange]) -> Iterator[Record]:
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        with pq.ParquetFile(opened(path, storage), page_checksum_verification=True) as file:
             wanted = [group for group in range(file.num_row_groups) if _touches(file.metadata.row_group(group), ranges)]
             for batch in file.iter_batches(batch_size=_BATCH_ROWS, row_groups=wanted):
                 yield from _of_ranges(batch, ranges)
@@ -82,6 +93,14 @@ def _read_file(path: str, ranges: Sequence[OffsetRange]) -> Iterator[Record]:
         raise SegmentDamaged(
             f"segment {path} cannot be read: {error}", fix="bring the file back from a copy"
         ) from error
+
+
+def _read_lines(path: str, scan: LinesScan) -> Iterator[Record]:
+    topic = scan.ranges[0].topic_partition.topic
+    source = opened(path, scan.storage)
+    content = Path(source).read_bytes() if isinstance(source, str) else source.read()
+    for partition, offset, value in records_of(path, content, scan.ranges, scan.firsts):
+        yield Record(topic=topic, partition=partition, offset=offset, timestamp=UNKNOWN, value=value)
 
 
 def _touches(group: pq.RowGroupMetaData, ranges: Sequence[OffsetRange]) -> bool:
@@ -111,31 +130,32 @@ def _of_ranges(batch: pa.RecordBatch, ranges: Sequence[OffsetRange]) -> Iterator
 
 
 def first_at(log: Log, name: str, partition: int, moment: datetime) -> int:
-    """The first offset of a partition whose record has `moment` as its timestamp or a later one; else the log's end.
-
-    As Kafka's `offsetsForTimes` has it. Files are passed over by their statistics.
-
-    Raises:
-        UnknownTopic: there is no such topic.
-        SegmentDamaged: see `read_records`.
-    """
+    """See `Log.offset_at`, for a log that has to look. Files are passed over by their statistics."""
     held = log.bounds(name)[partition]
     scan = log.scan(log.topic(name).topic_id, [held])
-    match scan:
-        case MemoryScan(records=records):
-            found = (r.offset for r in records if r.timestamp >= moment)
-        case ParquetScan(files=files):
-            found = (offset for file in files for offset in _offsets_since(file, moment) if offset in held)
-        case _:
-            assert_never(scan)
+    if isinstance(scan, ParquetScan):
+        found = (
+            offset for file in scan.files for offset in _offsets_since(file, scan.storage, moment) if offset in held
+        )
+    else:
+        found = (r.offset for r in read_records(scan) if r.timestamp >= moment)
     return next(found, held.until_offset)
 
 
-def _offsets_since(path: str, moment: datetime) -> list[int]:
+def _offsets_since(path: str, storage: Mapping[str, str], moment: datetime) -> list[int]:
     try:
-        rows = pq.read_table(path, columns=["offset", "timestamp"], filters=pc.field("timestamp") >= moment)
+        with pq.ParquetFile(opened(path, storage)) as file:
+            groups = [g for g in range(file.num_row_groups) if _ends(file.metadata.row_group(g)) >= moment]
+            rows = file.read_row_groups(groups, columns=["offset", "timestamp"])
     except (pa.ArrowException, OSError) as error:
         raise SegmentDamaged(
             f"segment {path} cannot be read: {error}", fix="bring the file back from a copy"
         ) from error
-    return sorted(rows["offset"].to_pylist())
+    return sorted(rows.filter(pc.greater_equal(rows["timestamp"], moment))["offset"].to_pylist())
+
+
+def _ends(group: pq.RowGroupMetaData) -> datetime:
+    """The latest timestamp of its records."""
+    found = next(c for i in range(group.num_columns) if (c := group.column(i)).path_in_schema == "timestamp")
+    latest: datetime = found.statistics.max
+    return latest

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from tidemill.core.errors import SegmentDamaged
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.log.records import APPEND_TIME, CREATE_TIME, SEGMENT_SCHEMA
-from tidemill.log.store import Tail
 from tidemill.log.writable import LandedBatch, ProducerBatch
+from tidemill.stores.protocol import Tail
 
 FORMAT_VERSION = 1
 TAIL_LENGTH = 64 * 1024

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -43,14 +43,6 @@ class LandedBatch:
 
     batch: ProducerBatch
     range: OffsetRange
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """What a partition takes in its store."""
-
-    segments: int
-    bytes: int
 
 
 @runtime_checkable
@@ -109,13 +101,5 @@ class WritableLog(Log, Protocol):
 
         Raises:
             LogInputError: `before_offset` is past the end.
-        """
-        ...
-
-    def usage(self, name: str) -> Mapping[int, Usage]:
-        """What each partition takes.
-
-        Raises:
-            UnknownTopic: there is no such topic.
         """
         ...

@@ -12,7 +12,7 @@ from deltalake.schema import Schema as DeltaSchema
 
 from tidemill.core.errors import EngineError, Incompatible
 from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar, spark_type
-from tidemill.tables.handles import StorageOptions, newest, open_table, plain
+from tidemill.tables.handles import newest, open_table
 from tidemill.tables.known import Known
 from tidemill.tables.protocol import TableSpec
 
@@ -25,7 +25,7 @@ _DELTA_NAMES = {Scalar.INTEGER: "integer", Scalar.LONG: "long"}
 _SPARK_NAMES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
 
 
-def ensure_table(spec: TableSpec, *, known: Known | None = None, storage_options: StorageOptions = None) -> DeltaTable:
+def ensure_table(spec: TableSpec, *, known: Known | None = None) -> DeltaTable:
     """A handle on the table, which is there with every column of the spec; nothing is written when it was.
 
     A new table has protocol (1, 2), the spec's partitions, and descriptions as comments. An old one gets
@@ -40,12 +40,12 @@ def ensure_table(spec: TableSpec, *, known: Known | None = None, storage_options
     attempt = 1
     while True:
         try:
-            handle = newest(spec, storage_options)
+            handle = newest(spec)
             if known is not None:
                 known.check(spec, handle)
             if handle is None:
-                _create(spec, storage_options)
-                handle = open_table(spec, storage_options)
+                _create(spec)
+                handle = open_table(spec)
             _evolve(handle, spec)
         except CommitFailedError as error:
             if attempt == _ATTEMPTS:
@@ -66,7 +66,7 @@ def check_protocol(handle: DeltaTable, spec: TableSpec) -> None:
         )
 
 
-def _create(spec: TableSpec, storage_options: StorageOptions) -> None:
+def _create(spec: TableSpec) -> None:
     # A checkpoint of 2,000 files costs 5 ms and reading 100 commits one by one costs 10 ms.
     properties = {"delta.checkpointInterval": "10"}
     pruned_by = [f"`{c}`" for c in spec.pruned_by if c not in spec.partition_by]
@@ -85,10 +85,10 @@ def _create(spec: TableSpec, storage_options: StorageOptions) -> None:
             configuration=properties,
             # With retries, the loser of a race would put its CREATE on top of the winner's table.
             commit_properties=CommitProperties(max_commit_retries=0),
-            storage_options=plain(storage_options),
+            storage_options=spec.options,
         )
     except (DeltaError, OSError) as error:
-        if newest(spec, storage_options) is None:
+        if newest(spec) is None:
             raise EngineError(f"table {spec.name} cannot be made at {spec.uri}: {error}") from error
 
 

@@ -18,7 +18,7 @@ from tidemill.tables.arrow import conform, padded
 from tidemill.tables.compact import TARGET_SIZE, Folded, fold_actions
 from tidemill.tables.create import check_protocol
 from tidemill.tables.fence import FORMAT_VERSION, Stamp, earlier_write, unknown
-from tidemill.tables.handles import Opened, StorageOptions, open_table
+from tidemill.tables.handles import Opened, open_table
 from tidemill.tables.predicates import datafusion
 from tidemill.tables.protocol import Between, Landed, TableSpec, Transaction, Written
 from tidemill.tables.rewrite import Action, Files, inside, removed_paths, replace_actions, upsert_actions
@@ -43,10 +43,8 @@ class DeltaRsTable(Opened):
     `opened` is a handle on the newest version that was just opened: it saves the first operation 5 ms.
     """
 
-    def __init__(
-        self, spec: TableSpec, storage_options: StorageOptions = None, *, opened: DeltaTable | None = None
-    ) -> None:
-        super().__init__(spec, storage_options)
+    def __init__(self, spec: TableSpec, *, opened: DeltaTable | None = None) -> None:
+        super().__init__(spec)
         self._opened = opened
 
     def append(self, rows: pa.Table, *, transaction: Transaction | None, plan_hash: str) -> Written:
@@ -103,7 +101,7 @@ class DeltaRsTable(Opened):
         """See `Table.read`."""
         for condition in where:
             self.spec.check(condition)
-        handle = self._open() if version is None else open_table(self.spec, self._storage_options, version)
+        handle = self._open() if version is None else open_table(self.spec, version)
         there = [f.name for f in handle.schema().fields]
         # At an old version a column may not be there yet: it is null, and null is not inside any bound.
         bounds = tuple(b for b in where if b.column in there)
@@ -140,14 +138,14 @@ class DeltaRsTable(Opened):
             try:
                 self._commit(partial(self._replace, handle, actions, properties))
             except CommitFailedError:
-                handle = open_table(self.spec, self._storage_options)
+                handle = open_table(self.spec)
             else:
                 return folded
         return Folded()
 
     def forget_expired(self) -> None:
         """Removes log entries older than the table's `delta.logRetentionDuration` that a checkpoint covers."""
-        open_table(self.spec, self._storage_options).cleanup_metadata()
+        open_table(self.spec).cleanup_metadata()
 
     def _land(self, stamp: Stamp, prepare: Callable[[DeltaTable], Commit]) -> Written:
         attempt = 0
@@ -173,11 +171,11 @@ class DeltaRsTable(Opened):
 
     def _open(self) -> DeltaTable:
         handle, self._opened = self._opened, None
-        return handle or open_table(self.spec, self._storage_options)
+        return handle or open_table(self.spec)
 
     def _look_again(self, stamp: Stamp, error: Exception) -> Written | None:
         try:
-            handle = open_table(self.spec, self._storage_options)
+            handle = open_table(self.spec)
         except EngineError:
             raise unknown(self.spec, stamp, error) from error
         there = earlier_write(handle, self.spec, stamp)
@@ -227,7 +225,7 @@ class DeltaRsTable(Opened):
 
     def files(self, handle: DeltaTable) -> Files:
         """The files of one state of the table."""
-        return Files(handle, self.spec, self._storage_options)
+        return Files(handle, self.spec)
 
     def _check_rows(self, rows: pa.Table, keys: tuple[str, ...], within: Between) -> None:
         self.spec.check(within)

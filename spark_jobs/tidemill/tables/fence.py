@@ -100,7 +100,7 @@ def _stamps(handle: DeltaTable, since: int) -> Iterator[tuple[int, Stamp]]:
         for entry in entries[seen:]:
             if entry["version"] <= since:
                 return
-            stamp = _stamp_of(entry)
+            stamp = stamp_of(entry)
             if stamp:
                 yield entry["version"], stamp
         if page is None or len(entries) < page:
@@ -108,7 +108,8 @@ def _stamps(handle: DeltaTable, since: int) -> Iterator[tuple[int, Stamp]]:
         seen = len(entries)
 
 
-def _stamp_of(entry: dict[str, Any]) -> Stamp | None:
+def stamp_of(entry: dict[str, Any]) -> Stamp | None:
+    """What an entry of a table's history says of itself; None when a stranger wrote it."""
     try:
         content = json.loads(entry.get("userMetadata") or "null")
     except ValueError:

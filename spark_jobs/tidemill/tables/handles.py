@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import DeltaTable
@@ -12,35 +10,28 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from tidemill.core.errors import EngineError, TableDamaged
 from tidemill.tables.protocol import TableSpec
 
-StorageOptions = Mapping[str, str] | None
-
 # What delta-rs says of a log with a hole, without a beginning, or with a checkpoint that cannot be read.
 _BROKEN = ("Expected contiguous commit files", "No table metadata or protocol", "Invalid Checkpoint")
 
 
-def plain(options: StorageOptions) -> dict[str, str] | None:
-    """The options as delta-rs takes them."""
-    return None if options is None else dict(options)
-
-
-def newest(spec: TableSpec, storage_options: StorageOptions) -> DeltaTable | None:
+def newest(spec: TableSpec) -> DeltaTable | None:
     """A handle on the table at its newest version, or None when there is no table.
 
     Raises:
         TableDamaged: there is one, but its log has a hole.
         EngineError: there is one, but it cannot be opened.
     """
-    return _open(spec, storage_options, None)
+    return _open(spec, None)
 
 
-def open_table(spec: TableSpec, storage_options: StorageOptions, version: int | None = None) -> DeltaTable:
+def open_table(spec: TableSpec, version: int | None = None) -> DeltaTable:
     """A handle on the table at its newest version, or at `version`.
 
     Raises:
         EngineError: there is no such table, or no such version of it.
     """
-    handle = _open(spec, storage_options, version)
-    if handle is None and version is not None and _open(spec, storage_options, None) is not None:
+    handle = _open(spec, version)
+    if handle is None and version is not None and _open(spec, None) is not None:
         raise EngineError(
             f"table {spec.name} ({spec.uri}) cannot be opened at version {version}: its log was trimmed",
             fix="read a newer version",
@@ -53,9 +44,9 @@ def open_table(spec: TableSpec, storage_options: StorageOptions, version: int | 
     return handle
 
 
-def rows_of(spec: TableSpec, storage_options: StorageOptions = None) -> int:
+def rows_of(spec: TableSpec) -> int:
     """How many rows the table has, from its log alone; 0 without a table."""
-    handle = newest(spec, storage_options)
+    handle = newest(spec)
     return 0 if handle is None else int(pc.sum(pa.table(handle.get_add_actions())["num_records"]).as_py() or 0)
 
 
@@ -67,24 +58,23 @@ def is_broken(error: Exception) -> bool:
 class Opened:
     """What every writer says of its table, without writing."""
 
-    def __init__(self, spec: TableSpec, storage_options: StorageOptions = None) -> None:
+    def __init__(self, spec: TableSpec) -> None:
         self.spec = spec
-        self._storage_options = storage_options
 
     def version(self) -> int | None:
         """See `Table.version`."""
-        handle = newest(self.spec, self._storage_options)
+        handle = newest(self.spec)
         return None if handle is None else handle.version()
 
     def transaction_version(self, app_id: str) -> int | None:
         """See `Table.transaction_version`."""
-        handle = newest(self.spec, self._storage_options)
+        handle = newest(self.spec)
         return None if handle is None else handle.transaction_version(app_id)
 
 
-def _open(spec: TableSpec, storage_options: StorageOptions, version: int | None) -> DeltaTable | None:
+def _open(spec: TableSpec, version: int | None) -> DeltaTable | None:
     try:
-        return DeltaTable(spec.uri, version=version, storage_options=plain(storage_options))
+        return DeltaTable(spec.uri, version=version, storage_options=spec.options)
     except TableNotFoundError:
         return None
     except Exception as error:

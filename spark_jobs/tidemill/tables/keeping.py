@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from deltalake import CommitProperties, DeltaTable
+from deltalake import Transaction as DeltaTransaction
 from deltalake.exceptions import CommitFailedError
 
 from tidemill.core.errors import EngineError
@@ -17,7 +18,7 @@ from tidemill.core.slices import BatchRange
 from tidemill.tables.arrow import conform
 from tidemill.tables.compact import TARGET_SIZE, foldable_files
 from tidemill.tables.deltars import ATTEMPTS, HOOKS, DeltaRsTable, properties_of
-from tidemill.tables.fence import Stamp
+from tidemill.tables.fence import Stamp, earlier_write
 from tidemill.tables.handles import open_table
 from tidemill.tables.protocol import Between, Transaction, Written, of_batches
 from tidemill.tables.rewrite import replace_actions, rows_inside
@@ -39,12 +40,14 @@ class KeptTable(DeltaRsTable):
             no_rows = pa.table({c: [] for c in self.spec.columns[:1]})
             return self.replace(no_rows, within=(everything,), transaction=transaction, plan_hash=plan_hash)
         stamp = Stamp(transaction, plan_hash)
+        if (there := earlier_write(self._open(), self.spec, stamp)) is not None:
+            return there
         self.check_back(version)
         return self._land(stamp, lambda handle: partial(self._go_back, handle, version, stamp))
 
     def check_back(self, version: int) -> None:
         """Raises EngineError when the table cannot go back to a version, because files of it are gone."""
-        then = open_table(self.spec, self._storage_options, version)
+        then = open_table(self.spec, version)
         gone = self.files(then).gone(unquote(path) for path in _paths(then))
         if gone:
             raise EngineError(
@@ -65,10 +68,11 @@ class KeptTable(DeltaRsTable):
         """How many files `compact` would fold."""
         return foldable_files(self.files(self._open()), within, target_size)
 
-    def drop(self, batches: Sequence[BatchRange], *, dry_run: bool = False) -> int:
+    def drop(self, batches: Sequence[BatchRange], *, horizon: Transaction | None = None, dry_run: bool = False) -> int:
         """Takes out the rows of these batches, which nobody reads any more; how many there were.
 
-        Beside writers that go on: when one of them takes a file first, it is tried again.
+        The table remembers `horizon`, as the transaction of the batch that can still be gone back to. Beside writers
+        that go on: when one of them takes a file first, it is tried again.
         """
         within = of_batches(batches)
         for _ in range(ATTEMPTS if within else 0):
@@ -80,7 +84,7 @@ class KeptTable(DeltaRsTable):
             none = conform(pa.table({c: [] for c in self.spec.columns[:1]}), self.spec)
             actions = replace_actions(files, none, within, (self.spec.pruned_by or self.spec.columns)[0])
             try:
-                self._commit(partial(self._replace, handle, actions, CommitProperties(max_commit_retries=0)))
+                self._commit(partial(self._replace, handle, actions, _remembering(handle, horizon)))
             except CommitFailedError:
                 continue
             return count
@@ -94,7 +98,7 @@ class KeptTable(DeltaRsTable):
         handle = self._open()
         kept = [v for v in keep_versions if self._readable(v)]
         gone = handle.vacuum(
-            retention_hours=max(math.ceil(older / timedelta(hours=1)), 1),
+            retention_hours=math.ceil(older / timedelta(hours=1)),
             dry_run=dry_run,
             enforce_retention_duration=False,
             full=True,
@@ -104,10 +108,17 @@ class KeptTable(DeltaRsTable):
 
     def _readable(self, version: int) -> bool:
         try:
-            open_table(self.spec, self._storage_options, version)
+            open_table(self.spec, version)
         except EngineError:
             return False
         return True
+
+
+def _remembering(handle: DeltaTable, transaction: Transaction | None) -> CommitProperties:
+    if transaction is None:
+        return CommitProperties(max_commit_retries=0)
+    version = max(transaction.version, handle.transaction_version(transaction.app_id) or 0)
+    return CommitProperties(max_commit_retries=0, app_transactions=[DeltaTransaction(transaction.app_id, version)])
 
 
 def _paths(handle: DeltaTable) -> list[str]:

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from tidemill.core.errors import LedgerDamaged, TableDamaged
 from tidemill.core.position import TableMark
 from tidemill.core.slices import SliceSet, slice_of
+from tidemill.tables.fence import stamp_of
 from tidemill.tables.protocol import TableSpec, Transaction
 
 
@@ -77,22 +78,28 @@ class Known:
         if version < mark.version:
             raise _damaged(spec, f"it is older than its last commit: expected version {mark.version}, found {version}")
         if version > mark.version:
-            restored = _restored_to(handle, mark.version)
+            restored = self._restored_to(handle, mark.version)
             if restored is not None:
                 raise _damaged(spec, f"it was restored to {restored}; its last commit left it at {mark.version}")
 
+    def _restored_to(self, handle: DeltaTable, committed: int) -> str | None:
+        """The version before the last commit that a RESTORE since then brought back, if the newest rows are those.
 
-def _restored_to(handle: DeltaTable, committed: int) -> str | None:
-    """The version before the last commit that a RESTORE since then brought back, if the newest rows are those."""
-    since = handle.version() - committed
-    restores = {e["version"]: e for e in handle.history(since) if e.get("operation") == "RESTORE"}
-    look = handle.version()
-    while later := [v for v in restores if committed < v <= look]:
-        target = str(restores[max(later)].get("operationParameters", {}).get("version"))
-        if not target.isdecimal() or int(target) < committed:
-            return f"version {target}" if target.isdecimal() else "an earlier moment"
-        look = int(target)
-    return None
+        An attempt at a rewind that never committed has restored the table too: that is what its plan wants.
+        """
+        since = handle.version() - committed
+        restores = {e["version"]: e for e in handle.history(since) if e.get("operation") == "RESTORE"}
+        look = handle.version()
+        while later := [v for v in restores if committed < v <= look]:
+            newest = restores[max(later)]
+            stamp = stamp_of(newest)
+            if stamp is not None and stamp.transaction == self.newest:
+                return None
+            target = str(newest.get("operationParameters", {}).get("version"))
+            if not target.isdecimal() or int(target) < committed:
+                return f"version {target}" if target.isdecimal() else "an earlier moment"
+            look = int(target)
+        return None
 
 
 def _damaged(spec: TableSpec, found: str) -> TableDamaged:

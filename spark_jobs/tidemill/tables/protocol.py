@@ -9,7 +9,7 @@ Both write the same tables, read each other's transactions, and keep protocol (1
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Protocol, TypeVar
@@ -89,6 +89,8 @@ class TableSpec:
     which bounds them skips files; () records them for the first 32 columns. Few are better: with 8 columns
     instead of one, opening a table of 2,000 files takes twice as long.
 
+    `storage` is how delta-rs reaches the store of `uri`: its options, which may hold secrets; {} for a folder.
+
     `own` tables are read by Tidemill alone. Their log forgets files with their removal: 2,000 removed files
     would add half to the time that it takes to open a table.
     """
@@ -100,6 +102,7 @@ class TableSpec:
     pruned_by: tuple[str, ...] = ()
     description: str = ""
     own: bool = False
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         lowered = [f.name.lower() for f in self.fields]
@@ -119,6 +122,11 @@ class TableSpec:
     def columns(self) -> tuple[str, ...]:
         """The names of the fields, in order."""
         return tuple(f.name for f in self.fields)
+
+    @property
+    def options(self) -> dict[str, str] | None:
+        """What `storage` says, as delta-rs takes it."""
+        return dict(self.storage) or None
 
     def field(self, name: str) -> Field:
         """The field called `name`; ValueError when there is none."""

@@ -30,7 +30,6 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction, RemoveAction
 
-from tidemill.tables.handles import StorageOptions, plain
 from tidemill.tables.predicates import datafusion
 from tidemill.tables.protocol import BOUND_TYPES, Between, TableSpec
 
@@ -39,6 +38,7 @@ Action = AddAction | RemoveAction
 # A late row makes its whole file be written again: 200,000 rows take about 0.1 s.
 ROWS_PER_FILE = 200_000
 _ROWS_PER_GROUP = 20_000
+_TRIES = 3
 # As many as Delta takes by itself.
 _FIRST_COLUMNS = 32
 _INDEX = "__index"
@@ -50,7 +50,6 @@ class Files:
 
     handle: DeltaTable
     spec: TableSpec
-    storage_options: StorageOptions
 
     def schema(self) -> pa.Schema:
         """The columns of the table, also those that the spec does not name."""
@@ -86,11 +85,21 @@ class Files:
         ]
 
     def _write_file(self, rows: pa.Table, sort_by: str, values: dict[str, str | None], data_change: bool) -> AddAction:
-        path = f"part-{uuid.uuid4()}.parquet"
         bounded = sorted({*self._pruned_by(), sort_by} - set(self.spec.partition_by))
-        with self._filesystem().open_output_stream(path) as sink:
-            pq.write_table(rows, sink, row_group_size=_ROWS_PER_GROUP, store_schema=False, write_statistics=bounded)
-            size = sink.tell()
+        left = _TRIES
+        while True:
+            path, left = f"part-{uuid.uuid4()}.parquet", left - 1
+            try:
+                with self._filesystem().open_output_stream(path) as sink:
+                    pq.write_table(
+                        rows, sink, row_group_size=_ROWS_PER_GROUP, store_schema=False, write_statistics=bounded
+                    )
+                    size = sink.tell()
+                break
+            except OSError:
+                # A store whose answer was lost refuses its own object at the second try: another name is free.
+                if not left:
+                    raise
         return AddAction(path, size, values, _now(), data_change, _statistics(rows, bounded))
 
     def _pruned_by(self) -> tuple[str, ...]:
@@ -99,7 +108,7 @@ class Files:
         return self.spec.pruned_by or tuple(f.name for f in first if f.type in BOUND_TYPES)
 
     def _filesystem(self) -> pafs.FileSystem:
-        return pafs.PyFileSystem(DeltaStorageHandler(self.handle.table_uri, plain(self.storage_options)))
+        return pafs.PyFileSystem(DeltaStorageHandler(self.handle.table_uri, self.spec.options))
 
 
 def removal(path: str, *, data_change: bool = True) -> RemoveAction:

@@ -13,8 +13,9 @@ from tidemill.core.errors import EngineError, Incompatible
 from tidemill.core.failpoints import answered
 from tidemill.core.schema import Field, Scalar, spark_type
 from tidemill.core.sql import quoted
+from tidemill.stores.opened import for_spark
 from tidemill.tables.fence import Stamp, earlier_write, find_commit, unknown
-from tidemill.tables.handles import Opened, StorageOptions, open_table
+from tidemill.tables.handles import Opened, open_table
 from tidemill.tables.predicates import spark_sql
 from tidemill.tables.protocol import Between, Landed, TableSpec, Transaction, Written
 
@@ -49,8 +50,8 @@ class SparkTable(Opened):
     One write at a time per session: a MERGE carries its transaction in the session's settings.
     """
 
-    def __init__(self, spec: TableSpec, session: SparkSession, storage_options: StorageOptions = None) -> None:
-        super().__init__(spec, storage_options)
+    def __init__(self, spec: TableSpec, session: SparkSession) -> None:
+        super().__init__(spec)
         self._session = session
 
     def append(self, rows: DataFrame, *, transaction: Transaction | None, plan_hash: str) -> Written:
@@ -132,7 +133,7 @@ class SparkTable(Opened):
         """
         for bounds in where:
             self.spec.check(bounds)
-        handle = open_table(self.spec, self._storage_options, version)
+        handle = open_table(self.spec, version)
         reader = self._session.read.format("delta")
         if version is not None or not self.spec.own:
             reader = reader.option("versionAsOf", handle.version())
@@ -143,7 +144,7 @@ class SparkTable(Opened):
         return frame.select(*[quoted(c) for c in columns or self.spec.columns])
 
     def _land(self, stamp: Stamp, commit: Commit, *, tries: int = _TRIES) -> Written:
-        before = open_table(self.spec, self._storage_options)
+        before = open_table(self.spec)
         there = earlier_write(before, self.spec, stamp)
         if there is not None:
             return there
@@ -166,7 +167,7 @@ class SparkTable(Opened):
 
     def _look_again(self, stamp: Stamp, since: int, cause: object) -> Landed | None:
         try:
-            handle = open_table(self.spec, self._storage_options)
+            handle = open_table(self.spec)
         except EngineError as error:
             raise unknown(self.spec, stamp, cause) from error
         if stamp.transaction:
@@ -197,7 +198,7 @@ class SparkTable(Opened):
         return counted.where(f"assert_true({promise}, '{_BROKEN_PROMISE}') IS NULL").drop(_COPIES)
 
     def _merge(self, view: str, keys: tuple[str, ...], within: Between) -> str:
-        table = open_table(self.spec, self._storage_options)
+        table = open_table(self.spec)
         columns = [quoted(c) for c in self.spec.columns]
         others = [quoted(f.name) for f in table.schema().fields if f.name not in self.spec.columns]
         on = [f"t.{quoted(k)} <=> s.{quoted(k)}" for k in keys]
@@ -211,9 +212,7 @@ class SparkTable(Opened):
         )
 
     def _location(self) -> str:
-        # The same store has another scheme in Hadoop's file systems.
-        scheme, separator, rest = self.spec.uri.partition("://")
-        return f"s3a://{rest}" if separator and scheme == "s3" else self.spec.uri
+        return for_spark(self.spec.uri)
 
 
 @contextmanager

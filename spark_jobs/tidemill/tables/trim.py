@@ -7,7 +7,7 @@ import re
 import pyarrow.fs as pafs  # type: ignore[import-untyped]
 from deltalake.fs import DeltaStorageHandler
 
-from tidemill.tables.handles import StorageOptions, open_table, plain
+from tidemill.tables.handles import open_table
 from tidemill.tables.protocol import TableSpec
 
 _LOG = "_delta_log"
@@ -16,7 +16,7 @@ _ENTRY = re.compile(r"\.?(\d{20})\.(?:json|crc|checkpoint\.parquet|json\.crc|crc
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 
 
-def trim_log(spec: TableSpec, *, keep: int, storage_options: StorageOptions = None) -> int:
+def trim_log(spec: TableSpec, *, keep: int) -> int:
     """Removes log entries that no version among the newest `keep` needs; returns how many files went.
 
     On a plain folder every operation lists the whole log: 2,000 commits add 10 ms to each. Versions
@@ -24,8 +24,8 @@ def trim_log(spec: TableSpec, *, keep: int, storage_options: StorageOptions = No
     log say of which plan their commits were: keep as many as a reader, a rewind or a retried batch may
     ask for. Rows, transactions and newer versions are not touched, and writers may go on.
     """
-    handle = open_table(spec, storage_options)
-    files = pafs.PyFileSystem(DeltaStorageHandler(handle.table_uri, plain(storage_options)))
+    handle = open_table(spec)
+    files = pafs.PyFileSystem(DeltaStorageHandler(handle.table_uri, spec.options))
     names = [info.base_name for info in files.get_file_info(pafs.FileSelector(_LOG))]
     checkpoints = [int(match[1]) for name in names if (match := _CHECKPOINT.fullmatch(name))]
     first = max((version for version in checkpoints if version <= handle.version() - keep), default=0)

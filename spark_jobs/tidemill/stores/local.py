@@ -1,4 +1,4 @@
-"""Where the file log keeps its bytes: the few operations it needs of a file system or an object store."""
+"""Objects in a folder of this machine."""
 
 from __future__ import annotations
 
@@ -8,71 +8,20 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidemill.core.errors import ConfigError, LogError
-from tidemill.log.records import utc_now
+from tidemill.core.errors import StoreError
+from tidemill.stores.protocol import Tail
 
 _INCOMING = ".incoming"
 _ABANDONED_AFTER = timedelta(hours=1)
-_GLOB = frozenset("*?[]{}\\")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tail:
-    """The last bytes of an object, and the size of all of it."""
-
-    data: bytes
-    size: int
-
-
-class Store(Protocol):
-    """Objects by name, `/` between folders. An object appears whole or not at all, and is never changed."""
-
-    def list(self, folder: str) -> Sequence[str]:
-        """The names of the objects and folders directly in `folder`, in no order; none if it is not there."""
-        ...
-
-    def read(self, name: str) -> bytes:
-        """All of an object.
-
-        Raises:
-            FileNotFoundError: there is none.
-        """
-        ...
-
-    def tail(self, name: str, length: int) -> Tail:
-        """The last `length` bytes of an object, or all of them if it is shorter.
-
-        Raises:
-            FileNotFoundError: there is none.
-        """
-        ...
-
-    def sizes(self, folder: str) -> dict[str, int]:
-        """The bytes of each object directly in `folder`."""
-        ...
-
-    def put_if_absent(self, name: str, data: bytes | pa.Buffer) -> bool:
-        """Make the object durable under a name that is free; False, and nothing done, when it is taken."""
-        ...
-
-    def delete(self, name: str) -> None:
-        """Remove an object; one that is not there is no error."""
-        ...
-
-    def delete_folder(self, folder: str) -> None:
-        """Remove everything in a folder, and the folder; one that is not there is no error."""
-        ...
-
-    def locate(self, name: str) -> str:
-        """The address under which Spark opens the object."""
-        ...
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 class LocalStore:
@@ -81,19 +30,11 @@ class LocalStore:
     An object is written beside, synced, and linked to its name: a name is taken by exactly one of
     several processes, and a killed writer leaves nothing under it. What killed writers leave aside is
     removed by a later write once it is an hour old.
-
-    Raises:
-        ConfigError: the path has a character that Spark would take for a pattern.
     """
 
-    def __init__(self, root: str | Path, *, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, root: str | Path, *, clock: Callable[[], datetime] = _now) -> None:
         self._root = Path(root).expanduser().absolute()
         self._clock = clock
-        if strange := sorted(_GLOB & set(str(self._root))):
-            raise ConfigError(
-                f"the log's folder {self._root} has {' '.join(strange)} in its path, which Spark reads as a pattern",
-                fix="move the log to a folder without these characters",
-            )
 
     def list(self, folder: str) -> Sequence[str]:
         """See `Store.list`."""
@@ -143,7 +84,7 @@ class LocalStore:
             except FileExistsError:
                 return False
             except FileNotFoundError as error:
-                raise LogError(f"{path} was not written: its folder was removed meanwhile") from error
+                raise StoreError(f"{path} was not written: its folder was removed meanwhile") from error
             finally:
                 incoming.unlink(missing_ok=True)
             _sync_folder(path.parent)
@@ -215,9 +156,9 @@ def _explained(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         no_links = error.errno in (errno.EPERM, errno.ENOTSUP, errno.EXDEV, errno.EMLINK)
-        raise LogError(
-            f"cannot use {path} for the log: {error.strerror or error}",
-            fix="keep the log on one file system with hard links"
+        raise StoreError(
+            f"cannot use {path}: {error.strerror or error}",
+            fix="keep the log or lake on one file system with hard links"
             if no_links
             else "check that the path is a folder, its permissions, and the space left",
         ) from error

@@ -1,0 +1,187 @@
+"""Spark as others run it, on this machine, for tests and for trying out: a Connect server, and a cluster of workers.
+
+`python infra/local/spark_servers.py connect` (or `cluster`) starts one, says how a project reaches it, and stops it
+with Ctrl-C. Both are made of the Spark that is installed as a package, and listen on 127.0.0.1 alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from servers import KEPT, ROOT, Server, command, free_ports, listens, until_ended
+
+from tidemill.core.errors import EngineError
+from tidemill.engine.jars import jar_paths, locked_jars
+from tidemill.engine.session import server_conf
+
+SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+MASTER = "org.apache.spark.deploy.master.Master"
+WORKER = "org.apache.spark.deploy.worker.Worker"
+REGISTERED = "Successfully registered with master"
+JARS = ROOT / ".tidemill" / "jars"
+
+
+@dataclass
+class ConnectServer:
+    """A Spark Connect server with a Spark of its own, or, with `master`, with a cluster's. Its port stays the same."""
+
+    folder: Path
+    port: int = 0
+    master: str = "local[2]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    python: str = sys.executable
+
+    def __post_init__(self) -> None:
+        self.port = self.port or free_ports(1)[0]
+        self._server = Server("the Spark Connect server", self.folder / "connect.log", patience=120, port=self.port)
+
+    @property
+    def remote(self) -> str:
+        """What a project's `[spark] remote` says."""
+        return f"sc://127.0.0.1:{self.port}"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process is there."""
+        return self._server.is_running
+
+    def start(self) -> ConnectServer:
+        """Start it, and wait until it serves.
+
+        Raises:
+            EngineError: it ended, or did not serve in time.
+        """
+        conf = {
+            **server_conf(jar_paths(JARS, locked_jars(kafka=True, s3=True))),
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(self.port),
+            "spark.sql.shuffle.partitions": "2",
+            "spark.ui.enabled": "false",
+            "spark.driver.host": "127.0.0.1",
+            **self.conf,
+        }
+        settings = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+        command = [_program("spark-submit"), "--master", self.master, "--class", SERVER, *settings, "spark-internal"]
+        self._server.start(command, ready=lambda _: listens(self.port), environ=_environ(self.python))
+        return self
+
+    def stop(self) -> None:
+        """End it."""
+        self._server.stop()
+
+    def kill(self) -> None:
+        """End it at once, with all that it does."""
+        self._server.kill()
+
+    def __enter__(self) -> ConnectServer:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+@dataclass
+class Cluster:
+    """A standalone master and workers of one core each. `python` is what the workers execute Python with."""
+
+    folder: Path
+    port: int = 0
+    workers: int = 2
+    memory: str = "1g"
+    python: str = sys.executable
+
+    def __post_init__(self) -> None:
+        self.port = self.port or free_ports(1)[0]
+        self._servers: list[Server] = []
+
+    @property
+    def master(self) -> str:
+        """What a project's `[spark] master` says."""
+        return f"spark://127.0.0.1:{self.port}"
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The process groups of its parts; executors are in those of their workers."""
+        return tuple(server.pid for server in self._servers)
+
+    def start(self) -> Cluster:
+        """Start it, and wait until the workers are known to the master.
+
+        Raises:
+            EngineError: a part of it ended, or did not get there in time.
+        """
+        address = ["--host", "127.0.0.1", "--webui-port", "0"]
+        self._launch("master", [MASTER, *address, "--port", str(self.port)], ready="I have been elected leader")
+        for number in range(1, self.workers + 1):
+            size = ["--cores", "1", "--memory", self.memory]
+            self._launch(f"worker-{number}", [WORKER, *address, *size, self.master], ready=REGISTERED)
+        return self
+
+    def stop(self) -> None:
+        """End all of it."""
+        for server in reversed(self._servers):
+            server.stop()
+        self._servers.clear()
+
+    def __enter__(self) -> Cluster:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _launch(self, name: str, arguments: Sequence[str], *, ready: str) -> None:
+        server = Server(f"the cluster's {name}", self.folder / f"{name}.log", patience=120)
+        self._servers.append(server)
+        environ = _environ(self.python) | {
+            "SPARK_WORKER_DIR": str(self.folder / name),
+            "SPARK_LOG_DIR": str(self.folder),
+            "SPARK_DAEMON_MEMORY": "256m",
+        }
+        try:
+            server.start([_program("spark-class"), *arguments], ready=lambda said: ready in said, environ=environ)
+        except EngineError:
+            self.stop()
+            raise
+
+
+def _program(name: str) -> str:
+    return str(_home() / "bin" / name)
+
+
+def _home() -> Path:
+    found = find_spec("pyspark")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent
+
+
+def _environ(python: str) -> dict[str, str]:
+    return {"SPARK_HOME": str(_home()), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": python}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """One of them until Ctrl-C."""
+    parser = argparse.ArgumentParser(prog="spark_servers.py", description=__doc__)
+    parser.add_argument("what", choices=("connect", "cluster"))
+    parser.add_argument("--folder", type=Path, default=KEPT / "spark", help="what it keeps")
+    parser.add_argument("--port", type=int, default=0, help="15002 of a Connect server, 7077 of a cluster")
+    given = parser.parse_args(arguments)
+
+    def run() -> None:
+        if given.what == "connect":
+            with ConnectServer(given.folder, port=given.port or 15002) as server:
+                until_ended(f'Spark Connect: [spark] remote = "{server.remote}"')
+        else:
+            with Cluster(given.folder, port=given.port or 7077) as cluster:
+                until_ended(f'A cluster of Spark: [spark] master = "{cluster.master}"')
+
+    return command(run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

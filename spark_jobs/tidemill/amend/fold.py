@@ -1,0 +1,55 @@
+"""Slices folded: state grows with panes and keys then, not with the number of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from tidemill.amend.errand import Errand
+from tidemill.core.amending import plan_fold
+from tidemill.core.coverage import Cover
+from tidemill.core.errors import Incompatible
+from tidemill.core.events import Committed
+from tidemill.core.folding import Folding
+from tidemill.core.plan import BatchPlan
+from tidemill.core.shapes import check_shapes
+from tidemill.core.view import View
+
+FOLDING = Folding()
+
+
+def due(errand: Errand, view: View, folding: Folding | None = None) -> tuple[tuple[Cover, ...], ...]:
+    """The groups of batches that `fold` would make one slice each.
+
+    There are none while a batch is open, which goes first, nor of state that another declaration built.
+    """
+    if view.open_batch is not None:
+        return ()
+    try:
+        check_shapes(errand.flow, view)
+    except Incompatible:
+        return ()
+    return (folding or FOLDING).due(errand.flow, view.position, errand.covers(view))
+
+
+def fold(errand: Errand, folding: Folding | None = None) -> Iterator[Committed]:
+    """Batches as they commit, one for each group that is due now.
+
+    Readers see nothing of it, and offsets and watermark stay. Live batches may run in between. What is open is left to
+    its own run.
+
+    Raises:
+        TidemillError: a batch did not commit; the next run, whichever it is, continues it.
+    """
+    waiting = [frozenset(c.batch_id for c in group) for group in due(errand, errand.ledger.view(), folding)]
+
+    def plan(view: View) -> BatchPlan | None:
+        covers = errand.covers(view) if waiting else ()
+        while waiting and view.position.backfill is None:
+            wanted = waiting.pop(0)
+            group = tuple(c for c in covers if c.batch_id in wanted)
+            if len(group) == len(wanted):
+                return plan_fold(errand.flow, view, group, clock=datetime.now(UTC))
+        return None
+
+    return errand.until_done(plan) if waiting else iter(())

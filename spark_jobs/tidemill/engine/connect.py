@@ -1,0 +1,63 @@
+"""Sessions on a Spark Connect server that a second try finds again."""
+
+from __future__ import annotations
+
+import uuid
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tidemill.core.errors import EngineError
+
+_CHOSEN = "session_id="
+_RENEWALS = 100
+_CLOSED = ("INVALID_HANDLE.SESSION_CLOSED", "INVALID_HANDLE.SESSION_CHANGED", "SESSION_NOT_FOUND")
+
+_open: dict[tuple[str, str], SparkSession] = {}
+
+
+def connect_session(remote: str, identity: str) -> SparkSession:
+    """The session of this identity, with nothing running in it.
+
+    It lives on the server until it was idle for as long as the server allows, or until the server ends; the next
+    session of the identity has a successor's name, the same for everybody. Where the address names a session, it is
+    that one, which others may use at the same time: nothing in it is interrupted.
+
+    Raises:
+        EngineError: the server takes no session of this identity any more.
+        Exception: whatever the client says of a server that cannot be reached.
+    """
+    if _CHOSEN in remote:
+        return SparkSession.builder.remote(remote).getOrCreate()
+    known = _open.get((remote, identity))
+    if known is not None and _is_free(known):
+        return known
+    for number in range(_RENEWALS):
+        session = _create(remote, str(uuid.uuid5(uuid.UUID(identity), str(number))))
+        if _is_free(session):
+            _open[remote, identity] = session
+            return session
+    raise EngineError(f"{remote}: {_RENEWALS} sessions of {identity} were closed", fix="restart the server")
+
+
+def leave(session: SparkSession) -> None:
+    """Close the connection, and leave the session to the next one who comes."""
+    for key in [key for key, known in _open.items() if known is session]:
+        del _open[key]
+    session.client.close()
+
+
+def _create(remote: str, session_id: str) -> SparkSession:
+    separator = ";" if "/;" in remote else "/;"
+    return SparkSession.builder.remote(f"{remote.rstrip('/;')}{separator}{_CHOSEN}{session_id}").create()
+
+
+def _is_free(session: SparkSession) -> bool:
+    """Whether the server knows the session, or makes it; what ran in it ends."""
+    try:
+        session.interruptAll()
+    except PySparkException as error:
+        if any(text in str(error) for text in _CLOSED):
+            return False
+        raise
+    return True

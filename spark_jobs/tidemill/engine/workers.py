@@ -1,0 +1,146 @@
+"""What the Python workers of a Spark have: they need the code of the process that asks them to decode."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import json
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tidemill
+from tidemill.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PACKAGES = ("pyarrow", "msgspec", "polars")
+"""What decoders import besides Tidemill."""
+
+_ROOT = Path(tidemill.__file__).parent
+_KNOWN = "tidemill.workers"
+_TASKS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """One Python and the versions of what it can import; None for what it cannot. `python` is major and minor."""
+
+    python: str
+    tidemill: str | None
+    packages: Mapping[str, str | None]
+
+    def __str__(self) -> str:
+        found = {"tidemill": self.tidemill, **self.packages}
+        return ", ".join(
+            (f"Python {self.python}", *(f"{name} {version or 'missing'}" for name, version in found.items()))
+        )
+
+
+def equip(session: SparkSession, *, where: str) -> tuple[Worker, ...]:
+    """Make sure that the workers of a session can decode for this process; a session is asked once.
+
+    Where Tidemill is missing, its code is sent along with the session.
+
+    Raises:
+        ConfigError: they have another version of Python or of Tidemill, or lack a package; the text names both sides.
+    """
+    here = f"{this_python()}, code {code_hash()}"
+    if session.conf.get(_KNOWN, "") == here:
+        return ()
+    found = look(session)
+    if any(worker.tidemill is None for worker in found):
+        session.addArtifacts(str(archive()), pyfile=True)
+        found = look(session)
+    for worker in found:
+        _check(worker, this_python(), where)
+    session.conf.set(_KNOWN, here)
+    return found
+
+
+def look(session: SparkSession) -> tuple[Worker, ...]:
+    """The different workers that a few tasks meet."""
+    frame = session.range(0, _TASKS, 1, _TASKS).mapInArrow(_probe(), "found string")
+    texts = sorted({row["found"] for row in frame.collect()})
+    return tuple(Worker(**json.loads(text)) for text in texts)
+
+
+@cache
+def this_python() -> Worker:
+    """What this process has."""
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    [batch] = _probe()([pa.record_batch({"id": [0]})])
+    return Worker(**json.loads(batch["found"][0].as_py()))
+
+
+@cache
+def code_hash() -> str:
+    """What tells Tidemill's code of this process from any other."""
+    found = hashlib.sha256()
+    for path in _modules():
+        found.update(f"{path.relative_to(_ROOT)} {path.stat().st_size} ".encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+@cache
+def archive() -> Path:
+    """Tidemill's code as a file that Python imports from, for as long as this process lives."""
+    folder = tempfile.mkdtemp(prefix="tidemill-code-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    target = Path(folder) / f"tidemill-{tidemill.__version__}-{code_hash()}.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in _modules():
+            file.write(path, path.relative_to(_ROOT.parent).as_posix())
+    return target
+
+
+def _modules() -> list[Path]:
+    return sorted(_ROOT.rglob("*.py"))
+
+
+def _check(worker: Worker, here: Worker, where: str) -> None:
+    pairs = [("Python", here.python, worker.python), ("tidemill", here.tidemill, worker.tidemill)]
+    lacking = [name for name, version in worker.packages.items() if version is None]
+    different = [f"{name} {theirs or 'missing'}, here {ours}" for name, ours, theirs in pairs if ours != theirs]
+    if different or lacking:
+        raise ConfigError(
+            f"{where}: its Python workers do not fit: {'; '.join([*different, *(f'no {name}' for name in lacking)])}",
+            fix=f"install tidemill {here.tidemill} with its requirements, for Python {here.python}, where workers run",
+        )
+
+
+def _probe() -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """A function that goes to workers which cannot import this module: all that it needs is inside."""
+    packages = PACKAGES
+
+    def probe(batches: Iterable[Any]) -> Iterator[Any]:
+        import importlib
+        import json
+        import sys
+
+        import pyarrow as pa
+
+        def version(name: str) -> str | None:
+            try:
+                return str(importlib.import_module(name).__version__)
+            # A folder of that name without code is a package, too, for Python.
+            except (ImportError, AttributeError):
+                return None
+
+        for _ in batches:
+            found = {
+                "python": "{}.{}".format(*sys.version_info[:2]),
+                "tidemill": version("tidemill"),
+                "packages": {name: version(name) for name in packages},
+            }
+            yield pa.record_batch({"found": [json.dumps(found, sort_keys=True)]})
+
+    return probe

@@ -1,0 +1,68 @@
+"""What a pipeline finds in a log: topics that its patterns match, and whether it takes the rows that are sent."""
+
+from __future__ import annotations
+
+import re
+
+from tidemill.core.errors import ConfigError, UnknownTopic
+from tidemill.core.flow import Flow
+from tidemill.core.position import Position
+from tidemill.log.protocol import Log, Sends
+
+
+def readable(flow: Flow, log: Log, position: Position | None = None) -> Flow:
+    """The flow with what its patterns match now, and what they matched before: a topic that is gone is not forgotten.
+
+    `position` is where the pipeline stands. The log is asked only where there is a pattern.
+
+    Raises:
+        DeclarationError: a topic would be read twice.
+        LogError: the log does not answer.
+    """
+    if not flow.patterns:
+        return flow
+    known = position.topics if position is not None else {}
+    return flow.reading([*log.names(), *known], known=known)
+
+
+def to_be_read(flow: Flow, log: Log, position: Position) -> Flow:
+    """The same for a plan: every pattern has found something, and all of it is still there.
+
+    Raises:
+        UnknownTopic: a pattern matches nothing, or a topic is gone that was read.
+        DeclarationError, LogError: see `readable`.
+    """
+    if not flow.patterns:
+        return flow
+    names, known = log.names(), position.topics
+    found = flow.reading([*names, *known], known=known)
+    for pattern in flow.patterns:
+        topics = [i.topic for i in found.inputs if i.name == pattern.name]
+        if not topics:
+            raise UnknownTopic(
+                f"{flow.name}: no topic matches {pattern.topic!r}; topics there: {', '.join(names) or 'none'}",
+                fix="create one, or correct the pattern: it is a regular expression for a whole name",
+            )
+        if gone := [topic for topic in topics if topic not in names]:
+            raise UnknownTopic(
+                f"{flow.name}: topic {gone[0]!r}, which matches {pattern.topic!r}, was read and is gone",
+                fix=f'put it back, or do without it: pattern=r"(?!{re.escape(gone[0])}$)(?:{pattern.topic})"',
+            )
+    return found
+
+
+def check_sends(flow: Flow, log: Log) -> None:
+    """A pipeline sends rows only to a log that takes those of a batch all at once, and to topics that are there.
+
+    Raises:
+        ConfigError: it would send to another log.
+        LogError: a topic is not there, or the log does not answer.
+    """
+    topics = [sink.topic for sink in flow.sinks if sink.topic is not None]
+    if topics and not isinstance(log, Sends):
+        raise ConfigError(
+            f"{flow.name} sends rows to {', '.join(topics)}, and the project's log is not Kafka",
+            fix='set [log] kafka = "HOST:PORT", or publish without topic=',
+        )
+    for topic in topics:
+        log.topic(topic)

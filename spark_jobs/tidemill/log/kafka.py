@@ -1,0 +1,218 @@
+"""Topics of a Kafka cluster as a log: bounds and identities here, records through Spark.
+
+Only committed transactions count: a partition ends where its first open transaction begins. Offsets of aborted
+transactions, of their markers and of records that compaction removed are gaps: a range may hold fewer records than its
+length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cached_property
+from typing import Any, TypeVar
+
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+)
+from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from tidemill.core.errors import LogUnreachable, OffsetsLost
+from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.core.scan import KafkaScan, Record
+from tidemill.core.times import micros, moment
+from tidemill.log import checks
+from tidemill.log.kafka_access import Access
+from tidemill.log.protocol import Topic
+
+PATIENCE = 15.0
+"""Seconds that an answer of the cluster may take."""
+
+_UNKNOWN = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+_COMMITTED = IsolationLevel.READ_COMMITTED
+_EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+T = TypeVar("T")
+
+
+class KafkaLog:
+    """The topics of a cluster, all but Kafka's own."""
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+
+    @cached_property
+    def admin(self) -> AdminClient:
+        """A client that asks for metadata; it keeps its connection."""
+        quiet: dict[str, Any] = {"log_level": 0, "socket.timeout.ms": int(PATIENCE * 1000)}
+        return AdminClient(self.access.client() | quiet)
+
+    def names(self) -> Sequence[str]:
+        """See `Log.names`."""
+        with self._asking("its topics"):
+            return sorted(n for n in self.admin.list_topics(timeout=PATIENCE).topics if not n.startswith("__"))
+
+    def topics(self) -> Sequence[Topic]:
+        """See `Log.topics`."""
+        return self._described(self.names())
+
+    def topic(self, name: str) -> Topic:
+        """See `Log.topic`."""
+        found = self._described([name])
+        if not found:
+            raise checks.unknown_topic(name, self._where, self.names())
+        return found[0]
+
+    def _described(self, names: Sequence[str]) -> Sequence[Topic]:
+        """Those of these topics that are there, asked for at once."""
+        if not names:
+            return []
+        with self._asking(f"topic {', '.join(names)}"):
+            asked = self.admin.describe_topics(TopicCollection(list(names)), request_timeout=PATIENCE)
+            found = {name: self._answer(answer) for name, answer in asked.items()}
+        return [
+            Topic(name=name, topic_id=str(topic.topic_id), partitions=len(topic.partitions))
+            for name, topic in found.items()
+            if topic is not None
+        ]
+
+    def bounds(self, name: str) -> Mapping[int, OffsetRange]:
+        """See `Log.bounds`; the end is that of committed records."""
+        numbers = range(self.topic(name).partitions)
+        starts = self._offsets(name, numbers, _EARLIEST)
+        ends = self._offsets(name, numbers, LATEST)
+        return {n: OffsetRange(TopicPartition(name, n), starts[n], max(starts[n], ends[n])) for n in numbers}
+
+    def waiting(self, name: str) -> Mapping[int, int]:
+        """See `HoldsBack.waiting`."""
+        numbers = range(self.topic(name).partitions)
+        committed = self._offsets(name, numbers, LATEST)
+        written = self._offsets(name, numbers, LATEST, isolation=IsolationLevel.READ_UNCOMMITTED)
+        return {n: written[n] - committed[n] for n in numbers if written[n] > committed[n]}
+
+    def scan(self, topic_id: str, ranges: Sequence[OffsetRange]) -> KafkaScan:
+        """See `Log.scan`."""
+        wanted = tuple(r for r in ranges if r)
+        if not ranges:
+            return KafkaScan(topic="", ranges=(), java={}, client={})
+        topic = self.topic(ranges[0].topic_partition.topic)
+        checks.check_scan(topic, topic_id, ranges)
+        held = self.bounds(topic.name)
+        for item in wanted:
+            checks.check_held(item, held[item.topic_partition.partition])
+        return KafkaScan(topic=topic.name, ranges=wanted, java=self.access.java(), client=self.access.client())
+
+    def offset_at(self, name: str, partition: int, moment: datetime) -> int:
+        """See `Log.offset_at`."""
+        when = OffsetSpec.for_timestamp(micros(moment) // 1000)
+        found = self._offsets(name, [partition], when)[partition]
+        return found if found >= 0 else self.bounds(name)[partition].until_offset
+
+    def _offsets(
+        self,
+        name: str,
+        numbers: Iterable[int],
+        which: Any,
+        isolation: IsolationLevel = _COMMITTED,
+    ) -> dict[int, int]:
+        wanted = {Place(name, number): which for number in numbers}
+        with self._asking(f"the offsets of {name}"):
+            answers = self.admin.list_offsets(wanted, isolation_level=isolation, request_timeout=PATIENCE)
+            found = {place.partition: self._answer(answer) for place, answer in answers.items()}
+        lost = [number for number, answer in found.items() if answer is None]
+        if lost:
+            raise checks.unknown_topic(name, self._where, self.names())
+        return {number: answer.offset for number, answer in found.items() if answer is not None}
+
+    def _answer(self, future: Future[T]) -> T | None:
+        """The answer, or None when the topic is not there."""
+        try:
+            return future.result(PATIENCE)
+        except KafkaException as error:
+            if error.args[0].code() in _UNKNOWN:
+                return None
+            raise
+
+    @property
+    def _where(self) -> str:
+        return f"Kafka at {self.access.servers}"
+
+    @contextmanager
+    def _asking(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (KafkaException, TimeoutError) as error:
+            said = error.args[0] if error.args else None
+            text = said.str() if isinstance(said, KafkaError) else f"no answer in {PATIENCE:.0f} seconds"
+            raise LogUnreachable(
+                f"{self._where} was asked for {what}: {text}",
+                fix="check that the cluster runs, its address, and [log] security and credentials",
+            ) from None
+
+
+def read_scan(scan: KafkaScan) -> Iterator[Record]:
+    """The committed records of a scan, partition by partition.
+
+    Raises:
+        LogUnreachable: the cluster does not answer.
+        OffsetsLost: retention took some of them since the scan was made.
+    """
+    settings: dict[str, Any] = {
+        **scan.client,
+        "group.id": "tidemill-reader",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "error",
+        "log_level": 0,
+    }
+    consumer = Consumer(settings)
+    try:
+        for item in scan.ranges:
+            consumer.assign([Place(scan.topic, item.topic_partition.partition, item.from_offset)])
+            yield from _of_range(consumer, item)
+    finally:
+        consumer.close()
+
+
+def _of_range(consumer: Consumer, item: OffsetRange) -> Iterator[Record]:
+    while True:
+        message = consumer.poll(PATIENCE)
+        if message is None:
+            raise LogUnreachable(f"Kafka gave no record of {item} in {PATIENCE:.0f} seconds", fix="try again later")
+        error = message.error()
+        if error is not None:
+            if error.code() == KafkaError._PARTITION_EOF:
+                return
+            if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+                raise OffsetsLost(f"{item}: the log no longer holds its start: {error.str()}", fix="read a later part")
+            raise LogUnreachable(f"Kafka: {item}: {error.str()}", fix="try again later")
+        record = _record(message)
+        if record.offset >= item.until_offset:
+            return
+        yield record
+        if record.offset == item.until_offset - 1:
+            return
+
+
+def _record(message: Any) -> Record:
+    kind, milliseconds = message.timestamp()
+    known = kind != TIMESTAMP_NOT_AVAILABLE
+    return Record(
+        topic=message.topic(),
+        partition=message.partition(),
+        offset=message.offset(),
+        timestamp=moment(milliseconds * 1000 if known else 0),
+        key=message.key(),
+        value=message.value(),
+        headers=tuple(message.headers() or ()),
+    )

@@ -1,0 +1,113 @@
+"""How to reach a Kafka cluster: addresses, security and credentials, as each client of it wants them.
+
+Secrets come from the environment or from an Airflow connection, never from a file of the project; they are in no
+`repr`, and nothing here writes them anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidemill.core.errors import ConfigError
+from tidemill.stores.connections import connection
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
+_MODULES = {"PLAIN": "plain.PlainLoginModule"}
+_JAAS = "org.apache.kafka.common.security."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What a client must know. `ca` is a file of certificates in PEM that are trusted, else the machine's."""
+
+    servers: str
+    protocol: str = "PLAINTEXT"
+    mechanism: str = "SCRAM-SHA-512"
+    user: str = ""
+    password: str = field(default="", repr=False)
+    ca: str = ""
+
+    def __post_init__(self) -> None:
+        if self.protocol not in PROTOCOLS:
+            raise ConfigError(f"Kafka: security is one of {', '.join(PROTOCOLS)}, found {self.protocol!r}")
+        if self.mechanism not in MECHANISMS:
+            raise ConfigError(f"Kafka: mechanism is one of {', '.join(MECHANISMS)}, found {self.mechanism!r}")
+        if self.is_known and not self.user:
+            raise ConfigError(
+                f"Kafka: {self.protocol} needs a user and a password, and there is none",
+                fix="name the environment variable or the Airflow connection that has them: [log] credentials",
+            )
+
+    @property
+    def is_known(self) -> bool:
+        """Whether clients say who they are."""
+        return self.protocol.startswith("SASL")
+
+    def client(self) -> dict[str, str]:
+        """Settings of librdkafka, the C client that Python uses."""
+        found = {"bootstrap.servers": self.servers, "security.protocol": self.protocol}
+        if self.ca:
+            found["ssl.ca.location"] = self.ca
+        if self.is_known:
+            found |= {"sasl.mechanism": self.mechanism, "sasl.username": self.user, "sasl.password": self.password}
+        return found
+
+    def java(self) -> dict[str, str]:
+        """Settings of Kafka's own client, which Spark uses."""
+        found = {"bootstrap.servers": self.servers, "security.protocol": self.protocol}
+        if self.ca:
+            found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": self.ca}
+        if self.is_known:
+            found |= {"sasl.mechanism": self.mechanism, "sasl.jaas.config": self.jaas}
+        return found
+
+    @property
+    def jaas(self) -> str:
+        """The login module of Kafka's own client or broker, with user and password."""
+        module = _MODULES.get(self.mechanism, "scram.ScramLoginModule")
+        login = f"username={_quoted(self.user)} password={_quoted(self.password)}"
+        return f"{_JAAS}{module} required {login};"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def access_of(settings: Mapping[str, str], environ: Mapping[str, str]) -> Access:
+    """What `[log]` of a project and the environment say.
+
+    `credentials` names an environment variable that holds `user:password`; as `airflow:ID` it names an Airflow
+    connection, which Airflow, too, can take from the environment.
+
+    Raises:
+        ConfigError: what is named is not there, or is not what it should be.
+    """
+    credentials = settings.get("credentials", "")
+    user, password = _login(credentials, environ) if credentials else ("", "")
+    return Access(
+        servers=settings["kafka"],
+        protocol=settings.get("security", "PLAINTEXT"),
+        mechanism=settings.get("mechanism", MECHANISMS[0]),
+        user=user,
+        password=password,
+        ca=settings.get("ca", ""),
+    )
+
+
+def _login(credentials: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    if credentials.startswith("airflow:"):
+        found = connection(credentials.removeprefix("airflow:"), "Kafka", environ)
+        return found.get("login", ""), found.get("password", "")
+    text = environ.get(credentials)
+    if text is None:
+        raise ConfigError(
+            f"Kafka: the environment has no {credentials}, which [log] credentials names",
+            fix=f"export {credentials}=USER:PASSWORD where batches run",
+        )
+    user, colon, password = text.partition(":")
+    if not (user and colon):
+        raise ConfigError(f"Kafka: {credentials} in the environment: expected USER:PASSWORD, which it is not")
+    return user, password

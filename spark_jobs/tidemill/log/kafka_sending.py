@@ -1,0 +1,186 @@
+"""Rows of a batch as one transaction of Kafka, each batch once.
+
+The transaction also commits a number: the batch, as the offset of a group that nobody reads by. It lands with the
+records or not at all, so that whoever tries again finds out which of both it was. The transactional id is the sender's:
+whoever comes last ends what others have open, as the claim does in the ledger.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import TopicPartition as Place
+
+from tidemill.core.errors import Fenced, LogInputError, LogUnreachable
+from tidemill.core.failpoints import LostAnswer, answered
+from tidemill.core.times import micros
+from tidemill.log.kafka import PATIENCE
+from tidemill.log.kafka_access import Access
+from tidemill.log.protocol import Message, Parcel
+
+_OPEN_FOR = 900.0
+"""Seconds that a transaction may take, and after which Kafka gives it up if its sender died and never came back.
+
+As many as a broker allows by default.
+"""
+
+_PRODUCER: dict[str, Any] = {
+    "enable.idempotence": True,
+    "linger.ms": 20,
+    "compression.type": "lz4",
+    # What a message may weigh, the topic says.
+    "message.max.bytes": 100_000_000,
+    # Where Kafka's own client would put them.
+    "partitioner": "murmur2_random",
+}
+_A_WHILE = 60.0
+
+_FENCED = (KafkaError._FATAL, KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
+"""How a producer is told that another one of its transactional id has begun."""
+
+_MOVING = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
+"""A broker answers so while it begins, or takes over from another one."""
+
+T = TypeVar("T")
+
+
+class Sender:
+    """Sends one parcel."""
+
+    def __init__(self, access: Access, parcel: Parcel) -> None:
+        self._parcel, self._where = parcel, f"Kafka at {access.servers}"
+        name = f"tidemill.{parcel.sender}.{parcel.topic}"
+        client: dict[str, Any] = {**access.client(), "log_level": 0}
+        transactional = {"transactional.id": name, "transaction.timeout.ms": int(_OPEN_FOR * 1000)}
+        self._producer = Producer(client | _PRODUCER | (transactional if parcel.once else {}))
+        self._group = f"{name}.batches"
+        self._fence = Consumer(client | {"group.id": self._group, "enable.auto.commit": False})
+        self._failed: KafkaError | None = None
+
+    def send(self, messages: Iterable[Message]) -> bool:
+        """See `Sends.send`."""
+        try:
+            if not self._parcel.once:
+                self._deliver(messages)
+                return True
+            # Ends what an earlier attempt left open, or waits until what it committed counts.
+            _patiently(lambda: self._producer.init_transactions(PATIENCE))
+            if self._is_there():
+                return False
+            self._send(messages)
+            answered()
+        except KafkaException as error:
+            raise self._explained(self._failed or error.args[0]) from None
+        except LostAnswer as error:
+            raise self._unknown(str(error)) from None
+        finally:
+            self._fence.close()
+        return True
+
+    def _is_there(self) -> bool:
+        """Whether the newest batch that was sent is this one.
+
+        Raises:
+            Fenced: it is a newer one, or another plan of this one.
+        """
+        parcel = self._parcel
+        [found] = _patiently(lambda: self._fence.committed([Place(parcel.topic, 0)], timeout=PATIENCE))
+        if found.error is not None:
+            raise KafkaException(found.error)
+        if found.offset < parcel.batch_id:
+            return False
+        if found.offset == parcel.batch_id and found.metadata == parcel.plan_hash:
+            return True
+        raise Fenced(
+            f"{parcel.sender}: batch {found.offset} was sent to {parcel.topic}, by plan {str(found.metadata)[:12]}: "
+            f"batch {parcel.batch_id} by plan {parcel.plan_hash[:12]} must not follow it (if the lake was begun anew, "
+            f"name another topic, or delete the consumer group {self._group})"
+        )
+
+    def _send(self, messages: Iterable[Message]) -> None:
+        parcel = self._parcel
+        fence = Place(parcel.topic, 0, parcel.batch_id, parcel.plan_hash)
+        self._producer.begin_transaction()
+        try:
+            for message in messages:
+                self._produce(message)
+            reader = self._fence.consumer_group_metadata()
+            _patiently(lambda: self._producer.send_offsets_to_transaction([fence], reader, PATIENCE))
+            _patiently(lambda: self._producer.commit_transaction(PATIENCE))
+        except BaseException:
+            # Readers need not wait until the next try; where the commit is under way, there is nothing to give up.
+            with suppress(KafkaException):
+                self._producer.abort_transaction(PATIENCE)
+            raise
+
+    def _deliver(self, messages: Iterable[Message]) -> None:
+        """Without a transaction: readers see what is there as it comes, and once more when this is tried again."""
+        for message in messages:
+            self._produce(message)
+        if self._producer.flush(_A_WHILE) or self._failed:
+            raise KafkaException(self._failed or KafkaError(KafkaError._MSG_TIMED_OUT))
+
+    def _delivered(self, error: KafkaError | None, _: Any) -> None:
+        # Those after the first are only given up with it.
+        self._failed = self._failed or error
+
+    def _produce(self, message: Message) -> None:
+        parcel = self._parcel
+        at = micros(parcel.at) // 1000
+        headers: list[tuple[str, str | bytes | None]] = [*parcel.headers.items()]
+        while True:
+            try:
+                self._producer.produce(
+                    parcel.topic,
+                    value=message.value,
+                    key=message.key,
+                    timestamp=at,
+                    headers=headers,
+                    on_delivery=self._delivered,
+                )
+            except BufferError:
+                self._producer.poll(0.1)
+                if self._failed is not None:
+                    raise KafkaException(self._failed) from None
+                continue
+            self._producer.poll(0)
+            return
+
+    def _explained(self, error: KafkaError) -> Exception:
+        parcel = self._parcel
+        if error.code() in _FENCED:
+            return self._unknown("somebody else began to send, or it took longer than Kafka allows")
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            return LogInputError(
+                f"batch {parcel.batch_id} of {parcel.sender} has a row larger than a message of {parcel.topic} may be",
+                fix="raise max.message.bytes of the topic, then run again; or publish without topic=",
+            )
+        return self._unknown(error.str())
+
+    def _unknown(self, why: str) -> LogUnreachable:
+        parcel = self._parcel
+        return LogUnreachable(
+            f"{self._where}: batch {parcel.batch_id} of {parcel.sender} may not have come to {parcel.topic}: {why}",
+            fix="nothing is doubled: the next run finds out whether it landed",
+        )
+
+
+def _patiently(call: Callable[[], T]) -> T:
+    """The answer, asked for again for a minute while the cluster says that it may come."""
+    end = time.monotonic() + _A_WHILE
+    while True:
+        try:
+            return call()
+        except KafkaException as error:
+            said = error.args[0]
+            if not (said.retriable() or said.code() in _MOVING) or time.monotonic() > end:
+                raise
+            time.sleep(0.1)

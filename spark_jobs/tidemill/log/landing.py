@@ -1,0 +1,132 @@
+"""A landing zone as a log: what Kafka Connect's S3 sink wrote, read where it lies and never rewritten.
+
+    <root>/<topic>/partition=<number>/<topic>+<number>+<first offset>.json[.gz]     a line for each record
+
+The names are those of the sink's default partitioner with the JSON format. Values are there, keys, headers and times
+are not.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+from tidemill.core.errors import LogInputError, OffsetsLost
+from tidemill.core.lines import lines_of, part_of
+from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.core.scan import LinesScan
+from tidemill.log import checks
+from tidemill.log.protocol import Topic, Usage
+from tidemill.stores.protocol import Store
+
+_FOLDER = "partition="
+
+
+class LandingLog:
+    """A `Log` of files that appear under new names, whole, and do not change.
+
+    With `gaps`, offsets may be missing between files: transactions and compaction leave some in Kafka. Without, a
+    missing offset is a record that was lost, and the batch that should have it does not commit.
+
+    Where a topic's files are removed from the front, that is where it starts. A topic has no other identity than its
+    name: one that is deleted and filled again with other records is not noticed.
+    """
+
+    def __init__(
+        self, root: str, store: Store, *, storage: Callable[[], Mapping[str, str]] = dict, gaps: bool = False
+    ) -> None:
+        self._root, self._store, self._storage, self._gaps = root, store, storage, gaps
+        self._lengths: dict[str, int] = {}
+
+    def names(self) -> Sequence[str]:
+        """See `Log.names`."""
+        return [topic.name for topic in self.topics()]
+
+    def topics(self) -> Sequence[Topic]:
+        """See `Log.topics`."""
+        names = sorted(name for name in self._store.list("") if checks.is_topic_name(name))
+        return [topic for name in names if (topic := self._topic(name))]
+
+    def topic(self, name: str) -> Topic:
+        """See `Log.topic`."""
+        found = self._topic(name) if checks.is_topic_name(name) else None
+        if found is None:
+            raise checks.unknown_topic(name, self._root, self.names())
+        return found
+
+    def bounds(self, name: str) -> Mapping[int, OffsetRange]:
+        """See `Log.bounds`. Costs one listing for each partition; the last file is read once.
+
+        A partition without files is left out: nobody knows where it begins.
+        """
+        places = (TopicPartition(name, number) for number in range(self.topic(name).partitions))
+        found = (self._held(place, self._files(name, place.partition)) for place in places)
+        return {held.topic_partition.partition: held for held in found if held}
+
+    def offset_at(self, name: str, partition: int, moment: datetime) -> int:
+        """See `Log.offset_at`.
+
+        Raises:
+            LogInputError: always: nobody knows the times of these records.
+        """
+        raise LogInputError(
+            f"{name}-{partition}: the files of a landing zone do not say when a record was written",
+            fix="give offsets instead of times",
+        )
+
+    def scan(self, topic_id: str, ranges: Sequence[OffsetRange]) -> LinesScan:
+        """See `Log.scan`. What is missing between two files is noticed when they are read."""
+        if not ranges:
+            return LinesScan(files=(), ranges=())
+        topic = self.topic(ranges[0].topic_partition.topic)
+        checks.check_scan(topic, topic_id, ranges)
+        files: dict[str, None] = {}
+        for item in (r for r in ranges if r):
+            there = self._files(topic.name, item.topic_partition.partition)
+            checks.check_held(item, self._held(item.topic_partition, there))
+            files |= dict.fromkeys(self._cover(there, item))
+        return LinesScan(
+            files=tuple(files), ranges=tuple(ranges), dense=not self._gaps, storage=self._storage() if files else {}
+        )
+
+    def usage(self, name: str) -> Mapping[int, Usage]:
+        """See `Log.usage`."""
+        found = {}
+        for number in range(self.topic(name).partitions):
+            sizes = self._store.sizes(f"{name}/{_FOLDER}{number}")
+            mine = [size for file, size in sizes.items() if part_of(file)]
+            found[number] = Usage(segments=len(mine), bytes=sum(mine))
+        return found
+
+    def _topic(self, name: str) -> Topic | None:
+        folders = (folder.removeprefix(_FOLDER) for folder in self._store.list(name) if folder.startswith(_FOLDER))
+        numbers = [int(number) for number in folders if number.isdecimal()]
+        return Topic(name=name, topic_id=f"kafka-connect/{name}", partitions=max(numbers) + 1) if numbers else None
+
+    def _held(self, place: TopicPartition, files: Sequence[tuple[int, str]]) -> OffsetRange:
+        if not files:
+            return OffsetRange(place, 0, 0)
+        first, (last, path) = files[0][0], files[-1]
+        return OffsetRange(place, first, last + self._length(path))
+
+    def _files(self, name: str, partition: int) -> list[tuple[int, str]]:
+        """First offsets and names, in order."""
+        folder = f"{name}/{_FOLDER}{partition}"
+        found = {}
+        for file in self._store.list(folder):
+            named = part_of(file)
+            if named is not None and named[0] == partition:
+                found[named[1]] = f"{folder}/{file}"
+        return sorted(found.items())
+
+    def _length(self, path: str) -> int:
+        if path not in self._lengths:
+            self._lengths[path] = len(lines_of(path, self._store.read(path)))
+        return self._lengths[path]
+
+    def _cover(self, files: Sequence[tuple[int, str]], wanted: OffsetRange) -> list[str]:
+        begin = bisect_right(files, wanted.from_offset, key=lambda file: file[0]) - 1
+        if begin < 0:
+            raise OffsetsLost(f"{wanted}: its first file is gone", fix="bring it back, or read a later part")
+        return [self._store.locate(path) for first, path in files[begin:] if first < wanted.until_offset]

@@ -1,0 +1,60 @@
+"""The store at an address, and what is asked of it before anything is trusted to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.fs as pafs  # type: ignore[import-untyped]
+
+from tidemill.core.errors import StoreError
+from tidemill.stores.local import LocalStore
+from tidemill.stores.protocol import PREFIX, Store
+
+if TYPE_CHECKING:
+    from tidemill.stores.access import S3Access
+
+_TEST = ".tidemill/taken"
+
+
+def store_at(uri: str, access: S3Access | None) -> Store:
+    """The objects below a path of this machine, or below an address of S3, for which `access` is needed."""
+    if not uri.startswith(PREFIX):
+        return LocalStore(uri)
+    # Loads botocore, which only those wait for who need it.
+    from tidemill.stores.s3 import S3Store  # noqa: PLC0415
+
+    assert access is not None
+    return S3Store(uri, access)
+
+
+def check_conditional(store: Store) -> None:
+    """Makes sure that of several writers of one name exactly one gets it. Costs some requests, which are small.
+
+    Raises:
+        StoreError: the store lets a later writer take a name that is taken.
+    """
+    if store.put_if_absent(_TEST, b"") and store.put_if_absent(_TEST, b""):
+        raise StoreError(
+            f"{store.locate(_TEST)} was written twice, and the second time should have been refused: this store has no "
+            "conditional writes, and of two writers that commit at once one would be lost",
+            fix="use a store that knows If-None-Match: Amazon S3, MinIO, Ceph, versitygw and others in newer versions",
+        )
+
+
+def opened(uri: str, storage: Mapping[str, str]) -> pa.NativeFile | str:
+    """What Arrow reads a file from: its path on this machine, or a stream of the store."""
+    if not uri.startswith(PREFIX):
+        return uri
+    from deltalake.fs import DeltaStorageHandler  # noqa: PLC0415  a DAG is parsed without it
+
+    place = PurePosixPath(uri.removeprefix(PREFIX))
+    files = pafs.PyFileSystem(DeltaStorageHandler(f"{PREFIX}{place.parent}", dict(storage)))
+    return files.open_input_file(place.name)
+
+
+def for_spark(uri: str) -> str:
+    """The same place in Hadoop's file systems, where S3 has another scheme."""
+    return f"s3a://{uri.removeprefix(PREFIX)}" if uri.startswith(PREFIX) else uri

@@ -1,0 +1,65 @@
+"""What is asked of a file system or an object store beside its tables: a few operations on whole objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+PREFIX = "s3://"
+"""What addresses in S3 begin with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """The last bytes of an object, and the size of all of it."""
+
+    data: bytes
+    size: int
+
+
+class Store(Protocol):
+    """Objects by name, `/` between folders. An object appears whole or not at all, and is never changed."""
+
+    def list(self, folder: str) -> Sequence[str]:
+        """The names of the objects and folders directly in `folder`, in no order; none if it is not there."""
+        ...
+
+    def read(self, name: str) -> bytes:
+        """All of an object.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        ...
+
+    def tail(self, name: str, length: int) -> Tail:
+        """The last `length` bytes of an object, or all of them if it is shorter.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        ...
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """The bytes of each object directly in `folder`."""
+        ...
+
+    def put_if_absent(self, name: str, data: bytes | pa.Buffer) -> bool:
+        """Make the object durable under a name that is free; False, and nothing done, when it is taken."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Remove an object; one that is not there is no error."""
+        ...
+
+    def delete_folder(self, folder: str) -> None:
+        """Remove everything in a folder, and the folder; one that is not there is no error."""
+        ...
+
+    def locate(self, name: str) -> str:
+        """Its address, a path or a URI."""
+        ...

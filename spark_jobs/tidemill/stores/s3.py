@@ -1,0 +1,190 @@
+"""Objects in a bucket of S3, or of a store that speaks like it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
+
+from tidemill.core.errors import CommitUnknown, StoreError, StoreUnreachable
+from tidemill.stores.access import S3Access
+from tidemill.stores.protocol import PREFIX, Tail
+
+_TRIES = 8
+_PAGE = 1_000
+_MARK = "tidemill-write"
+_ABSENT = ("NoSuchKey", "404")
+_TAKEN = ("PreconditionFailed", "412")
+_TOGETHER = ("ConditionalRequestConflict", "409")
+_Page = tuple[dict[str, int], list[str]]
+_REFUSED = ("SlowDown", "ServiceUnavailable", "503")
+_LATER = ("SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "500", "502", "503", "504")
+
+
+class S3Store:
+    """A `Store` below a prefix of a bucket, for any number of processes at once.
+
+    A name is taken by a conditional put. When its answer is lost, the client of the store asks again, and is refused
+    by its own object: so each object carries the mark of its writer, and whoever is refused looks whose it is.
+    """
+
+    def __init__(self, uri: str, access: S3Access) -> None:
+        self._bucket, _, prefix = uri.removeprefix(PREFIX).partition("/")
+        self._prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
+        self._access = access
+
+    def list(self, folder: str) -> Sequence[str]:
+        """See `Store.list`."""
+        pages = self._pages(folder, Delimiter="/")
+        return [name for page in pages for name in (*page[0], *page[1])]
+
+    def read(self, name: str) -> bytes:
+        """See `Store.read`."""
+        with self._explained(name):
+            return bytes(self._client.get_object(Bucket=self._bucket, Key=self._key(name))["Body"].read())
+
+    def tail(self, name: str, length: int) -> Tail:
+        """See `Store.tail`."""
+        with self._explained(name):
+            try:
+                found = self._client.get_object(
+                    Bucket=self._bucket, Key=self._key(name), Range=f"bytes=-{max(length, 1)}"
+                )
+            except ClientError as error:
+                if _code(error) == "InvalidRange":
+                    return Tail(data=b"", size=0)
+                raise
+            data = found["Body"].read()
+            _, _, size = found.get("ContentRange", "").rpartition("/")
+            return Tail(data=data, size=int(size) if size else len(data))
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """See `Store.sizes`."""
+        return {name: size for page in self._pages(folder, Delimiter="/") for name, size in page[0].items()}
+
+    def put_if_absent(self, name: str, data: bytes | pa.Buffer) -> bool:
+        """See `Store.put_if_absent`.
+
+        Raises:
+            CommitUnknown: whether it was written cannot be told.
+        """
+        mark = uuid.uuid4().hex
+        body = data if isinstance(data, bytes) else data.to_pybytes()
+        with self._explained(name):
+            for attempt in range(_TRIES):
+                try:
+                    self._put(name, body, mark)
+                except (ClientError, BotoCoreError) as error:
+                    code = _code(error)
+                    if code in _TAKEN:
+                        return self._is_mine(name, mark)
+                    # Somebody else writes the same name just now: who it was is known in a moment.
+                    if code in _TOGETHER and attempt < _TRIES - 1:
+                        time.sleep(0.05 * 2**attempt)
+                        continue
+                    if code in _REFUSED or code not in (*_LATER, ""):
+                        raise
+                    return self._found_out(name, mark, error)
+                else:
+                    return True
+        raise AssertionError("unreachable")
+
+    def delete(self, name: str) -> None:
+        """See `Store.delete`."""
+        with self._explained(name):
+            self._client.delete_object(Bucket=self._bucket, Key=self._key(name))
+
+    def delete_folder(self, folder: str) -> None:
+        """See `Store.delete_folder`."""
+        for page in list(self._pages(folder)):
+            keys = [{"Key": f"{self._key(folder)}/{name}"} for name in page[0]]
+            with self._explained(folder):
+                if not keys:
+                    continue
+                answer = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": keys, "Quiet": True})
+                for left in answer.get("Errors", ())[:1]:
+                    said = f"{left.get('Code')}: {left.get('Message')}"
+                    raise StoreError(
+                        f"{PREFIX}{self._bucket}/{left.get('Key')} was not deleted: {said}", fix="try again"
+                    )
+
+    def locate(self, name: str) -> str:
+        """See `Store.locate`."""
+        return f"{PREFIX}{self._bucket}/{self._key(name)}"
+
+    @cached_property
+    def _client(self) -> Any:
+        return self._access.client()
+
+    def _key(self, name: str) -> str:
+        return f"{self._prefix}{name}"
+
+    def _put(self, name: str, body: bytes, mark: str) -> None:
+        self._client.put_object(
+            Bucket=self._bucket, Key=self._key(name), Body=body, IfNoneMatch="*", Metadata={_MARK: mark}
+        )
+
+    def _found_out(self, name: str, mark: str, cause: Exception) -> bool:
+        """Whether a put that was not answered has landed."""
+        try:
+            return self._is_mine(name, mark)
+        except (ClientError, BotoCoreError):
+            raise CommitUnknown(
+                f"{self.locate(name)} was written or not: the store does not answer: {cause}", fix="try again"
+            ) from cause
+
+    def _is_mine(self, name: str, mark: str) -> bool:
+        try:
+            found = self._client.head_object(Bucket=self._bucket, Key=self._key(name))
+        except ClientError as error:
+            if _code(error) not in _ABSENT:
+                raise
+            raise CommitUnknown(
+                f"{self.locate(name)} was written or not: there is nothing of that name now", fix="try again"
+            ) from None
+        return bool(found.get("Metadata", {}).get(_MARK) == mark)
+
+    def _pages(self, folder: str, **more: Any) -> Iterator[_Page]:
+        """Objects with their sizes, and folders, by their names in the folder."""
+        prefix = f"{self._key(folder)}/" if folder else self._prefix
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=self._bucket, Prefix=prefix, PaginationConfig={"PageSize": _PAGE}, **more
+        )
+        with self._explained(folder):
+            for page in pages:
+                objects = {c["Key"].removeprefix(prefix): c["Size"] for c in page.get("Contents", ())}
+                folders = [p["Prefix"].removeprefix(prefix).rstrip("/") for p in page.get("CommonPrefixes", ())]
+                yield {name: size for name, size in objects.items() if name}, folders
+
+    @contextmanager
+    def _explained(self, name: str) -> Iterator[None]:
+        """Turn what the store refuses into an error for people; only a missing object stays what it is."""
+        try:
+            yield
+        except ClientError as error:
+            if _code(error) in _ABSENT:
+                raise FileNotFoundError(name) from error
+            where, said = self.locate(name), error.response.get("Error", {}).get("Message") or error
+            if _code(error) in (*_LATER, *_TOGETHER):
+                raise StoreUnreachable(f"{where}: the store refuses for now: {said}", fix="try again later") from error
+            raise StoreError(
+                f"{where}: the store refuses: {_code(error)}: {said}",
+                fix=f"check that the bucket {self._bucket} is there, who may use it, and [s3] in tidemill.toml",
+            ) from error
+        except BotoCoreError as error:
+            raise StoreUnreachable(
+                f"{self.locate(name)}: no answer: {error}", fix="check [s3] endpoint, and that the store runs"
+            ) from error
+
+
+def _code(error: ClientError | BotoCoreError) -> str:
+    """What the store calls it; nothing when it did not answer."""
+    if isinstance(error, BotoCoreError):
+        return ""
+    return str(error.response.get("Error", {}).get("Code", ""))

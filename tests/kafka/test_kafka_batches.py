@@ -1,0 +1,196 @@
+"""Batches over topics of a real broker: the same rows as over the file log, whatever is between the records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition as Place
+
+from kafka.conftest import Cluster
+from support.commands import type_command
+from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, SUMS_PIPELINE, Mill, a_project, an_event, sums
+from support.recovery import paused
+from tidemill.batch import NothingToDo
+from tidemill.core.errors import LogUnreachable, OffsetsLost, TidemillError, TopicRecreated
+from tidemill.core.failpoints import VARIABLE, Injected
+from tidemill.project import Project
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+
+def a_mill(folder: Path, spark: Any, cluster: Cluster, topic: str, **settings: Any) -> Mill:
+    """The pipeline `sums` over a topic of the broker."""
+    text = SUMS_PIPELINE.replace('read("events"', f'read("{topic}"')
+    for name, value in {"WINDOW": 'Tumbling("10 seconds")', "DELAY": "0 s", "LATENESS": "10 s"}.items():
+        text = text.replace(name, value)
+    contracts = {"events": EVENTS_CONTRACT.replace("EXTRA", "keep"), "sums": SUMS_CONTRACT}
+    project = a_project(folder, text.replace("TRIGGER", "on_close"), contracts, **settings)
+    with (project.folder / "tidemill.toml").open("a") as file:
+        file.write(f'[log]\nkafka = "{cluster.broker.servers}"\n')
+    return Mill(Project.load(folder), spark, "sums")
+
+
+VALUES = [[an_event(7 * n + 1), an_event(7 * n, "b"), b"{cut" if n % 2 else an_event(2, "b", n)] for n in range(6)]
+
+
+@pytest.mark.parametrize("writer", ["delta-rs", pytest.param("spark", marks=pytest.mark.long)])
+def test_the_rows_are_those_of_the_file_log(tmp_path: Path, spark: Any, cluster: Cluster, writer: str) -> None:
+    topic = cluster.topic()
+    mill = a_mill(tmp_path / "kafka", spark, cluster, topic, writer=writer)
+    file = sums(tmp_path / "file", spark, lateness="10 s", writer=writer)
+    for values in VALUES:
+        cluster.feed(topic, values)
+        file.feed(values)
+        for each in (mill, file):
+            each.run()
+    for each in (mill, file):
+        each.catch_up()
+
+    def rows(of: Mill) -> dict[str, list[dict[str, Any]]]:
+        """What readers see, without what the broker's clock and names decide."""
+        hidden = ("topic", "timestamp")
+        return {
+            t: [{k: v for k, v in r.items() if k not in hidden} for r in rows] for t, rows in of.everything().items()
+        }
+
+    assert rows(mill) == rows(file)
+    assert len(mill.published()) > 3
+
+
+def test_gaps_of_transactions_are_no_loss_and_an_open_one_waits(tmp_path: Path, spark: Any, cluster: Cluster) -> None:
+    topic = cluster.topic()
+    mill = a_mill(tmp_path, spark, cluster, topic)
+    producer = cluster.producer(**{"transactional.id": topic})
+    producer.init_transactions(20)
+    for number, end in enumerate(("commit", "abort", "commit", "")):
+        producer.begin_transaction()
+        for second in range(3):
+            producer.produce(topic, value=an_event(10 * number + second), partition=0)
+        producer.flush(20)
+        if end:
+            getattr(producer, f"{end}_transaction")(20)
+    commit = mill.run()
+    assert (commit.accounts[topic].read, commit.position.topics[topic].offsets) == (6, {0: 12})
+    assert isinstance(mill.run(), NothingToDo)
+    assert "3 offsets wait for an open transaction" in " ".join(type_command(tmp_path, "status", "sums").out.split())
+    producer.commit_transaction(20)
+    assert mill.run().accounts[topic].read == 3
+    mill.catch_up()
+    assert [r["n"] for r in mill.published()] == [3, 3, 3]
+
+
+def test_a_failed_batch_reads_the_same_offsets_again(
+    tmp_path: Path, spark: Any, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = cluster.topic(2)
+    mill = a_mill(tmp_path, spark, cluster, topic)
+    cluster.feed(topic, [an_event(s) for s in (1, 2, 15)])
+    cluster.feed(topic, [an_event(s) for s in (3, 30)], partition=1)
+    monkeypatch.setenv(VARIABLE, "after:published:sums=raise")
+    with pytest.raises(Injected):
+        mill.run()
+    monkeypatch.delenv(VARIABLE)
+    cluster.feed(topic, [an_event(4)])
+    commit = mill.run()
+    assert (commit.attempt, commit.accounts[topic].read) == (2, 5)
+    mill.catch_up()
+    assert [r["n"] for r in mill.published()] == [4, 1, 1]
+
+
+def test_retention_past_the_committed_offset_is_refused_and_a_new_topic_too(
+    tmp_path: Path, spark: Any, cluster: Cluster
+) -> None:
+    topic = cluster.topic()
+    mill = a_mill(tmp_path, spark, cluster, topic)
+    cluster.feed(topic, [an_event(1)])
+    mill.run()
+    cluster.feed(topic, [an_event(11), an_event(12)])
+    for done in cluster.admin.delete_records([Place(topic, 0, 2)]).values():
+        done.result(20)
+    with pytest.raises(OffsetsLost, match=f"{topic}-0: offsets 1 to 1 are gone"):
+        mill.run()
+    cluster.delete(topic)
+    cluster.topic(name=topic)
+    with pytest.raises(TopicRecreated):
+        mill.run()
+    assert mill.project.ledger("sums").view().position.batch_id == 1
+
+
+def test_new_partitions_are_read_from_their_start(tmp_path: Path, spark: Any, cluster: Cluster) -> None:
+    topic = cluster.topic()
+    mill = a_mill(tmp_path, spark, cluster, topic)
+    cluster.feed(topic, [an_event(1)])
+    mill.run()
+    cluster.grow(topic, 3)
+    cluster.feed(topic, [an_event(2)], partition=2)
+    commit = mill.run()
+    assert (commit.accounts[topic].read, commit.position.topics[topic].offsets) == (1, {0: 1, 1: 0, 2: 1})
+
+
+def test_keys_headers_and_secrets_are_not_in_the_ledger(tmp_path: Path, spark: Any, cluster: Cluster) -> None:
+    topic = cluster.topic()
+    mill = a_mill(tmp_path, spark, cluster, topic)
+    cluster.feed(topic, [an_event(1)])
+    mill.run()
+    told = json.dumps([str(e.event) for e in mill.project.ledger("sums").entries()])
+    assert cluster.broker.servers not in told
+
+
+def test_the_brokers_are_asked_once_for_the_records_of_a_batch(
+    tmp_path: Path, spark: Any, cluster: Cluster, a_broker: Any
+) -> None:
+    broker = a_broker().start()
+    own = Cluster(broker)
+    topic = own.topic()
+    own.feed(topic, [an_event(1), b"{cut", an_event(2), an_event(15)])
+    mill = a_mill(tmp_path, spark, own, topic)
+
+    def end() -> None:
+        broker.kill()
+
+    with pytest.MonkeyPatch.context() as patch:
+        happened = paused(patch, "after:records:sums", end)
+        commit = mill.run()
+    assert happened
+    assert (commit.accounts[topic].read, commit.accounts[topic].rejected) == (4, 1)
+    assert [r["value"] for r in mill.own("quarantine")] == [b"{cut"]
+
+
+@pytest.mark.long
+def test_a_broker_that_dies_in_a_batch_and_comes_back_loses_and_doubles_nothing(
+    tmp_path: Path, spark: Any, a_broker: Any
+) -> None:
+    broker = a_broker().start()
+    own = Cluster(broker)
+    topic = own.topic()
+    own.feed(topic, [an_event(1), an_event(2, "b"), an_event(15)])
+    mill = a_mill(tmp_path, spark, own, topic)
+    with pytest.MonkeyPatch.context() as patch:
+        happened = paused(patch, "before:records:sums", broker.kill)
+        with pytest.raises(TidemillError) as error:
+            mill.run()
+    assert happened
+    assert (error.value.retryable, error.value.exit_code) == (True, 6)
+    with pytest.raises(LogUnreachable):
+        mill.run()
+    broker.start()
+    commit = mill.run()
+    assert (commit.batch_id, commit.accounts[topic].read) == (1, 3)
+    assert [(r["user"], r["n"]) for r in mill.published()] == [("a", 1), ("b", 1)]
+
+
+def test_a_pattern_matches_topics_of_the_cluster_but_not_those_of_kafka(
+    tmp_path: Path, spark: Any, cluster: Cluster
+) -> None:
+    base = cluster.topic()
+    for number in (1, 2):
+        cluster.topic(name=f"{base}.{number}")
+        cluster.feed(f"{base}.{number}", [an_event(number)])
+    mill = a_mill(tmp_path, spark, cluster, base)
+    file = tmp_path / "pipelines" / "pipeline.py"
+    file.write_text(file.read_text().replace(f'"{base}"', f'pattern=r"({base}|__).+"'))
+    mill = Mill(Project.load(tmp_path), spark, "sums")
+    assert {t: a.read for t, a in mill.run().accounts.items()} == {f"{base}.1": 1, f"{base}.2": 1}

@@ -1,0 +1,116 @@
+"""A broker that wants to know who comes, over encrypted connections: clients of Python and of Spark get in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from broker import Broker, Login, Tls
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
+
+from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, SUMS_PIPELINE, Mill, a_project, an_event
+from tidemill.core.errors import ConfigError, LogUnreachable
+from tidemill.log.kafka_access import access_of
+from tidemill.log.records import NewRecord
+from tidemill.project import Project
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+USER, PASSWORD = "miller", 'gr"ain\\; x'
+
+
+def a_certificate(folder: Path) -> Tls:
+    """A certificate for 127.0.0.1 that signs itself."""
+    key = rsa.generate_private_key(65537, 2048)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    (folder / "ca.pem").write_bytes(made.public_bytes(pem))
+    plain = serialization.NoEncryption()
+    (folder / "key.pem").write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+    return Tls(certificate=folder / "ca.pem", key=folder / "key.pem")
+
+
+@pytest.fixture
+def guarded(tmp_path: Path, a_broker: Callable[..., Broker]) -> Broker:
+    """A broker with TLS and SASL."""
+    return a_broker(tls=a_certificate(tmp_path), login=Login(user=USER, password=PASSWORD)).start()
+
+
+def test_batches_come_in_and_leave_no_secret(
+    tmp_path: Path, spark: Any, guarded: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = SUMS_PIPELINE.replace("WINDOW", 'Tumbling("10 seconds")').replace("DELAY", "0 s")
+    text = text.replace("LATENESS", "0 s").replace("TRIGGER", "on_close")
+    contracts = {"events": EVENTS_CONTRACT.replace("EXTRA", "keep"), "sums": SUMS_CONTRACT}
+    folder = a_project(tmp_path / "mill", text, contracts).folder
+    with (folder / "tidemill.toml").open("a") as file:
+        file.write(f'[log]\nkafka = "{guarded.servers}"\nsecurity = "{guarded.protocol}"\n')
+        file.write('credentials = "airflow:kafka"\nca = "../ca.pem"\n')
+    connection = json.dumps({"conn_type": "kafka", "login": USER, "password": PASSWORD})
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA", connection)
+    mill = Mill(Project.load(folder), spark, "sums")
+    log: Any = mill.project.log()
+    log.create_topic("events", 1)
+    log.append("events", 0, [NewRecord(value=an_event(s)) for s in (1, 2, 15)])
+    assert mill.run(drain=True).accounts["events"].read == 3
+    assert [r["n"] for r in mill.published()] == [2, 1]
+    written = [p for p in folder.rglob("*") if p.is_file()]
+    assert written
+    assert not [p for p in written if PASSWORD.encode() in p.read_bytes()]
+
+
+@pytest.mark.long
+def test_a_wrong_password_is_refused_and_not_repeated(guarded: Broker, tmp_path: Path) -> None:
+    from tidemill.log.kafka import KafkaLog
+
+    settings = {
+        "kafka": guarded.servers,
+        "security": "SASL_SSL",
+        "credentials": "LOGIN",
+        "ca": str(tmp_path / "ca.pem"),
+    }
+    log = KafkaLog(access_of(settings, {"LOGIN": f"{USER}:another one"}))
+    with pytest.raises(LogUnreachable) as refused:
+        log.topics()
+    assert "another one" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "environ", "said"),
+    [
+        ({"security": "SASL_SSL"}, {}, "needs a user and a password"),
+        ({"security": "TLS"}, {}, "security is one of"),
+        ({"security": "SASL_SSL", "credentials": "LOGIN"}, {}, "the environment has no LOGIN"),
+        ({"security": "SASL_SSL", "credentials": "LOGIN"}, {"LOGIN": "nobody"}, "expected USER:PASSWORD"),
+        ({"security": "SASL_SSL", "mechanism": "MD5", "credentials": "LOGIN"}, {"LOGIN": "a:b"}, "mechanism is one of"),
+    ],
+)
+def test_wrong_settings_say_what_to_do(settings: dict[str, str], environ: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as refused:
+        access_of({"kafka": "broker:9092", **settings}, environ)
+    assert "nobody" not in str(refused.value)
+
+
+def test_a_connection_of_airflow_may_be_a_uri() -> None:
+    environ = {"AIRFLOW_CONN_LOG": "kafka://us%40er:p%2Fw@"}
+    settings = {"kafka": "broker:9092", "security": "SASL_PLAINTEXT", "credentials": "airflow:log"}
+    access = access_of(settings, environ)
+    assert (access.user, access.password) == ("us@er", "p/w")
+    assert "p/w" not in repr(access)

@@ -1,0 +1,140 @@
+"""What Kafka Connect wrote is a log: every line at its offset, wherever files begin and end; nothing is written."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.projects import EVENTS_CONTRACT, NOW, SUMS_CONTRACT, SUMS_PIPELINE, Mill, a_project, an_event
+from tidemill.batch import NothingToDo
+from tidemill.core.errors import ConfigError, LogInputError, OffsetsLost, SegmentDamaged, Unbalanced
+from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.log.landing import LandingLog
+from tidemill.log.reading import read_topic
+from tidemill.project import Project
+from tidemill.stores.local import LocalStore
+
+Land = Callable[..., Path]
+
+
+def land(root: Path, first: int, lines: list[bytes], *, topic: str = "events", partition: int = 0, **how: Any) -> Path:
+    """A file as Kafka Connect's sink writes it."""
+    folder = root / topic / f"partition={partition}"
+    folder.mkdir(parents=True, exist_ok=True)
+    data = b"".join(line + b"\n" for line in lines)
+    path = folder / f"{topic}+{partition}+{first:010}.json{'.gz' if how.get('packed', True) else ''}"
+    path.write_bytes(gzip.compress(data) if how.get("packed", True) else data)
+    return path
+
+
+def a_log(root: Path, **how: Any) -> LandingLog:
+    return LandingLog(str(root), LocalStore(root), **how)
+
+
+def values(log: LandingLog, **which: Any) -> list[tuple[int, int, bytes | None]]:
+    return [(r.partition, r.offset, r.value) for r in read_topic(log, "events", **which)]
+
+
+def test_every_line_has_the_offset_that_its_file_gives_it(tmp_path: Path) -> None:
+    land(tmp_path, 7, [b"a", b"b"])
+    land(tmp_path, 9, [b"c"], packed=False)
+    land(tmp_path, 0, [b"x", b"", b"z"], partition=2)
+    (tmp_path / "events" / "partition=0" / "_SUCCESS").touch()
+    log = a_log(tmp_path)
+    assert [(t.name, t.partitions) for t in log.topics()] == [("events", 3)]
+    bounds = {n: (held.from_offset, held.until_offset) for n, held in log.bounds("events").items()}
+    assert bounds == {0: (7, 10), 2: (0, 3)}, "where partition 1 begins nobody knows before it has a file"
+    assert values(log) == [(0, 7, b"a"), (0, 8, b"b"), (0, 9, b"c"), (2, 0, b"x"), (2, 1, b""), (2, 2, b"z")]
+    assert values(log, partition=0, from_offset=8, limit=1) == [(0, 8, b"b")]
+    assert log.usage("events")[0].segments == 2
+
+
+def test_a_record_that_is_in_two_files_counts_once(tmp_path: Path) -> None:
+    for first, lines in ((0, [b"a", b"b", b"c", b"d"]), (2, [b"c", b"d"]), (4, [b"e"])):
+        land(tmp_path, first, lines)
+    assert [offset for _, offset, _ in values(a_log(tmp_path))] == [0, 1, 2, 3, 4]
+
+
+def test_offsets_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    gone = land(tmp_path, 0, [b"a", b"b"])
+    land(tmp_path, 2, [b"c"])
+    log, place = a_log(tmp_path), TopicPartition("events", 0)
+    identity = log.topic("events").topic_id
+    with pytest.raises(OffsetsLost, match="the log ends at 3"):
+        log.scan(identity, [OffsetRange(place, 0, 4)])
+    gone.unlink()
+    with pytest.raises(OffsetsLost, match="offsets 0 to 1 are gone"):
+        log.scan(identity, [OffsetRange(place, 0, 3)])
+    with pytest.raises(LogInputError, match="do not say when"):
+        log.offset_at("events", 0, NOW)
+
+
+def test_a_file_that_cannot_be_unpacked_is_named(tmp_path: Path) -> None:
+    path = land(tmp_path, 0, [b"a"])
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(SegmentDamaged, match=r"events\+0\+0000000000\.json\.gz"):
+        a_log(tmp_path).bounds("events")
+
+
+def a_mill(folder: Path, spark: Any, log: str) -> Mill:
+    """The pipeline `sums` over a landing zone."""
+    text = SUMS_PIPELINE.replace("WINDOW", 'Tumbling("10 seconds")').replace("DELAY", "0 s")
+    text = text.replace("LATENESS", "0 s").replace("TRIGGER", "on_close")
+    contracts = {"events": EVENTS_CONTRACT.replace("EXTRA", "keep"), "sums": SUMS_CONTRACT}
+    a_project(folder, text, contracts)
+    with (folder / "tidemill.toml").open("a") as file:
+        file.write(f"[log]\n{log}\n")
+    return Mill(Project.load(folder), spark, "sums")
+
+
+@pytest.mark.spark
+def test_batches_read_it_once_however_it_is_cut(tmp_path: Path, spark: Any) -> None:
+    root = tmp_path / "landing"
+    land(root, 0, [an_event(1), an_event(2, "b"), b"{cut"])
+    land(root, 3, [an_event(15), an_event(16)], packed=False)
+    mill = a_mill(tmp_path / "mill", spark, f'path = "{root}"\nlayout = "kafka-connect"')
+    assert [mill.run(limit=2).accounts["events"].read for _ in range(2)] == [2, 2]
+    land(root, 5, [an_event(30), an_event(45)])
+    mill.catch_up()
+    assert isinstance(mill.run(), NothingToDo)
+    assert [r["n"] for r in mill.published()] == [1, 1, 2, 1, 1]
+    assert [r["offset"] for r in mill.own("quarantine")] == [2]
+
+
+@pytest.mark.spark
+def test_a_hole_between_files_is_a_loss_unless_gaps_are_allowed(tmp_path: Path, spark: Any) -> None:
+    root = tmp_path / "landing"
+    land(root, 0, [an_event(1), an_event(2)])
+    land(root, 3, [an_event(15)])
+    place = f'path = "{root}"\nlayout = "kafka-connect"'
+    mill = a_mill(tmp_path / "strict", spark, place)
+    with pytest.raises(Unbalanced):
+        mill.run()
+    assert mill.project.ledger("sums").view().position.topics == {}
+    loose = a_mill(tmp_path / "loose", spark, f"{place}\ngaps = true")
+    assert loose.run(drain=True).accounts["events"].read == 3
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ('path = "x"\nlayout = "parquet"', 'expected "kafka-connect", found "parquet"'),
+        ('path = "x"\ngaps = true', "only files of others"),
+        ('kafka = "b:9092"\nlayout = "kafka-connect"', "a folder, `path`, or a cluster"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(tmp_path: Path, log: str, said: str) -> None:
+    (tmp_path / "tidemill.toml").write_text(f"[log]\n{log}\n")
+    with pytest.raises(ConfigError, match=said):
+        Project.load(tmp_path)
+
+
+@pytest.mark.parametrize("place", ["s3a://bucket/x", "S3://bucket/x", "s3://", "http://bucket/x"])
+def test_addresses_that_are_none_are_refused(tmp_path: Path, place: str) -> None:
+    (tmp_path / "tidemill.toml").write_text(f'[log]\npath = "{place}"\n')
+    with pytest.raises(ConfigError, match="expected a folder or s3://"):
+        Project.load(tmp_path)

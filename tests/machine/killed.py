@@ -1,0 +1,17 @@
+"""Somebody who goes back, in a process of its own: `python -m machine.killed FOLDER KIND`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from machine.test_crashes_of_amendments import done
+from machine.tiny import TinyAttempt
+from support.projects import Mill
+from tidemill import batch
+from tidemill.project import Project
+
+if __name__ == "__main__":
+    folder, kind = sys.argv[1:]
+    batch.Attempt = TinyAttempt  # type: ignore[misc]
+    done(Mill(Project.load(Path(folder)), None, "sums"), kind)  # type: ignore[arg-type]

@@ -1,0 +1,199 @@
+"""Every boundary of every kind of batch that goes back, failing in every way: run again, nothing shows of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from machine.conftest import again, an_errand, ids, run
+from support.projects import Mill, an_event, rows_of, sums, without_own
+from support.recovery import paused
+from tidemill.amend.backfill import backfill, resume
+from tidemill.amend.errand import Errand
+from tidemill.amend.fold import fold
+from tidemill.amend.rebuild import rebuild
+from tidemill.amend.repair import repair
+from tidemill.amend.rewind import rewind
+from tidemill.batch import NothingToDo
+from tidemill.core import failpoints
+from tidemill.core.amendments import Aside
+from tidemill.core.aside import Choice
+from tidemill.core.asked import OfOffsets
+from tidemill.core.errors import TidemillError
+from tidemill.core.events import Committed
+from tidemill.core.failpoints import boundaries_beside, boundaries_of
+from tidemill.core.folding import Folding
+from tidemill.project import Project
+
+BATCHES = 7
+ALL = OfOffsets(since={}, until={})
+
+
+def backfilled(errand: Errand) -> Iterator[Committed]:
+    """Everything again, in several batches; what was begun is completed."""
+    view = errand.ledger.view()
+    begun = view.position.backfill or (view.open_batch is not None and view.open_batch.plan.backfill)
+    return resume(errand) if begun else backfill(errand, ALL)
+
+
+KINDS: dict[str, Callable[[Errand], Iterator[Committed]]] = {
+    "late": lambda errand: repair(errand, Aside.LATE, Choice()),
+    "quarantine": lambda errand: repair(errand, Aside.QUARANTINE, Choice()),
+    "backfill": backfilled,
+    "rewind": lambda errand: rewind(errand, 3),
+    "fold": lambda errand: fold(errand, Folding(group=3, overlap=1.0, groups=1)),
+    "rebuild": rebuild,
+}
+WAYS = [
+    "after:{}=raise",
+    pytest.param("before:{}=raise", marks=pytest.mark.crash),
+    pytest.param("{}=lose", marks=pytest.mark.crash),
+]
+
+
+@pytest.fixture
+def prepared(tmp_path: Path, tiny: None) -> Path:
+    """A project with some batches, late and rejected records."""
+    mill = sums(tmp_path / "prepared", None, lateness="10 s")  # type: ignore[arg-type]
+    for number in range(BATCHES):
+        odd = b"{cut" if number % 2 else an_event(2, "b", number)
+        mill.feed([an_event(7 * number + 1), an_event(7 * number, "b"), odd])
+        mill.run()
+    return tmp_path / "prepared"
+
+
+def a_copy(prepared: Path, name: str) -> Mill:
+    """The same project in another folder."""
+    folder = prepared.with_name(name)
+    shutil.copytree(prepared, folder)
+    return Mill(Project.load(folder), None, "sums")  # type: ignore[arg-type]
+
+
+def done(mill: Mill, kind: str) -> None:
+    """What a user types."""
+    ids(KINDS[kind](an_errand(mill, most=5)))
+
+
+def outcome(mill: Mill) -> dict[str, Any]:
+    """All that readers see, now and after the batches that follow."""
+    mill = again(mill)
+    now = mill.everything()
+    corrections = without_own(rows_of(mill.project.table_uri("sums", "corrections")))
+    mill.feed([an_event(60), an_event(4, "c"), b"{cut"])
+    caught_up(mill)
+    return {"now": now, "corrections": corrections, "then": mill.everything()}
+
+
+def met(mill: Mill, kind: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The boundaries that this kind of batch comes to, each once."""
+    names: dict[str, None] = {}
+    with monkeypatch.context() as patch:
+        patch.setattr(failpoints, "_reach", lambda side, name, _: names.setdefault(name))
+        done(mill, kind)
+    return list(names)
+
+
+def test_no_boundary_of_what_goes_back_is_left_out(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {name for kind in KINDS for name in met(a_copy(prepared, kind), kind, monkeypatch)}
+    flow = Project.load(prepared).pipeline("sums")
+    beside = {b.name for b in boundaries_beside(flow)}
+    assert found <= beside | {b.name for b in boundaries_of(flow)}
+    assert beside - found == {"maintenance", "decided"}
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("kind", KINDS)
+def test_whatever_is_killed_the_same_command_leaves_what_it_would_have(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    unbroken = a_copy(prepared, "unbroken")
+    names = met(unbroken, kind, monkeypatch)
+    expected = outcome(unbroken)
+    flow = unbroken.project.pipeline("sums")
+    writes = [b.name for b in (*boundaries_of(flow), *boundaries_beside(flow)) if b.writes and b.name in names]
+    for number, place in enumerate(f"after:{name}" for name in writes):
+        mill = a_copy(prepared, f"killed-{number}")
+        environ = {**os.environ, failpoints.VARIABLE: f"{place}=kill", "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, "-m", "machine.killed", str(mill.project.folder), kind]
+        assert subprocess.run(command, env=environ, check=False).returncode == -signal.SIGKILL, place
+        done(mill, kind)
+        assert outcome(mill) == expected, place
+        shutil.rmtree(mill.project.folder)
+
+
+@pytest.mark.parametrize("again", [0, pytest.param(1, marks=pytest.mark.crash)])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", [k if k != "quarantine" else pytest.param(k, marks=pytest.mark.crash) for k in KINDS])
+def test_whatever_fails_the_same_command_leaves_what_it_would_have(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch, kind: str, way: str, again: int
+) -> None:
+    unbroken = a_copy(prepared, "unbroken")
+    names = met(unbroken, kind, monkeypatch)
+    expected = outcome(unbroken)
+    assert "planned" in names
+    assert "committed" in names
+    for number, name in enumerate(names):
+        mill = a_copy(prepared, f"broken-{number}")
+        failure = way.format(name)
+        for _ in range(1 + again):
+            with monkeypatch.context() as patch:
+                patch.setattr(failpoints, "_lost", set())
+                patch.setenv(failpoints.VARIABLE, failure)
+                with suppress(TidemillError):
+                    done(mill, kind)
+        done(mill, kind)
+        assert outcome(mill) == expected, failure
+        shutil.rmtree(mill.project.folder)
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=pytest.mark.long if k == "rewind" else pytest.mark.crash) for k in KINDS]
+)
+def test_whoever_wakes_up_beside_its_successors_changes_nothing(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    names = met(a_copy(prepared, "met"), kind, monkeypatch)
+    unbroken = a_copy(prepared, "unbroken")
+    done(unbroken, kind)
+    caught_up(unbroken)
+    expected = outcome(unbroken)
+    for number, place in enumerate(f"{side}:{name}" for name in names for side in ("before", "after")):
+        mill = a_copy(prepared, f"zombie-{number}")
+        other = Mill(mill.project, mill.session, mill.name)
+
+        def successors(other: Mill = other) -> None:
+            done(other, kind)
+            caught_up(other)
+
+        with monkeypatch.context() as patch:
+            happened = paused(patch, place, successors)
+            woken = fate_of(mill, kind)
+        assert happened == [place]
+        assert woken in ("Fenced", "done"), place
+        caught_up(mill)
+        assert outcome(mill) == expected, place
+        shutil.rmtree(mill.project.folder)
+
+
+def caught_up(mill: Mill) -> None:
+    """Live batches, as the pipeline finds itself now, until there is nothing to do."""
+    while not isinstance(run(mill, limit=10), NothingToDo):
+        pass
+
+
+def fate_of(mill: Mill, kind: str) -> str:
+    """How the command ended."""
+    try:
+        done(mill, kind)
+    except TidemillError as error:
+        return type(error).__name__
+    return "done"

@@ -1,0 +1,81 @@
+"""Sessions of a Connect server: what a predecessor left running ends, and a server that ends is a retry."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from spark_servers import ConnectServer
+
+from places.conftest import RUN, Start, ended
+from places.test_cluster import a_mill, whole
+from support.projects import SHORT_LIVED
+from tidemill.core.failpoints import VARIABLE
+from tidemill.engine.connect import connect_session, leave
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+MANAGER = "spark.connect.session.manager"
+
+BUSY = """
+import sys
+from tidemill.project import Project
+from tidemill.sessions import project_session
+session = project_session(Project.load(sys.argv[1]), "wide")
+print("there", flush=True)
+session.sql("SELECT count(DISTINCT a.id * b.id) FROM range(10000000) a CROSS JOIN range(10000000) b").collect()
+"""
+
+
+def test_what_a_dead_predecessor_left_running_is_interrupted(
+    tmp_path: Path, spark: Any, server: ConnectServer, start: Start
+) -> None:
+    mill = a_mill(tmp_path, spark, {"remote": server.remote})
+    first = start(BUSY, mill.project.folder)
+    assert first.stdout is not None
+    assert first.stdout.readline().strip() == "there"
+    time.sleep(3)
+    os.kill(first.pid, signal.SIGKILL)
+    # Both cores are taken for hours: nothing else runs there before that has ended.
+    ended(start(RUN, mill.project.folder))
+    assert whole(mill)
+
+
+def test_a_server_that_ends_in_a_batch_is_a_retry(
+    tmp_path: Path, spark: Any, server: ConnectServer, start: Start
+) -> None:
+    mill, gate = a_mill(tmp_path, spark, {"remote": server.remote}), tmp_path / "gate"
+    process = start(RUN, mill.project.folder, **{VARIABLE: f"before:panes:sums=pause:{gate}"})
+    reached, end = Path(f"{gate}.reached"), time.monotonic() + 200
+    while not reached.exists() and time.monotonic() < end:
+        assert process.poll() is None, ended(process)
+        time.sleep(0.1)
+    server.kill()
+    server.start()
+    gate.touch()
+    said = ended(process, 6)
+    assert "Traceback" not in said
+    ended(start(RUN, mill.project.folder))
+    assert whole(mill)
+
+
+def test_a_session_that_nobody_uses_is_released_and_the_next_batch_gets_another(tmp_path: Path) -> None:
+    conf = {f"{MANAGER}.defaultSessionTimeout": "3s", f"{MANAGER}.maintenanceInterval": "1s", **SHORT_LIVED}
+    with ConnectServer(tmp_path / "server", conf=conf) as server:
+        identity = str(uuid.uuid4())
+        first = connect_session(server.remote, identity)
+        assert first.range(5).count() == 5
+        assert connect_session(server.remote, identity) is first, "it is found again while it is used"
+        time.sleep(8)
+        with pytest.raises(PySparkException, match="SESSION"):
+            first.range(5).count()
+        second = connect_session(server.remote, identity)
+        assert (second is first, second.range(5).count()) == (False, 5)
+        for session in (first, second):
+            leave(session)

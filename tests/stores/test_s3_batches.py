@@ -1,0 +1,156 @@
+"""Log, lake and ledger in a bucket: the same rows, also when answers are lost and two processes meet."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from store import ObjectStore
+
+from support.builders import NOW, a_commit, a_plan, an_executor
+from support.faults import Faults
+from support.projects import Mill
+from support.recovery import a_wide_mill, recomputed
+from tidemill.batch import NothingToDo
+from tidemill.core.errors import CommitUnknown, EngineError, Fenced, StoreUnreachable
+from tidemill.core.events import Audited, Planned
+from tidemill.core.verdict import Verdict
+from tidemill.core.view import View
+from tidemill.ledger.ledger import Ledger
+from tidemill.log.file import FileLog
+from tidemill.log.reading import read_topic
+from tidemill.log.records import NewRecord
+from tidemill.stores.access import S3Access
+from tidemill.stores.s3 import S3Store
+
+ROWS = {"sums": 9, "totals": 5, "quarantine": 2, "late": 6}
+
+
+def in_bucket(folder: Path, spark: Any, endpoint: str, bucket: str, **settings: Any) -> Mill:
+    """The wide pipeline with everything in the bucket."""
+    places = {"lake": {"path": f"s3://{bucket}/lake"}, "log": {"path": f"s3://{bucket}/log"}}
+    return a_wide_mill(folder, spark, **places, s3={"endpoint": endpoint}, **settings)
+
+
+def a_log(bucket: str, access: S3Access) -> FileLog:
+    """A log in the bucket, without a project."""
+    return FileLog(f"s3://{bucket}/log", store=S3Store(f"s3://{bucket}/log", access), storage=access.delta)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("writer", ["delta-rs", pytest.param("spark", marks=pytest.mark.long)])
+def test_the_rows_are_what_the_raw_log_gives(
+    tmp_path: Path, spark: Any, server: ObjectStore, bucket: str, writer: str
+) -> None:
+    mill = in_bucket(tmp_path, spark, server.endpoint, bucket, writer=writer)
+    mill.catch_up()
+    tables = mill.everything()
+    assert {name: len(rows) for name, rows in tables.items()} == ROWS
+    assert {name: tables[name] for name in ("sums", "totals")} == recomputed(mill)
+    assert not [path for path in tmp_path.rglob("*") if path.suffix in (".parquet", ".json")]
+    keys = [o["Key"] for o in server.client().list_objects_v2(Bucket=bucket)["Contents"]]
+    assert {key.partition("/")[0] for key in keys} == {"lake", "log"}
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_a_commit_of_delta_rs_is_put_only_where_nothing_is(
+    tmp_path: Path, spark: Any, troubled: tuple[str, Faults], bucket: str
+) -> None:
+    address, faults = troubled
+    in_bucket(tmp_path, spark, address, bucket, writer="delta-rs")
+    puts = [(path, headers) for method, path, headers in faults.asked() if method == "PUT" and "_delta_log/0" in path]
+    commits = [headers for path, headers in puts if bucket in path and path.endswith(".json")]
+    assert commits
+    assert [headers.get("if-none-match") for headers in commits] == ["*"] * len(commits)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.long)])
+def test_lost_answers_and_a_busy_store_change_nothing(
+    tmp_path: Path, spark: Any, troubled: tuple[str, Faults], bucket: str, seed: int
+) -> None:
+    address, faults = troubled
+    mill = in_bucket(tmp_path, spark, address, bucket)
+    faults.dice(seed, **{"lost": 6, "503": 4, "409": 2})
+    for _ in range(20):
+        try:
+            if isinstance(mill.run(drain=True), NothingToDo):
+                break
+        except (StoreUnreachable, EngineError, CommitUnknown):
+            continue
+    assert {"lost", "503"} <= faults.happened()
+    faults.none()
+    mill.catch_up()
+    tables = mill.everything()
+    assert {name: len(rows) for name, rows in tables.items()} == ROWS
+    assert {name: tables[name] for name in ("sums", "totals")} == recomputed(mill)
+
+
+def test_two_writers_of_a_ledger_agree_on_one_order(bucket: str, access: S3Access) -> None:
+    uri = f"s3://{bucket}/ledger"
+    ledgers = [Ledger(uri, "p", access.delta) for _ in range(2)]
+    won: list[int] = []
+
+    def work(number: int) -> None:
+        ledger, who = ledgers[number], an_executor(f"e{number}")
+        for _ in range(6):
+
+            def decide(view: View) -> Planned:
+                batch_id = view.position.batch_id + 1
+                plan = a_plan(batch_id=batch_id, position=view.position, until={0: 10 * batch_id})
+                return Planned(plan=plan, executor=who, at=NOW)
+
+            # The other one has an open batch, or was first.
+            with suppress(Fenced):
+                batch = ledger.append(decide).open_batch
+                if batch is not None and batch.executor == who:
+                    audited = Audited(
+                        batch_id=batch.plan.batch_id, attempt=1, verdict=Verdict(), logical_hash="hash", at=NOW
+                    )
+                    for event in (audited, a_commit(batch.plan)):
+                        ledger.append(lambda _, event=event: event)  # type: ignore[misc]
+                    won.append(batch.plan.batch_id)
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(work, range(2)))
+    entries = Ledger(uri, "p", access.delta).entries()
+    assert [entry.sequence for entry in entries] == list(range(1, len(entries) + 1))
+    assert sorted(won) == list(range(1, len(won) + 1))
+    assert len(entries) == 3 * len(won) > 0
+
+
+def test_two_appenders_take_offsets_one_after_the_other(bucket: str, access: S3Access) -> None:
+    logs = [a_log(bucket, access) for _ in range(2)]
+    logs[0].create_topic("events", partitions=1)
+
+    def work(number: int) -> list[int]:
+        records = [NewRecord(value=b"%d" % number), NewRecord(value=b"%d" % number)]
+        return [logs[number].append("events", 0, records).from_offset for _ in range(10)]
+
+    with ThreadPoolExecutor(2) as threads:
+        taken = list(threads.map(work, range(2)))
+    assert sorted(taken[0] + taken[1]) == list(range(0, 40, 2))
+    values = [record.value for record in read_topic(logs[0], "events")]
+    assert len(values) == 40
+    assert values[::2] == values[1::2]
+    assert logs[0].offset_at("events", 0, NOW) == 0
+
+
+def test_an_append_whose_answer_was_lost_is_there_once(
+    troubled: tuple[str, Faults], bucket: str, access: S3Access
+) -> None:
+    address, faults = troubled
+    log = a_log(bucket, S3Access({"endpoint": address}))
+    log.create_topic("events", partitions=1)
+    faults.first(1, "lost", "PUT", ".parquet")
+    assert len(log.append("events", 0, [NewRecord(value=b"once")])) == 1
+    assert [record.value for record in read_topic(log, "events")] == [b"once"]
+    log.append("events", 0, [NewRecord(value=b"twice")])
+    assert log.trim("events", 0, 1).from_offset == 1
+    assert [record.value for record in read_topic(log, "events")] == [b"twice"]
+    log.delete_topic("events")
+    assert log.topics() == []

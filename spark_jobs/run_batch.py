@@ -27,9 +27,15 @@ def submitted_session(project: Project) -> SparkSession:
     from pyspark.sql import SparkSession
 
     from tidemill.engine.session import settle  # noqa: PLC0415
+    from tidemill.engine.workers import equip  # noqa: PLC0415
 
-    session = SparkSession.builder.appName(f"tidemill {project.folder.name}").getOrCreate()
-    return settle(session, project.settings.spark_conf)
+    session = settle(
+        SparkSession.builder.appName(f"tidemill {project.folder.name}").getOrCreate(), project.settings.spark_conf
+    )
+    master = session.sparkContext.master
+    if not master.startswith("local"):
+        equip(session, where=master)
+    return session
 
 
 if __name__ == "__main__":

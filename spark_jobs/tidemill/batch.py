@@ -83,12 +83,15 @@ def run_batch(
     if claim is None:
         return NothingToDo()
     flow = flow.reading(claim.plan.known_topics)
+    where = f"{name}: batch {claim.plan.batch_id}"
+    with explained(where):
+        spark = renewed(project, session() if session else project_session(project, name))
     attempt = Attempt(
         flow=flow,
         plan=claim.plan,
         number=claim.attempt,
         scans=claim.scans,
-        session=renewed(project, session() if session else project_session(project, name)),
+        session=spark,
         uris=uris,
         driver_rows=project.settings.driver_rows,
         writer=project.settings.writer,
@@ -96,7 +99,7 @@ def run_batch(
         given_up=claim.given_up,
     )
     try:
-        with judged(flow, uris, claim, book), explained(f"{name}: batch {claim.plan.batch_id}"):
+        with judged(flow, uris, claim, book), explained(where):
             commit = _execute(attempt, claim, book, started=started, send=partial(send, project, flow, claim.plan))
     finally:
         attempt.release()

@@ -14,7 +14,7 @@ from tidemill.core.flow import Flow
 from tidemill.core.guarantees import Guarantee
 from tidemill.core.offsets import TopicPartition
 from tidemill.core.plan import BatchPlan
-from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
+from tidemill.core.planning import ReadLimit, plan_batch
 from tidemill.core.protocol import check_current, check_takeover
 from tidemill.core.scan import Scan
 from tidemill.core.shapes import check_shapes
@@ -23,7 +23,7 @@ from tidemill.core.view import Fate, OpenBatch, View
 from tidemill.ledger.ledger import Ledger
 from tidemill.ledger.process import is_gone
 from tidemill.log.aside import AsideTables
-from tidemill.log.flows import to_be_read
+from tidemill.log.flows import bounds_of, to_be_read
 from tidemill.log.protocol import Log
 
 Check = Callable[[BatchPlan, OpenBatch | None], None]
@@ -143,8 +143,7 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan |
     with boundary("bounds", batch_id):
         flow = to_be_read(flow, log, view.position)
         for source in flow.inputs:
-            topic = log.topic(source.topic)
-            bounds[source.topic] = TopicBounds(topic_id=topic.topic_id, partitions=log.bounds(source.topic))
+            bounds[source.topic] = bounds_of(log, source.topic)
     if request.begin is not None and not view.position.topics:
         flow, bounds = begun_at(flow, bounds, request.begin)
     return plan_batch(

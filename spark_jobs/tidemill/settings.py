@@ -114,7 +114,7 @@ def read_settings(root: Path) -> Settings:
         pipelines=place("project", "pipelines", "pipelines"),
         contracts=place("project", "contracts", "data_contracts"),
         jars=os.environ.get("TIDEMILL_JARS") or place("spark", "jars", ".tidemill/jars"),
-        remote=get("spark", "remote", ""),
+        remote=_remote(path, get("spark", "remote", "")),
         master=_master(path, data.get("spark", {})),
         cores=get("spark", "cores", None),
         writer=_writer(path, get("spark", "writer", "auto")),
@@ -196,6 +196,15 @@ def _master(path: Path, spark: Mapping[str, Any]) -> str:
     if master.startswith("local"):
         raise ConfigError(f"{path}: [spark] master: expected a cluster, found {master}", fix="say `cores` instead")
     return master
+
+
+def _remote(path: Path, remote: str) -> str:
+    if "token=" in remote:
+        raise ConfigError(
+            f"{path}: [spark] remote has a token, which does not belong in a file",
+            fix="leave it out, and export SPARK_CONNECT_AUTHENTICATE_TOKEN where batches run",
+        )
+    return remote
 
 
 def _writer(path: Path, value: str) -> str | None:

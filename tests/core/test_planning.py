@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -86,6 +87,18 @@ def test_a_partition_that_is_known_to_be_silent_is_idle_once_it_is_read() -> Non
     plan = planned(at({0: 0, 1: 4, 2: 0}), held, silent=(tp(1), tp(2)))
     assert plan is not None
     assert plan.topics["t"].idle == (1, 2)
+
+
+def test_what_an_open_transaction_keeps_back_is_not_silence_and_not_the_end() -> None:
+    held = bounds({0: (0, 9), 1: (0, 4)})
+    waits = {"t": replace(held["t"], waiting=frozenset({1}))}
+    late = NOW + timedelta(hours=1)
+    position = at({0: 0, 1: 4}, events={0: 1, 1: 1})
+    for bounds_, idle in ((held, (1,)), (waits, ())):
+        plan = planned(position, bounds_, clock=late, silent=(tp(1),), drain=True)
+        assert plan is not None
+        assert (plan.topics["t"].idle, plan.drain) == (idle, bounds_ is held)
+    assert planned(at({0: 9, 1: 4}, watermark=50), waits, drain=True) is None
 
 
 def test_retention_past_the_committed_offset_is_refused_and_names_the_range() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka import TopicPartition as Place
 
 from kafka.conftest import Cluster
@@ -16,6 +18,7 @@ from support.recovery import paused
 from tidemill.batch import NothingToDo
 from tidemill.core.errors import LogUnreachable, OffsetsLost, TidemillError, TopicRecreated
 from tidemill.core.failpoints import VARIABLE, Injected
+from tidemill.log.reading import read_topic
 from tidemill.project import Project
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -76,6 +79,9 @@ def test_gaps_of_transactions_are_no_loss_and_an_open_one_waits(tmp_path: Path, 
     assert (commit.accounts[topic].read, commit.position.topics[topic].offsets) == (6, {0: 12})
     assert isinstance(mill.run(), NothingToDo)
     assert "3 offsets wait for an open transaction" in " ".join(type_command(tmp_path, "status", "sums").out.split())
+    said = type_command(tmp_path, "run", "sums", "--drain", "--until-caught-up").out.split()
+    assert "caught up; 3 offsets wait for an open transaction" in " ".join(said)
+    assert mill.project.ledger("sums").view().position.batch_id == 1, "the end of the input waits, too"
     producer.commit_transaction(20)
     assert mill.run().accounts[topic].read == 3
     mill.catch_up()
@@ -130,7 +136,64 @@ def test_new_partitions_are_read_from_their_start(tmp_path: Path, spark: Any, cl
     assert (commit.accounts[topic].read, commit.position.topics[topic].offsets) == (1, {0: 1, 1: 0, 2: 1})
 
 
-def test_keys_headers_and_secrets_are_not_in_the_ledger(tmp_path: Path, spark: Any, cluster: Cluster) -> None:
+def test_partitions_that_come_between_plan_and_read_are_the_next_batchs(
+    tmp_path: Path, spark: Any, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = cluster.topic()
+    mill = a_mill(tmp_path, spark, cluster, topic)
+    cluster.feed(topic, [an_event(1)])
+
+    def grow() -> None:
+        cluster.grow(topic, 2)
+        cluster.feed(topic, [an_event(2)], partition=1)
+
+    assert paused(monkeypatch, "before:records:sums", grow) == []
+    reads = [mill.run().position.topics[topic].offsets for _ in range(2)]
+    assert reads == [{0: 1}, {0: 1, 1: 1}]
+    mill.catch_up()
+    assert [r["n"] for r in mill.published()] == [2]
+
+
+def test_a_batch_takes_no_more_of_a_partition_than_is_allowed_and_tells_lag_tools_how_far_it_is(
+    tmp_path: Path, spark: Any, cluster: Cluster
+) -> None:
+    topic = cluster.topic(2)
+    mill = a_mill(tmp_path, spark, cluster, topic, partition_records=2)
+    cluster.feed(topic, [an_event(s) for s in range(5)])
+    cluster.feed(topic, [an_event(1)], partition=1)
+    for offsets in ({0: 2, 1: 1}, {0: 4, 1: 1}, {0: 5, 1: 1}):
+        assert type_command(tmp_path, "run", "sums", session=lambda _: spark).code == 0
+        assert told(cluster, topic) == mill.project.ledger("sums").view().position.topics[topic].offsets == offsets
+
+
+def told(cluster: Cluster, topic: str) -> dict[int, int]:
+    """The offsets of a topic that lag tools see."""
+    [done] = cluster.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("tidemill.sums")]).values()
+    places: Any = done.result(20).topic_partitions
+    return {p.partition: p.offset for p in places if p.topic == topic}
+
+
+@pytest.mark.long
+def test_what_compaction_took_is_no_loss(tmp_path: Path, spark: Any, cluster: Cluster) -> None:
+    config = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
+    topic = cluster.topic(**config)
+    producer = cluster.producer()
+    for second in range(6):
+        producer.produce(topic, value=an_event(second), key=str(second % 2).encode(), partition=0)
+        producer.flush(20)
+        time.sleep(0.2)
+    end = time.monotonic() + 90
+    while (kept := len(list(read_topic(cluster.log, topic)))) == 6 and time.monotonic() < end:
+        time.sleep(1)
+    assert kept < 6
+    mill = a_mill(tmp_path, spark, cluster, topic)
+    commit = mill.run()
+    assert (commit.accounts[topic].read, commit.position.topics[topic].offsets) == (kept, {0: 6})
+    mill.catch_up()
+    assert sum(r["n"] for r in mill.published()) == kept
+
+
+def test_where_the_brokers_are_is_not_in_the_ledger(tmp_path: Path, spark: Any, cluster: Cluster) -> None:
     topic = cluster.topic()
     mill = a_mill(tmp_path, spark, cluster, topic)
     cluster.feed(topic, [an_event(1)])

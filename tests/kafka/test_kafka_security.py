@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
 from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, SUMS_PIPELINE, Mill, a_project, an_event
-from tidemill.core.errors import ConfigError, LogUnreachable
+from tidemill.core.errors import ConfigError
 from tidemill.log.kafka_access import access_of
 from tidemill.log.records import NewRecord
 from tidemill.project import Project
@@ -87,7 +87,7 @@ def test_a_wrong_password_is_refused_and_not_repeated(guarded: Broker, tmp_path:
         "ca": str(tmp_path / "ca.pem"),
     }
     log = KafkaLog(access_of(settings, {"LOGIN": f"{USER}:another one"}))
-    with pytest.raises(LogUnreachable) as refused:
+    with pytest.raises(ConfigError, match=r"does not let us in: .*invalid credentials") as refused:
         log.topics()
     assert "another one" not in str(refused.value)
 
@@ -99,6 +99,9 @@ def test_a_wrong_password_is_refused_and_not_repeated(guarded: Broker, tmp_path:
         ({"security": "TLS"}, {}, "security is one of"),
         ({"security": "SASL_SSL", "credentials": "LOGIN"}, {}, "the environment has no LOGIN"),
         ({"security": "SASL_SSL", "credentials": "LOGIN"}, {"LOGIN": "nobody"}, "expected USER:PASSWORD"),
+        ({"security": "SASL_SSL", "credentials": "nobody:s3cret"}, {}, "expected the name of an environment variable"),
+        ({"credentials": "LOGIN"}, {"LOGIN": "a:b"}, "never shown to the cluster without SASL"),
+        ({"security": "SSL", "ca": "/nowhere/ca.pem"}, {}, "there is no file /nowhere/ca.pem"),
         ({"security": "SASL_SSL", "mechanism": "MD5", "credentials": "LOGIN"}, {"LOGIN": "a:b"}, "mechanism is one of"),
     ],
 )

@@ -20,6 +20,7 @@ from tidemill.core.failpoints import VARIABLE
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 MANAGER = "spark.connect.session.manager"
+EVENTS = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
 
 BUSY = """
 import sys
@@ -28,6 +29,27 @@ from tidemill.sessions import project_session
 session = project_session(Project.load(sys.argv[1]), "wide")
 print("there", flush=True)
 session.sql("SELECT count(DISTINCT a.id * b.id) FROM range(10000000) a CROSS JOIN range(10000000) b").collect()
+"""
+
+LOGIN = """
+import sys
+from tidemill.engine.session import ConnectSpark, open_session
+from tidemill.log.kafka_access import Access
+access = Access(servers="b:9", protocol="SASL_SSL", user="miller", password="gr4in")
+session = open_session(ConnectSpark(remote=sys.argv[1], identity=sys.argv[2]), name="t")
+read = session.read.format("kafka").option("subscribe", "events-of-shop").option("startingOffsets", "earliest")
+for name, value in access.java().items():
+    read = read.option(f"kafka.{name}", value)
+try:
+    read.load().count()
+except Exception as error:
+    print(type(error))
+"""
+
+DOCTOR = """
+import sys
+from tidemill.cli.main import main
+main(["--project", sys.argv[1], "doctor"])
 """
 
 # In a process of its own: one that has opened such a session takes every session for one.
@@ -80,6 +102,25 @@ def test_a_server_that_ends_in_a_batch_is_a_retry(
     assert "Traceback" not in said
     ended(start(RUN, mill.project.folder))
     assert whole(mill)
+
+
+def test_what_the_server_records_has_no_password(tmp_path: Path, start: Start) -> None:
+    (tmp_path / "events").mkdir()
+    conf = {**EVENTS, "spark.eventLog.dir": f"file://{tmp_path}/events", **SHORT_LIVED}
+    with ConnectServer(tmp_path / "server", conf=conf) as server:
+        ended(start(LOGIN, server.remote, uuid.uuid4()))
+    told = b"".join(path.read_bytes() for path in (tmp_path / "events").rglob("*") if path.is_file())
+    assert b"events-of-shop" in told
+    assert b"gr4in" not in told
+
+
+def test_doctor_says_what_the_server_and_its_workers_have(
+    tmp_path: Path, spark: Any, server: ConnectServer, start: Start
+) -> None:
+    mill = a_mill(tmp_path, spark, {"remote": server.remote})
+    said = " ".join(ended(start(DOCTOR, mill.project.folder)).split())
+    for part in ("Spark Connect at sc://", "answers, its workers have Python 3", "everything is there"):
+        assert part in said
 
 
 def test_a_session_that_nobody_uses_is_released_and_the_next_batch_gets_another(tmp_path: Path, start: Start) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,12 @@ def test_a_role_is_assumed_and_renewed(monkeypatch: pytest.MonkeyPatch, server: 
     assert keys.access != KEY
     assert keys.token
     assert access.keys() == keys
+    later = datetime.now(UTC) + timedelta(minutes=55)
+    monkeypatch.setattr("botocore.credentials._local_now", lambda: later)
+    monkeypatch.setattr(access._credentials, "_time_fetcher", lambda: later)
+    renewed = access.keys()
+    assert renewed.token
+    assert renewed != keys, "they would end in five minutes"
     assert [b["Name"] for b in access.client().list_buckets()["Buckets"] if b["Name"] == bucket] == [bucket]
 
 

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from store import ObjectStore
 
+from log.test_landing import a_mill as a_landing_mill
+from log.test_landing import land
 from support.builders import NOW, a_commit, a_plan, an_executor
 from support.faults import Faults
-from support.projects import Mill
+from support.projects import Mill, an_event
 from support.recovery import a_wide_mill, recomputed
 from tidemill.batch import NothingToDo
 from tidemill.core.errors import CommitUnknown, EngineError, Fenced, StoreUnreachable
@@ -53,6 +55,24 @@ def test_the_rows_are_what_the_raw_log_gives(
     assert not [path for path in tmp_path.rglob("*") if path.suffix in (".parquet", ".json")]
     keys = [o["Key"] for o in server.client().list_objects_v2(Bucket=bucket)["Contents"]]
     assert {key.partition("/")[0] for key in keys} == {"lake", "log"}
+
+
+@pytest.mark.spark
+def test_what_kafka_connect_wrote_into_a_bucket_is_a_log(
+    tmp_path: Path, spark: Any, server: ObjectStore, bucket: str
+) -> None:
+    land(tmp_path / "landing", 0, [an_event(1), an_event(2, "b"), b"{cut"])
+    land(tmp_path / "landing", 3, [an_event(15)], packed=False)
+    store = server.client()
+    for path in (tmp_path / "landing").rglob("*.*"):
+        key = f"topics/{path.relative_to(tmp_path / 'landing')}"
+        store.put_object(Bucket=bucket, Key=key, Body=path.read_bytes())
+    place = f'path = "s3://{bucket}/topics"\nlayout = "kafka-connect"\n[s3]\nendpoint = "{server.endpoint}"'
+    mill = a_landing_mill(tmp_path / "mill", spark, place)
+    assert [mill.run(limit=2).accounts["events"].read for _ in range(2)] == [2, 2]
+    mill.catch_up()
+    assert [r["n"] for r in mill.published()] == [1, 1, 1]
+    assert [r["offset"] for r in mill.own("quarantine")] == [2]
 
 
 @pytest.mark.spark

@@ -132,6 +132,22 @@ def test_a_write_that_is_never_answered_may_have_landed(faulty: tuple[S3Access, 
         S3Store(f"s3://{bucket}", access).put_if_absent("y", b"1")
 
 
+def test_whose_a_taken_name_is_may_not_be_found_out(faulty: tuple[S3Access, Faults], bucket: str) -> None:
+    access, faults = faulty
+    store = S3Store(f"s3://{bucket}", access)
+    assert store.put_if_absent("x", b"1")
+    faults.first(99, "503", "HEAD")
+    with pytest.raises(CommitUnknown, match="written or not"):
+        store.put_if_absent("x", b"2")
+
+
+def test_a_store_that_refuses_conditions_is_told_so(faulty: tuple[S3Access, Faults], bucket: str) -> None:
+    access, faults = faulty
+    faults.first(1, "501", "PUT")
+    with pytest.raises(StoreError, match="it has no conditional writes"):
+        check_conditional(S3Store(f"s3://{bucket}", access))
+
+
 def test_nobody_at_the_address_is_told(bucket: str) -> None:
     with pytest.raises(StoreUnreachable, match="no answer"):
         S3Store(f"s3://{bucket}", S3Access({"endpoint": "http://127.0.0.1:9"})).read("x")

@@ -2,8 +2,8 @@
 
 It is a process of its own: a client in Rust holds Python's lock while it waits for an answer.
 
-What it does with a request, by name: "503" and "409" refuse it, "slow" lets it wait, "dropped" forgets it, "lost"
-forgets the answer, "gone" deletes the object before.
+What it does with a request, by name: "503", "409" and "501" refuse it, "slow" lets it wait, "dropped" forgets it,
+"lost" forgets the answer, "gone" deletes the object before.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 CONTROL = "/--faults--"
-_REFUSALS = {"503": (503, "SlowDown"), "409": (409, "ConditionalRequestConflict")}
+_REFUSALS = {"503": (503, "SlowDown"), "409": (409, "ConditionalRequestConflict"), "501": (501, "NotImplemented")}
 
 
 class Faults:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -60,8 +61,10 @@ def _folded(ctx: typer.Context, project: Project, pipeline: str, *, dry_run: boo
     count = len(due(errand, errand.ledger.view()))
     if count and not dry_run:
         count = 0
-        with spark_session(project, ctx.find_root().obj, pipeline=pipeline) as session, suppress(Busy):
-            errand.session = lambda: session
+        with ExitStack() as stack, suppress(Busy):
+            opened = partial(spark_session, project, ctx.find_root().obj, pipeline=pipeline)
+            # Not before the errand holds the claim: what a batch runs on a Connect server is left in peace.
+            errand.session = cache(lambda: stack.enter_context(opened()))
             for _ in fold(errand):
                 count += 1
     return Chore(table=f"state of {pipeline}", what="groups of slices folded into one", count=count)

@@ -12,7 +12,7 @@ import typer
 
 from tidemill.cli.executing import Start, show_batches
 from tidemill.cli.exit_codes import ExitCode
-from tidemill.cli.output import AsJson, PipelineName
+from tidemill.cli.output import AsJson, PipelineName, open_project
 
 if TYPE_CHECKING:
     from tidemill.core.events import Committed
@@ -44,8 +44,14 @@ def run(
 
         return run_batches(project, pipeline, Order(limit=limit, drain=drain, most=most), session=start)
 
+    from tidemill.cli.standing import held_back
+
     def ended(count: int) -> str:
-        return "stopped" if count == most else ("caught up" if count or until_caught_up else "nothing to do")
+        if count == most:
+            return "stopped"
+        waiting = held_back(open_project(ctx), pipeline)
+        said = "caught up" if count or until_caught_up else "nothing to do"
+        return f"{said}; {waiting:,} offsets wait for an open transaction" if waiting else said
 
     count = show_batches(ctx, pipeline, ordered, as_json=as_json, ended=ended)
     raise typer.Exit(ExitCode.DONE if count or until_caught_up else ExitCode.NOTHING_TO_DO)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import io
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.cli.spark import start_spark
-from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
+from tidemill.core.planning import ReadLimit, plan_batch
 from tidemill.core.position import Position
 from tidemill.core.scan import MemoryScan
-from tidemill.log.flows import to_be_read
+from tidemill.log.flows import bounds_of, to_be_read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,9 +50,8 @@ def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
 def _plan(project: Project, flow: Flow) -> BatchPlan:
     """A plan for a few of the oldest records; drained, there is one whatever the log holds."""
     log = project.log()
-    bounds = {
-        i.topic: TopicBounds(topic_id=log.topic(i.topic).topic_id, partitions=log.bounds(i.topic)) for i in flow.inputs
-    }
+    # Whatever waits there, it is drained.
+    bounds = {i.topic: replace(bounds_of(log, i.topic), waiting=()) for i in flow.inputs}
     limit = ReadLimit(sum(len(b.partitions) for b in bounds.values()))
     plan = plan_batch(flow, Position(), bounds, batch_id=1, clock=datetime.now(UTC), limit=limit, drain=True)
     assert plan is not None

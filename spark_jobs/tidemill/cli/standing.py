@@ -85,6 +85,13 @@ def standing(project: Project, name: str) -> Standing:
     return Standing(flow=flow, view=view, partitions=tuple(partitions), problem="; ".join(problems))
 
 
+def held_back(project: Project, name: str) -> int:
+    """How many offsets of a pipeline's topics wait for open transactions."""
+    if not isinstance(project.log(), HoldsBack):
+        return 0
+    return sum(p.waiting for p in standing(project, name).partitions)
+
+
 def _of_topic(log: Log, topic: str, position: TopicPosition | None) -> list[PartitionStanding]:
     found = []
     waiting = log.waiting(topic) if isinstance(log, HoldsBack) else {}

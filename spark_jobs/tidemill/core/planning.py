@@ -19,10 +19,14 @@ from tidemill.core.watermarks import END
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicBounds:
-    """What a log says of a topic at one moment: identity, and for each partition the offsets it holds."""
+    """What a log says of a topic at one moment: identity, and for each partition the offsets it holds.
+
+    Partitions that are `waiting` go on behind their end, once a transaction that is open there has ended.
+    """
 
     topic_id: str
     partitions: Mapping[int, OffsetRange]
+    waiting: Collection[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +177,8 @@ def _topic_plan(  # noqa: PLR0913  what is idle depends on all of it
     for item in ranges:
         partition = item.topic_partition.partition
         known = before.clocks.get(partition) if before else None
-        # A partition with records that a limit keeps back is slow, not silent.
-        has_more = item.from_offset < bounds.partitions[partition].until_offset
+        # A partition with records that a limit or an open transaction keeps back is slow, not silent.
+        has_more = item.from_offset < bounds.partitions[partition].until_offset or partition in bounds.waiting
         is_idle = known is not None and known.is_idle(clock=clock, timeout=idle_timeout)
         if not has_more and (is_idle or item.topic_partition in silent):
             idle.append(partition)
@@ -182,4 +186,5 @@ def _topic_plan(  # noqa: PLR0913  what is idle depends on all of it
 
 
 def _reads_to_end(topic: TopicPlan, bounds: TopicBounds) -> bool:
-    return all(r.until_offset == bounds.partitions[r.topic_partition.partition].until_offset for r in topic.ranges)
+    ends = (r.until_offset == bounds.partitions[r.topic_partition.partition].until_offset for r in topic.ranges)
+    return not bounds.waiting and all(ends)

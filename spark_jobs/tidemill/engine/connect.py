@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import uuid
+from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -11,6 +13,8 @@ from tidemill.core.errors import EngineError
 
 _CHOSEN = "session_id="
 _RENEWALS = 100
+_PORT = 15002
+_PATIENCE = 10.0
 _CLOSED = ("INVALID_HANDLE.SESSION_CLOSED", "INVALID_HANDLE.SESSION_CHANGED", "SESSION_NOT_FOUND")
 
 _open: dict[tuple[str, str], SparkSession] = {}
@@ -27,6 +31,7 @@ def connect_session(remote: str, identity: str) -> SparkSession:
         EngineError: the server takes no session of this identity any more.
         Exception: whatever the client says of a server that cannot be reached.
     """
+    _probe(remote)
     if _CHOSEN in remote:
         return SparkSession.builder.remote(remote).getOrCreate()
     known = _open.get((remote, identity))
@@ -45,6 +50,23 @@ def leave(session: SparkSession) -> None:
     for key in [key for key, known in _open.items() if known is session]:
         del _open[key]
     session.client.close()
+
+
+def _probe(remote: str) -> None:
+    """Whether somebody listens there: Spark's client would go on asking for ten minutes.
+
+    Raises:
+        EngineError: nobody does.
+    """
+    address = urlsplit(remote)
+    try:
+        with socket.create_connection((address.hostname or "", address.port or _PORT), timeout=_PATIENCE):
+            return
+    except OSError as error:
+        raise EngineError(
+            f"nobody listens at {address.netloc}: {error.strerror or error}",
+            fix="start the Spark Connect server, or correct [spark] remote",
+        ) from None
 
 
 def _create(remote: str, session_id: str) -> SparkSession:

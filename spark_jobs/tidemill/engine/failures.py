@@ -17,10 +17,11 @@ from pyspark.errors import (
     SparkRuntimeException,
 )
 
-from tidemill.core.errors import DeclarationError, EngineError
+from tidemill.core.errors import ConfigError, DeclarationError, EngineError, TidemillError
 
 _LONGEST = 600
 _NOT_SQL = (ParseException, AnalysisException)
+_LACKING = ("[DATA_SOURCE_NOT_FOUND]", "[FAILED_FIND_DATA_SOURCE]")
 _OF_A_ROW = (
     ArithmeticException,
     ArrayIndexOutOfBoundsException,
@@ -36,30 +37,42 @@ def explained(where: str) -> Iterator[None]:
 
     Raises:
         DeclarationError: an expression of the pipeline or a contract is not valid, or fails for some row.
+        ConfigError: a Spark that was not started here lacks jars.
         EngineError: anything else that was refused; it may succeed later.
     """
     try:
         yield
-    except _NOT_SQL as error:
-        raise DeclarationError(
-            f"{where}: Spark does not understand an expression: {_first_lines(error)}",
-            fix="correct the expression in the pipeline or the contract, then run again: the batch is planned anew",
-        ) from error
-    except _OF_A_ROW as error:
-        raise DeclarationError(
-            f"{where}: an expression fails for some row: {_first_lines(error)}",
-            fix="use the forms that give null instead (try_cast, try_divide, try_element_at, ...), then run again",
-        ) from error
     except (PySparkException, Py4JError, ConnectionError) as error:
-        raise EngineError(
-            f"{where}: Spark failed: {_first_lines(error)}",
-            fix="run it again; when it fails each time, look at Spark's own log and at `tidemill doctor`",
-        ) from error
+        raise _of_spark(where, error) from error
     except OSError as error:
         raise EngineError(
             f"{where}: the lake's storage failed: {_first_lines(error)}",
             fix="run it again; when it fails each time, look at the storage and at `tidemill doctor`",
         ) from error
+
+
+def _of_spark(where: str, error: Exception) -> TidemillError:
+    text = _first_lines(error)
+    if any(code in text for code in _LACKING):
+        return ConfigError(
+            f"{where}: this Spark lacks jars: {text}",
+            fix="start it with Delta's jars and extension, and with those for Kafka and S3 where they are used: "
+            "`tidemill jars fetch` brings them",
+        )
+    if isinstance(error, _NOT_SQL):
+        return DeclarationError(
+            f"{where}: Spark does not understand an expression: {text}",
+            fix="correct the expression in the pipeline or the contract, then run again: the batch is planned anew",
+        )
+    if isinstance(error, _OF_A_ROW):
+        return DeclarationError(
+            f"{where}: an expression fails for some row: {text}",
+            fix="use the forms that give null instead (try_cast, try_divide, try_element_at, ...), then run again",
+        )
+    return EngineError(
+        f"{where}: Spark failed: {text}",
+        fix="run it again; when it fails each time, look at Spark's own log and at `tidemill doctor`",
+    )
 
 
 def _first_lines(error: Exception) -> str:

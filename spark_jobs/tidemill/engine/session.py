@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
+from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
@@ -29,6 +30,8 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.databricks.delta.v2.enableMode": "NONE",
     # Replaying the log of a table of ours is little work: in 50 tasks, as by default, it takes ten times as long.
     "spark.databricks.delta.snapshotPartitions": "2",
+    # A Connect server shows and records what it is asked for: not with the password of Kafka's login module.
+    "spark.sql.redaction.string.regex": r"org\.apache\.kafka\.common\.security\.[^\n]*",
 }
 """Settings that a batch relies on, in every place."""
 
@@ -40,6 +43,9 @@ _STATIC_CONF: Mapping[str, str] = {
 }
 
 _STORE = "fs.s3a."
+
+_SHUFFLES, _SPARKS, _OURS = "spark.sql.shuffle.partitions", "200", "16"
+"""What is shuffled is rows of state, not records: in 200 tasks, as by default, a small batch takes 10 times as long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +103,8 @@ def open_session(place: Place, *, name: str) -> SparkSession:
 
 def settle(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
     """The same session with the settings that a batch relies on and `conf`, as far as they can still be changed."""
-    for key, value in {**SESSION_CONF, **conf}.items():
+    fewer = {_SHUFFLES: _OURS} if session.conf.get(_SHUFFLES) == _SPARKS else {}
+    for key, value in {**SESSION_CONF, **fewer, **conf}.items():
         if key.startswith(_STORE) or session.conf.isModifiable(key):
             session.conf.set(key, value)
     return session
@@ -134,6 +141,9 @@ def _open(place: Place, name: str) -> SparkSession:
             os.environ["PYSPARK_PYTHON"] = place.conf.get(
                 "spark.pyspark.python", os.environ.get("PYSPARK_PYTHON", "python3")
             )
+            if not _is_here(place.master) and os.environ.get("SPARK_LOCAL_IP", "").startswith("127."):
+                # Set up for a session on this machine: executors elsewhere could not call the driver back.
+                del os.environ["SPARK_LOCAL_IP"]
             return _in_process(place.master, name, {**_cluster_conf(place), **place.conf})
         case _:
             assert_never(place)
@@ -148,6 +158,11 @@ def _in_process(master: str, name: str, conf: Mapping[str, str]) -> SparkSession
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _is_here(master: str) -> bool:
+    host = urlsplit(master).hostname or ""
+    return host == "localhost" or host.startswith("127.")
 
 
 def _cluster_conf(place: ClusterSpark) -> dict[str, str]:

@@ -7,15 +7,18 @@ import hashlib
 import json
 import shutil
 import tempfile
+import threading
+import uuid
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tidemill
-from tidemill.core.errors import ConfigError
+from tidemill.core.errors import ConfigError, EngineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +29,7 @@ PACKAGES = ("pyarrow", "msgspec", "polars")
 _ROOT = Path(tidemill.__file__).parent
 _KNOWN = "tidemill.workers"
 _TASKS = 8
+_PATIENCE = 180.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +69,41 @@ def equip(session: SparkSession, *, where: str) -> tuple[Worker, ...]:
 
 
 def look(session: SparkSession) -> tuple[Worker, ...]:
-    """The different workers that a few tasks meet."""
+    """The different workers that a few tasks meet.
+
+    Raises:
+        EngineError: for minutes there was none: the cluster gave no executor, or none could call the driver back.
+    """
     frame = session.range(0, _TASKS, 1, _TASKS).mapInArrow(_probe(), "found string")
-    texts = sorted({row["found"] for row in frame.collect()})
+    with _patience(session):
+        texts = sorted({row["found"] for row in frame.collect()})
     return tuple(Worker(**json.loads(text)) for text in texts)
+
+
+@contextmanager
+def _patience(session: SparkSession) -> Iterator[None]:
+    """What runs meanwhile ends after a while, which Spark itself would not end."""
+    tag, is_late = f"tidemill-{uuid.uuid4()}", threading.Event()
+
+    def give_up() -> None:
+        is_late.set()
+        session.interruptTag(tag)
+
+    timer = threading.Timer(_PATIENCE, give_up)
+    session.addTag(tag)
+    timer.start()
+    try:
+        yield
+    except Exception as error:
+        if not is_late.is_set():
+            raise
+        raise EngineError(
+            f"Spark gave no worker in {_PATIENCE:.0f} s: the cluster is full, or executors cannot reach the driver",
+            fix="look at the cluster's own pages; spark.driver.host in [spark.conf] is the address that executors call",
+        ) from error
+    finally:
+        timer.cancel()
+        session.removeTag(tag)
 
 
 @cache

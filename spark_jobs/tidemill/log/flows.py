@@ -6,8 +6,9 @@ import re
 
 from tidemill.core.errors import ConfigError, UnknownTopic
 from tidemill.core.flow import Flow
+from tidemill.core.planning import TopicBounds
 from tidemill.core.position import Position
-from tidemill.log.protocol import Log, Sends
+from tidemill.log.protocol import HoldsBack, Log, Sends
 
 
 def readable(flow: Flow, log: Log, position: Position | None = None) -> Flow:
@@ -49,6 +50,18 @@ def to_be_read(flow: Flow, log: Log, position: Position) -> Flow:
                 fix=f'put it back, or do without it: pattern=r"(?!{re.escape(gone[0])}$)(?:{pattern.topic})"',
             )
     return found
+
+
+def bounds_of(log: Log, name: str) -> TopicBounds:
+    """What a plan must know of a topic.
+
+    Raises:
+        LogError: the topic is not there, or the log does not answer.
+    """
+    topic = log.topic(name)
+    # First, so that a transaction which ends meanwhile is not taken for silence.
+    waiting = log.waiting(name) if isinstance(log, HoldsBack) else {}
+    return TopicBounds(topic_id=topic.topic_id, partitions=log.bounds(name), waiting=frozenset(waiting))
 
 
 def check_sends(flow: Flow, log: Log) -> None:

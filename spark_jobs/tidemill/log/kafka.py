@@ -25,7 +25,7 @@ from confluent_kafka import (
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from tidemill.core.errors import LogUnreachable, OffsetsLost
+from tidemill.core.errors import ConfigError, LogUnreachable, OffsetsLost
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.scan import KafkaScan, Record
 from tidemill.core.times import micros, moment
@@ -37,6 +37,7 @@ PATIENCE = 15.0
 """Seconds that an answer of the cluster may take."""
 
 _UNKNOWN = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+_REFUSED = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.SASL_AUTHENTICATION_FAILED)
 _COMMITTED = IsolationLevel.READ_COMMITTED
 _EARLIEST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -49,12 +50,18 @@ class KafkaLog:
 
     def __init__(self, access: Access) -> None:
         self.access = access
+        self._refusals: list[str] = []
 
     @cached_property
     def admin(self) -> AdminClient:
         """A client that asks for metadata; it keeps its connection."""
-        quiet: dict[str, Any] = {"log_level": 0, "socket.timeout.ms": int(PATIENCE * 1000)}
+        quiet: dict[str, Any] = {"log_level": 0, "socket.timeout.ms": int(PATIENCE * 1000), "error_cb": self._told}
         return AdminClient(self.access.client() | quiet)
+
+    def _told(self, error: KafkaError) -> None:
+        """What the client says beside its answers: an answer is only late when nobody lets it in."""
+        if error.code() in _REFUSED:
+            self._refusals.append(error.str())
 
     def names(self) -> Sequence[str]:
         """See `Log.names`."""
@@ -153,6 +160,13 @@ class KafkaLog:
         except (KafkaException, TimeoutError) as error:
             said = error.args[0] if error.args else None
             text = said.str() if isinstance(said, KafkaError) else f"no answer in {PATIENCE:.0f} seconds"
+            self._refusals.clear()
+            self.admin.poll(0)
+            if self._refusals:
+                raise ConfigError(
+                    f"{self._where} does not let us in: {self._refusals[-1]}",
+                    fix="check security, mechanism, credentials and ca in [log]",
+                ) from None
             raise LogUnreachable(
                 f"{self._where} was asked for {what}: {text}",
                 fix="check that the cluster runs, its address, and [log] security and credentials",
@@ -168,7 +182,7 @@ def read_scan(scan: KafkaScan) -> Iterator[Record]:
     """
     settings: dict[str, Any] = {
         **scan.client,
-        "group.id": "tidemill-reader",
+        "group.id": "tidemill.reader",
         "enable.auto.commit": False,
         "enable.partition.eof": True,
         "isolation.level": "read_committed",

@@ -6,8 +6,10 @@ Secrets come from the environment or from an Airflow connection, never from a fi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tidemill.core.errors import ConfigError
 from tidemill.stores.connections import connection
@@ -15,6 +17,7 @@ from tidemill.stores.connections import connection
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
 _MODULES = {"PLAIN": "plain.PlainLoginModule"}
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _JAAS = "org.apache.kafka.common.security."
 
 
@@ -87,6 +90,15 @@ def access_of(settings: Mapping[str, str], environ: Mapping[str, str]) -> Access
     """
     credentials = settings.get("credentials", "")
     user, password = _login(credentials, environ) if credentials else ("", "")
+    if credentials and not settings.get("security", "").startswith("SASL"):
+        raise ConfigError(
+            "Kafka: [log] credentials are never shown to the cluster without SASL",
+            fix='set security = "SASL_SSL" or "SASL_PLAINTEXT", or leave credentials out',
+        )
+    if (ca := settings.get("ca")) and not Path(ca).is_file():
+        raise ConfigError(
+            f"Kafka: there is no file {ca}, which [log] ca names", fix="put the certificates there, in PEM"
+        )
     return Access(
         servers=settings["kafka"],
         protocol=settings.get("security", "PLAINTEXT"),
@@ -101,6 +113,12 @@ def _login(credentials: str, environ: Mapping[str, str]) -> tuple[str, str]:
     if credentials.startswith("airflow:"):
         found = connection(credentials.removeprefix("airflow:"), "Kafka", environ)
         return found.get("login", ""), found.get("password", "")
+    if not _VARIABLE.match(credentials):
+        # It may be a secret: it is not said again.
+        raise ConfigError(
+            "Kafka: [log] credentials: expected the name of an environment variable or airflow:CONNECTION",
+            fix='export KAFKA_LOGIN=USER:PASSWORD where batches run, and say credentials = "KAFKA_LOGIN"',
+        )
     text = environ.get(credentials)
     if text is None:
         raise ConfigError(

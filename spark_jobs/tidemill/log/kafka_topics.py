@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
-from tidemill.core.errors import LogInputError, LogUnreachable, UnknownTopic
+from tidemill.core.errors import CommitUnknown, LogInputError, LogUnreachable, UnknownTopic
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.log import checks
 from tidemill.log.kafka import LATEST, PATIENCE, KafkaLog
@@ -141,7 +141,7 @@ class _Transaction:
     def __init__(self, client: Mapping[str, str]) -> None:
         settings: dict[str, Any] = {
             **client,
-            "transactional.id": f"tidemill-log-{uuid.uuid4()}",
+            "transactional.id": f"tidemill.log.{uuid.uuid4()}",
             "log_level": 0,
             "linger.ms": 20,
         }
@@ -154,10 +154,29 @@ class _Transaction:
         self._producer.begin_transaction()
         for record in records:
             self._produce(place, record)
-        self._producer.commit_transaction(_A_LONG_WHILE)
+        try:
+            self._producer.commit_transaction(_A_LONG_WHILE)
+        except KafkaException as error:
+            self._given_up(place, error)
         if len(self._offsets) != len(records):
             raise LogUnreachable(f"{place}: {len(self._offsets)} of {len(records)} records were acknowledged")
         return self._offsets
+
+    def _given_up(self, place: TopicPartition, error: KafkaException) -> NoReturn:
+        """Nobody waits for a transaction that can be aborted; whether any other was committed cannot be told.
+
+        Raises:
+            CommitUnknown: it cannot be told.
+            KafkaException: nothing was written.
+        """
+        if error.args[0].txn_requires_abort():
+            self._producer.abort_transaction(PATIENCE)
+            raise error
+        raise CommitUnknown(
+            f"{place}: the records of one append are there, or none of them: Kafka did not say which: "
+            f"{error.args[0].str()}",
+            fix="look at the end of the partition before you append them again",
+        ) from None
 
     def _produce(self, place: TopicPartition, record: NewRecord) -> None:
         more: dict[str, Any] = (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, assert_never
 
-from tidemill.core.errors import LogInputError, TidemillError
+from tidemill.core.errors import CommitUnknown, LogInputError, TidemillError
 from tidemill.core.offsets import OffsetRange, merge_ranges
 from tidemill.log.inputs.chunks import Chunk, ChunkSize, gather
 from tidemill.log.inputs.lines import JsonLines, Lines, read_json_lines, read_lines
@@ -66,6 +66,11 @@ def load(
     except LogInputError as error:
         done = f"the first {records:,} records were appended, nothing after them" if records else "nothing was appended"
         raise LogInputError(f"{error.message}; {done}", fix=error.fix) from error
+    except CommitUnknown as error:
+        raise CommitUnknown(
+            f"{error.message}; the first {records:,} records were appended, and perhaps some more",
+            fix="look at the end of the topic (`tidemill log ls`, `tidemill log cat`) before you append the rest",
+        ) from error
     except TidemillError as error:
         raise type(error)(f"{error.message}; the first {records:,} records were appended", fix=error.fix) from error
     return Loaded(records=records, bytes=consumed, ranges=ranges)

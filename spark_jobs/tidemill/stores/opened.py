@@ -11,7 +11,7 @@ import pyarrow.fs as pafs  # type: ignore[import-untyped]
 
 from tidemill.core.errors import StoreError
 from tidemill.stores.local import LocalStore
-from tidemill.stores.protocol import PREFIX, Store
+from tidemill.stores.protocol import KNOWN_STORES, PREFIX, Store
 
 if TYPE_CHECKING:
     from tidemill.stores.access import S3Access
@@ -40,7 +40,7 @@ def check_conditional(store: Store) -> None:
         raise StoreError(
             f"{store.locate(_TEST)} was written twice, and the second time should have been refused: this store has no "
             "conditional writes, and of two writers that commit at once one would be lost",
-            fix="use a store that knows If-None-Match: Amazon S3, MinIO, Ceph, versitygw and others in newer versions",
+            fix=KNOWN_STORES,
         )
 
 

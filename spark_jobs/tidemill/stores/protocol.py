@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 PREFIX = "s3://"
 """What addresses in S3 begin with."""
 
+KNOWN_STORES = "use a store that knows If-None-Match: Amazon S3, MinIO, Ceph, versitygw and others in newer versions"
+"""What to do about a store without conditional writes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tail:

@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[impor
 
 from tidemill.core.errors import CommitUnknown, StoreError, StoreUnreachable
 from tidemill.stores.access import S3Access
-from tidemill.stores.protocol import PREFIX, Tail
+from tidemill.stores.protocol import KNOWN_STORES, PREFIX, Tail
 
 _TRIES = 8
 _PAGE = 1_000
@@ -23,6 +23,7 @@ _ABSENT = ("NoSuchKey", "404")
 _TAKEN = ("PreconditionFailed", "412")
 _TOGETHER = ("ConditionalRequestConflict", "409")
 _Page = tuple[dict[str, int], list[str]]
+_NOT_THERE = ("NotImplemented", "501")
 _REFUSED = ("SlowDown", "ServiceUnavailable", "503")
 _LATER = ("SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "500", "502", "503", "504")
 
@@ -83,12 +84,14 @@ class S3Store:
                 except (ClientError, BotoCoreError) as error:
                     code = _code(error)
                     if code in _TAKEN:
-                        return self._is_mine(name, mark)
+                        return self._found_out(name, mark, error)
                     # Somebody else writes the same name just now: who it was is known in a moment.
                     if code in _TOGETHER and attempt < _TRIES - 1:
                         time.sleep(0.05 * 2**attempt)
                         continue
-                    if code in _REFUSED or code not in (*_LATER, ""):
+                    # The client has asked several times: of an earlier one the answer may have been lost.
+                    is_first = not _retries(error)
+                    if (code in _REFUSED and is_first) or code not in (*_LATER, ""):
                         raise
                     return self._found_out(name, mark, error)
                 else:
@@ -171,6 +174,12 @@ class S3Store:
             if _code(error) in _ABSENT:
                 raise FileNotFoundError(name) from error
             where, said = self.locate(name), error.response.get("Error", {}).get("Message") or error
+            if _code(error) in _NOT_THERE:
+                raise StoreError(
+                    f"{where}: the store refuses: {said}: it has no conditional writes, and of two writers that commit "
+                    "at once one would be lost",
+                    fix=KNOWN_STORES,
+                ) from error
             if _code(error) in (*_LATER, *_TOGETHER):
                 raise StoreUnreachable(f"{where}: the store refuses for now: {said}", fix="try again later") from error
             raise StoreError(
@@ -181,6 +190,13 @@ class S3Store:
             raise StoreUnreachable(
                 f"{self.locate(name)}: no answer: {error}", fix="check [s3] endpoint, and that the store runs"
             ) from error
+
+
+def _retries(error: ClientError | BotoCoreError) -> int:
+    """How often the client asked again before it gave up."""
+    if isinstance(error, BotoCoreError):
+        return 0
+    return int(error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0))
 
 
 def _code(error: ClientError | BotoCoreError) -> str:

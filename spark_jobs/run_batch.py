@@ -32,7 +32,7 @@ def submitted_session(project: Project) -> SparkSession:
     session = settle(
         SparkSession.builder.appName(f"tidemill {project.folder.name}").getOrCreate(), project.settings.spark_conf
     )
-    master = session.sparkContext.master
+    master = session.conf.get("spark.master") or ""
     if not master.startswith("local"):
         equip(session, where=master)
     return session

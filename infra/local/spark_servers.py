@@ -66,7 +66,7 @@ class ConnectServer:
             **self.conf,
         }
         settings = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-        command = [_program("spark-submit"), "--master", self.master, "--class", SERVER, *settings, "spark-internal"]
+        command = [program("spark-submit"), "--master", self.master, "--class", SERVER, *settings, "spark-internal"]
         self._server.start(command, ready=lambda _: listens(self.port), environ=_environ(self.python))
         return self
 
@@ -143,13 +143,14 @@ class Cluster:
             "SPARK_DAEMON_MEMORY": "256m",
         }
         try:
-            server.start([_program("spark-class"), *arguments], ready=lambda said: ready in said, environ=environ)
+            server.start([program("spark-class"), *arguments], ready=lambda said: ready in said, environ=environ)
         except EngineError:
             self.stop()
             raise
 
 
-def _program(name: str) -> str:
+def program(name: str) -> str:
+    """A command of the Spark that is installed as a package."""
     return str(_home() / "bin" / name)
 
 

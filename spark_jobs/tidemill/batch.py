@@ -37,6 +37,7 @@ from tidemill.core.verdict import Verdict
 from tidemill.damage import check_tables, judged
 from tidemill.engine.attempt import Attempt, Staged
 from tidemill.engine.failures import explained
+from tidemill.engine.places import Uris
 from tidemill.ledger.ledger import Ledger
 from tidemill.log.flows import check_sends, readable
 from tidemill.log.protocol import Log, TellsPosition
@@ -86,7 +87,19 @@ def run_batch(
     where = f"{name}: batch {claim.plan.batch_id}"
     with explained(where):
         spark = renewed(project, session() if session else project_session(project, name))
-    attempt = Attempt(
+    attempt = _attempt(project, flow, claim, spark, uris)
+    try:
+        with judged(flow, uris, claim, book), explained(where):
+            commit = _execute(attempt, claim, book, started=started, send=partial(send, project, flow, claim.plan))
+    finally:
+        attempt.release()
+    tidy(flow, attempt.uris, book, commit, before=claim.plan.position.batch_id)
+    _tell_position(log, name, commit)
+    return commit
+
+
+def _attempt(project: Project, flow: Flow, claim: Claim, spark: SparkSession, uris: Uris) -> Attempt:
+    return Attempt(
         flow=flow,
         plan=claim.plan,
         number=claim.attempt,
@@ -98,14 +111,6 @@ def run_batch(
         diverted=claim.diverted,
         given_up=claim.given_up,
     )
-    try:
-        with judged(flow, uris, claim, book), explained(where):
-            commit = _execute(attempt, claim, book, started=started, send=partial(send, project, flow, claim.plan))
-    finally:
-        attempt.release()
-    tidy(flow, attempt.uris, book, commit, before=claim.plan.position.batch_id)
-    _tell_position(log, name, commit)
-    return commit
 
 
 def _checked(project: Project, name: str, log: Log) -> Flow:

@@ -198,10 +198,7 @@ def _continue(  # noqa: PLR0913, PLR0917  what a claim needs
             check(plan, batch)
             ledger.append(lambda _: claimed)
         if fate is Fate.CANCELLED:
-            reason = "the declaration or a contract changed before anything was published"
-            cancelled = Cancelled(batch_id=plan.batch_id, attempt=attempt, reason=reason, at=request.clock)
-            with boundary("cancelled", plan.batch_id):
-                ledger.append(lambda _: cancelled)
+            _cancel(ledger, plan, attempt, request.clock)
             return None
     except Fenced:
         return None
@@ -209,6 +206,13 @@ def _continue(  # noqa: PLR0913, PLR0917  what a claim needs
     return Claim(
         plan=plan, attempt=attempt, scans=scans, audited=batch.audited, decided=batch.decided, given_up=given_up
     )
+
+
+def _cancel(ledger: Ledger, plan: BatchPlan, attempt: int, at: datetime) -> None:
+    reason = "the declaration or a contract changed before anything was published"
+    cancelled = Cancelled(batch_id=plan.batch_id, attempt=attempt, reason=reason, at=at)
+    with boundary("cancelled", plan.batch_id):
+        ledger.append(lambda _: cancelled)
 
 
 def _refused(flow: Flow, plan: BatchPlan) -> Incompatible:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from host import Host
 
+from support.readme import a_shop
+
 REAL = ("sh", "dirname", "cat", "mkdir", "cp", "chmod")
 
 
@@ -58,3 +60,10 @@ def machine(tmp_path: Path) -> Machine:
         found = next(Path(folder, name) for folder in os.defpath.split(":") if Path(folder, name).exists())
         (made.bin / name).symlink_to(found)
     return made
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The README's first project."""
+    monkeypatch.delenv("TIDEMILL_JARS", raising=False)
+    return a_shop(tmp_path)

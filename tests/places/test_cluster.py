@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from spark_servers import Cluster
+from spark_servers import Cluster, program
 
 from places.conftest import RUN, Start, ended
-from support.projects import Mill, write_settings
+from support.projects import ROOT, Mill, write_settings
 from support.recovery import a_wide_mill, recomputed
 from tidemill.core.failpoints import VARIABLE
+from tidemill.engine.jars import jar_paths, locked_jars
+from tidemill.engine.session import server_conf
 from tidemill.project import Project
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -75,6 +77,22 @@ def test_rows_beyond_the_drivers_bound_are_written_by_the_cluster(
     assert whole(mill)
     engines = [entry.get("engineInfo", "") for entry in DeltaTable(mill.project.published_uri("sums")).history()]
     assert any("Spark" in engine for engine in engines)
+
+
+def test_a_batch_that_is_submitted_runs_in_the_session_of_the_submit(
+    tmp_path: Path, spark: Any, cluster: Cluster, on_cluster: dict[str, Any]
+) -> None:
+    mill = a_mill(tmp_path, spark, {})
+    jars = jar_paths(ROOT / ".tidemill" / "jars", locked_jars(kafka=False, s3=False))
+    conf = {**server_conf(jars), **on_cluster["conf"], "spark.ui.enabled": "false"}
+    settings = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    batch = [str(ROOT / "spark_jobs" / "run_batch.py"), "wide", "--drain", "--until-caught-up"]
+    command = [program("spark-submit"), "--master", cluster.master, *settings, *batch]
+    environ = {**os.environ, "TIDEMILL_PROJECT": str(mill.project.folder), "PYTHONPATH": str(ROOT / "spark_jobs")}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    assert whole(mill)
+    assert "caught up" in done.stdout
 
 
 def test_workers_with_another_version_are_refused_by_name(

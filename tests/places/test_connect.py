@@ -31,6 +31,16 @@ print("there", flush=True)
 session.sql("SELECT count(DISTINCT a.id * b.id) FROM range(10000000) a CROSS JOIN range(10000000) b").collect()
 """
 
+ENDING = """
+import sys, threading, time
+from tidemill.engine.connect import connect_session
+session = connect_session(sys.argv[1], sys.argv[2])
+long = session.sql("SELECT count(DISTINCT a.id * b.id) FROM range(10000000) a CROSS JOIN range(10000000) b")
+threading.Thread(target=long.collect, daemon=True).start()
+time.sleep(3)
+print("there")
+"""
+
 LOGIN = """
 import sys
 from tidemill.engine.session import ConnectSpark, open_session
@@ -84,6 +94,10 @@ def test_what_a_dead_predecessor_left_running_is_interrupted(
     # Both cores are taken for hours: nothing else runs there before that has ended.
     ended(start(RUN, mill.project.folder))
     assert whole(mill)
+
+
+def test_a_process_ends_though_the_server_still_works_for_it(server: ConnectServer, start: Start) -> None:
+    assert "there" in ended(start(ENDING, server.remote, uuid.uuid4()))
 
 
 def test_a_server_that_ends_in_a_batch_is_a_retry(

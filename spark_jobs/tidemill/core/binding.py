@@ -64,6 +64,11 @@ def _sink(
             paths=_paths(spec, name),
             topic=publish.topic,
         )
+    return _windowed_sink(spec, name, publish, source, contract)
+
+
+def _windowed_sink(spec: PipelineSpec, name: str, publish: op.Publish, source: str, contract: Contract) -> WindowedSink:
+    graph = spec.graph
     aggregate, window, keys = _windowing(spec, source)
     _check_published(graph.where(name), contract, (*WINDOW_COLUMNS, *keys, *aggregate.aggregates))
     head = graph.feeding(source)[0].source

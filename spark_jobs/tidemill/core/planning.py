@@ -85,19 +85,18 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
         TopicRecreated: a topic has the name of the one that was read but another identity.
         OffsetsLost: the log no longer holds, or does not yet hold, the next offset to read.
     """
-    backlog = {i.topic: _backlog(flow, i, position.topics.get(i.topic), bounds[i.topic]) for i in flow.inputs}
-    taken = iter(limit.apply([r for ranges in backlog.values() for r in ranges]))
+    taken = _taken(flow, position, bounds, limit)
     timeout = None if flow.spec.idle_timeout is None else micros(flow.spec.idle_timeout)
     topics = {
-        i.topic: _topic_plan(
-            position.topics.get(i.topic),
-            bounds[i.topic],
-            tuple(next(taken) for _ in backlog[i.topic]),
+        topic: _topic_plan(
+            position.topics.get(topic),
+            bounds[topic],
+            ranges,
             clock=micros(clock),
             idle_timeout=timeout,
             silent=silent,
         )
-        for i in flow.inputs
+        for topic, ranges in taken.items()
     }
     at_end = all(_reads_to_end(topic, bounds[name]) for name, topic in topics.items())
     plan = BatchPlan(
@@ -115,6 +114,15 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
     moves = plan.watermark_after({}, delays) > position.watermark
     begins = any(i.start is StartFrom.LATEST and i.topic not in position.topics for i in flow.inputs)
     return plan if plan.records or moves or begins else None
+
+
+def _taken(
+    flow: Flow, position: Position, bounds: Mapping[str, TopicBounds], limit: ReadLimit
+) -> dict[str, tuple[OffsetRange, ...]]:
+    """The offsets of each topic that the batch reads, a range for every partition."""
+    backlog = {i.topic: _backlog(flow, i, position.topics.get(i.topic), bounds[i.topic]) for i in flow.inputs}
+    taken = iter(limit.apply([r for ranges in backlog.values() for r in ranges]))
+    return {topic: tuple(next(taken) for _ in ranges) for topic, ranges in backlog.items()}
 
 
 def _backlog(flow: Flow, source: Input, before: TopicPosition | None, bounds: TopicBounds) -> tuple[OffsetRange, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import socket
 import uuid
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
@@ -33,7 +35,8 @@ def connect_session(remote: str, identity: str) -> SparkSession:
     """
     _probe(remote)
     if _CHOSEN in remote:
-        return SparkSession.builder.remote(remote).getOrCreate()
+        session = _open[remote, ""] = SparkSession.builder.remote(remote).getOrCreate()
+        return session
     known = _open.get((remote, identity))
     if known is not None and _is_free(known):
         return known
@@ -50,6 +53,15 @@ def leave(session: SparkSession) -> None:
     for key in [key for key, known in _open.items() if known is session]:
         del _open[key]
     session.client.close()
+
+
+@atexit.register
+def _leave_all() -> None:
+    """Before Python ends: a client that is closed later may wait for a thread that is gone, and for ever."""
+    for session in list(_open.values()):
+        # Nobody is there any more to be told.
+        with suppress(Exception):
+            leave(session)
 
 
 def _probe(remote: str) -> None:

@@ -1,0 +1,52 @@
+"""What the README says, by section, and a shell in which one types it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from support.projects import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SET_UP = "make setup && . .tidemill/env.sh"
+FILES = re.compile(r"`(tidemill\.toml|data_contracts/\S+\.yaml|pipelines/\S+\.py)`")
+
+
+def section(title: str) -> str:
+    """The text under a heading."""
+    return re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", README, re.MULTILINE | re.DOTALL)[1]
+
+
+def blocks(*languages: str) -> list[str]:
+    """The blocks of the first pipeline that are marked with one of these languages, in order."""
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", section("Your first pipeline"), re.MULTILINE | re.DOTALL)
+    return [text for language, text in found if language in languages]
+
+
+def commands() -> list[str]:
+    """What is typed once the files are there, a command each."""
+    return blocks("")[1].replace("\\\n", " ").splitlines()
+
+
+def typed(script: str, folder: Path, *, patience: float = 120) -> subprocess.CompletedProcess[str]:
+    """Type into a shell in which set-up put `tidemill` on PATH."""
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("TIDEMILL_")}
+    environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environ['PATH']}"
+    command = ["bash", "-euo", "pipefail", "-c", script]
+    return subprocess.run(
+        command, cwd=folder, env=environ, capture_output=True, text=True, timeout=patience, check=False
+    )
+
+
+def a_shop(checkout: Path) -> Path:
+    """The project of the README, made as it says in a folder that stands for the checkout."""
+    set_up, make_folders = blocks("")[0].split("\n", 1)
+    assert set_up.partition("#")[0].strip() == SET_UP
+    assert typed(make_folders, checkout).returncode == 0
+    names = dict.fromkeys(FILES.findall(section("Your first pipeline")))
+    for name, text in zip(names, blocks("toml", "yaml", "python"), strict=True):
+        (checkout / "shop" / name).write_text(text, encoding="utf-8")
+    return checkout / "shop"

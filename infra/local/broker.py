@@ -134,7 +134,8 @@ class Broker:
         self.stop()
 
     def _format(self, properties: Path) -> None:
-        cluster = secrets.token_urlsafe(16)
+        # One that begins with a dash would be taken for an option.
+        cluster = secrets.token_urlsafe(16).replace("-", "_")
         command = self._java("kafka.tools.StorageTool", "format", "--standalone", "-t", cluster, "-c", str(properties))
         if self.login is not None:
             scram = f"SCRAM-SHA-512=[name={self.login.user},password={self.login.password}]"

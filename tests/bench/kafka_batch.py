@@ -37,7 +37,9 @@ class KafkaBatch(TidemillBatch):
         super().prepare(arena)
 
     def settings(self, arena: Arena) -> dict[str, Any]:
-        return {**super().settings(arena), "kafka": {"kafka": self._servers}}
+        # The markers of transactions have offsets, too.
+        more = {"kafka": {"kafka": self._servers}, "batch_records": 2_000_000}
+        return {**super().settings(arena), **more}
 
     def round(self, delivery: Delivery) -> float:
         for number, file in enumerate(delivery.files):

@@ -100,7 +100,8 @@ class Bench:
             from bench.kafka_batch import KafkaBatch
 
             everyone.append(KafkaBatch(self.servers))
-        return [one for one in everyone if not self.options.only or one.name in self.options.only]
+        wanted = (*self.options.only, report.ON_KAFKA) if self.options.only else ()
+        return [one for one in everyone if not wanted or one.name in wanted]
 
     def until(self, share: float) -> float:
         """The moment at which a share of the bound is used up."""

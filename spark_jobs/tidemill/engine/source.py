@@ -21,6 +21,10 @@ from tidemill.stores.opened import for_spark
 _SPLIT = 250_000
 """A range of more offsets is read by several tasks."""
 
+_AT_ONCE = {"kafka.fetch.max.wait.ms": "20"}
+"""All that a plan names is there. The last offset is often the marker of a transaction, which is no record: whoever
+asks for it would wait half a second for one behind it."""
+
 _PATIENCE = {
     "kafkaConsumer.pollTimeoutMs": "60000",
     "kafka.default.api.timeout.ms": "30000",
@@ -126,6 +130,7 @@ def _kafka_ranges(session: SparkSession, scan: KafkaScan, ranges: Sequence[Offse
         # Fewer records than were planned are an error, never a smaller batch.
         failOnDataLoss="true",
         **{"kafka.isolation.level": "read_committed"},
+        **_AT_ONCE,
         **_PATIENCE,
     )
     largest = max(len(r) for r in ranges)

@@ -110,7 +110,7 @@ def _batches(
 def _told(batches: list[Timed], pace: Pace) -> dict[str, Any]:
     return {
         "batches": len(batches),
-        "median_s": median(b.seconds for b in batches),
+        "median_s": round(median(b.seconds for b in batches), 2),
         "slowest_s": max(b.seconds for b in batches),
         "behind_s": round(max(b.behind for b in batches) / pace.rate, 1),
     }

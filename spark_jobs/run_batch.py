@@ -5,8 +5,8 @@ r"""The entry for spark-submit: `tidemill run` in the session that the submit br
         --conf spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog \
         run_batch.py page_views --until-caught-up --json
 
-The arguments are those of `tidemill run`, and so are the exit codes. Driver and executors need Python with the
-package `tidemill`, and all of them must reach the project's log and lake.
+The arguments are those of `tidemill run`, and so are the exit codes. The driver needs Python with the package
+`tidemill`, executors the same Python with pyarrow, msgspec and polars; all must reach the project's log and lake.
 """
 
 from __future__ import annotations

@@ -38,9 +38,19 @@ def test_a_token_in_a_file_is_refused_and_not_repeated(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_a_spark_without_a_jar_is_told_so(spark: Any) -> None:
+@pytest.mark.parametrize("name", ["nobody-has-this", "avro"])
+def test_a_spark_without_a_jar_is_told_so(spark: Any, name: str) -> None:
     with pytest.raises(ConfigError, match="lacks jars"), explained("p: batch 1"):
-        spark.read.format("nobody-has-this").load()
+        spark.read.format(name).load()
+
+
+@pytest.mark.spark
+def test_what_others_hide_stays_hidden(spark: Any) -> None:
+    hidden, other = "spark.sql.redaction.string.regex", spark.newSession()
+    other.conf.set(hidden, "their secret")
+    for _ in range(2):
+        assert settle(other, {}).conf.get(hidden).startswith(r"(?:their secret)|org\.apache\.kafka")
+    assert settle(spark.newSession(), {hidden: "mine"}).conf.get(hidden).startswith("(?:mine)|org")
 
 
 @pytest.mark.spark

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafka.conftest import Cluster
-from tidemill.core.errors import ConfigError, LogUnreachable, OffsetsLost, TopicRecreated, UnknownTopic
+from tidemill.core.errors import LogRefused, LogUnreachable, OffsetsLost, TopicRecreated, UnknownTopic
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.log.kafka import KafkaLog
 from tidemill.log.kafka_access import Access
@@ -120,6 +120,6 @@ def test_who_may_not_come_in_is_told_so_without_the_password(a_broker: Callable[
     assert list(admin.topics()) == []
     assert "se cret" not in repr(access)
     stranger = KafkaLog(Access(servers=broker.servers, protocol=broker.protocol, user="miller", password="wrong"))
-    with pytest.raises(ConfigError, match=r"does not let us in: .*invalid credentials") as refused:
+    with pytest.raises(LogRefused, match=r"does not let us in: .*invalid credentials") as refused:
         stranger.topics()
     assert "wrong" not in str(refused.value)

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
 from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, SUMS_PIPELINE, Mill, a_project, an_event
-from tidemill.core.errors import ConfigError
+from tidemill.core.errors import ConfigError, LogRefused
 from tidemill.log.kafka_access import access_of
 from tidemill.log.records import NewRecord
 from tidemill.project import Project
@@ -87,7 +87,7 @@ def test_a_wrong_password_is_refused_and_not_repeated(guarded: Broker, tmp_path:
         "ca": str(tmp_path / "ca.pem"),
     }
     log = KafkaLog(access_of(settings, {"LOGIN": f"{USER}:another one"}))
-    with pytest.raises(ConfigError, match=r"does not let us in: .*invalid credentials") as refused:
+    with pytest.raises(LogRefused, match=r"does not let us in: .*invalid credentials") as refused:
         log.topics()
     assert "another one" not in str(refused.value)
 

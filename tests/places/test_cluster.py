@@ -25,6 +25,20 @@ from tidemill.project import Project
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
+ALONE = """
+import sys
+from tidemill.core.errors import EngineError
+from tidemill.engine import workers
+from tidemill.engine.session import ClusterSpark, open_session
+workers._PATIENCE = 8
+conf = {"spark.driver.host": "127.0.0.1"}
+try:
+    open_session(ClusterSpark(master=sys.argv[1], jars=tuple(sys.argv[2:]), conf=conf), name="t")
+except EngineError as error:
+    print(type(error).__name__, error, sep=": ")
+"""
+
+
 def a_mill(folder: Path, spark: Any, on_cluster: dict[str, Any], **settings: Any) -> Mill:
     """The wide pipeline after a batch on this machine; all others are on the cluster."""
     a_wide_mill(folder / "mill", spark, **settings)
@@ -93,6 +107,12 @@ def test_a_batch_that_is_submitted_runs_in_the_session_of_the_submit(
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     assert whole(mill)
     assert "caught up" in done.stdout
+
+
+def test_a_cluster_that_gives_no_worker_is_told_so(tmp_path: Path, start: Start) -> None:
+    with Cluster(tmp_path, workers=0) as empty:
+        said = ended(start(ALONE, empty.master, *jar_paths(ROOT / ".tidemill" / "jars", locked_jars())), 0)
+    assert "EngineError: Spark gave no worker in 8 s" in said
 
 
 def test_workers_with_another_version_are_refused_by_name(

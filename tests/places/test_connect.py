@@ -41,6 +41,12 @@ time.sleep(3)
 print("there")
 """
 
+COMING = """
+import sys
+from tidemill.engine.connect import connect_session
+print(connect_session(sys.argv[1], sys.argv[2]).range(5).count())
+"""
+
 LOGIN = """
 import sys
 from tidemill.engine.session import ConnectSpark, open_session
@@ -97,7 +103,9 @@ def test_what_a_dead_predecessor_left_running_is_interrupted(
 
 
 def test_a_process_ends_though_the_server_still_works_for_it(server: ConnectServer, start: Start) -> None:
-    assert "there" in ended(start(ENDING, server.remote, uuid.uuid4()))
+    identity = uuid.uuid4()
+    assert "there" in ended(start(ENDING, server.remote, identity))
+    assert ended(start(COMING, server.remote, identity)).split() == ["5"], "and what it left is interrupted"
 
 
 def test_a_server_that_ends_in_a_batch_is_a_retry(
@@ -109,6 +117,7 @@ def test_a_server_that_ends_in_a_batch_is_a_retry(
     while not reached.exists() and time.monotonic() < end:
         assert process.poll() is None, ended(process)
         time.sleep(0.1)
+    assert reached.exists()
     server.kill()
     server.start()
     gate.touch()

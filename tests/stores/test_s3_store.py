@@ -139,6 +139,9 @@ def test_whose_a_taken_name_is_may_not_be_found_out(faulty: tuple[S3Access, Faul
     faults.first(99, "503", "HEAD")
     with pytest.raises(CommitUnknown, match="written or not"):
         store.put_if_absent("x", b"2")
+    faults.first(99, "503", "PUT")
+    with pytest.raises(CommitUnknown, match="written or not"):
+        store.put_if_absent("y", b"1")
 
 
 def test_a_store_that_refuses_conditions_is_told_so(faulty: tuple[S3Access, Faults], bucket: str) -> None:

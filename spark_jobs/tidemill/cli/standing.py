@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.core.amendments import count
-from tidemill.core.errors import DeclarationError, LogError
+from tidemill.core.errors import DeclarationError, LogError, TidemillError
 from tidemill.core.summary import ACCOUNT, account_of, watermark_json
 from tidemill.core.times import moment
 from tidemill.log.flows import readable
@@ -86,10 +87,11 @@ def standing(project: Project, name: str) -> Standing:
 
 
 def held_back(project: Project, name: str) -> int:
-    """How many offsets of a pipeline's topics wait for open transactions."""
-    if not isinstance(project.log(), HoldsBack):
-        return 0
-    return sum(p.waiting for p in standing(project, name).partitions)
+    """How many offsets of a pipeline's topics wait for open transactions, as far as that can be told."""
+    with suppress(TidemillError):
+        if isinstance(project.log(), HoldsBack):
+            return sum(p.waiting for p in standing(project, name).partitions)
+    return 0
 
 
 def _of_topic(log: Log, topic: str, position: TopicPosition | None) -> list[PartitionStanding]:

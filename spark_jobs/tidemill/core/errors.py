@@ -103,6 +103,10 @@ class LogUnreachable(LogError):
     retryable = True
 
 
+class LogRefused(LogError):
+    """The log does not let in whoever asks: a name, a password or a certificate is wrong."""
+
+
 class StoreError(TidemillError):
     """A folder or a store of objects does not do what the log or the lake needs of it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import socket
 import uuid
 from contextlib import suppress
@@ -17,6 +18,7 @@ _CHOSEN = "session_id="
 _RENEWALS = 100
 _PORT = 15002
 _PATIENCE = 10.0
+_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _CLOSED = ("INVALID_HANDLE.SESSION_CLOSED", "INVALID_HANDLE.SESSION_CHANGED", "SESSION_NOT_FOUND")
 
 _open: dict[tuple[str, str], SparkSession] = {}
@@ -65,11 +67,13 @@ def _leave_all() -> None:
 
 
 def _probe(remote: str) -> None:
-    """Whether somebody listens there: Spark's client would go on asking for ten minutes.
+    """Whether somebody listens there: Spark's client would go on asking for ten minutes. A proxy is not asked.
 
     Raises:
         EngineError: nobody does.
     """
+    if any(os.environ.get(name) for name in _PROXIES):
+        return
     address = urlsplit(remote)
     try:
         with socket.create_connection((address.hostname or "", address.port or _PORT), timeout=_PATIENCE):

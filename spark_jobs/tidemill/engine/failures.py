@@ -21,7 +21,7 @@ from tidemill.core.errors import ConfigError, DeclarationError, EngineError, Tid
 
 _LONGEST = 600
 _NOT_SQL = (ParseException, AnalysisException)
-_LACKING = ("[DATA_SOURCE_NOT_FOUND]", "[FAILED_FIND_DATA_SOURCE]")
+_LACKING = ("[DATA_SOURCE_NOT_FOUND]", "Failed to find data source", "[DELTA_CONFIGURE_SPARK_SESSION")
 _OF_A_ROW = (
     ArithmeticException,
     ArrayIndexOutOfBoundsException,

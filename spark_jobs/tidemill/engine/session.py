@@ -30,8 +30,6 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.databricks.delta.v2.enableMode": "NONE",
     # Replaying the log of a table of ours is little work: in 50 tasks, as by default, it takes ten times as long.
     "spark.databricks.delta.snapshotPartitions": "2",
-    # A Connect server shows and records what it is asked for: not with the password of Kafka's login module.
-    "spark.sql.redaction.string.regex": r"org\.apache\.kafka\.common\.security\.[^\n]*",
 }
 """Settings that a batch relies on, in every place."""
 
@@ -43,6 +41,10 @@ _STATIC_CONF: Mapping[str, str] = {
 }
 
 _STORE = "fs.s3a."
+
+_HIDDEN, _HIDDEN_TOO = "spark.sql.redaction.string.regex", "spark.redaction.string.regex"
+_LOGIN = r"org\.apache\.kafka\.common\.security\.[^\n]*"
+"""What a Connect server blackens where it shows and records what it is asked for."""
 
 _SHUFFLES, _SPARKS, _OURS = "spark.sql.shuffle.partitions", "200", "16"
 """What is shuffled is rows of state, not records: in 200 tasks, as by default, a small batch takes 10 times as long."""
@@ -104,10 +106,17 @@ def open_session(place: Place, *, name: str) -> SparkSession:
 def settle(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
     """The same session with the settings that a batch relies on and `conf`, as far as they can still be changed."""
     fewer = {_SHUFFLES: _OURS} if session.conf.get(_SHUFFLES) == _SPARKS else {}
-    for key, value in {**SESSION_CONF, **fewer, **conf}.items():
+    hidden = {_HIDDEN: _redaction(session, conf)}
+    for key, value in {**SESSION_CONF, **fewer, **conf, **hidden}.items():
         if key.startswith(_STORE) or session.conf.isModifiable(key):
             session.conf.set(key, value)
     return session
+
+
+def _redaction(session: SparkSession, conf: Mapping[str, str]) -> str:
+    """What must not be shown: what others hide, and the login module of Kafka, which has the password."""
+    theirs = conf.get(_HIDDEN) or session.conf.get(_HIDDEN, None) or session.conf.get(_HIDDEN_TOO, None) or _LOGIN
+    return theirs if _LOGIN in theirs else f"(?:{theirs})|{_LOGIN}"
 
 
 def server_conf(jars: Sequence[str]) -> dict[str, str]:

@@ -17,6 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import is_remote
+
 import tidemill
 from tidemill.core.errors import ConfigError, EngineError
 
@@ -87,7 +89,11 @@ def _patience(session: SparkSession) -> Iterator[None]:
 
     def give_up() -> None:
         is_late.set()
-        session.interruptTag(tag)
+        # Without a server, a tag is known to the thread alone that set it; and nobody else uses the session.
+        if is_remote():
+            session.interruptTag(tag)
+        else:
+            session.interruptAll()
 
     timer = threading.Timer(_PATIENCE, give_up)
     session.addTag(tag)

@@ -25,7 +25,7 @@ from confluent_kafka import (
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from tidemill.core.errors import ConfigError, LogUnreachable, OffsetsLost
+from tidemill.core.errors import LogRefused, LogUnreachable, OffsetsLost
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.scan import KafkaScan, Record
 from tidemill.core.times import micros, moment
@@ -155,15 +155,17 @@ class KafkaLog:
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[None]:
+        # What it said meanwhile is of other questions.
+        self.admin.poll(0)
+        self._refusals.clear()
         try:
             yield
         except (KafkaException, TimeoutError) as error:
             said = error.args[0] if error.args else None
             text = said.str() if isinstance(said, KafkaError) else f"no answer in {PATIENCE:.0f} seconds"
-            self._refusals.clear()
             self.admin.poll(0)
             if self._refusals:
-                raise ConfigError(
+                raise LogRefused(
                     f"{self._where} does not let us in: {self._refusals[-1]}",
                     fix="check security, mechanism, credentials and ca in [log]",
                 ) from None

@@ -90,7 +90,7 @@ def access_of(settings: Mapping[str, str], environ: Mapping[str, str]) -> Access
     """
     credentials = settings.get("credentials", "")
     user, password = _login(credentials, environ) if credentials else ("", "")
-    if credentials and not settings.get("security", "").startswith("SASL"):
+    if credentials and settings.get("security", "PLAINTEXT") in ("PLAINTEXT", "SSL"):
         raise ConfigError(
             "Kafka: [log] credentials are never shown to the cluster without SASL",
             fix='set security = "SASL_SSL" or "SASL_PLAINTEXT", or leave credentials out',

@@ -23,6 +23,9 @@ InputFormat = Lines | JsonLines | Csv | ParquetRows
 STANDARD_INPUT = "-"
 
 
+_LOOK = "look at the end of the topic (`tidemill log ls`, `tidemill log cat`) before you append the rest"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
     """What an append brought into the log: ranges are merged, `bytes` are those of the inputs."""
@@ -69,7 +72,7 @@ def load(
     except CommitUnknown as error:
         raise CommitUnknown(
             f"{error.message}; the first {records:,} records were appended, and perhaps some more",
-            fix="look at the end of the topic (`tidemill log ls`, `tidemill log cat`) before you append the rest",
+            fix=error.fix if producer.idempotent else _LOOK,
         ) from error
     except TidemillError as error:
         raise type(error)(f"{error.message}; the first {records:,} records were appended", fix=error.fix) from error

@@ -91,12 +91,21 @@ class S3Store:
                         continue
                     # The client has asked several times: of an earlier one the answer may have been lost.
                     is_first = not _retries(error)
-                    if (code in _REFUSED and is_first) or code not in (*_LATER, ""):
+                    if is_first and code in _NOT_THERE:
+                        raise self._unconditional(name) from error
+                    if is_first and (code in _REFUSED or code not in (*_LATER, "")):
                         raise
                     return self._found_out(name, mark, error)
                 else:
                     return True
         raise AssertionError("unreachable")
+
+    def _unconditional(self, name: str) -> StoreError:
+        return StoreError(
+            f"{self.locate(name)}: the store refuses a write under a condition: it has no conditional writes, and of "
+            "two writers that commit at once one would be lost",
+            fix=KNOWN_STORES,
+        )
 
     def delete(self, name: str) -> None:
         """See `Store.delete`."""
@@ -174,12 +183,6 @@ class S3Store:
             if _code(error) in _ABSENT:
                 raise FileNotFoundError(name) from error
             where, said = self.locate(name), error.response.get("Error", {}).get("Message") or error
-            if _code(error) in _NOT_THERE:
-                raise StoreError(
-                    f"{where}: the store refuses: {said}: it has no conditional writes, and of two writers that commit "
-                    "at once one would be lost",
-                    fix=KNOWN_STORES,
-                ) from error
             if _code(error) in (*_LATER, *_TOGETHER):
                 raise StoreUnreachable(f"{where}: the store refuses for now: {said}", fix="try again later") from error
             raise StoreError(

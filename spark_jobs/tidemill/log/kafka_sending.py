@@ -136,23 +136,16 @@ class Sender:
         parcel = self._parcel
         at = micros(parcel.at) // 1000
         headers: list[tuple[str, str | bytes | None]] = [*parcel.headers.items()]
-        while True:
-            try:
-                self._producer.produce(
-                    parcel.topic,
-                    value=message.value,
-                    key=message.key,
-                    timestamp=at,
-                    headers=headers,
-                    on_delivery=self._delivered,
-                )
-            except BufferError:
-                self._producer.poll(0.1)
-                if self._failed is not None:
-                    raise KafkaException(self._failed) from None
-                continue
-            self._producer.poll(0)
-            return
+        enqueue(
+            self._producer,
+            parcel.topic,
+            lambda: self._failed,
+            value=message.value,
+            key=message.key,
+            timestamp=at,
+            headers=headers,
+            on_delivery=self._delivered,
+        )
 
     def _explained(self, error: KafkaError) -> Exception:
         parcel = self._parcel
@@ -171,6 +164,27 @@ class Sender:
             f"{self._where}: batch {parcel.batch_id} of {parcel.sender} may not have come to {parcel.topic}: {why}",
             fix="nothing is doubled: the next run finds out whether it landed",
         )
+
+
+def enqueue(
+    producer: Producer, topic: str, failed: Callable[[], KafkaError | None] = lambda: None, **message: Any
+) -> None:
+    """Hand a message to the client as soon as it has room.
+
+    Raises:
+        KafkaException: it has none, and another message has failed.
+    """
+    while True:
+        try:
+            producer.produce(topic, **message)
+        except BufferError:
+            producer.poll(0.1)
+            error = failed()
+            if error is not None:
+                raise KafkaException(error) from None
+            continue
+        producer.poll(0)
+        return
 
 
 def _patiently(call: Callable[[], T]) -> T:

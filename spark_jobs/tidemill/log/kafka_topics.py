@@ -17,7 +17,7 @@ from tidemill.core.errors import CommitUnknown, LogError, LogInputError, LogUnre
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.log import checks
 from tidemill.log.kafka import LATEST, PATIENCE, KafkaLog
-from tidemill.log.kafka_sending import Sender
+from tidemill.log.kafka_sending import Sender, enqueue
 from tidemill.log.protocol import Message, Parcel, Topic, Usage
 from tidemill.log.records import NewRecord, as_new_records, as_table
 from tidemill.log.writable import LandedBatch, ProducerBatch
@@ -185,22 +185,16 @@ class _Transaction:
         more: dict[str, Any] = (
             {} if record.timestamp is None else {"timestamp": int(record.timestamp.timestamp() * 1000)}
         )
-        while True:
-            try:
-                self._producer.produce(
-                    place.topic,
-                    value=record.value,
-                    key=record.key,
-                    partition=place.partition,
-                    headers=list(record.headers),
-                    on_delivery=self._delivered,
-                    **more,
-                )
-            except BufferError:
-                self._producer.poll(0.1)
-                continue
-            self._producer.poll(0)
-            return
+        enqueue(
+            self._producer,
+            place.topic,
+            value=record.value,
+            key=record.key,
+            partition=place.partition,
+            headers=list(record.headers),
+            on_delivery=self._delivered,
+            **more,
+        )
 
     def _delivered(self, error: KafkaError | None, message: Any) -> None:
         if error is None:

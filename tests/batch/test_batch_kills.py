@@ -29,6 +29,16 @@ TWICE = [(f"after:{name}", 1) for name in WIDE_WRITES]
 SHORT = (("after:published:sums", 0),)
 
 
+def be_killed(folder: Path, place: str, again: int) -> None:
+    """A process that runs `wide` of this project is killed at a place, and so is each that tries again."""
+    environment = {**os.environ, VARIABLE: f"{place}=kill", "PYTHONPATH": str(ROOT / "spark_jobs")}
+    command = [sys.executable, "-c", KILLED, str(folder)]
+    for number in range(1 + again):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
+        # A retry does not come to every step.
+        assert done.returncode == -signal.SIGKILL or (number and done.returncode == 0), done.stderr[-3000:]
+
+
 # Most of such a run is the start of Spark: these are clients of one server; tests/cli kills one with its own Spark.
 @pytest.mark.parametrize(
     ("place", "again"), [c if c in SHORT else pytest.param(*c, marks=pytest.mark.crash) for c in (*ONCE, *TWICE)]
@@ -37,11 +47,6 @@ def test_a_process_that_is_killed_changes_nothing_in_the_end(  # noqa: PLR0917
     tmp_path: Path, wide: Any, whole: Any, connect: ConnectServer, place: str, again: int
 ) -> None:
     mill = wide(tmp_path, remote=connect.remote)
-    environment = {**os.environ, VARIABLE: f"{place}=kill", "PYTHONPATH": str(ROOT / "spark_jobs")}
-    command = [sys.executable, "-c", KILLED, str(tmp_path)]
-    for number in range(1 + again):
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
-        # A retry does not come to every step.
-        assert done.returncode == -signal.SIGKILL or (number and done.returncode == 0), done.stderr[-3000:]
+    be_killed(tmp_path, place, again)
     mill.catch_up()
     assert mill.everything() == whole

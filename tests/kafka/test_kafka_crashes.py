@@ -6,11 +6,7 @@ The oracle is an unbroken run, a plain recomputation from the raw log, and what 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -19,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from batch.test_batch_kills import KILLED
+from batch.test_batch_kills import be_killed
 from kafka.conftest import Cluster
 from support.connect import ConnectServer
-from support.projects import ROOT, Mill, rows_of, somebody, without_own
+from support.projects import Mill, rows_of, somebody, without_own
 from support.recovery import WIDE_READS, WIDE_WRITES, a_wide_mill, finish, paused, recomputed
 from tidemill.core import failpoints
 from tidemill.core.errors import Fenced, LogUnreachable
@@ -213,10 +209,6 @@ def test_a_process_that_is_killed_changes_nothing_in_the_end(  # noqa: PLR0917
     tmp_path: Path, copy: Copy, whole: Seen, connect: ConnectServer, place: str, again: int
 ) -> None:
     mill = copy(tmp_path, remote=connect.remote)
-    environment = {**os.environ, VARIABLE: f"{here(mill, place)}=kill", "PYTHONPATH": str(ROOT / "spark_jobs")}
-    command = [sys.executable, "-c", KILLED, str(tmp_path)]
-    for number in range(1 + again):
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
-        assert done.returncode == -signal.SIGKILL or (number and done.returncode == 0), done.stderr[-3000:]
+    be_killed(tmp_path, here(mill, place), again)
     mill.catch_up()
     assert everything(mill) == whole

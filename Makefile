@@ -15,8 +15,10 @@ endif
 
 # How often `make chaos` begins anew.
 SEEDS = 20
+# What else the program of a target is told, for example `make bench OPTIONS=--help`.
+OPTIONS =
 
-.PHONY: help setup demo test test-long test-versitygw crash chaos model test-unit check format bench bench-repair bench-upkeep bench-pace matrix kafka s3 connect cluster lock clean
+.PHONY: help setup demo test test-long test-versitygw crash chaos model test-unit check format bench bench-repair bench-upkeep bench-history bench-pace bench-sliding matrix kafka s3 connect cluster lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
@@ -42,7 +44,7 @@ crash: setup ## fail at every boundary of every kind of batch in every way
 		tests/machine/test_crashes_of_amendments.py tests/kafka/test_kafka_crashes.py
 
 chaos: setup ## kill processes at random moments, and prove what they leave; SEEDS=20
-	@$(RUN) python tests/chaos/chaos.py --seeds $(SEEDS)
+	@$(RUN) python tests/chaos/chaos.py --seeds $(SEEDS) $(OPTIONS)
 
 model: setup ## search the protocol's model, and show what each broken rule leads to
 	@$(RUN) pytest tests/protocol -rP
@@ -63,31 +65,37 @@ format: setup ## put imports and layout in order
 	@$(RUN) ruff format
 
 bench: setup ## measure batches against the known ways to do the same
-	@$(RUN) python tests/bench/bench.py
+	@$(RUN) python tests/bench/bench.py $(OPTIONS)
 
 matrix: setup ## the same rows on every log, storage, place of Spark and writer
-	@$(RUN) python tests/matrix/matrix.py
+	@$(RUN) python tests/matrix/matrix.py $(OPTIONS)
 
 kafka: setup ## a Kafka broker on 127.0.0.1:9092 to try things out, until Ctrl-C
-	@$(RUN) python infra/local/broker.py
+	@$(RUN) python infra/local/broker.py $(OPTIONS)
 
 s3: setup ## a store that speaks S3 on 127.0.0.1:9000 to try things out, until Ctrl-C
-	@$(RUN) python infra/local/store.py
+	@$(RUN) python infra/local/store.py $(OPTIONS)
 
 connect: setup ## a Spark Connect server on 127.0.0.1:15002 to try things out, until Ctrl-C
-	@$(RUN) python infra/local/spark_servers.py connect
+	@$(RUN) python infra/local/spark_servers.py connect $(OPTIONS)
 
 cluster: setup ## a Spark cluster of two workers on 127.0.0.1:7077 to try things out, until Ctrl-C
-	@$(RUN) python infra/local/spark_servers.py cluster
+	@$(RUN) python infra/local/spark_servers.py cluster $(OPTIONS)
 
 bench-repair: setup ## what it costs to repair ten records among a thousand windows
-	@$(RUN) python tests/bench/bench_repair.py
+	@$(RUN) python tests/bench/bench_repair.py $(OPTIONS)
 
 bench-upkeep: setup ## 3,000 batches with maintenance every 500: whether the last costs what the hundredth did
-	@$(RUN) python tests/bench/bench_upkeep.py
+	@$(RUN) python tests/bench/bench_upkeep.py $(OPTIONS)
+
+bench-history: setup ## looks at a ledger of a million events, and repairs of a million scattered records
+	@$(RUN) python tests/bench/bench_history.py $(OPTIONS)
 
 bench-pace: setup ## whether batches keep up with 47,000 records a second in Kafka, for 5 minutes
-	@$(RUN) python tests/bench/bench_pace.py
+	@$(RUN) python tests/bench/bench_pace.py $(OPTIONS)
+
+bench-sliding: setup ## windows of an hour by a minute beside tumbling ones: 300 batches with 5,000 and with 200,000 keys
+	@$(RUN) python tests/bench/bench_sliding.py $(if $(KEYS),--keys $(KEYS)) $(if $(BATCHES),--batches $(BATCHES)) $(OPTIONS)
 
 lock: ## resolve the packages of pyproject.toml again; UPGRADE=1 takes the newest
 	@infra/setup/setup.sh lock $(LOCK_OPTIONS)

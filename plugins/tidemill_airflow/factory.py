@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
 
 from airflow.sdk import DAG, DeltaTriggerTimetable, Param, get_parsing_context
 
+from tidemill.core.errors import InputError
 from tidemill.project import Project
 from tidemill_airflow.amending_dags import backfill_dag, maintenance_dag, replay_dag
 from tidemill_airflow.assets import batch_asset, table_asset
@@ -28,28 +30,61 @@ def dags_for(project: Project | str | Path | None = None) -> dict[str, DAG]:
     A project that is not given is found as the command `tidemill` finds it. A task process that wants one DAG gets
     that one only.
 
+    Warns:
+        UserWarning: a pipeline file, a declaration or a contract is wrong. All other pipelines have their DAGs.
+
     Raises:
-        InputError: tidemill.toml, a declaration or a contract is wrong; Airflow shows it as an import error.
+        InputError: tidemill.toml is wrong, or nothing but faults was found; Airflow shows it as an import error.
     """
     found = project if isinstance(project, Project) else Project.load(project)
-    names = found.pipeline_names()
 
     @cache
     def entity(name: str) -> PipelineDag:
-        return pipeline_dag(found.pipeline(name), str(found.folder))
+        return pipeline_dag(found.declared(name), str(found.folder))
 
-    makers: dict[str, Callable[[], DAG]] = {MAINTENANCE: lambda: maintenance_dag(map(entity, names))}
+    wanted = get_parsing_context().dag_id
+    makers = _makers(found.pipeline_names(), entity)
+    if wanted in makers:
+        return {wanted: makers[wanted]()}
+    if wanted and wanted != MAINTENANCE and found.faults:
+        found.check_declared(wanted.partition(".")[0])
+    fit, faults = _fit(found, entity)
+    if wanted == MAINTENANCE:
+        return {MAINTENANCE: maintenance_dag(map(entity, fit))}
+    for fault in faults:
+        warnings.warn(f"a pipeline has no DAG: {fault}", stacklevel=2)
+    if faults and not fit:
+        raise faults[0]
+    dags = {dag_id: make() for dag_id, make in _makers(fit, entity).items()}
+    return {MAINTENANCE: maintenance_dag(map(entity, fit)), **dags}
+
+
+def _makers(names: Sequence[str], entity: Callable[[str], PipelineDag]) -> dict[str, Callable[[], DAG]]:
+    """What makes the DAGs of each pipeline, by their ids."""
+    makers: dict[str, Callable[[], DAG]] = {}
     for name in names:
         makers[name] = partial(_of, entity, name, make_dag)
         makers[backfill_dag_of(name)] = partial(_of, entity, name, backfill_dag)
         makers[replay_dag_of(name)] = partial(_of, entity, name, replay_dag)
-    wanted = get_parsing_context().dag_id
-    chosen = [wanted] if wanted in makers else list(makers)
-    return {dag_id: makers[dag_id]() for dag_id in chosen}
+    return makers
 
 
 def _of(entity: Callable[[str], PipelineDag], name: str, make: Callable[[PipelineDag], DAG]) -> DAG:
     return make(entity(name))
+
+
+def _fit(project: Project, entity: Callable[[str], PipelineDag]) -> tuple[list[str], list[InputError]]:
+    """The pipelines that can have DAGs, and what is wrong with the others."""
+    fit: list[str] = []
+    faults: list[InputError] = [*project.faults]
+    for name in project.pipeline_names():
+        try:
+            entity(name)
+        except InputError as error:
+            faults.append(error)
+        else:
+            fit.append(name)
+    return fit, faults
 
 
 def make_dag(entity: PipelineDag) -> DAG:

@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Literal
 from tidemill.core.amendments import Aside, Reason
 from tidemill.core.aside import Choice
 from tidemill.core.asked import OfOffsets, Wanted
-from tidemill.core.events import Committed, Planned
+from tidemill.core.coverage import plans_of
+from tidemill.core.events import Committed, Event
+from tidemill.core.index import asked_of
+from tidemill.core.offsets import MAX_OFFSET
+from tidemill.core.slices import BatchRange
 from tidemill.core.times import duration
 from tidemill.project import Project
 
 if TYPE_CHECKING:
-    from tidemill.amend.errand import Errand
+    from tidemill.ledger.ledger import Ledger
     from tidemill.maintenance import Chore
+
+_RECENT = 5_000
 
 
 def batch_runner(
@@ -66,12 +72,8 @@ def amendment_runner(  # noqa: PLR0913  who wants what done to which pipeline, a
         case "fold":
             return fold.fold(errand)
         case other:
-            return repair.repair(errand, Aside(other), amendment.choice, before=_first_repair(errand))
-
-
-def _first_repair(errand: Errand) -> int | None:
-    """The first batch of an errand's earlier turns: what failed again since then is not tried twice."""
-    return next((p.batch_id for p in errand.plans if p.repair is not None and p.repair.reason == errand.reason), None)
+            # What failed again in an earlier turn is not tried twice.
+            return repair.repair(errand, Aside(other), amendment.choice, before=errand.first_asked)
 
 
 def backfill_state(project: Project, pipeline: str, identity: str) -> Literal["none", "open", "complete"]:
@@ -80,14 +82,25 @@ def backfill_state(project: Project, pipeline: str, identity: str) -> Literal["n
     job = ledger.view().position.backfill
     if job is not None and job.by == identity:
         return "open"
-    plans: dict[int, bool] = {}
-    for entry in ledger.entries():
-        event = entry.event
-        if isinstance(event, Planned) and event.plan.backfill is not None and event.plan.backfill.by == identity:
-            plans[event.plan.batch_id] = event.plan.backfill.complete
-        elif isinstance(event, Committed) and plans.get(event.batch_id):
-            return "complete"
-    return "open" if plans and ledger.view().open_batch is not None else "none"
+    past = ledger.past()
+    jobs = [b.job for b in past.asked(identity) if b.job is not None]
+    if any(job.complete for job in jobs):
+        return "complete"
+    asked = (asked_of(plan) for plan in plans_of(past.events) if plan.backfill is not None)
+    begun = jobs or any(reason is not None and reason.by == identity for reason in asked)
+    return "open" if begun and ledger.view().open_batch is not None else "none"
+
+
+def events_of(ledger: Ledger, identity: str) -> Iterator[Event]:
+    """The events among which are those of all turns of a task that goes back.
+
+    From the first batch that it asked for on. One that asked for none, because it went on with somebody else's job or
+    folds state, has them among the newest.
+    """
+    first = next(ledger.past().asked(identity), None)
+    if first is None:
+        return (entry.event for entry in ledger.entries(last=_RECENT))
+    return (entry.event for entry in ledger.of_batches(BatchRange(first.batch_id, MAX_OFFSET)))
 
 
 def chores_of(project: Project, pipeline: str, keep: str | None) -> Iterator[Chore]:

@@ -15,7 +15,7 @@ from tidemill.core.plan import Kind
 from tidemill.project import Project
 from tidemill_airflow.announcing import announce
 from tidemill_airflow.execution import commits_of, facts, summary
-from tidemill_airflow.runner import Amendment, amendment_runner
+from tidemill_airflow.runner import Amendment, amendment_runner, events_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -101,7 +101,7 @@ class Turn:
             task.log.info("%s: the next turn goes on", task.pipeline)
             raise AirflowRescheduleException(datetime.now(UTC) + wait)  # type: ignore[no-untyped-call]
         # Earlier turns could tell nobody.
-        commits = commits_of((entry.event for entry in project.ledger(task.pipeline).entries()), identity)
+        commits = commits_of(events_of(project.ledger(task.pipeline), identity), identity)
         if not commits:
             raise AirflowSkipException("nothing to do")
         announce(task.pipeline, commits, task.outlets, context["outlet_events"])

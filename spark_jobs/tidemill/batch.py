@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 
 from pyspark.sql import SparkSession
 
@@ -32,18 +32,21 @@ from tidemill.core.flow import Flow, WindowedSink
 from tidemill.core.gaps import incomplete
 from tidemill.core.offsets import TopicPartition
 from tidemill.core.position import Position, TableMark
+from tidemill.core.redefinition import meaning_after
 from tidemill.core.times import micros
 from tidemill.core.verdict import Verdict
+from tidemill.core.view import View
 from tidemill.damage import check_tables, judged
 from tidemill.engine.attempt import Attempt, Staged
 from tidemill.engine.failures import explained
+from tidemill.engine.garbage import let_go
 from tidemill.engine.places import Uris
 from tidemill.ledger.ledger import Ledger
 from tidemill.log.flows import check_sends, readable
 from tidemill.log.protocol import Log, TellsPosition
 from tidemill.project import Project
 from tidemill.sending import send
-from tidemill.sessions import project_session, renewed
+from tidemill.sessions import project_session, renewing
 from tidemill.upkeep import tidy
 
 
@@ -80,22 +83,49 @@ def run_batch(
     started = datetime.now(UTC)
     sources = Sources(log, project.aside(name))
     uris = project.uris(name)
-    claim = claim_batch(flow, book, sources, request, partial(check_tables, flow, uris))
-    if claim is None:
-        return NothingToDo()
-    flow = flow.reading(claim.plan.known_topics)
-    where = f"{name}: batch {claim.plan.batch_id}"
-    with explained(where):
-        spark = renewed(project, session() if session else project_session(project, name))
-    attempt = _attempt(project, flow, claim, spark, uris)
-    try:
-        with judged(flow, uris, claim, book), explained(where):
-            commit = _execute(attempt, claim, book, started=started, send=partial(send, project, flow, claim.plan))
-    finally:
-        attempt.release()
-    tidy(flow, attempt.uris, book, commit, before=claim.plan.position.batch_id)
+    opened = _Session(project, name, session)
+    accept = partial(_check_types, opened, flow, uris)
+    with project.lease(name, flow.spec.takeover_after) as lease:
+        claim = claim_batch(flow, book, sources, request, partial(check_tables, flow, uris), lease, accept)
+        if claim is None:
+            return NothingToDo()
+        flow = flow.reading(claim.plan.known_topics)
+        where = f"{name}: batch {claim.plan.batch_id}"
+        with explained(where):
+            spark = opened.spark
+        attempt = _attempt(project, flow, claim, spark, uris)
+        try:
+            with judged(flow, uris, claim, book), explained(where):
+                commit = _execute(attempt, claim, book, started=started, send=partial(send, project, flow, claim.plan))
+        finally:
+            attempt.release()
+            del attempt
+            let_go()
+    tidy(flow, uris, book, commit, before=claim.plan.position.batch_id)
     _tell_position(log, name, commit)
     return commit
+
+
+@dataclass(frozen=True)
+class _Session:
+    """The session of a batch, opened when there is work."""
+
+    project: Project
+    name: str
+    opens: Callable[[], SparkSession] | None
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The session."""
+        return self.opens() if self.opens else project_session(self.project, self.name)
+
+
+def _check_types(session: _Session, flow: Flow, uris: Uris, view: View) -> None:
+    """Before the first plan of a declaration is written: afterwards its types are known to fit."""
+    last = view.last_commit
+    if last is None or last.logical_hash != flow.logical_hash:
+        with explained(f"{flow.name}: types of the declaration"):
+            Attempt.check_types(session.spark, flow, uris)
 
 
 def _attempt(project: Project, flow: Flow, claim: Claim, spark: SparkSession, uris: Uris) -> Attempt:
@@ -110,6 +140,7 @@ def _attempt(project: Project, flow: Flow, claim: Claim, spark: SparkSession, ur
         writer=project.settings.writer,
         diverted=claim.diverted,
         given_up=claim.given_up,
+        before_job=renewing(project, spark),
     )
 
 
@@ -145,7 +176,9 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, *, started: datetim
         {i.topic: micros(i.delay) for i in flow.inputs},
         shapes={s.table: s.shape for s in flow.sinks if isinstance(s, WindowedSink)},
         panes=attempt.panes,
+        merged=[s.table for s in flow.sinks if isinstance(s, WindowedSink) and s.merges_ahead],
     )
+    position = meaning_after(flow, plan, position)
     staged = attempt.stage(position)
     _audit(attempt, claim, staged, ledger)
     attempt.publish(staged)
@@ -173,6 +206,7 @@ def _commit(
         refused_windows=sum(c.refused_windows for c in counts.values()),
         skipped=sum(len(r) for r in plan.skipped or ()),
         incomplete=incomplete(attempt.flow, plan, position) or None,
+        logical_hash=plan.logical_hash,
         started=started,
         at=datetime.now(UTC),
     )
@@ -196,7 +230,7 @@ def _audit(attempt: Attempt, claim: Claim, staged: tuple[Staged, ...], ledger: L
         verdict = claim.audited.verdict
     else:
         results = [r for s in staged if s.count for r in audit(s.sink.table, s.rows, s.sink.contract)]
-        verdict = Verdict(tuple(results))
+        verdict = Verdict((*attempt.unfit, *results))
     event = Audited(
         batch_id=plan.batch_id,
         attempt=claim.attempt,

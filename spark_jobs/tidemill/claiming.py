@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from tidemill.core.amendments import Reason
 from tidemill.core.beginning import begun_at
-from tidemill.core.errors import AuditBlocked, Fenced, Incompatible, LedgerDamaged, TableDamaged
+from tidemill.core.errors import AuditBlocked, Fenced, LedgerDamaged, TableDamaged, UnknownTopic
 from tidemill.core.events import Audited, Cancelled, Claimed, Decided, Decision, Executor, Planned
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow
 from tidemill.core.guarantees import Guarantee
+from tidemill.core.leases import Holder
 from tidemill.core.offsets import TopicPartition
 from tidemill.core.plan import BatchPlan
-from tidemill.core.planning import ReadLimit, plan_batch
+from tidemill.core.planning import plan_batch
+from tidemill.core.position import Gone
 from tidemill.core.protocol import check_current, check_takeover
+from tidemill.core.read_limit import ReadLimit
+from tidemill.core.redefinition import redefined
 from tidemill.core.scan import Scan
 from tidemill.core.shapes import check_shapes
+from tidemill.core.strangers import given_up, refused
 from tidemill.core.verdict import Verdict
 from tidemill.core.view import Fate, OpenBatch, View
+from tidemill.ledger.lease import Lease
 from tidemill.ledger.ledger import Ledger
 from tidemill.ledger.process import is_gone
 from tidemill.log.aside import AsideTables
@@ -29,6 +37,9 @@ from tidemill.log.protocol import Log
 Check = Callable[[BatchPlan, OpenBatch | None], None]
 """Given a plan, and the open batch when it is the plan of that: raises when the tables do not fit the ledger."""
 
+Accept = Callable[[View], None]
+"""Given what the ledger holds, before a new plan follows it: raises when the declaration cannot be run."""
+
 _RACES = 5
 
 
@@ -37,7 +48,11 @@ Planner = Callable[[View], BatchPlan | None]
 
 
 def _unchecked(_: BatchPlan, __: OpenBatch | None) -> None:
-    """For who has no tables."""
+    """Used where there are no tables to check."""
+
+
+def _accepted(_: View) -> None:
+    """Used where the declaration needs no check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +61,8 @@ class Request:
 
     `planner` plans the next batch, where none is open; without it, the next offsets are taken. `begin` says where a
     pipeline begins that has read nothing yet, partitions that it leaves out at their start; without it, the
-    declaration does. `silent` partitions hold no watermark back once they are read.
+    declaration does. `silent` partitions hold no watermark back once they are read. Those that are `gone` are done
+    without from now on. `from_now` is the decision that a change of what numbers mean holds from the next batch on.
     """
 
     executor: Executor
@@ -56,6 +72,8 @@ class Request:
     planner: Planner | None = None
     begin: Mapping[TopicPartition, int] | None = None
     silent: Collection[TopicPartition] = ()
+    gone: tuple[Gone, ...] = ()
+    from_now: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,12 +113,19 @@ class Sources:
     aside: AsideTables
 
 
-def claim_batch(
-    flow: Flow, ledger: Ledger, sources: Sources, request: Request, check: Check = _unchecked
+def claim_batch(  # noqa: PLR0913, PLR0917  what a claim needs
+    flow: Flow,
+    ledger: Ledger,
+    sources: Sources,
+    request: Request,
+    check: Check = _unchecked,
+    lease: Lease | None = None,
+    accept: Accept = _accepted,
 ) -> Claim | None:
     """The claim on the open batch, or on a new one; None when there is nothing to do.
 
-    `check` is asked before a plan or a claim is written.
+    `check` is asked before a plan or a claim is written, `accept` before a new plan is. `lease` is held from then on,
+    for the caller to release; without it a claim is judged by its age.
 
     Raises:
         Busy: another run holds the open batch.
@@ -115,12 +140,13 @@ def claim_batch(
         check_current(view)
         try:
             if view.open_batch is not None:
-                claim = _continue(flow, ledger, sources, view.open_batch, request, check)
+                claim = _continue(flow, ledger, sources, view.open_batch, request, check, lease)
             else:
                 plan = request.planner(view) if request.planner else next_plan(flow, sources.log, view, request)
                 if plan is None:
                     return None
-                claim = _open(ledger, plan, _scans(sources, plan), request, check)
+                accept(view)
+                claim = _open(ledger, plan, _scans(sources, plan), request, check, lease)
         except (LedgerDamaged, TableDamaged):
             # A table that another run wrote meanwhile looks the same.
             if ledger.view() == view:
@@ -135,15 +161,19 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan |
     """The plan that would follow `view`, or None when there is nothing to do; nothing is written.
 
     Raises:
-        Incompatible: committed state was built by other keys, windows or aggregates.
+        Incompatible: committed state was built by other keys, windows or aggregates, or numbers would mean something
+            else.
         LogError: the log does not hold what comes next.
     """
     check_shapes(flow, view)
+    change = redefined(flow, view.position, request.from_now)
     batch_id, bounds = view.last_batch_id + 1, {}
     with boundary("bounds", batch_id):
         flow = to_be_read(flow, log, view.position)
         for source in flow.inputs:
-            bounds[source.topic] = bounds_of(log, source.topic)
+            # Whether a topic that was read may be missing, the plan decides.
+            with suppress(UnknownTopic) if source.topic in view.position.topics else nullcontext():
+                bounds[source.topic] = bounds_of(log, source.topic)
     if request.begin is not None and not view.position.topics:
         flow, bounds = begun_at(flow, bounds, request.begin)
     return plan_batch(
@@ -155,6 +185,8 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan |
         limit=request.limit,
         drain=request.drain,
         silent=request.silent,
+        gone=request.gone,
+        redefined=change,
     )
 
 
@@ -165,18 +197,27 @@ def _scans(sources: Sources, plan: BatchPlan) -> Mapping[str, Scan]:
         return {name: sources.log.scan(plan.topic_id(name), ranges) for name, ranges in plan.reads.items()}
 
 
-def _open(ledger: Ledger, plan: BatchPlan, scans: Mapping[str, Scan], request: Request, check: Check) -> Claim | None:
+def _open(  # noqa: PLR0913, PLR0917  what a claim needs
+    ledger: Ledger, plan: BatchPlan, scans: Mapping[str, Scan], request: Request, check: Check, lease: Lease | None
+) -> Claim | None:
     try:
         with boundary("planned", plan.batch_id):
             check(plan, None)
-            ledger.append(lambda _: Planned(plan=plan, executor=request.executor, at=request.clock))
+            planned = Planned(plan=plan, executor=request.executor, at=request.clock, lease=_held(lease))
+            ledger.append(lambda _: planned)
     except Fenced:
         return None
     return Claim(plan=plan, attempt=1, scans=scans)
 
 
 def _continue(  # noqa: PLR0913, PLR0917  what a claim needs
-    flow: Flow, ledger: Ledger, sources: Sources, batch: OpenBatch, request: Request, check: Check
+    flow: Flow,
+    ledger: Ledger,
+    sources: Sources,
+    batch: OpenBatch,
+    request: Request,
+    check: Check,
+    lease: Lease | None,
 ) -> Claim | None:
     """A claim on the open batch; None when the ledger must be looked at again."""
     check_takeover(
@@ -184,19 +225,18 @@ def _continue(  # noqa: PLR0913, PLR0917  what a claim needs
         request.executor,
         clock=request.clock,
         takeover_after=flow.spec.takeover_after,
-        holder_is_gone=is_gone(batch.executor),
+        holder=_holder(batch, request.executor, lease),
     )
-    plan, fate = batch.plan, batch.fate(flow.logical_hash)
+    plan, fate = batch.plan, batch.fate(*flow.hashes)
     if fate is Fate.REFUSED:
-        raise _refused(flow, plan)
+        raise refused(flow, plan)
     if fate is Fate.BLOCKED and batch.audited is not None:
         raise blocked(flow.name, plan.batch_id, batch.audited.verdict)
     attempt, scans = batch.attempt + 1, {} if fate is Fate.CANCELLED else _scans(sources, plan)
-    claimed = Claimed(batch_id=plan.batch_id, attempt=attempt, executor=request.executor, at=request.clock)
     try:
         with boundary("claimed", plan.batch_id):
             check(plan, batch)
-            ledger.append(lambda _: claimed)
+            _append_claim(ledger, batch, request, lease)
         if fate is Fate.CANCELLED:
             _cancel(ledger, plan, attempt, request.clock)
             return None
@@ -208,19 +248,34 @@ def _continue(  # noqa: PLR0913, PLR0917  what a claim needs
     )
 
 
+def _append_claim(ledger: Ledger, batch: OpenBatch, request: Request, lease: Lease | None) -> None:
+    claimed = Claimed(
+        batch_id=batch.plan.batch_id,
+        attempt=batch.attempt + 1,
+        executor=request.executor,
+        at=request.clock,
+        lease=_held(lease),
+    )
+    ledger.append(lambda _: claimed)
+    if lease is not None:
+        lease.forget(batch.lease)
+
+
+def _held(lease: Lease | None) -> str | None:
+    return None if lease is None else lease.hold()
+
+
+def _holder(batch: OpenBatch, executor: Executor, lease: Lease | None) -> Holder:
+    """What is known of who holds the open batch; its lease is looked at only when nothing else tells."""
+    if batch.executor.identity == executor.identity or is_gone(batch.executor):
+        return Holder.STOPPED
+    return Holder.UNKNOWN if lease is None else lease.look(batch)
+
+
 def _cancel(ledger: Ledger, plan: BatchPlan, attempt: int, at: datetime) -> None:
-    reason = "the declaration or a contract changed before anything was published"
-    cancelled = Cancelled(batch_id=plan.batch_id, attempt=attempt, reason=reason, at=at)
+    cancelled = Cancelled(batch_id=plan.batch_id, attempt=attempt, reason=given_up(plan), at=at)
     with boundary("cancelled", plan.batch_id):
         ledger.append(lambda _: cancelled)
-
-
-def _refused(flow: Flow, plan: BatchPlan) -> Incompatible:
-    return Incompatible(
-        f"{flow.name}: batch {plan.batch_id} may be published in part, and was planned by another version of the "
-        f"declaration or its contracts ({plan.logical_hash[:12]}, now {flow.logical_hash[:12]})",
-        fix="put the old version back until this batch has committed, then change it",
-    )
 
 
 def blocked(pipeline: str, batch_id: int, verdict: Verdict) -> AuditBlocked:

@@ -24,6 +24,7 @@ def check_tables(flow: Flow, uris: Uris, plan: BatchPlan, batch: OpenBatch | Non
     Only a table that is not at the version of its last commit is opened.
 
     Raises:
+        ForeignTable: a table belongs to another pipeline.
         TableDamaged: a table is not what the ledger says.
         LedgerDamaged: a table holds what the ledger does not know.
     """
@@ -35,7 +36,7 @@ def check_tables(flow: Flow, uris: Uris, plan: BatchPlan, batch: OpenBatch | Non
     with _repairable(flow.name):
         for spec, known in marks.all(flow, uris):
             if not is_newest(spec, known.mark.version if known.mark else None):
-                known.check(spec, newest(spec))
+                known.check(spec, newest(spec, thoroughly=True))
 
 
 @contextmanager

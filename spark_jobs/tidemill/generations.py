@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from tidemill.names import Names
 from tidemill.stores.protocol import Store
 
 _PUBLISHED = ".published"
@@ -24,15 +25,24 @@ class Generations:
     lake: str
     store: Store
     chosen: dict[str, int] = field(default_factory=dict)
+    names: dict[str, Names] = field(default_factory=dict, repr=False)
     building: str | None = None
+
+    def pipelines(self) -> list[str]:
+        """The names of all pipelines that have begun, whether they are still declared or not."""
+        return sorted(self.store.list("pipelines"))
 
     def only(self, pipeline: str, number: int, *, built: bool) -> Generations:
         """The same lake with a pipeline in this generation; while it is `built`, it publishes aside."""
         return replace(self, chosen={pipeline: number}, building=pipeline if built else None)
 
+    def known_names(self) -> Names:
+        """Which pipelines were renamed, as it was when it was first asked for."""
+        return self.names.get("") or self.names.setdefault("", Names.read(self.store))
+
     def current(self, pipeline: str) -> int:
         """The published generation; 1 unless another one took over."""
-        names = self.store.list(f"{_root(pipeline)}/generations")
+        names = self.store.list(f"{self._root(pipeline)}/generations")
         numbers = (name.removesuffix(_PUBLISHED) for name in names if name.endswith(_PUBLISHED))
         return max((int(number) for number in numbers), default=1)
 
@@ -42,8 +52,11 @@ class Generations:
 
     def folder(self, pipeline: str) -> str:
         """Where the tables of a pipeline lie that belong to it alone."""
-        number = self.of(pipeline)
-        root = f"{self.lake}/{_root(pipeline)}"
+        return f"{self.lake}/{self.inside(pipeline)}"
+
+    def inside(self, pipeline: str) -> str:
+        """The same, as the store of the lake calls it."""
+        number, root = self.of(pipeline), self._root(pipeline)
         return root if number == 1 else f"{root}/generations/{number}"
 
     def published(self, table: str) -> str:
@@ -54,14 +67,14 @@ class Generations:
 
     def publish(self, pipeline: str, number: int) -> None:
         """Make this the published generation, once its tables are."""
-        self.store.put_if_absent(f"{_root(pipeline)}/generations/{number}{_PUBLISHED}", b"")
+        self.store.put_if_absent(f"{self._root(pipeline)}/generations/{number}{_PUBLISHED}", b"")
 
     def outdated(self, pipeline: str) -> list[str]:
         """What is left of generations before the published one, and of what was published aside while it was built.
 
         Those of a generation that is being built are not among them. Names in the store of the lake.
         """
-        root, current = _root(pipeline), self.current(pipeline)
+        root, current = self._root(pipeline), self.current(pipeline)
         if current == 1:
             return []
         built = (name for name in self.store.list(f"{root}/generations") if name.isdecimal())
@@ -74,6 +87,5 @@ class Generations:
         """Remove one of those."""
         self.store.delete_folder(name)
 
-
-def _root(pipeline: str) -> str:
-    return f"pipelines/{pipeline}"
+    def _root(self, pipeline: str) -> str:
+        return f"pipelines/{self.known_names().key(pipeline)}"

@@ -6,24 +6,30 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeGuard
+from functools import partial
+from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.amendments import Ranges
-from tidemill.core.coverage import Cover, coverage
+from tidemill.core.coverage import Cover, covers_of
 from tidemill.core.errors import InputError
-from tidemill.core.events import Audited, Committed, Event, Planned
+from tidemill.core.events import Planned
 from tidemill.core.flow import Flow, WindowedSink
+from tidemill.core.index import IndexedBatch
 from tidemill.core.offsets import OffsetRange
 from tidemill.core.operators import Trigger
 from tidemill.core.plan import BatchPlan, Kind
-from tidemill.core.slices import BatchRange
+from tidemill.core.position import PaneSpan, Since
+from tidemill.core.slices import BatchRange, batch_ranges
 from tidemill.core.times import micros
 from tidemill.core.windows import Window
+from tidemill.core.zones import Zone
+from tidemill.engine.firing import Firing
 from tidemill.engine.places import Uris
 from tidemill.engine.state import State, pane_predicates
+from tidemill.ledger.ledger import Ledger
 from tidemill.project import Project
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest
@@ -62,7 +68,8 @@ class Publication:
 class Lineage:
     """All that made the number of one window and key. `row` is what is published now.
 
-    `lacking` are offsets that the log lost before they were read, whose records may belong to the window.
+    `lacking` are offsets that the log lost before they were read, whose records may belong to the window. Batches
+    before `since` counted by another declaration.
     """
 
     table: str
@@ -73,6 +80,7 @@ class Lineage:
     publications: tuple[Publication, ...] = ()
     corrections: tuple[Mapping[str, Any], ...] = ()
     lacking: tuple[OffsetRange, ...] = ()
+    since: Since | None = None
 
 
 def lineage(project: Project, pipeline: str, table: str | None, start: datetime, key: Mapping[str, str]) -> Lineage:
@@ -87,24 +95,47 @@ def lineage(project: Project, pipeline: str, table: str | None, start: datetime,
     if set(key) != set(sink.keys):
         raise InputError(f"{sink.table} has the key ({', '.join(sink.keys)}), found ({', '.join(key)})")
     uris = project.uris(pipeline)
-    view, events = ledger.view(), [e.event for e in ledger.entries()]
-    plans = {e.plan.batch_id: e.plan for e in events if isinstance(e, Planned)}
-    covers = {c.batch_id: c for c in coverage(events, view.position.slices)}
-    parts = [_contribution(plans[s["batch_id"]], s, covers) for s in _slices(uris, sink, window, key)]
+    view, past = ledger.view(), ledger.past()
+    slices = _slices(uris, sink, window, key)
+    touched = {s["batch_id"] for s in slices}
+    batches = list(past.batches(partial(_may_matter, sink, window, batch_ranges(touched))))
+    covers = {c.batch_id: c for c in covers_of(batches, view.position.slices)}
+    known = {b.batch_id: b for b in batches}
+    parts = [_contribution(known.get(s["batch_id"]) or _plan(ledger, s["batch_id"]), s, covers) for s in slices]
     return Lineage(
         table=sink.table,
         window=window,
         key=key,
         row=_row(uris, sink, start, key),
         contributions=tuple(parts),
-        publications=_publications(sink, window, {c.batch_id for c in parts}, events),
+        publications=_publications(sink, window, touched, batches),
         corrections=_corrections(uris, sink, start, key),
-        lacking=tuple(r for e in events if _lacks(e, sink, window) for r in plans[e.batch_id].skipped or ()),
+        lacking=tuple(r for b in batches if _lacks(b.incomplete, sink, window) for r in b.skipped or ()),
+        since=(view.position.since or {}).get(sink.table),
     )
 
 
-def _lacks(event: Event, sink: WindowedSink, window: Window) -> TypeGuard[Committed]:
-    span = (event.incomplete or {}).get(sink.table) if isinstance(event, Committed) else None
+def _may_matter(sink: WindowedSink, window: Window, touched: Sequence[BatchRange], zone: Zone) -> bool:
+    """Whether batches of a zone may have brought records of a window, published it, or lack some of it."""
+    low, high = zone.watermarks
+    return (
+        zone.has_of(touched)
+        or low < window.end <= high
+        or zone.has_panes(sink.table, window.start, window.end)
+        or Kind.REWIND in zone.kinds
+        or _lacks(zone.incomplete, sink, window)
+    )
+
+
+def _plan(ledger: Ledger, batch_id: int) -> BatchPlan:
+    """The plan of a batch that did not commit."""
+    [planned] = ledger.of_batches(BatchRange(batch_id, batch_id + 1), Planned)
+    assert isinstance(planned.event, Planned)
+    return planned.event.plan
+
+
+def _lacks(incomplete: Mapping[str, PaneSpan] | None, sink: WindowedSink, window: Window) -> bool:
+    span = (incomplete or {}).get(sink.table)
     return span is not None and span.first <= window.start <= span.last
 
 
@@ -163,56 +194,61 @@ def _slices(uris: Uris, sink: WindowedSink, window: Window, key: Mapping[str, st
     return sorted(found, key=lambda s: (s["batch_id"], s["attempt"]))
 
 
-def _contribution(plan: BatchPlan, found: Mapping[str, int], covers: Mapping[int, Cover]) -> Contribution:
-    cover = covers.get(plan.batch_id)
+def _contribution(
+    made: IndexedBatch | BatchPlan, found: Mapping[str, int], covers: Mapping[int, Cover]
+) -> Contribution:
+    cover = covers.get(made.batch_id)
+    if isinstance(made, BatchPlan):
+        ranges, folded = made.reads, () if made.fold is None else made.fold.batches
+    else:
+        ranges, folded = made.ranges, made.folded or ()
     return Contribution(
-        batch_id=plan.batch_id,
+        batch_id=made.batch_id,
         attempt=found["attempt"],
-        kind=plan.kind,
-        ranges=plan.reads if cover is None else cover.ranges,
-        folded=() if plan.fold is None else plan.fold.batches,
+        kind=made.kind,
+        ranges=ranges,
+        folded=folded,
         rows=found["count_all"],
-        counts=cover is not None and cover.commit.attempt == found["attempt"],
+        counts=cover is not None and cover.batch.attempt == found["attempt"],
     )
 
 
 def _publications(
-    sink: WindowedSink, window: Window, touched: Collection[int], events: Sequence[Event]
+    sink: WindowedSink, window: Window, touched: Collection[int], batches: Sequence[IndexedBatch]
 ) -> tuple[Publication, ...]:
-    plans = {e.plan.batch_id: e.plan for e in events if isinstance(e, Planned)}
-    verdicts = {e.batch_id: e.verdict for e in events if isinstance(e, Audited)}
     found = []
-    for event in events:
-        if not isinstance(event, Committed):
-            continue
-        timing = _timing(sink, window, plans[event.batch_id], event, touched=event.batch_id in touched)
+    for batch in batches:
+        timing = timing_of(sink, window, batch, touched=batch.batch_id in touched)
         if timing is None:
             continue
-        results = verdicts[event.batch_id].results if event.batch_id in verdicts else ()
-        passed = [r.passed for r in results if r.table == sink.table]
+        held, broken = (batch.rules or {}).get(sink.table, (0, 0))
         found.append(
             Publication(
-                batch_id=event.batch_id,
+                batch_id=batch.batch_id,
                 timing=timing,
-                at=event.at,
-                version=event.tables.get(sink.table),
-                rules_held=sum(passed),
-                rules_broken=len(passed) - sum(passed),
+                at=batch.at,
+                version=batch.tables.get(sink.table),
+                rules_held=held,
+                rules_broken=broken,
             )
         )
     return tuple(found)
 
 
-def _timing(sink: WindowedSink, window: Window, plan: BatchPlan, commit: Committed, *, touched: bool) -> str | None:
-    """Why a batch published the window; None when it did not."""
-    before, after = plan.position.watermark, commit.position.watermark
+def timing_of(sink: WindowedSink, window: Window, batch: IndexedBatch, *, touched: bool) -> str | None:
+    """Why a batch published the window; None when it did not. A pane that a batch `touched` may lie in the window.
+
+    A live batch fires what `Firing` says: of the windows that share a pane, those that are closed for good do not.
+    """
+    before, after = batch.before, batch.after
+    lateness = micros(sink.allowed_lateness) if batch.kind is Kind.LIVE else None
+    firing = Firing(trigger=sink.trigger, before=before, after=after, allowed_lateness=lateness)
     on_close = sink.trigger is Trigger.ON_CLOSE
-    match plan.kind:
+    match batch.kind:
         case Kind.REWIND:
-            return "REWIND" if sink.table in commit.tables else None
+            return "REWIND" if sink.table in batch.tables else None
         case Kind.BACKFILL:
-            job = plan.backfill
-            spans = job.panes.get(sink.table, ()) if job is not None and job.complete else ()
+            spans = batch.job.panes.get(sink.table, ()) if batch.job is not None else ()
             return "BACKFILL" if any(s.first < window.end and s.last >= window.start for s in spans) else None
         case Kind.FOLD:
             return None
@@ -220,10 +256,10 @@ def _timing(sink: WindowedSink, window: Window, plan: BatchPlan, commit: Committ
             return "REPAIR" if touched and (not on_close or window.end <= after) else None
         case _ if on_close and before < window.end <= after:
             return "ON_TIME"
-        case _ if touched and not on_close:
+        case _ if touched and firing.refused_until < window.end <= firing.again_until:
             return "EARLY" if window.end > after else "LATE"
         case _:
-            return "LATE" if touched and window.end <= before else None
+            return None
 
 
 def _corrections(

@@ -10,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 
 from tidemill.core.amendments import Rewind
-from tidemill.core.coverage import of_generation
 from tidemill.core.events import Committed
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, RowSink, WindowedSink
-from tidemill.core.plan import Kind
+from tidemill.core.index import IndexedBatch
+from tidemill.core.pane_tree import forgotten
+from tidemill.core.past import Past
 from tidemill.core.position import Position
-from tidemill.core.slices import BatchRange, in_both
+from tidemill.core.slices import BatchRange, batch_ranges, in_both
+from tidemill.core.times import micros
+from tidemill.core.view import OpenBatch
 from tidemill.engine.places import Uris
 from tidemill.engine.state import State, state_horizon
 from tidemill.ledger.ledger import Ledger
@@ -48,33 +52,45 @@ class Chore:
 class _Kept:
     """What can be gone back to: commits from the horizon on, oldest first, and what an open rewind goes back to.
 
-    `own` are all commits of the ledger, those before a switch included: they wrote the tables that are its own.
+    `past` is what the ledger knows of all batches: those before a switch wrote the tables that are its own.
     """
 
     commits: Sequence[Committed]
-    generation: Sequence[Committed]
-    own: Sequence[Committed]
+    past: Past
     rewind: Rewind | None
+    opened: OpenBatch | None
 
     @staticmethod
     def of(ledger: Ledger, horizon: datetime) -> _Kept | None:
         """None before the first commit."""
-        own = [e.event for e in ledger.entries() if isinstance(e.event, Committed)]
-        generation = of_generation(own)
-        young = [c for c in generation if c.at >= horizon]
-        opened = ledger.view().open_batch
-        kept = _Kept(
-            commits=young if len(young) >= AT_LEAST else generation[-AT_LEAST:],
-            generation=generation,
-            own=own,
+        past, opened = ledger.past(), ledger.view().open_batch
+        young = next((b for b in past.generation(lambda z: z.times[1] >= horizon) if b.at >= horizon), None)
+        few = list(islice(past.backwards(), AT_LEAST))
+        oldest = min([b for b in (young, *few) if b is not None and b.batch_id >= past.since], default=None, key=_id)
+        if oldest is None:
+            return None
+        commits = [entry.event for entry in ledger.since(oldest.sequence, Committed)]
+        return _Kept(
+            commits=[c for c in commits if isinstance(c, Committed)],
+            past=past,
             rewind=opened.plan.rewind if opened is not None else None,
+            opened=opened,
         )
-        return kept if own else None
+
+    def unused(self, now: datetime) -> timedelta:
+        """How long a file must be out of use to go: longer than a batch is open, which may have written it."""
+        since = now if self.opened is None else min(self.opened.plan.clock, self.opened.claimed_at, now)
+        return READERS + (now - since)
 
     @property
     def horizon(self) -> int:
         """The earliest batch that can be gone back to."""
         return self.commits[0].batch_id
+
+    @property
+    def newest(self) -> Committed:
+        """The last commit."""
+        return self.commits[-1]
 
     @property
     def positions(self) -> Sequence[Position]:
@@ -87,25 +103,34 @@ class _Kept:
         first, *others = self.positions
         found = _hidden(first)
         for position in others:
-            later = BatchRange(position.slices.through + 1, self.own[-1].batch_id + 2)
+            later = BatchRange(position.slices.through + 1, self.newest.batch_id + 2)
             found = in_both(found, (*_hidden(position), later))
         return found
+
+    def unmerged(self, sink: WindowedSink, there: Sequence[BatchRange]) -> Sequence[BatchRange]:
+        """Of the batches that are `there`, those of whose nodes none is looked at any more from these positions."""
+        watermark = min(position.watermark for position in self.positions)
+        edge = forgotten(sink.window.panes, watermark, micros(sink.allowed_lateness))
+        return batch_ranges([*self.dead, *(b.batch_id for b in self.past.with_ids(there) if b.after <= edge)])
 
     @property
     def waited(self) -> Sequence[BatchRange]:
         """The batches whose rows wait for no backfill any more that is open in one of these positions."""
         since = [p.backfill.since for p in self.positions if p.backfill is not None]
-        until = min(since, default=self.own[-1].batch_id + 1)
+        until = min(since, default=self.newest.batch_id + 1)
         return [BatchRange(1, until)] if until > 1 else []
 
     def versions(self, spec: TableSpec, *, published: bool) -> list[int]:
         """The versions that these commits left, and the one that stood when the first of them committed."""
-        commits = self.generation if published else self.own
-        left = [(c.batch_id, c.tables[spec.name]) for c in commits if spec.name in c.tables]
-        older = [version for batch, version in left if batch <= self.horizon]
+        since = self.past.since if published else 1
+        older = self.past.version(spec.name, since=since, through=self.horizon)
         then = None if self.rewind is None else self.rewind.versions.get(spec.name)
-        wanted = {*older[-1:], *(version for batch, version in left if batch >= self.horizon)}
-        return sorted(wanted | ({then} if then is not None else set()))
+        younger = (c.tables[spec.name] for c in self.commits if spec.name in c.tables)
+        return sorted({version for version in (older, then, *younger) if version is not None})
+
+
+def _id(batch: IndexedBatch) -> int:
+    return batch.batch_id
 
 
 def _hidden(position: Position) -> tuple[BatchRange, ...]:
@@ -123,27 +148,46 @@ def maintain(
     """
     flow, ledger = project.pipeline(pipeline), project.ledger(pipeline)
     uris = project.uris(pipeline)
+    if not dry_run:
+        # What follows would read all events of a ledger that was never indexed.
+        ledger.index_old()
     kept = _Kept.of(ledger, now - keep)
     if kept is None:
         return
-    newest_commit = kept.own[-1]
+    newest_commit = kept.newest
     for name, files in foldable(flow, uris, newest_commit):
         yield Chore(table=name, what="small files folded", count=files)
     # First, so that what is folded now stays until the next time for those who read it.
-    swept = ledger.sweep(READERS, dry_run=dry_run)
+    unused = kept.unused(now)
+    swept = ledger.sweep(unused, dry_run=dry_run)
     yield Chore(table=f"ledger of {pipeline}", what="files removed that were folded", count=swept)
     if not dry_run:
         with boundary("maintenance", newest_commit.batch_id):
             tidy_now(flow, uris, ledger, newest_commit)
     for sink in flow.sinks:
         if isinstance(sink, WindowedSink) and (state := State.of(uris, sink)):
-            horizon = Transaction(state_horizon(pipeline, sink), kept.horizon)
+            horizon = Transaction(state_horizon(flow.key, sink), kept.horizon)
             rows = KeptTable(state.spec, opened=state.handle).drop(kept.dead, horizon=horizon, dry_run=dry_run)
             yield Chore(table=state.spec.name, what="rows of superseded slices removed", count=rows)
-            yield _vacuumed(state.spec, READERS, [], dry_run=dry_run)
-    yield from _waited(flow, uris, kept, dry_run=dry_run)
-    yield from _readable(flow, uris, kept, max(keep, READERS), dry_run=dry_run)
+            yield _vacuumed(state.spec, unused, [], dry_run=dry_run)
+            yield from _merged(uris, sink, kept, unused, dry_run=dry_run)
+    lease = None if kept.opened is None else kept.opened.lease
+    if left := project.lease(pipeline, flow.spec.takeover_after).sweep(unused, keep=lease, dry_run=dry_run):
+        yield Chore(table=f"leases of {pipeline}", what="of runs that were killed removed", count=left)
+    yield from _waited(flow, uris, kept, unused, dry_run=dry_run)
+    yield from _readable(flow, uris, kept, max(keep, unused), dry_run=dry_run)
     yield from _outdated(project, pipeline, kept, now - keep, dry_run=dry_run)
+
+
+def _merged(uris: Uris, sink: WindowedSink, kept: _Kept, unused: timedelta, *, dry_run: bool) -> Iterator[Chore]:
+    """Panes merged ahead: of superseded slices, and those that only windows hold which are closed for good."""
+    state = State.merged(uris, sink) if sink.merges_ahead else None
+    if state is not None:
+        table = KeptTable(state.spec, opened=state.handle)
+        there = batch_ranges(table.read(columns=("batch_id",))["batch_id"].unique().to_pylist())
+        gone = table.drop(kept.unmerged(sink, there), dry_run=dry_run)
+        yield Chore(table=state.spec.name, what="rows removed that no window needs", count=gone)
+        yield _vacuumed(state.spec, unused, [], dry_run=dry_run)
 
 
 def _readable(flow: Flow, uris: Uris, kept: _Kept, readers: timedelta, *, dry_run: bool) -> Iterator[Chore]:
@@ -155,20 +199,20 @@ def _readable(flow: Flow, uris: Uris, kept: _Kept, readers: timedelta, *, dry_ru
             yield _vacuumed(spec, readers, kept.versions(spec, published=is_published), dry_run=dry_run)
 
 
-def _waited(flow: Flow, uris: Uris, kept: _Kept, *, dry_run: bool) -> Iterator[Chore]:
+def _waited(flow: Flow, uris: Uris, kept: _Kept, unused: timedelta, *, dry_run: bool) -> Iterator[Chore]:
     """What waited for backfills that are complete or given up."""
     rows = [uris.published_table(sink) for sink in flow.sinks if isinstance(sink, RowSink)]
     for spec in (uris.waiting(spec) for spec in (*rows, uris.quarantine())):
         if newest(spec) is not None:
             gone = KeptTable(spec).drop(kept.waited, dry_run=dry_run)
             yield Chore(table=spec.name, what="rows of finished backfills removed", count=gone)
-            yield _vacuumed(spec, READERS, [], dry_run=dry_run)
+            yield _vacuumed(spec, unused, [], dry_run=dry_run)
 
 
 def _outdated(project: Project, pipeline: str, kept: _Kept, horizon: datetime, *, dry_run: bool) -> Iterator[Chore]:
     """Generations that another one replaced before the horizon: nobody can go back to them."""
-    switched = [c for c in kept.generation if c.kind is Kind.SWITCH]
-    if switched and switched[-1].at < horizon:
+    switch = kept.past.switch
+    if switch is not None and switch.at < horizon:
         folders = project.generations.outdated(pipeline)
         yield Chore(
             table=f"generations of {pipeline}", what="folders of replaced generations removed", count=len(folders)

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
 from functools import cached_property, partial
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
 from typing import TYPE_CHECKING
-from zlib import crc32
 
-from tidemill.contracts.load import load_contracts
+from tidemill.contracts.load import Contracts
 from tidemill.core.binding import bind
-from tidemill.core.columns import unknown
 from tidemill.core.contract import Contract
 from tidemill.core.errors import ConfigError, DeclarationError
 from tidemill.core.flow import Flow
-from tidemill.core.operators import Publish
-from tidemill.core.pipeline import Pipeline
-from tidemill.core.planning import ReadLimit
+from tidemill.core.read_limit import ReadLimit
+from tidemill.declarations import Declarations, read_declarations
 from tidemill.generations import Generations
+from tidemill.pipeline_files import load_pipelines
 from tidemill.settings import FILE, LANDING, Settings, is_remote, read_settings
 
 if TYPE_CHECKING:
     from tidemill.engine.places import Uris
+    from tidemill.ledger.lease import Lease
     from tidemill.ledger.ledger import Ledger
     from tidemill.log.aside import AsideTables
     from tidemill.log.kinesis import KinesisBridge
@@ -58,23 +55,41 @@ class Project:
 
     @cached_property
     def contracts(self) -> Mapping[str, Contract]:
-        """The contracts by name."""
-        return load_contracts(self.settings.contracts)
+        """The contracts by name, each read when it is asked for."""
+        return Contracts(Path(self.settings.contracts))
 
     def pipeline_names(self) -> tuple[str, ...]:
-        """The names of all pipelines, sorted."""
-        return tuple(sorted(self._declared))
+        """The names of all pipelines, sorted; without those of `faults`."""
+        return tuple(sorted(self._declared.pipelines))
+
+    @property
+    def faults(self) -> tuple[DeclarationError, ...]:
+        """What is wrong with pipeline files, and with pipelines that exclude each other; all others can run."""
+        return self._declared.faults
+
+    def check_declared(self, name: str) -> None:
+        """Raise what `pipeline` raises of the declaration alone, without its contracts."""
+        self._declared.pipeline(name)
 
     def pipeline(self, name: str) -> Flow:
-        """A pipeline joined with its contracts.
+        """A pipeline joined with its contracts, as the lake knows it.
 
         Raises:
             DeclarationError: there is no such pipeline, or it does not fit its contracts.
+            ConfigError: it was renamed.
         """
-        declared = self._declared.get(name)
-        if declared is None:
-            raise unknown(str(self.folder), "pipeline", name, self._declared)
-        return bind(declared.spec, self.contracts)
+        flow, names = self.declared(name), self.generations.known_names()
+        names.check(name)
+        return replace(flow, key=names.key(name))
+
+    def declared(self, name: str) -> Flow:
+        """The same without a look at the lake.
+
+        Raises:
+            DeclarationError: there is no such pipeline, its file cannot be loaded, or it does not fit its contracts.
+            ContractError: one of its contracts cannot be used; those of others do not matter.
+        """
+        return bind(self._declared.pipeline(name).spec, self.contracts)
 
     def limit(self, records: int | None = None) -> ReadLimit:
         """How much one batch reads at most: so many records, or what the settings say."""
@@ -87,7 +102,6 @@ class Project:
 
         Raises:
             ConfigError: credentials are not where the settings say, or the client of Kafka is not installed.
-            StoreError: the log lies in a store where two writers could take one name.
         """
         return self._cluster if self.settings.kafka is not None else self._files
 
@@ -100,7 +114,7 @@ class Project:
         storage = self.access.delta if is_remote(place) else dict
         if self.settings.layout == LANDING:
             return LandingLog(place, self._readable(place), storage=storage, gaps=self.settings.gaps)
-        return FileLog(place, store=self._store(place), storage=storage) if is_remote(place) else FileLog(place)
+        return FileLog(place, store=self._readable(place), storage=storage) if is_remote(place) else FileLog(place)
 
     @cached_property
     def _cluster(self) -> Log:
@@ -125,12 +139,8 @@ class Project:
 
     @cached_property
     def generations(self) -> Generations:
-        """Where the lake's generations lie.
-
-        Raises:
-            StoreError: the lake lies in a store where two writers could take one name.
-        """
-        return Generations(lake=self.settings.lake, store=self._store(self.settings.lake))
+        """Where the lake's generations lie."""
+        return Generations(lake=self.settings.lake, store=self._readable(self.settings.lake))
 
     def storage(self) -> Mapping[str, str]:
         """How delta-rs reaches the lake now; {} for a folder. It holds keys, which may last for a short time only."""
@@ -140,14 +150,6 @@ class Project:
         from tidemill.stores.opened import store_at
 
         return store_at(uri, self.access if is_remote(uri) else None)
-
-    def _store(self, uri: str) -> Store:
-        from tidemill.stores.opened import check_conditional
-
-        store = self._readable(uri)
-        if is_remote(uri):
-            check_conditional(store)
-        return store
 
     def bridge(self, stream: str, topic: str) -> KinesisBridge:
         """What brings a stream of Kinesis into a topic of the project's file log.
@@ -169,19 +171,34 @@ class Project:
         """The ledger of a pipeline."""
         from tidemill.ledger.ledger import Ledger
 
-        return Ledger(self.table_uri(name, "ledger"), name, self.storage)
+        key, store = self.generations.known_names().key(name), self.generations.store
+        return Ledger(self.table_uri(name, "ledger"), key, self.storage, before_writing=store.check_writer)
+
+    def lease(self, pipeline: str, takeover_after: timedelta) -> Lease:
+        """What a run of a pipeline holds while it works, and by which it knows whether another one does."""
+        from tidemill.ledger.lease import Lease
+
+        folder = f"{self.generations.inside(pipeline)}/leases"
+        return Lease(self.generations.store, folder, takeover_after=takeover_after)
 
     def uris(self, pipeline: str) -> Uris:
         """Where the tables of a pipeline lie, its own and those it publishes."""
         from tidemill.engine.places import Uris
 
-        return Uris(pipeline=pipeline, table=self.table_uri, published=self.published_uri, storage=self.storage())
+        owner = self.generations.known_names().key(pipeline)
+        return Uris(
+            pipeline=pipeline,
+            owner=owner,
+            table=self.table_uri,
+            published=self.published_uri,
+            storage=self.storage,
+        )
 
     def aside(self, pipeline: str) -> AsideTables:
         """What a pipeline put aside."""
         from tidemill.log.aside import AsideTables
 
-        return AsideTables(partial(self.table_uri, pipeline), self.storage())
+        return AsideTables(partial(self.table_uri, pipeline), self.storage)
 
     def table_uri(self, pipeline: str, *parts: str) -> str:
         """Where a table lies that belongs to one pipeline alone."""
@@ -199,26 +216,9 @@ class Project:
         return other
 
     @cached_property
-    def _declared(self) -> Mapping[str, Pipeline]:
-        found: dict[str, Pipeline] = {}
-        owners: dict[str, str] = {}
-        for path in sorted(Path(self.settings.pipelines).glob("*.py")):
-            for value in vars(_module(path)).values():
-                if not isinstance(value, Pipeline) or found.get(value.name) is value:
-                    continue
-                if found.setdefault(value.name, value) is not value:
-                    raise DeclarationError(f"{path}: a second pipeline is called `{value.name}`")
-                _claim_tables(path, value, owners)
-        return found
-
-
-def _claim_tables(path: Path, pipeline: Pipeline, owners: dict[str, str]) -> None:
-    for operator in pipeline.spec.graph.operators.values():
-        if isinstance(operator, Publish) and owners.setdefault(operator.table, pipeline.name) != pipeline.name:
-            raise DeclarationError(
-                f"{path}: `{pipeline.name}` publishes {operator.table}, which `{owners[operator.table]}` publishes",
-                fix="a table has one pipeline: name another table, or unite the streams in one pipeline",
-            )
+    def _declared(self) -> Declarations:
+        load = partial(load_pipelines, patience=self.settings.load_timeout)
+        return read_declarations(Path(self.settings.pipelines), load)
 
 
 def _find(folder: str | Path | None) -> Path:
@@ -233,29 +233,3 @@ def _find(folder: str | Path | None) -> Path:
         if (root / FILE).is_file():
             return root
     raise ConfigError(f"no {FILE} in {here} or above it", fix=f"go to a project, or set {VARIABLE} or --project")
-
-
-class _AsWritten(SourceFileLoader):
-    """Compiles the file each time: Python's cache takes a file that changed twice in a second for the old one."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        """The code of the file as it is now."""
-        path = self.get_filename(fullname)
-        return self.source_to_code(self.get_data(path), path)
-
-
-def _module(path: Path) -> ModuleType:
-    name = f"tidemill_pipelines.{path.stem}_{crc32(str(path).encode()):08x}"
-    spec = importlib.util.spec_from_file_location(name, path, loader=_AsWritten(name, str(path)))
-    if spec is None or spec.loader is None:
-        raise DeclarationError(f"{path}: not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    # As for any import: data classes look their module up.
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except DeclarationError as error:
-        raise DeclarationError(f"{path}: {error.message}", fix=error.fix) from None
-    except Exception as error:
-        raise DeclarationError(f"{path}: {type(error).__name__}: {error}") from error
-    return module

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.batch import NothingToDo, run_batch
 from tidemill.claiming import Request
+from tidemill.core.amendments import Reason
 from tidemill.core.events import Committed
 from tidemill.core.flow import Flow
 from tidemill.ledger.process import this_process
@@ -25,11 +26,13 @@ class Order:
     """How many batches to execute, and of what size; `drain` says that the input has ended.
 
     `limit` is the most records of a batch, else the project's; `most` None goes on until nothing is left to do.
+    `from_now` is the decision that a change of what numbers mean holds from the next batch on.
     """
 
     limit: int | None = None
     drain: bool = False
     most: int | None = 1
+    from_now: Reason | None = None
 
 
 def run_batches(
@@ -52,7 +55,9 @@ def run_batches(
     limit = project.limit(order.limit)
     left = order.most
     while left is None or left > 0:
-        request = Request(executor=executor, clock=datetime.now(UTC), limit=limit, drain=order.drain)
+        request = Request(
+            executor=executor, clock=datetime.now(UTC), limit=limit, drain=order.drain, from_now=order.from_now
+        )
         outcome = run_batch(project, pipeline, request, session=session, ledger=ledger)
         if isinstance(outcome, NothingToDo):
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,9 +58,19 @@ def _identity(project: Project, pipeline: str | None) -> str:
     return str(uuid.uuid5(_NAMESPACE, f"{project.table_uri(pipeline)} {code_hash()}"))
 
 
-def renewed(project: Project, session: SparkSession) -> SparkSession:
-    """The same session, with the keys of the project's store as they are now."""
-    if is_remote(project.settings.lake) or is_remote(project.settings.log):
+def renewing(project: Project, session: SparkSession) -> Callable[[], None]:
+    """What gives a session the keys of the project's store as they are now; to be called before each of its jobs.
+
+    Those of a role end while a batch goes on. A job has keys that last for a quarter of an hour or longer.
+    """
+    if not (is_remote(project.settings.lake) or is_remote(project.settings.log)):
+        return lambda: None
+    given: dict[str, str] = {}
+
+    def renew() -> None:
         for name, value in project.access.spark().items():
-            session.conf.set(name, value)
-    return session
+            if given.get(name) != value:
+                session.conf.set(name, value)
+                given[name] = value
+
+    return renew

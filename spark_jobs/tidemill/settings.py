@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tidemill.core.errors import ConfigError, DeclarationError
+from tidemill.core.semantics import check_pinned
 from tidemill.core.times import duration
 
 FILE = "tidemill.toml"
@@ -31,7 +32,8 @@ class Settings:
     how to reach the cluster whose topics are the log, instead of `log`; secrets are not in it. `lake` and `log` are
     folders, or addresses in S3, `s3://BUCKET/FOLDER`, and `s3` says how its store is reached. `layout` says that the
     log's files are those of others, and `gaps` whether offsets may be missing between them. `kinesis` says of streams
-    what `s3` says of stores.
+    what `s3` says of stores. `load_timeout` is how long one pipeline file may load: by default less than the 30 s that
+    Airflow gives a DAG file.
     """
 
     lake: str
@@ -42,12 +44,13 @@ class Settings:
     remote: str = ""
     master: str = ""
     cores: int | None = None
-    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    spark_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     batch_records: int = 1_000_000
     partition_records: int | None = None
     driver_rows: int = 500_000
     writer: str | None = None
     keep: timedelta = timedelta(days=7)
+    load_timeout: timedelta = timedelta(seconds=25)
     kafka: Mapping[str, str] | None = None
     layout: str = ""
     gaps: bool = False
@@ -56,6 +59,9 @@ class Settings:
 
 
 _BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]+(/.*)?\Z")
+_MOST_RECORDS = 2**63 - 1
+_MOST_CORES = 1_024
+_ESCAPED = re.compile("%[0-9A-Fa-f]{2}")
 _SECTIONS: Mapping[str, Mapping[str, type]] = {
     "lake": {"path": str},
     "log": {
@@ -70,7 +76,7 @@ _SECTIONS: Mapping[str, Mapping[str, type]] = {
     },
     "s3": {"endpoint": str, "region": str, "path_style": bool, "credentials": str, "role": str},
     "kinesis": {"endpoint": str, "region": str, "credentials": str, "role": str},
-    "project": {"pipelines": str, "contracts": str},
+    "project": {"pipelines": str, "contracts": str, "load_timeout": str},
     "spark": {"remote": str, "master": str, "cores": int, "conf": dict, "jars": str, "writer": str},
     "limits": {"batch_records": int, "partition_records": int, "driver_rows": int},
     "maintenance": {"keep": str},
@@ -85,6 +91,12 @@ def _place(path: Path, data: Mapping[str, Any], section: str, key: str, default:
     named = _get(data, section, key, default)
     if "://" in named and not (section in ("lake", "log") and _BUCKET.match(named)):
         raise ConfigError(f"{path}: [{section}] {key}: expected a folder or s3://BUCKET/FOLDER, found {named}")
+    if section == "lake" and _ESCAPED.search(named if "://" in named else str((path.parent / named).resolve())):
+        raise ConfigError(
+            f"{path}: [lake] path: {(path.parent / named).resolve()} has a % before two digits, which tables read as "
+            "one character",
+            fix="move the lake to a folder without %, or name another one",
+        )
     return named.rstrip("/") if is_remote(named) else str((path.parent / named).resolve())
 
 
@@ -116,13 +128,14 @@ def read_settings(root: Path) -> Settings:
         jars=os.environ.get("TIDEMILL_JARS") or place("spark", "jars", ".tidemill/jars"),
         remote=_remote(path, get("spark", "remote", "")),
         master=_master(path, data.get("spark", {})),
-        cores=get("spark", "cores", None),
+        cores=_number(path, "[spark] cores", get("spark", "cores", None), _MOST_CORES),
         writer=_writer(path, get("spark", "writer", "auto")),
-        spark_conf={k: str(v) for k, v in get("spark", "conf", {}).items()},
-        batch_records=_at_least_one(path, "batch_records", get("limits", "batch_records", 1_000_000)),
-        partition_records=_at_least_one(path, "partition_records", get("limits", "partition_records", None)),
-        driver_rows=_at_least_one(path, "driver_rows", get("limits", "driver_rows", 500_000)),
-        keep=_length(path, get("maintenance", "keep", "7 days")),
+        spark_conf=_spark_conf(path, get("spark", "conf", {})),
+        batch_records=_number(path, "[limits] batch_records", get("limits", "batch_records", 1_000_000)),
+        partition_records=_number(path, "[limits] partition_records", get("limits", "partition_records", None)),
+        driver_rows=_number(path, "[limits] driver_rows", get("limits", "driver_rows", 500_000)),
+        keep=_length(path, "[maintenance] keep", get("maintenance", "keep", "7 days")),
+        load_timeout=_length(path, "[project] load_timeout", get("project", "load_timeout", "25 seconds"), least=1),
         **_log(root, path, data.get("log", {})),
         s3=data.get("s3", {}),
         kinesis=data.get("kinesis", {}),
@@ -171,19 +184,26 @@ def _check_section(path: Path, section: str, values: object) -> None:
             raise ConfigError(f"{path}: [{section}] {key}: expected {known[key].__name__}, found {value!r}")
 
 
-def _at_least_one(path: Path, key: str, value: int | None) -> Any:
-    if value is not None and value < 1:
-        raise ConfigError(f"{path}: [limits] {key}: expected at least 1, found {value}")
+def _number(path: Path, key: str, value: int | None, most: int = _MOST_RECORDS) -> Any:
+    if value is not None and not 1 <= value <= most:
+        raise ConfigError(f"{path}: {key}: expected 1 to {most:,}, found {value}")
     return value
 
 
-def _length(path: Path, text: str) -> timedelta:
+def _spark_conf(path: Path, conf: Mapping[str, Any]) -> Mapping[str, str]:
+    found = {name: str(value) for name, value in conf.items()}
+    check_pinned(found, f"{path}: [spark.conf]")
+    return found
+
+
+def _length(path: Path, key: str, text: str, *, least: int = 0) -> timedelta:
+    """A duration of at least so many seconds."""
     try:
         found = duration(text)
     except DeclarationError as error:
-        raise ConfigError(f"{path}: [maintenance] keep: {error.message}", fix=error.fix) from None
-    if found < timedelta(0):
-        raise ConfigError(f"{path}: [maintenance] keep: must not be negative, found {text}")
+        raise ConfigError(f"{path}: {key}: {error.message}", fix=error.fix) from None
+    if found < timedelta(seconds=least):
+        raise ConfigError(f"{path}: {key}: expected at least {least} s, found {text}")
     return found
 
 

@@ -68,8 +68,11 @@ def foldable(flow: Flow, uris: Uris, commit: Committed) -> Iterator[tuple[str, i
 
 def _own_tables(flow: Flow, uris: Uris) -> Iterator[tuple[KeptTable, Between]]:
     for sink in flow.sinks:
-        if isinstance(sink, WindowedSink) and (state := State.of(uris, sink)):
-            yield KeptTable(state.spec, opened=state.handle), Between(column="pane_start", low=None, high=None)
+        if not isinstance(sink, WindowedSink):
+            continue
+        for state in (State.of(uris, sink), State.merged(uris, sink) if sink.merges_ahead else None):
+            if state is not None:
+                yield KeptTable(state.spec, opened=state.handle), Between(column="pane_start", low=None, high=None)
     for spec in (uris.quarantine(), uris.late()):
         if handle := newest(spec):
             yield KeptTable(spec, opened=handle), Between(column="batch_id", low=None, high=None)

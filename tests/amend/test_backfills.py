@@ -13,12 +13,13 @@ from amend.conftest import an_errand, done
 from support.projects import Mill, an_event, rows_of, sums
 from tidemill.amend.backfill import backfill, give_up, preview, resume
 from tidemill.amend.repair import repair
-from tidemill.core.amendments import Aside
+from tidemill.core.amendments import Aside, Reason
 from tidemill.core.aside import Choice
 from tidemill.core.asked import OfOffsets, OfTimes, OfWindows
-from tidemill.core.errors import AmendmentError, OffsetsLost
+from tidemill.core.errors import AmendmentError, Incompatible, OffsetsLost
 from tidemill.core.offsets import TopicPartition
 from tidemill.core.plan import Kind
+from tidemill.project import Project
 
 pytestmark = pytest.mark.spark
 
@@ -42,6 +43,8 @@ def double_amounts(mill: Mill) -> None:
     """The pipeline computed the wrong thing, and is mended: its windows mean the same, its rows differ."""
     path = mill.project.folder / "pipelines" / "pipeline.py"
     path.write_text(path.read_text().replace('user="coalesce(user', 'amount="amount * 2", user="coalesce(user'))
+    changed = Mill(Project.load(mill.project.folder), mill.session, mill.name)
+    assert changed.run(from_now=Reason(by="somebody", why="a test")).position.since.keys() == {"sums"}
 
 
 def by_window(mill: Mill) -> dict[tuple[int, str], tuple[int, int]]:
@@ -156,6 +159,9 @@ def test_rows_that_are_not_there_any_more_are_taken_out(tmp_path: Path, spark: A
     mill.run()
     path = mill.project.folder / "pipelines" / "pipeline.py"
     path.write_text(path.read_text().replace("'nobody'", "'gone'"))
+    with pytest.raises(Incompatible, match="changed what published numbers mean"):
+        done(backfill(an_errand(mill), ALL))
+    Mill(Project.load(tmp_path), spark, "sums").run(from_now=Reason(by="somebody", why="a test"))
     done(backfill(an_errand(mill), ALL))
     assert by_window(mill) == {(0, "a"): (1, 1)}
 

@@ -67,7 +67,9 @@ def test_a_diverted_batch_goes_to_quarantine_whole_and_comes_back_by_a_replay(
     account = commit.accounts["events"]
     assert (account.read, account.rejected, commit.published) == (2, 2, {})
     aside = rows_of(mill.project.table_uri("sums", "quarantine"))
-    assert {reason for r in aside for reason in r["reasons"]} == {"batch diverted by somebody: they know better"}
+    assert {reason for r in aside for reason in r["reasons"]} == {
+        "diverted: batch diverted by somebody: they know better"
+    }
     assert len(mill.published()) == 1
     mill.feed([an_event(17)])
     mill.run()

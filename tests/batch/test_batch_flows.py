@@ -226,16 +226,3 @@ def test_rows_are_audited_before_they_are_appended(tmp_path: Path, spark: Any) -
     with pytest.raises(AuditBlocked, match="amount"):
         mill.run()
     assert mill.published("t") == []
-
-
-def test_a_sum_beyond_64_bits_is_null_and_never_wrong(tmp_path: Path, spark: Any) -> None:
-    summed = 'events.window(Tumbling("10 s")).aggregate(s=Sum("amount * 1L")).publish'
-    pipeline = ROWS.replace('events.select("user", "amount").publish', summed)
-    contract = a_table("t", {**WINDOW, "s": "integer"})
-    events = EVENTS.replace(", logicalTypeOptions: {maximum: 1000000}", "")
-    mill = a_mill(tmp_path, spark, pipeline, {"events": events, "t": contract}, ("events",))
-    mill.feed([an_event(1, amount=2**63 - 1), an_event(2, amount=1)])
-    mill.run()
-    mill.feed([an_event(3, amount=5)])
-    mill.catch_up()
-    assert [r["s"] for r in mill.published("t")] == [None]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.projects import Mill, an_event, somebody, sums
-from support.recovery import WRITES
+from support.recovery import WRITES, paused
 from tidemill.batch import NothingToDo
 from tidemill.core.errors import AuditBlocked, Busy, Incompatible
 from tidemill.core.failpoints import VARIABLE, Injected
@@ -71,18 +72,20 @@ def test_a_retry_reads_the_same_records_although_new_ones_arrived(
     assert mill.run().accounts["events"].read == 1
 
 
-def test_another_run_is_busy_until_the_claim_is_old(
+def test_another_run_is_busy_while_a_batch_is_executed(
     tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mill = sums(tmp_path, spark)
     mill.feed([an_event(1)])
-    monkeypatch.setenv(VARIABLE, "planned=raise")
-    with pytest.raises(Injected):
-        mill.run(executor=somebody("task 1"))
-    monkeypatch.delenv(VARIABLE)
-    with pytest.raises(Busy, match="task 1 on elsewhere"):
-        mill.run(executor=somebody("task 2"))
-    assert mill.run(executor=somebody("task 1")).attempt == 2
+
+    def meanwhile() -> None:
+        for days in (0, 1, -1):
+            with pytest.raises(Busy, match="task 1 on elsewhere"):
+                mill.run(executor=somebody("task 2"), clock=datetime.now(UTC) + timedelta(days=days))
+
+    happened = paused(monkeypatch, "before:committed", meanwhile)
+    assert mill.run(executor=somebody("task 1")).attempt == 1
+    assert happened
 
 
 def test_a_broken_rule_of_severity_error_holds_the_pipeline_and_publishes_nothing(tmp_path: Path, spark: Any) -> None:

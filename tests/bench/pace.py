@@ -21,7 +21,7 @@ from bench.feed import TOPIC
 from bench.tidemill_batch import PIPELINE, PROJECT, TABLE
 from tidemill.batch import NothingToDo, Outcome, run_batch
 from tidemill.claiming import Request
-from tidemill.core.planning import ReadLimit
+from tidemill.core.read_limit import ReadLimit
 from tidemill.ledger.process import this_process
 from tidemill.project import Project
 from tidemill.settings import Settings

@@ -12,7 +12,7 @@ from bench.contestant import Arena, Delivery
 from tidemill.batch import run_batch
 from tidemill.claiming import Request
 from tidemill.core.events import Committed
-from tidemill.core.planning import ReadLimit
+from tidemill.core.read_limit import ReadLimit
 from tidemill.ledger.process import this_process
 from tidemill.project import Project
 from tidemill.settings import Settings

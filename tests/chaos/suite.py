@@ -93,7 +93,7 @@ def _line(outcome: Outcome) -> str:
         *(outcome.seed, outcome.kills, found.batches, found.retries, outcome.fenced),
         *(found.lost.total(), found.doubled.total(), round(outcome.seconds)),
     )
-    return "".join(str(value).rjust(9) for value in values)
+    return "".join(f" {value}".rjust(9) for value in values)
 
 
 def tell(outcome: Outcome, kills: int) -> None:

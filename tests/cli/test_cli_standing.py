@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -16,7 +18,7 @@ from tidemill.core.codec import fingerprint
 from tidemill.core.contract import Severity
 from tidemill.core.events import Audited, Committed, Executor, Planned
 from tidemill.core.plan import BatchPlan
-from tidemill.core.planning import ReadLimit
+from tidemill.core.read_limit import ReadLimit
 from tidemill.core.verdict import CheckResult, Verdict
 from tidemill.ledger.process import this_process
 
@@ -152,7 +154,7 @@ def test_status_says_who_holds_the_open_batch(tidemill, mill):
     ("executor", "holder", "said"),
     [
         (somebody("a task"), "on another host", "on another host"),
-        (Executor(identity="gone", host=this_process().host, pid=1, process_started="1"), "gone", "takes it over"),
+        (replace(this_process("gone"), pid=1, process_started="1"), "gone", "takes it over"),
     ],
 )
 def test_status_says_whether_the_holder_lives(tidemill, mill, executor, holder, said):
@@ -169,6 +171,17 @@ def test_status_says_that_a_batch_is_blocked(tidemill, mill):
     assert tidemill("status", "sums", "--json").json["open_batch"]["blocked"] is True
     assert "blocked by its audit" in tidemill("status", "sums").out
     assert "blocks: 0 of 1 rules hold; broken: error n.minimum" in tidemill("history", "sums").out
+
+
+def test_history_says_how_many_events_it_does_not_show(tidemill, mill):
+    mill.feed([an_event(n) for n in range(3)])
+    for _ in range(3):
+        commit(mill, open_batch(mill, limit=1))
+    assert tidemill("history", "sums", "--last", "2").out.splitlines()[-1].startswith("7 older events are not shown")
+    for all_of_it in (("--last", "9"), ("--last", "0"), ("--all",), ()):
+        assert "not shown" not in tidemill("history", "sums", *all_of_it).out
+    shown = [json.loads(line)["sequence"] for line in tidemill("history", "sums", "--all", "--json").out.splitlines()]
+    assert shown == list(range(1, 10))
 
 
 def test_status_counts_records_that_retention_took_before_they_were_read(tidemill, mill):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 
 from tidemill.cli.log import app as log_app
 from tidemill.core.errors import LogInputError, TidemillError
+from tidemill.log import identity
 from tidemill.log.file import FileLog
 from tidemill.log.reading import read_topic
 
@@ -71,6 +73,8 @@ def test_append_answers_programs_in_json(append: Append, tmp_path: Path) -> None
             {"partition": 0, "from_offset": 0, "until_offset": 1},
             {"partition": 1, "from_offset": 0, "until_offset": 1},
         ],
+        "appended": 2,
+        "producer_id": identity.id_of_files([str(tmp_path / "in")]),
     }
 
 
@@ -127,15 +131,31 @@ def test_bad_json_line_is_named_and_what_was_appended_is_counted(append: Append,
     assert values(log) == []
 
 
-def test_bad_line_after_full_chunks_leaves_those_in_the_log(
+def test_a_bad_line_of_a_file_is_found_before_any_record_of_it_is_appended(
     append: Append, log: FileLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tidemill.log.inputs.lines._BLOCK", 9)
     path = tmp_path / "in.jsonl"
     path.write_bytes(b'{"u": 1}\n' * 5 + b'{"u": \n')
-    with pytest.raises(LogInputError, match=r"line 6.*the first 4 records were appended, nothing after them"):
+    with pytest.raises(LogInputError, match=r"line 6.*nothing was appended"):
         append(path, "-f", "jsonl", "--key", "u", "--segment-records", "2")
+    assert values(log) == []
+
+
+def test_a_bad_line_of_standard_input_leaves_those_before_it_and_the_mended_input_goes_on_behind_them(
+    append: Append, log: FileLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidemill.log.inputs.lines._BLOCK", 9)
+    arguments, good = ["-f", "jsonl", "--key", "u", "--segment-records", "2"], b'{"u": 1}\n' * 5
+    with pytest.raises(
+        LogInputError, match=r"line 6.*; 4 records of this input are in the log \(t-\d \[0, 4\)\)"
+    ) as found:
+        append(*arguments, given=good + b'{"u": \n')
     assert len(values(log)) == 4
+    (name,) = re.findall(r"--resume --producer-id (\S+) ", found.value.fix)
+    said = append(*arguments, "--resume", "--producer-id", name, given=good + b'{"u": 2}\n').stdout
+    assert said.startswith("2 records appended, 4 of this input were there before: ")
+    assert sorted(values(log)) == [b'{"u": 1}'] * 5 + [b'{"u": 2}']
 
 
 def test_repeated_append_with_a_producer_id_adds_only_what_is_missing(
@@ -145,7 +165,7 @@ def test_repeated_append_with_a_producer_id_adds_only_what_is_missing(
     arguments = [path, "--segment-records", "3", "--partitioning", "round-robin", "--producer-id", "load-1", "--json"]
     path.write_bytes(b"".join(b"%d\n" % n for n in range(6)))
     first = json.loads(append(*arguments).stdout)
-    assert json.loads(append(*arguments).stdout) == first
+    assert json.loads(append(*arguments).stdout) == first | {"appended": 0}
     path.write_bytes(b"".join(b"%d\n" % n for n in range(8)))
     append(*arguments)
     assert sorted(values(log)) == [b"%d" % n for n in range(8)]

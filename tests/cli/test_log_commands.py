@@ -56,7 +56,10 @@ def test_create_makes_a_topic(run: Run, log: FileLog) -> None:
 
 def test_create_answers_programs_in_json(run: Run, log: FileLog) -> None:
     answer = json.loads(run("create", "t", "--json").stdout)
-    assert answer == {"topic": "t", "topic_id": log.topic("t").topic_id, "partitions": 1}
+    topic = log.topic("t")
+    assert topic.created is not None
+    made = {"layout": "tidemill", "created": topic.created.isoformat()}
+    assert answer == {"topic": "t", "topic_id": topic.topic_id, "partitions": 1, **made}
 
 
 def test_create_of_a_topic_that_exists_is_refused_unless_allowed(run: Run) -> None:
@@ -93,10 +96,12 @@ def test_ls_answers_programs_in_json(run: Run, log: FileLog) -> None:
     log.append("t", 1, [NewRecord(value=b"a")] * 3)
     answer = json.loads(run("ls", "--json").stdout)
     size = log.usage("t")[1].bytes
+    assert datetime.fromisoformat(answer.pop("created")) == topic.created
     assert answer == {
         "topic": "t",
         "topic_id": topic.topic_id,
         "partitions": 2,
+        "layout": "tidemill",
         "records": 3,
         "segments": 1,
         "bytes": size,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from support.builders import CONTRACTS, a_flow, a_table
+from support.builders import CONTRACTS, EVENTS, a_flow, a_table
 from tidemill import Average, Count, CountIf, Custom, First, Pipeline, Quantiles, Sliding, Sum, Tumbling
 from tidemill.core.binding import bind
 from tidemill.core.errors import DeclarationError
@@ -79,6 +80,16 @@ WRONG: dict[str, tuple[Callable[[Any], None], str]] = {
     "not an aggregate": (lambda s: s.window(Tumbling("1 s")).aggregate(n="count(*)"), "`n` is not an aggregate"),
     "the clock in an expression": (lambda s: counted(s.with_columns(x="now()")), "gives another answer each time"),
     "chance in a filter": (lambda s: counted(s.filter("rand() < 0.1")), "`rand` gives another answer"),
+    "a key that is a column of state": (
+        lambda s: counted(s.with_columns(attempt="1").key_by("attempt")),
+        "state has a column `attempt` of its own",
+    ),
+    "keys that differ in case only": (lambda s: counted(s.key_by("user", "USER")), "names `user` twice"),
+    "a column that is selected twice": (lambda s: counted(s.select("user", "User")), "names `user` twice"),
+    "an aggregate named like its key": (
+        lambda s: s.key_by("user").window(Tumbling("1 s")).aggregate(user=Count()).publish("c", contract="counts"),
+        "publishes `user` twice",
+    ),
     "a reserved column": (
         lambda s: s.window(Tumbling("1 s")).aggregate(batch_id=Count()).publish("c", contract="counts"),
         "`batch_id` is a column of Tidemill's own",
@@ -116,11 +127,20 @@ def test_a_pipeline_that_publishes_nothing_is_refused() -> None:
         ({"every": "0 s"}, "every must be longer"),
         ({"every": "1 minute", "idle_timeout": "-1"}, "not a duration"),
         ({"every": "soon"}, "not a duration"),
+        (
+            {"every": "1 us"},
+            r"every='1 us' is below the shortest interval, 1 second: every batch is a run of a scheduler",
+        ),
+        ({"every": "999 ms"}, r"below the shortest interval, 1 second[\s\S]*fix: declare every=\"1 second\" or longer"),
     ],
 )
 def test_a_pipeline_with_impossible_times_is_refused(keywords: dict[str, str], says: str) -> None:
     with pytest.raises(DeclarationError, match=says):
         Pipeline("p", **keywords)
+
+
+def test_a_batch_may_start_every_second() -> None:
+    Pipeline("p", every="1 second")
 
 
 @pytest.mark.parametrize("column", ["user", "amount", "nope"])
@@ -206,6 +226,24 @@ def test_an_impossible_aggregate_is_refused(make: Callable[[], Any], says: str) 
 
 
 def test_aggregates_say_what_they_read() -> None:
-    assert CountIf("status >= 500").inputs == ("count_if(status >= 500)",)
-    assert "_time, _topic, _partition, _offset" in First("x").inputs[0]
+    assert CountIf("status >= 500").over == ("status >= 500",)
+    assert "_time, _topic, _partition, _offset" in First("x").triple.partial["value"]
     assert set(Average("x").triple.partial) == {"sum", "n"}
+
+
+def test_case_of_columns_does_not_matter_and_the_contracts_is_kept() -> None:
+    flow = declared(
+        lambda s: (
+            s.with_columns(user="upper(USER)")
+            .filter("User <> ''")
+            .select("ts", "User", "AMOUNT")
+            .publish("rows", contract="rows")
+        ),
+        rows=replace(
+            EVENTS,
+            name="rows",
+            format=None,
+            fields=tuple(replace(f, name=n) for f, n in zip(EVENTS.fields, ("ts", "User", "AMOUNT"), strict=True)),
+        ),
+    )
+    assert flow.sinks[0].columns == ("ts", "User", "AMOUNT")

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from support.builders import a_commit, a_flow, a_plan, an_executor, tp
 from tidemill.core.amending import plan_fold
 from tidemill.core.codec import from_json, to_json
-from tidemill.core.coverage import Cover, batches_of, coverage, with_all_of
+from tidemill.core.coverage import Cover, batches_of, coverage
 from tidemill.core.events import Committed, Event, Planned
 from tidemill.core.folding import Folding
+from tidemill.core.linking import with_all_of
 from tidemill.core.offsets import OffsetRange
 from tidemill.core.plan import BatchPlan
 from tidemill.core.position import Backfill, PaneSpan, Position
@@ -99,8 +100,8 @@ def test_a_fold_stands_for_the_offsets_and_batches_that_it_folded() -> None:
     fold = story.covers[-1]
     assert fold.ranges == {"t": (OffsetRange(tp(), 0, 30),)}
     assert fold.batches == (BatchRange(1, 4), BatchRange(10, 11))
-    assert fold.plan.fold is not None
-    assert fold.plan.fold.panes == {"counts": PaneSpan(0, 2 * PANE)}
+    [planned] = [e.plan.fold for e in story.events if isinstance(e, Planned) and e.plan.fold]
+    assert planned.panes == {"counts": PaneSpan(0, 2 * PANE)}
     assert groups(story.live((9, 9)), EASY) == [[4, 5, 6, 7]]
 
 

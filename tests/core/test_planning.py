@@ -13,8 +13,9 @@ from support.builders import NOW, a_commit, a_flow, tp
 from tidemill.core.errors import OffsetsLost, TopicRecreated
 from tidemill.core.offsets import OffsetRange
 from tidemill.core.plan import BatchPlan
-from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
+from tidemill.core.planning import TopicBounds, plan_batch
 from tidemill.core.position import Position, TopicPosition
+from tidemill.core.read_limit import ReadLimit
 from tidemill.core.times import micros
 from tidemill.core.watermarks import BEGINNING, END, PartitionClock
 
@@ -71,6 +72,22 @@ def test_without_new_records_there_is_nothing_to_do() -> None:
 def test_a_limit_bounds_the_batch() -> None:
     plan = planned(at({0: 0, 1: 0}), bounds({0: (0, 90), 1: (0, 10)}), limit=ReadLimit(10))
     assert ranges(plan) == [(0, 9), (0, 1)]
+
+
+@pytest.mark.parametrize("limit", [ReadLimit(10), ReadLimit(10, 3)])
+def test_a_limit_below_the_number_of_partitions_lets_the_watermark_move_while_all_of_them_go_on_growing(
+    limit: ReadLimit,
+) -> None:
+    position, marks = Position(), []
+    for batch in range(140):
+        # As in a feed: each partition has a record of each second, and gets more of them than a batch can read.
+        plan = planned(position, bounds(dict.fromkeys(range(64), (0, 5 + batch))), limit=limit)
+        assert plan is not None
+        seen = {r.topic_partition: r.until_offset for r in plan.topics["t"].ranges if r}
+        topics = plan.topics_after(seen)
+        marks.append(plan.watermark_after(seen, {"t": 0}))
+        position = position.after(batch_id=plan.batch_id, attempt=1, topics=topics, watermark=marks[-1])
+    assert [marks[6], marks[69], marks[139]] == [7 * 10 // 64, 70 * 10 // 64, 140 * 10 // 64]
 
 
 def test_a_limit_of_a_partition_bounds_each_of_them_and_the_batch_them_all() -> None:

@@ -14,8 +14,10 @@ from tidemill.core.codec import from_json, to_json
 from tidemill.core.contract import Severity
 from tidemill.core.errors import Busy, Fenced, LedgerDamaged
 from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Event, Planned
+from tidemill.core.leases import Holder
 from tidemill.core.plan import BatchPlan
 from tidemill.core.protocol import apply, check_takeover, fold
+from tidemill.core.semantics import SEMANTICS, is_ours
 from tidemill.core.verdict import CheckResult, Verdict
 from tidemill.core.view import Fate, View
 
@@ -40,6 +42,7 @@ def cancelled(attempt: int) -> Cancelled:
 
 PLAN = a_plan()
 OPEN = fold([planned(PLAN)])
+AN_HOUR = timedelta(hours=1)
 
 
 def test_a_batch_is_planned_audited_and_committed() -> None:
@@ -139,21 +142,29 @@ def test_a_cancelled_batch_leaves_no_visible_slice() -> None:
 def test_the_same_task_takes_over_at_once() -> None:
     assert OPEN.open_batch is not None
     again = an_executor("me")
-    check_takeover(OPEN.open_batch, again, clock=NOW, takeover_after=timedelta(hours=1), holder_is_gone=False)
+    check_takeover(OPEN.open_batch, again, clock=NOW, takeover_after=AN_HOUR, holder=Holder.WORKS)
 
 
-def test_another_run_is_told_that_the_batch_is_busy() -> None:
+@pytest.mark.parametrize(("age", "holder"), [(0, Holder.UNKNOWN), (0, Holder.WORKS), (99, Holder.WORKS)])
+def test_another_run_is_told_that_the_batch_is_busy(age: int, holder: Holder) -> None:
     assert OPEN.open_batch is not None
     other = an_executor("other")
     with pytest.raises(Busy, match="batch 1 is open: me on host"):
-        check_takeover(OPEN.open_batch, other, clock=NOW, takeover_after=timedelta(hours=1), holder_is_gone=False)
+        check_takeover(OPEN.open_batch, other, clock=NOW + age * AN_HOUR, takeover_after=AN_HOUR, holder=holder)
 
 
-@pytest.mark.parametrize(("age", "gone"), [(timedelta(hours=2), False), (timedelta(0), True)])
-def test_another_run_takes_over_an_old_batch_or_one_whose_process_is_gone(age: timedelta, gone: bool) -> None:
+@pytest.mark.parametrize(("age", "holder"), [(2, Holder.UNKNOWN), (0, Holder.STOPPED), (-1, Holder.STOPPED)])
+def test_another_run_takes_over_an_old_batch_or_one_whose_holder_stopped(age: int, holder: Holder) -> None:
     assert OPEN.open_batch is not None
     other = an_executor("other")
-    check_takeover(OPEN.open_batch, other, clock=NOW + age, takeover_after=timedelta(hours=1), holder_is_gone=gone)
+    check_takeover(OPEN.open_batch, other, clock=NOW + age * AN_HOUR, takeover_after=AN_HOUR, holder=holder)
+
+
+def test_the_newest_claim_names_the_lease_that_counts() -> None:
+    first = fold([replace(planned(PLAN), lease="first")])
+    second = apply(first, replace(claimed(2), lease="second"))
+    third = apply(second, claimed(3))
+    assert [view.open_batch.lease for view in (first, second, third) if view.open_batch] == ["first", "second", None]
 
 
 @given(st.lists(st.sampled_from(["claim", "audit", "block", "commit", "cancel", "plan", "stale"]), max_size=25))
@@ -202,3 +213,19 @@ def test_every_event_survives_being_written_and_read(event: Event) -> None:
 def test_a_shape_that_is_not_known_is_a_damaged_ledger() -> None:
     with pytest.raises(LedgerDamaged, match="newer version"):
         from_json(Claimed, '{"batch_id": "one"}')
+
+
+@pytest.mark.parametrize("semantics", [SEMANTICS + 1, 99])
+def test_a_batch_of_another_version_is_completed_by_that_version_alone(semantics: int) -> None:
+    plan = replace(PLAN, semantics=semantics)
+    opened, published = (fold([planned(plan), *events]).open_batch for events in ([], [audited()]))
+    assert opened is not None
+    assert published is not None
+    assert opened.fate(plan.logical_hash) is Fate.CANCELLED
+    assert published.fate(plan.logical_hash) is Fate.REFUSED
+    assert replace(published, plan=replace(plan, semantics=SEMANTICS)).fate(plan.logical_hash) is Fate.CONTINUED
+
+
+def test_a_plan_that_names_no_version_is_of_the_first() -> None:
+    assert PLAN.semantics is None
+    assert is_ours(None) is (SEMANTICS == 1)

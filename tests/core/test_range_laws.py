@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.offsets import MAX_OFFSET, OffsetRange, TopicPartition, merge_ranges
-from tidemill.core.planning import ReadLimit
+from tidemill.core.read_limit import ReadLimit
 from tidemill.core.slices import SliceSet
 
 partitions = st.builds(TopicPartition, st.sampled_from(["a", "b"]), st.integers(0, 2))
@@ -76,6 +76,36 @@ def test_a_short_range_is_not_starved_by_long_ones() -> None:
     long = [OffsetRange(TopicPartition("a", p), 0, 1_000_000) for p in range(2)]
     short = OffsetRange(TopicPartition("a", 9), 0, 1)
     assert len(ReadLimit(1_000).apply([*long, short])[2]) == 1
+
+
+@given(st.data(), st.integers(1, 12), st.integers(1, 15), st.integers(0, 1_000))
+def test_under_one_limit_every_range_with_a_backlog_is_served_within_as_many_batches_as_there_are_ranges(
+    data: st.DataObject, count: int, limit: int, start: int
+) -> None:
+    sizes = st.integers(1, 40)
+    rest = [OffsetRange(TopicPartition("a", p), start * p, start * p + data.draw(sizes)) for p in range(count)]
+    unserved = dict.fromkeys(range(count), 0)
+    for _ in range(3 * count):
+        taken = ReadLimit(limit).apply(rest)
+        for p, (item, part) in enumerate(zip(rest, taken, strict=True)):
+            unserved[p] = 0 if part else unserved[p] + 1
+            # There is always something left to read.
+            until = max(item.until_offset, part.until_offset + 1) + data.draw(st.integers(0, 3))
+            rest[p] = OffsetRange(item.topic_partition, part.until_offset, until)
+        assert max(unserved.values()) < count
+
+
+@pytest.mark.parametrize(("count", "limit"), [(64, 10), (10, 10), (1_000, 7), (8, 4)])
+def test_among_equal_ranges_the_turn_comes_round_as_soon_as_a_batch_can_serve(count: int, limit: int) -> None:
+    served: set[int] = set()
+    rest = [OffsetRange(TopicPartition("a", p), 0, 10**9) for p in range(count)]
+    for _ in range(2 * count // limit):
+        taken = ReadLimit(limit).apply(rest)
+        served |= {p for p, part in enumerate(taken) if part}
+        rest = [
+            OffsetRange(r.topic_partition, t.until_offset, r.until_offset) for r, t in zip(rest, taken, strict=True)
+        ]
+    assert served == set(range(count))
 
 
 @pytest.mark.parametrize(("low", "high"), [(-1, 0), (5, 4), (0, MAX_OFFSET + 1)])

@@ -156,4 +156,4 @@ def test_reasons_of_one_kind_are_added_up():
 
     first = Commit(**{"not UTF-8 at byte 3": 2, "`ts`: expected a time, found 'x'": 1})
     second = Commit(**{"not UTF-8 at byte 40": 1, "status.maximum": 1})
-    assert _reasons([first, second]) == {"not UTF-8": 3, "`ts`: expected a time": 1, "status.maximum": 1}
+    assert _reasons([first, second]) == {"not_utf8": 3, "wrong_value(ts)": 1, "status.maximum": 1}

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import tarfile
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from amend.conftest import an_errand
 from golden.make import a_project, tiny
-from support.projects import ROOT, Mill, an_event
+from support.projects import NOW, ROOT, Mill, an_event
+from tidemill.amend.backfill import backfill
 from tidemill.amend.repair import repair
 from tidemill.amend.rewind import rewind
+from tidemill.amend.verify import Scope, verify
 from tidemill.core.amendments import Aside
 from tidemill.core.aside import Choice
+from tidemill.core.asked import OfOffsets
 from tidemill.core.errors import LedgerDamaged
 from tidemill.core.events import FORMAT_VERSION
+from tidemill.core.protocol import fold
 from tidemill.ledger.rows import entry_of
+from tidemill.log.reading import read_records
 from tidemill.project import Project
 
 GOLDEN = sorted(Path(__file__).parent.glob("format-*.tar.gz"))
@@ -57,6 +66,50 @@ def test_an_open_batch_of_an_older_version_is_completed_and_all_goes_on(archive:
         mill.catch_up(drain=False)
         list(repair(an_errand(mill), Aside.LATE, Choice()))
         assert mill.everything() == before
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("archive", GOLDEN, ids=lambda path: path.name)
+def test_a_lake_of_an_older_version_is_continued_backfilled_and_verified(
+    archive: Path, tmp_path: Path, spark: Any
+) -> None:
+    mill = replace(restored(archive, tmp_path), session=spark)
+    opened = mill.project.ledger("sums").view().open_batch
+    assert opened is not None
+    assert [name.startswith("tumbling") for name in opened.plan.position.shapes["sums"].values()].count(True) == 1
+    assert mill.run(executor=opened.executor).batch_id == opened.plan.batch_id
+    mill.feed([an_event(90), an_event(91)])
+    mill.feed([an_event(90)], partition=1)
+    mill.run()
+    done = list(backfill(an_errand(mill), OfOffsets(since={}, until={})))
+    assert done[-1].position.backfill is None
+    assert len(mill.own("late")) == 0
+    [found] = verify(an_errand(mill), Scope())
+    assert found.agrees
+    assert found.differences.compared == len(mill.published()) == 9
+    assert by_window(mill.published()) == from_the_raw_log(mill)
+    fold(entry.event for entry in mill.project.ledger("sums").entries())
+
+
+def by_window(rows: list[dict[str, Any]]) -> dict[tuple[float, str], tuple[int, int]]:
+    return {((r["window_start"] - NOW).total_seconds(), r["user"]): (r["n"], r["amount"]) for r in rows}
+
+
+def from_the_raw_log(mill: Mill) -> dict[tuple[float, str], tuple[int, int]]:
+    """Count and sum of every closed window, by a few lines of Python over the log."""
+    found: dict[tuple[float, str], tuple[int, int]] = {}
+    bounds = mill.log.bounds("events")
+    for record in read_records(mill.log.scan(mill.log.topic("events").topic_id, list(bounds.values()))):
+        try:
+            event = json.loads(record.value)
+        except ValueError:
+            continue
+        second = (datetime.fromisoformat(event["ts"]) - NOW).total_seconds()
+        start, user = second - second % 10, event["user"] or "unknown"
+        if user != "nobody" and start + 10 <= 90:
+            n, amount = found.get((start, user), (0, 0))
+            found[start, user] = (n + 1, amount + event["amount"])
+    return found
 
 
 def test_a_newer_format_is_refused_by_name() -> None:

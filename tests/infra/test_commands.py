@@ -13,9 +13,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def _run(*command: str | Path, cwd: Path = ROOT, **environ: str) -> subprocess.CompletedProcess[str]:
+def _run(
+    *command: str | Path, cwd: Path = ROOT, patience: int = 60, **environ: str
+) -> subprocess.CompletedProcess[str]:
     environ = {"PATH": os.environ["PATH"], **environ}
-    return subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=patience, check=False)
 
 
 def _python(fit: bool) -> str:
@@ -97,3 +99,47 @@ def test_ci_runs_checks_and_all_tests_and_fails_when_any_does(machine, failing):
 def test_scripts_can_be_executed():
     assert os.access(ROOT / "infra" / "setup" / "setup.sh", os.X_OK)
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+PROGRAMS = (
+    "chaos",
+    "matrix",
+    "bench",
+    "bench-repair",
+    "bench-upkeep",
+    "bench-history",
+    "bench-sliding",
+    "bench-pace",
+    "kafka",
+    "s3",
+    "connect",
+    "cluster",
+)
+
+
+@pytest.mark.parametrize("target", PROGRAMS)
+def test_target_starts_its_program_as_it_is_typed(target):
+    done = _run("make", "--no-print-directory", target, "OPTIONS=--help")
+    assert done.returncode == 0, done.stderr
+    assert "usage: " in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_every_target_is_started_by_a_test_or_by_ci():
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)[1].split())
+    by_ci = {"setup", "check", "test", "test-long"}
+    pytest_alone = {
+        name for name in targets if re.search(rf"^{name}: .*\n\t@\$\(RUN\) [^\n]*pytest ", makefile, re.MULTILINE)
+    }
+    elsewhere = {"help", "demo", "lock", "clean", "format"}
+    assert targets == by_ci | pytest_alone | elsewhere | set(PROGRAMS)
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_chaos_of_one_seed_runs_as_it_is_typed(tmp_path):
+    options = f"OPTIONS=--kills 1 --figures {tmp_path}/chaos.json"
+    done = _run("make", "--no-print-directory", "chaos", "SEEDS=1", options, patience=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "chaos.json").is_file()

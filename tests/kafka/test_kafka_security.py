@@ -11,20 +11,27 @@ from typing import Any
 
 import pytest
 from broker import Broker, Login, Tls
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
+from support.commands import type_command
 from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, SUMS_PIPELINE, Mill, a_project, an_event
 from tidemill.core.errors import ConfigError, LogRefused
-from tidemill.log.kafka_access import access_of
+from tidemill.log.kafka_access import Access, access_of
 from tidemill.log.records import NewRecord
 from tidemill.project import Project
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
-USER, PASSWORD = "miller", 'gr"ain\\; x'
+USER, PASSWORD, ROTATED = "miller", 'gr"ain\\; x', "fl'our;y"
 
 
 def a_certificate(folder: Path) -> Tls:
@@ -53,8 +60,17 @@ def guarded(tmp_path: Path, a_broker: Callable[..., Broker]) -> Broker:
     return a_broker(tls=a_certificate(tmp_path), login=Login(user=USER, password=PASSWORD)).start()
 
 
-def test_batches_come_in_and_leave_no_secret(
-    tmp_path: Path, spark: Any, guarded: Broker, monkeypatch: pytest.MonkeyPatch
+def rotate(broker: Broker, access: Access, password: str) -> None:
+    """From now on the user has another password, and no longer the old one."""
+    scram = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    changed = UserScramCredentialUpsertion(USER, scram, password.encode())
+    admin = AdminClient(access.client())
+    for done in admin.alter_user_scram_credentials([changed]).values():
+        done.result(20)
+
+
+def test_batches_come_in_although_the_password_is_rotated_between_them_and_leave_no_secret(
+    tmp_path: Path, spark: Any, guarded: Broker, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     text = SUMS_PIPELINE.replace("WINDOW", 'Tumbling("10 seconds")').replace("DELAY", "0 s")
     text = text.replace("LATENESS", "0 s").replace("TRIGGER", "on_close")
@@ -69,11 +85,21 @@ def test_batches_come_in_and_leave_no_secret(
     log: Any = mill.project.log()
     log.create_topic("events", 1)
     log.append("events", 0, [NewRecord(value=an_event(s)) for s in (1, 2, 15)])
-    assert mill.run(drain=True).accounts["events"].read == 3
-    assert [r["n"] for r in mill.published()] == [2, 1]
+    assert mill.run().accounts["events"].read == 3
+    rotate(guarded, log.access, ROTATED)
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA", connection.replace(json.dumps(PASSWORD), json.dumps(ROTATED)))
+    # Every run of a scheduler loads the project, and asks for the credentials anew.
+    mill = Mill(Project.load(folder), spark, "sums")
+    mill.log.append("events", 0, [NewRecord(value=an_event(s)) for s in (16, 27)])
+    assert mill.run(drain=True).accounts["events"].read == 2
+    assert [r["n"] for r in mill.published()] == [2, 2, 1]
     written = [p for p in folder.rglob("*") if p.is_file()]
     assert written
-    assert not [p for p in written if PASSWORD.encode() in p.read_bytes()]
+    assert type_command(folder, "history", "sums", "--json").code == 0
+    said = capfd.readouterr()
+    for secret in (PASSWORD, ROTATED):
+        assert not [p for p in written if secret.encode() in p.read_bytes()]
+        assert secret not in said.out + said.err
 
 
 @pytest.mark.long

@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 
 from kafka.conftest import Cluster
-from support.commands import type_command
+from support.commands import Said, type_command
 from support.projects import an_event
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.core.errors import LogInputError
 from tidemill.core.offsets import TopicPartition
+from tidemill.log.kafka_appending import Appender
 from tidemill.log.reading import read_topic
 from tidemill.log.records import NewRecord
+from tidemill.log.writable import ProducerBatch
 
 pytestmark = pytest.mark.kafka
 
@@ -60,14 +62,75 @@ def test_an_append_is_one_transaction_and_keeps_everything(cluster: Cluster) -> 
     assert cluster.log.append(name, 0, []).from_offset == 3
 
 
-def test_what_only_a_file_log_keeps_is_refused(cluster: Cluster, project: Path, tmp_path: Path) -> None:
+def test_a_place_in_kafka_cannot_be_chosen(cluster: Cluster) -> None:
     name = cluster.topic()
     with pytest.raises(LogInputError, match="Kafka decides where"):
         cluster.log.append(name, 0, [NewRecord(value=b"a")], at=0)
-    (tmp_path / "lines").write_text("a\n")
-    said = type_command(project, "log", "append", name, str(tmp_path / "lines"), "--producer-id", "me")
+
+
+def append(project: Path, name: str, *words: object, given: bytes = b"") -> Said:
+    """Types the append of an input, three lines a transaction, dealt to the partitions in turn."""
+    how = ("--segment-records", "3", "--partitioning", "round-robin")
+    return type_command(project, "log", "append", name, *words, *how, given=given)
+
+
+@pytest.mark.parametrize("landed", [False, True])
+def test_an_append_over_partitions_lands_as_a_whole_and_a_second_try_appends_what_is_missing(
+    cluster: Cluster, project: Path, tmp_path: Path, landed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, lines = cluster.topic(2), tmp_path / "lines"
+    lines.write_bytes(b"".join(b"%d\n" % n for n in range(8)))
+    kept = Appender._keep
+
+    def lost(appender: Appender, batch: ProducerBatch, ranges: Any) -> None:
+        kept(appender, batch, ranges)
+        if batch.sequence == 1:
+            if landed:
+                appender._producer.commit_transaction(20)
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Appender, "_keep", lost)
+        said = append(project, name, lines)
+    assert said.code == ExitCode.RETRY
+    total = 6 if landed else 3
+    assert f"{total} records of this input are in the log ({name}-0 [0, " in said.err
+    assert "type the same command with --resume" in said.err
+    assert sorted(r.value or b"" for r in read_topic(cluster.log, name)) == [b"%d" % n for n in range(total)]
+    # Records without a key are dealt on from where the batch before ended.
+    again = append(project, name, lines, "--resume")
+    assert again.out.startswith(f"{8 - total} records appended, {total} of this input were there before")
+    values = [r.value or b"" for r in read_topic(cluster.log, name)]
+    assert values == [b"%d" % n for n in (0, 2, 4, 6, 1, 3, 5, 7)]
+    assert append(project, name, lines).out.startswith("nothing appended: all 8 records of this input were there")
+    lines.write_bytes(b"7\n" * 8)
+    assert "has nothing of this input" in append(project, name, lines, "--resume").err
+    assert len(values) == len(list(read_topic(cluster.log, name)))
+
+
+def test_a_second_try_with_other_records_is_refused_and_standard_input_is_new_each_time(
+    cluster: Cluster, project: Path
+) -> None:
+    name = cluster.topic(2)
+    assert append(project, name, "--producer-id", "p", given=b"a\nb\n").code == ExitCode.DONE
+    said = append(project, name, "--producer-id", "p", given=b"a\nc\n")
     assert said.code == ExitCode.WRONG
-    assert "without a producer id" in said.err
+    assert "landed with 2 records; the retry has 2, other ones" in said.err
+    append(project, name, given=b"a\n")
+    append(project, name, given=b"a\n")
+    assert sorted(r.value or b"" for r in read_topic(cluster.log, name)) == [b"a", b"a", b"a", b"b"]
+
+
+def test_a_topic_of_kafka_has_a_bound_of_partitions_and_is_deleted_by_name(cluster: Cluster, project: Path) -> None:
+    name = f"made-{datetime.now(UTC):%H%M%S%f}"
+    refused = type_command(project, "log", "create", name, "--partitions", "1025")
+    assert refused.code == ExitCode.WRONG
+    assert f"topic {name} with 1,025 partitions" in refused.err
+    type_command(project, "log", "create", name)
+    assert type_command(project, "log", "ls", name, "--json").json["layout"] == "kafka"
+    assert type_command(project, "log", "delete", name, given=b"other\n").code == ExitCode.WRONG
+    assert type_command(project, "log", "delete", name, given=f"{name}\n").code == ExitCode.DONE
+    assert name not in cluster.log.names()
 
 
 def test_lag_tools_see_how_far_a_reader_is(cluster: Cluster) -> None:

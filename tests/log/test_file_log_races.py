@@ -257,7 +257,7 @@ def test_failed_write_leaves_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(StoreError, match=r"No space left on device[\s\S]*fix: check"):
+        with pytest.raises(StoreError, match=r"No space left on device[\s\S]*fix: make room"):
             file_log.append("t", 0, some_records("a"))
     assert not list((tmp_path / "log" / ".incoming").iterdir())
     assert file_log.bounds("t")[0] == a_range(0, 0)

@@ -6,10 +6,9 @@ import json
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -27,29 +26,42 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from machine.model import LATENESS, Model, Records, offsets_of
+from machine.neighbours import beside, called
 from machine.tiny import TinyAttempt
-from support.projects import NOW, Mill, an_event, rows_of, sums
+from support.projects import Mill, an_event, rows_of, sums
 from support.recovery import paused
-from tidemill import batch
+from tidemill import batch, names
 from tidemill.amend.backfill import backfill, give_up, resume
 from tidemill.amend.errand import Errand
 from tidemill.amend.fold import fold
+from tidemill.amend.gone import declare_gone
 from tidemill.amend.repair import repair
 from tidemill.amend.rewind import rewind
+from tidemill.batch import NothingToDo
 from tidemill.core import failpoints
 from tidemill.core.amendments import Aside, Reason
 from tidemill.core.aside import Choice
 from tidemill.core.asked import OfOffsets
 from tidemill.core.coverage import coverage
-from tidemill.core.errors import AmendmentError, EngineError, Fenced, OffsetsLost, TidemillError
+from tidemill.core.errors import (
+    AmendmentError,
+    EngineError,
+    Fenced,
+    ForeignTable,
+    LogError,
+    OffsetsLost,
+    TidemillError,
+    UnknownTopic,
+)
 from tidemill.core.events import Committed, Planned
 from tidemill.core.folding import Folding
-from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.core.offsets import TopicPartition
 from tidemill.core.plan import Kind
 from tidemill.ledger.process import this_process
 from tidemill.maintenance import maintain
+from tidemill.tables.handles import newest
 
-SIZE, LATENESS = 10, 20
 EASY = Folding(group=4, overlap=1.0, groups=1)
 READS = ("scan", "records:sums", "panes:sums")
 WRITES = ("planned", "state:sums", "audited", "corrections", "quarantine", "late", "published:sums", "committed")
@@ -60,19 +72,6 @@ FAILURES = [
 WHO = "the machine"
 PARTITIONS = st.integers(0, 3)
 """Of those that there are, by their remainder."""
-
-Place = tuple[int, int]
-
-
-@dataclass
-class Model:
-    """What one computation in the order of arrival gives: what became of each record, and how far time is."""
-
-    fates: dict[Place, str] = field(default_factory=dict)
-    offsets: dict[int, int] = field(default_factory=dict)
-    newest: dict[int, int] = field(default_factory=dict)
-    watermark: int | None = None
-    job: set[Place] = field(default_factory=set)
 
 
 @contextmanager
@@ -87,11 +86,6 @@ def failing(failure: str | None) -> Iterator[None]:
         yield
 
 
-def offsets_of(item: OffsetRange) -> range:
-    """Its offsets."""
-    return range(item.from_offset, item.until_offset)
-
-
 class Machine(RuleBasedStateMachine):
     """A pipeline of two partitions, its model, and the model after each of its batches."""
 
@@ -104,9 +98,10 @@ class Machine(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         if self.session is None:
             self.patch.setattr(batch, "Attempt", TinyAttempt)
-        self.records: dict[Place, tuple[int, str, int] | None] = {}
+        self.records: Records = {}
         self.model, self.past = Model(), {0: Model()}
         self.start: dict[int, int] = {0: 0, 1: 0}
+        self.shown, self.is_there = 2, True
 
     def teardown(self) -> None:
         """Nothing is left."""
@@ -145,20 +140,62 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.start) < 4)
     def add_a_partition(self) -> None:
         """The topic grows; the log keeps how many partitions it has in one file."""
-        file = Path(self.mill.project.settings.log) / "events" / "topic.json"
-        content = json.loads(file.read_text())
-        content["partitions"] = len(self.start) + 1
-        file.write_text(json.dumps(content))
+        self.take_the_topic_away(there=True)
         self.start[len(self.start)] = 0
+        self._show(len(self.start))
         # A partition without a record would hold the watermark back for ever.
         self._append(len(self.start) - 1, [an_event(0)], [(0, "a", 1)])
+
+    @rule(count=st.integers(1, 3))
+    def show_fewer_partitions(self, count: int) -> None:
+        """The last partitions disappear, until they are shown again."""
+        self._show(min(count, len(self.start)))
+
+    @rule()
+    def show_all_partitions(self) -> None:
+        """What disappeared comes back, as it was."""
+        self._show(len(self.start))
+
+    @rule(there=st.booleans())
+    def take_the_topic_away(self, there: bool) -> None:
+        """The topic disappears, or comes back."""
+        if there is not self.is_there:
+            old, self.is_there = self._topic, there
+            old.rename(self._topic)
+
+    @rule(partition=PARTITIONS)
+    def declare_gone(self, partition: int) -> None:
+        """A person says that a partition is gone; it may come back all the same."""
+        with suppress(AmendmentError, LogError):
+            list(declare_gone(self._errand(), [TopicPartition("events", partition % len(self.start))]))
+
+    @rule(name=st.sampled_from(["sums", "totals"]))
+    def rename(self, name: str) -> None:
+        """The pipeline is called otherwise, once it has run; a batch that is open goes on."""
+        store = self.mill.project.generations.store
+        if name != self.mill.name and self.mill.project.ledger(self.mill.name).exists:
+            names.rename(store, self.mill.name, name, Reason(by=WHO), at=datetime.now(UTC))
+            self.mill = called(self.mill, name)
+
+    @rule()
+    def let_another_project_publish_the_table(self) -> None:
+        """Once the table is there, its owner is the only one who writes it."""
+        if newest(self.mill.project.uris("sums").published_table(self.mill.project.pipeline(self.mill.name).sinks[0])):
+            other = beside(self.mill, Path(tempfile.mkdtemp(dir=self.folder)), "other")
+            with suppress(ForeignTable, LogError):
+                assert isinstance(other.run(), NothingToDo)
 
     @rule(partition=PARTITIONS)
     def forget(self, partition: int) -> None:
         """Retention takes what was read."""
         partition %= len(self.start)
         committed = self._position().topics.get("events")
-        if committed is not None and (offset := committed.offsets.get(partition, 0)):
+        if (
+            self.is_there
+            and partition < self.shown
+            and committed is not None
+            and (offset := committed.offsets.get(partition, 0))
+        ):
             self.start[partition] = max(
                 self.start[partition], self.mill.log.trim("events", partition, offset).from_offset
             )
@@ -168,32 +205,34 @@ class Machine(RuleBasedStateMachine):
     @rule(limit=st.sampled_from([None, 1, 3, 7]))
     def run(self, limit: int | None) -> None:
         """A batch."""
-        self.mill.run(limit=limit, executor=this_process(WHO))
+        with self._unless_missing():
+            self.mill.run(limit=limit, executor=this_process(WHO))
 
     @rule(failure=st.sampled_from(FAILURES))
     def crash_and_try_again(self, failure: str) -> None:
         """A batch fails somewhere, or the answer of a write is lost; the next run goes on."""
-        with failing(failure):
+        with failing(failure), self._unless_missing():
             self.mill.run(executor=this_process(WHO))
-        self.mill.run(executor=this_process(WHO))
+        with self._unless_missing():
+            self.mill.run(executor=this_process(WHO))
 
     @rule(place=st.sampled_from([f.partition("=")[0] for f in FAILURES if f.endswith("=raise")]))
     def overlap(self, place: str) -> None:
         """While an attempt stands still, another one finishes its batch and the next ones; then it wakes up."""
-        with pytest.MonkeyPatch.context() as patch, suppress(Fenced):
+        with pytest.MonkeyPatch.context() as patch, suppress(Fenced), self._unless_missing():
             paused(patch, place, lambda: self.mill.catch_up(limit=5, drain=False, executor=this_process(WHO)))
             self.mill.run(limit=5, executor=this_process(WHO))
 
     @rule(failure=st.sampled_from([None, *FAILURES]))
     def admit(self, failure: str | None) -> None:
         """Late records are let in."""
-        with failing(failure):
+        with failing(failure), self._unless_missing():
             list(repair(self._errand(), Aside.LATE, Choice()))
 
     @rule(failure=st.sampled_from([None, *FAILURES]))
     def replay(self, failure: str | None) -> None:
         """Rejected records are tried once more; nothing was mended."""
-        with failing(failure):
+        with failing(failure), self._unless_missing():
             list(repair(self._errand(), Aside.QUARANTINE, Choice()))
 
     @rule(
@@ -211,7 +250,7 @@ class Machine(RuleBasedStateMachine):
         known = position.topics.get("events")
         end = known.offsets.get(partition, 0) if known else 0
         wanted = OfOffsets(since={tp: min(since, end)}, until={tp: min(since + length, end)})
-        with failing(failure), suppress(AmendmentError, OffsetsLost):
+        with failing(failure), suppress(AmendmentError, LogError):
             list(resume(self._errand(most)) if position.backfill else backfill(self._errand(most), wanted))
 
     @rule(partition=PARTITIONS, since=st.integers(0, 10), length=st.integers(3, 20), batches=st.integers(1, 3))
@@ -224,13 +263,13 @@ class Machine(RuleBasedStateMachine):
         if since < min(since + length, end):
             wanted = OfOffsets(since={tp: since}, until={tp: min(since + length, end)})
             job = resume(self._errand(2)) if position.backfill else backfill(self._errand(2), wanted)
-            with suppress(AmendmentError, OffsetsLost):
+            with suppress(AmendmentError, LogError):
                 list(islice(job, batches))
 
     @rule(failure=st.sampled_from([None, *FAILURES]))
     def cancel(self, failure: str | None) -> None:
         """The open backfill is given up."""
-        with failing(failure), suppress(AmendmentError):
+        with failing(failure), suppress(AmendmentError), self._unless_missing():
             list(give_up(self._errand()))
 
     @rule(back=st.one_of(st.integers(1, 4), st.integers(5, 14)), failure=st.sampled_from([None, *FAILURES]))
@@ -238,19 +277,19 @@ class Machine(RuleBasedStateMachine):
         """Some batches never were, unless maintenance has removed what that would need."""
         known = [b for b in sorted(self.past) if b]
         if len(known) > back:
-            with failing(failure), suppress(OffsetsLost, EngineError):
+            with failing(failure), suppress(LogError, EngineError):
                 list(rewind(self._errand(), known[-1 - back]))
 
     @rule(failure=st.sampled_from([None, *FAILURES]))
     def fold_some(self, failure: str | None) -> None:
         """Slices of neighbouring batches become one."""
-        with failing(failure):
+        with failing(failure), self._unless_missing():
             list(fold(self._errand(), EASY))
 
     @rule(keep=st.sampled_from([timedelta(0), timedelta(days=1)]))
     def tidy(self, keep: timedelta) -> None:
         """Files are folded, what nobody can go back to is removed."""
-        list(maintain(self.mill.project, "sums", keep=keep, now=datetime.now(UTC)))
+        list(maintain(self.mill.project, self.mill.name, keep=keep, now=datetime.now(UTC)))
 
     @invariant()
     def readers_see_what_one_computation_gives(self) -> None:
@@ -261,20 +300,40 @@ class Machine(RuleBasedStateMachine):
         if not hasattr(self, "mill"):
             return
         self._follow()
-        half_way = self.mill.project.ledger("sums").view().open_batch
+        half_way = self.mill.project.ledger(self.mill.name).view().open_batch
         if half_way is not None and half_way.may_be_published:
             return
-        found = {(r["window_start"].timestamp(), r["user"]): (r["n"], r["amount"]) for r in self.mill.published()}
-        assert found == self._expected()
+        found = {(r["window_start"].timestamp(), r["user"]): (r["n"], r["amount"]) for r in self.mill.published("sums")}
+        assert found == self.model.expected(self.records)
         for table, fate in (("quarantine", "rejected"), ("late", "late")):
-            rows = rows_of(self.mill.project.table_uri("sums", table))
-            assert Counter((r["partition"], r["offset"]) for r in rows) == Counter(self._with(fate)), table
+            rows = rows_of(self.mill.project.table_uri(self.mill.name, table))
+            assert Counter((r["partition"], r["offset"]) for r in rows) == Counter(self.model.places(fate)), table
         self._check_coverage()
 
     # How the model follows.
 
+    @property
+    def _topic(self) -> Path:
+        return Path(self.mill.project.settings.log) / "events" if self.is_there else self.folder / "elsewhere"
+
+    def _show(self, count: int) -> None:
+        """The log keeps how many partitions a topic has in one file."""
+        file, self.shown = self._topic / "topic.json", count
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"partitions": count}))
+
+    @contextmanager
+    def _unless_missing(self) -> Iterator[None]:
+        """What is inside may be refused for what the log lost only while something is missing."""
+        try:
+            yield
+        except (OffsetsLost, UnknownTopic):
+            if self.is_there and self.shown == len(self.start):
+                raise
+
     def _append(self, partition: int, values: list[bytes | None], facts: list[tuple[int, str, int] | None]) -> None:
-        partition %= len(self.start)
+        if not self.is_there:
+            return
+        partition %= self.shown
         offset = self.mill.log.bounds("events")[partition].until_offset
         self.mill.feed(values, partition=partition)
         for index, fact in enumerate(facts):
@@ -282,74 +341,18 @@ class Machine(RuleBasedStateMachine):
 
     def _follow(self) -> None:
         """Let the model do what was committed since it looked last."""
-        events = [e.event for e in self.mill.project.ledger("sums").entries()]
+        events = [e.event for e in self.mill.project.ledger(self.mill.name).entries()]
         plans = {e.plan.batch_id: e.plan for e in events if isinstance(e, Planned)}
         for commit in (e for e in events if isinstance(e, Committed) and e.batch_id not in self.past):
             plan = plans[commit.batch_id]
-            read = [(r.topic_partition.partition, o) for r in plan.reads.get("events", ()) for o in offsets_of(r)]
-            match plan.kind:
-                case Kind.LIVE:
-                    self._live(commit, read)
-                case Kind.REPAIR:
-                    self._admit(read if plan.repair and plan.repair.source is Aside.LATE else ())
-                case Kind.BACKFILL:
-                    given_up = plan.backfill is not None and not plan.backfill.supersedes
-                    self.model.job |= set(read)
-                    if commit.position.backfill is None:
-                        self._admit(self.model.job if not given_up else ())
-                        self.model.job = set()
-                case Kind.FOLD:
-                    assert not read
-                case _:
-                    assert plan.rewind is not None
-                    self.model = deepcopy(self.past[plan.rewind.position.batch_id])
+            if plan.rewind is not None:
+                self.model = deepcopy(self.past[plan.rewind.position.batch_id])
+            else:
+                self.model.follow(plan, commit, self.records)
             self.past[commit.batch_id] = deepcopy(self.model)
 
-    def _live(self, commit: Committed, read: list[Place]) -> None:
-        model = self.model
-        for partition, offset in read:
-            self._place(partition, offset)
-        for partition, until in commit.position.topics["events"].offsets.items():
-            model.offsets[partition] = until
-            times = [f[0] for o in range(until) if (f := self.records[partition, o]) is not None]
-            model.newest[partition] = max(times, default=-1)
-        least = min(model.newest.values())
-        if least >= 0:
-            model.watermark = max(least, -1 if model.watermark is None else model.watermark)
-
-    def _place(self, partition: int, offset: int) -> None:
-        fact = self.records[partition, offset]
-        place = (partition, offset)
-        if fact is None:
-            self.model.fates[place] = "rejected"
-        elif fact[1] == "nobody":
-            self.model.fates[place] = "filtered"
-        else:
-            end = fact[0] // SIZE * SIZE + SIZE
-            late = self.model.watermark is not None and end + LATENESS <= self.model.watermark
-            self.model.fates[place] = "late" if late else "aggregated"
-
-    def _admit(self, places: Collection[Place]) -> None:
-        for place in places:
-            if self.model.fates[place] == "late":
-                self.model.fates[place] = "aggregated"
-
-    def _expected(self) -> dict[tuple[float, str], tuple[int, int]]:
-        sums_: dict[tuple[float, str], list[int]] = {}
-        for place in self._with("aggregated"):
-            second, user, amount = self.records[place] or (0, "", 0)
-            start = second // SIZE * SIZE
-            if self.model.watermark is not None and start + SIZE <= self.model.watermark:
-                found = sums_.setdefault((NOW.timestamp() + start, user), [0, 0])
-                found[0] += 1
-                found[1] += amount
-        return {key: (n, amount) for key, (n, amount) in sums_.items()}
-
-    def _with(self, fate: str) -> list[Place]:
-        return [place for place, found in self.model.fates.items() if found == fate]
-
     def _check_coverage(self) -> None:
-        ledger = self.mill.project.ledger("sums")
+        ledger = self.mill.project.ledger(self.mill.name)
         events = [e.event for e in ledger.entries()]
         plans = {e.plan.batch_id: e.plan for e in events if isinstance(e, Planned)}
         covers = coverage(events, ledger.view().position.slices)
@@ -365,12 +368,12 @@ class Machine(RuleBasedStateMachine):
         assert live == Counter(self.model.fates.keys())
 
     def _position(self) -> Any:
-        return self.mill.project.ledger("sums").view().position
+        return self.mill.project.ledger(self.mill.name).view().position
 
     def _errand(self, most: int | None = None) -> Errand:
         return Errand(
             project=self.mill.project,
-            pipeline="sums",
+            pipeline=self.mill.name,
             reason=Reason(by=WHO),
             most=most,
             identity=WHO,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from machine.conftest import again, an_errand, ids, run
-from support.projects import Mill, an_event, rows_of
+from machine.conftest import WHO, again, an_errand, ids, run
+from support.projects import Mill, an_event, rows_of, somebody
 from tidemill import upkeep
 from tidemill.amend.backfill import backfill, give_up, resume
 from tidemill.amend.fold import fold
@@ -17,7 +19,8 @@ from tidemill.amend.rebuild import rebuild
 from tidemill.amend.repair import repair
 from tidemill.amend.rewind import preview, rewind
 from tidemill.batch import NothingToDo
-from tidemill.core.amendments import Aside
+from tidemill.claiming import Request, next_plan
+from tidemill.core.amendments import Aside, Reason
 from tidemill.core.aside import Choice
 from tidemill.core.asked import OfOffsets
 from tidemill.core.errors import AmendmentError, OffsetsLost, TableDamaged
@@ -295,9 +298,30 @@ def test_a_late_record_that_the_contract_refuses_by_now_stays_late(a_mill: Make)
     contract = mill.project.folder / "data_contracts" / "events.odcs.yaml"
     declared = contract.read_text()
     contract.write_text(declared.replace("maximum: 1000000", "maximum: 100"))
-    commits = list(repair(an_errand(mill), Aside.LATE, Choice()))
+    run(mill, from_now=Reason(by=WHO, why="a test"))
+    commits = list(repair(an_errand(mill), Aside.LATE, Choice(), mixed=True))
     assert [c.accounts["events"].rejected for c in commits] == [1]
     assert (places(mill, "late"), places(mill, "quarantine")) == ([4], [])
     contract.write_text(declared)
-    ids(repair(an_errand(mill), Aside.LATE, Choice()))
+    ids(repair(an_errand(mill), Aside.LATE, Choice(), mixed=True))
     assert places(mill, "late") == []
+
+
+def test_a_file_of_a_batch_that_is_open_for_hours_stays(a_mill: Callable[..., Mill]) -> None:
+    mill = a_mill()
+    mill.feed([an_event(1)])
+    run(mill)
+    now = datetime.now(UTC)
+    stray = Path(mill.project.table_uri("sums", "state", "sums")) / "pane_day=2026-01-01" / "being-written.parquet"
+    stray.write_bytes(b"of a job that has not committed")
+    written = (now - timedelta(hours=3)).timestamp()
+    os.utime(stray, (written, written))
+    mill.feed([an_event(2)])
+    ledger, request = mill.project.ledger("sums"), Request(executor=somebody("slow"), clock=now - timedelta(hours=5))
+    plan = next_plan(mill.project.pipeline("sums"), mill.log, ledger.view(), request)
+    assert plan is not None
+    ledger.append(lambda _: Planned(plan=plan, executor=request.executor, at=request.clock))
+    for there in (True, False):
+        list(maintain(mill.project, "sums", keep=timedelta(0), now=now))
+        assert stray.exists() is there
+        run(mill)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,14 +20,16 @@ import pyarrow as pa
 from tidemill.core.account import Account
 from tidemill.core.flow import WindowedSink
 from tidemill.core.offsets import TopicPartition
+from tidemill.core.pane_tree import Node
 from tidemill.core.scan import Record
 from tidemill.core.schema import Field
 from tidemill.core.times import micros, moment
+from tidemill.engine.ahead import Ahead
 from tidemill.engine.aside import Strays
 from tidemill.engine.attempt import Attempt
 from tidemill.engine.counting import Counts
 from tidemill.engine.holding import Held, Lanes
-from tidemill.engine.windows import Windows
+from tidemill.engine.windows import Fired, Windows
 from tidemill.log.reading import read_records
 
 TIMESTAMP = pa.timestamp("us", "UTC")
@@ -38,8 +40,12 @@ STATE = pa.schema(
         ("user", pa.string()),
         ("n__value", pa.int64()),
         ("amount__value", pa.int64()),
+        ("amount__n", pa.int64()),
+        ("amount__high", pa.int64()),
+        ("amount__low", pa.int64()),
     ]
 )
+NODE = pa.schema([("pane_level", pa.int32()), *[*STATE][1:], ("_touched", pa.bool_())])
 ROWS = pa.schema(
     [
         ("window_start", TIMESTAMP),
@@ -89,32 +95,77 @@ class TinyLanes(Lanes):
 class TinyWindows(Windows):
     """Merges state in a dictionary."""
 
-    def _folded(self, sink: WindowedSink, parts: Sequence[Held], types: Sequence[Field]) -> Held:
-        sums: dict[tuple[datetime, str], list[int]] = defaultdict(lambda: [0, 0])
+    def _folded(self, sink: WindowedSink, parts: Sequence[Held], types: Sequence[Field], by: Sequence[str]) -> Held:
+        sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
         for row in (row for part in parts for row in part.rows.to_pylist()):
-            found = sums[row["pane_start"], row["user"]]
-            found[0] += row["n__value"]
-            found[1] += row["amount__value"]
-        rows = [(pane.date(), pane, user, *values) for (pane, user), values in sorted(sums.items())]
-        table = pa.Table.from_pylist([dict(zip(STATE.names, row, strict=True)) for row in rows], schema=STATE)
+            _add(sums[(*(row[c] for c in by), row["user"])], row)
+        rows = [(*key, n, amount, n, 0, amount) for key, (n, amount) in sorted(sums.items())]
+        schema = pa.schema([*(NODE if "pane_level" in by else STATE)][:2] + [*STATE][2:])
+        table = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
         return self.lanes.hold(table, at_most=table.num_rows)
 
-    def _merged(self, sink: WindowedSink, state: Sequence[Held]) -> Held | None:
-        size = sink.window.panes.size
-        sums: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
-        fires = set()
-        for row in (row for part in state for row in part.rows.to_pylist()):
-            start = micros(row["pane_start"])
-            end, key = start + size, (start, row["user"])
-            sums[key][0] += row["n__value"]
-            sums[key][1] += row["amount__value"]
-            on_time = row["_before"] < end <= row["_after"]
-            if on_time or (row["_touched"] and row["_refused_until"] < end <= row["_again_until"]):
-                fires.add(key)
-        rows = [
-            dict(zip(ROWS.names, (moment(s), moment(s + size), u, *sums[s, u]), strict=True)) for s, u in sorted(fires)
+    def _merged_ahead(
+        self, ahead: Ahead, bounds: Mapping[str, pa.Scalar], own: Sequence[Held], old: Sequence[Held]
+    ) -> Fired:
+        bound = {name: value.as_py() for name, value in bounds.items()}
+        tree = replace(ahead.tree, since=bound["_since"], built=bound["_built"])
+        windows, nodes = _Sums(), _Sums()
+        for row in (row for part in (*own, *old) for row in part.rows.to_pylist()):
+            node = Node(row["pane_level"], micros(row["pane_start"]))
+            for start in tree.window_starts(node, alone=row["_alone"]):
+                if bound["_first"] <= start <= bound["_last"]:
+                    end = start + ahead.sink.window.panes.size
+                    on_time = bound["_before"] < end <= bound["_after"]
+                    again = bound["_refused_until"] < end <= bound["_again_until"]
+                    if on_time or again:
+                        windows.add((start, row["user"]), row, fires=on_time or row["_touched"])
+            for above in tree.grown(node, bound["_until"], alone=row["_alone"]):
+                nodes.add((above.level, above.start, row["user"]), row, fires=row["_touched"])
+        rows = self._published(ahead.sink, {key: windows.sums[key] for key in windows.fires})
+        found = [
+            dict(
+                zip(NODE.names, (level, moment(start), user, n, amount, n, 0, amount, key in nodes.fires), strict=True)
+            )
+            for key, (n, amount) in sorted(nodes.sums.items())
+            for level, start, user in [key]
         ]
-        return self.lanes.hold(pa.Table.from_pylist(rows, schema=ROWS), at_most=len(rows)) if state else None
+        held = self.lanes.hold(pa.Table.from_pylist(found, schema=NODE), at_most=len(found))
+        return Fired(rows, held if found else None)
+
+    def _merged(self, sink: WindowedSink, state: Sequence[Held], *, each: int) -> Held | None:
+        found = _Sums()
+        for row in (row for part in state for row in part.rows.to_pylist()):
+            for window in sink.window.panes.windows_of(micros(row["pane_start"])):
+                on_time = row["_before"] < window.end <= row["_after"]
+                if on_time or row["_refused_until"] < window.end <= row["_again_until"]:
+                    found.add((window.start, row["user"]), row, fires=on_time or row["_touched"])
+        return self._published(sink, {key: found.sums[key] for key in found.fires}) if state else None
+
+    def _published(self, sink: WindowedSink, sums: Mapping[tuple[int, str], Sequence[int]]) -> Held:
+        size = sink.window.panes.size
+        rows = [
+            dict(zip(ROWS.names, (moment(s), moment(s + size), u, *sums[s, u]), strict=True)) for s, u in sorted(sums)
+        ]
+        return self.lanes.hold(pa.Table.from_pylist(rows, schema=ROWS), at_most=len(rows))
+
+
+class _Sums:
+    """Sums by key, and which of them count."""
+
+    def __init__(self) -> None:
+        self.sums: dict[Any, list[int]] = defaultdict(lambda: [0, 0])
+        self.fires: set[Any] = set()
+
+    def add(self, key: Any, row: Mapping[str, Any], *, fires: bool) -> None:
+        """One more row."""
+        _add(self.sums[key], row)
+        if fires:
+            self.fires.add(key)
+
+
+def _add(found: list[int], row: Mapping[str, Any]) -> None:
+    found[0] += row["n__value"]
+    found[1] += row["amount__value"]
 
 
 class TinyStrays(Strays):
@@ -182,6 +233,10 @@ class TinyAttempt(Attempt):
         )
         self._publisher.lanes = self.lanes
 
+    @staticmethod
+    def check_types(session: Any, flow: Any, uris: Any) -> None:
+        """Nothing is computed by expressions."""
+
     @property
     def sink(self) -> WindowedSink:
         """The one table."""
@@ -233,7 +288,7 @@ class TinyAttempt(Attempt):
             found[0] += 1
             found[1] += row.amount
         rows = [
-            dict(zip(STATE.names, (moment(pane).date(), moment(pane), user, n, amount), strict=True))
+            dict(zip(STATE.names, (moment(pane).date(), moment(pane), user, n, amount, n, 0, amount), strict=True))
             for (pane, user), (n, amount) in sorted(sums.items())
         ]
         return pa.Table.from_pylist(rows, schema=STATE)

@@ -60,7 +60,8 @@ class Turns:
         self.turns, self.asked, self.state = list(turns), [], "none"
         self.announced: list[Any] = []
         module = "tidemill_airflow.tasks"
-        ledger = SimpleNamespace(entries=list)
+        past = SimpleNamespace(asked=lambda _: iter(()))
+        ledger = SimpleNamespace(entries=lambda last: [], past=lambda: past)
         project = SimpleNamespace(ledger=lambda _: ledger)
         monkeypatch.setattr(f"{module}.Project", SimpleNamespace(load=lambda _: project))
         monkeypatch.setattr("tidemill_airflow.amending.backfill_state", lambda *_: self.state)

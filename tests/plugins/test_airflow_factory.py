@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from support.projects import sums
+from tidemill.core.errors import InputError
 from tidemill.core.flow import Flow
 from tidemill_airflow.entities import PipelineDag, pipeline_dag
 
@@ -117,7 +119,8 @@ def two_pipelines(monkeypatch: pytest.MonkeyPatch, flow: Flow) -> list[str]:
         bound.append(name)
         return replace(flow, spec=replace(flow.spec, name=name))
 
-    project = SimpleNamespace(folder=Path("/srv/shop"), pipeline_names=lambda: ("orders", "visits"), pipeline=pipeline)
+    names = ("orders", "visits")
+    project = SimpleNamespace(folder=Path("/srv/shop"), pipeline_names=lambda: names, declared=pipeline, faults=())
     monkeypatch.setattr("tidemill_airflow.factory.Project.load", lambda folder: project)
     return bound
 
@@ -135,6 +138,41 @@ def test_every_pipeline_of_a_project_gets_a_dag(two_pipelines: list[str]) -> Non
         "visits.fold",
         "visits",
     ]
+
+
+@pytest.fixture
+def half_broken(tmp_path: Path) -> Path:
+    """A project whose pipeline `sums` is fine, beside a file that is not and one that has a wrong contract."""
+    sums(tmp_path, None)  # type: ignore[arg-type]
+    text = (tmp_path / "pipelines" / "pipeline.py").read_text()
+    (tmp_path / "pipelines" / "a.py").write_text("import sys\nsys.exit('orders')\n")
+    (tmp_path / "pipelines" / "b.py").write_text(text.replace('"sums"', '"more"'))
+    (tmp_path / "data_contracts" / "more.odcs.yaml").write_text("no contract")
+    return tmp_path
+
+
+def test_broken_file_and_wrong_contract_take_no_dag_of_others_away_and_are_told(half_broken: Path) -> None:
+    from tidemill_airflow.factory import dags_for
+
+    with pytest.warns(UserWarning, match="a pipeline has no DAG") as told:
+        dags = dags_for(half_broken)
+    assert sorted(dags) == ["sums", "sums.backfill", "sums.replay", "tidemill.maintenance"]
+    assert [task.task_id for task in dags["tidemill.maintenance"].tasks] == ["sums.fold", "sums"]
+    assert "a.py:2: leaves the process" in str(told[0].message)
+    assert "more.odcs.yaml" in str(told[1].message)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"), [("orders", r"a\.py:2: leaves"), ("orders.backfill", r"a\.py:2"), ("more", "more.odcs.yaml")]
+)
+def test_task_process_of_a_broken_pipeline_is_told_what_is_wrong(
+    half_broken: Path, monkeypatch: pytest.MonkeyPatch, wanted: str, told: str
+) -> None:
+    from tidemill_airflow.factory import dags_for
+
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", wanted)
+    with pytest.raises(InputError, match=told):
+        dags_for(half_broken)
 
 
 def test_task_process_makes_only_the_dag_that_it_runs(

@@ -143,6 +143,21 @@ def test_two_writers_of_a_ledger_agree_on_one_order(bucket: str, access: S3Acces
     assert len(entries) == 3 * len(won) > 0
 
 
+def test_old_batches_of_a_ledger_are_indexed_beside_it(bucket: str, access: S3Access) -> None:
+    ledger = Ledger(f"s3://{bucket}/lake/ledger", "p", access.delta)
+    assert ledger.past().zones == ()
+    for batch_id in range(1, 13):
+        plan = a_plan(batch_id=batch_id, position=ledger.view().position, until={0: 10 * batch_id})
+        audited = Audited(batch_id=batch_id, attempt=1, verdict=Verdict(), logical_hash="hash", at=NOW)
+        for event in (Planned(plan=plan, executor=an_executor(), at=NOW), audited, a_commit(plan)):
+            ledger.append(lambda _, event=event: event)  # type: ignore[misc]
+    ledger.keep_short(keep=10)
+    past = Ledger(f"s3://{bucket}/lake/ledger", "p", access.delta).past()
+    assert [zone.batches for zone in past.zones] == [(1, 1)]
+    assert [batch.batch_id for batch in past.batches()] == list(range(1, 13))
+    ledger.keep_short(keep=10)
+
+
 def test_two_appenders_take_offsets_one_after_the_other(bucket: str, access: S3Access) -> None:
     logs = [a_log(bucket, access) for _ in range(2)]
     logs[0].create_topic("events", partitions=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,6 @@ from support.faults import Faults
 from tidemill.core.errors import CommitUnknown, ConfigError, StoreError, StoreUnreachable
 from tidemill.stores.access import S3Access
 from tidemill.stores.local import LocalStore
-from tidemill.stores.opened import check_conditional
 from tidemill.stores.protocol import Store, Tail
 from tidemill.stores.s3 import S3Store
 
@@ -63,6 +63,16 @@ def test_folders_are_deleted_whole_and_nothing_beside_them(store: Store) -> None
     assert store.read("ab/3") == b"x"
     store.delete("ab/3")
     assert store.list("ab") == []
+
+
+def test_a_small_object_is_replaced_and_its_age_is_told(store: Store) -> None:
+    for data in (b"first", b"second"):
+        store.replace("leases/x", data)
+    found = store.aged("leases/x")
+    assert found.data == b"second"
+    assert timedelta(seconds=-2) <= found.age < timedelta(minutes=1)
+    with pytest.raises(FileNotFoundError):
+        store.aged("leases/y")
 
 
 def test_of_many_writers_of_a_name_one_gets_it(store: Store) -> None:
@@ -148,7 +158,7 @@ def test_a_store_that_refuses_conditions_is_told_so(faulty: tuple[S3Access, Faul
     access, faults = faulty
     faults.first(1, "501", "PUT")
     with pytest.raises(StoreError, match="it has no conditional writes"):
-        check_conditional(S3Store(f"s3://{bucket}", access))
+        S3Store(f"s3://{bucket}", access, checks_writer=True).check_writer()
 
 
 def test_nobody_at_the_address_is_told(bucket: str) -> None:
@@ -164,13 +174,13 @@ def test_a_bucket_that_is_not_there_is_named(access: S3Access) -> None:
 
 def test_a_store_without_conditional_writes_is_refused(forged: tuple[S3Access, Faults], bucket: str) -> None:
     access, faults = forged
-    check_conditional(S3Store(f"s3://{bucket}/good", access))
-    check_conditional(S3Store(f"s3://{bucket}/good", access))
+    for name in ("x", "y"):
+        S3Store(f"s3://{bucket}/good", access, checks_writer=True).put_if_absent(name, b"")
     asked = [headers for method, path, headers in faults.asked() if method == "PUT" and f"{bucket}/good" in path]
-    assert [headers["if-none-match"] for headers in asked] == ["*"] * 3
+    assert [headers["if-none-match"] for headers in asked] == ["*"] * 5
     faults.none(ignored=("if-none-match",))
     with pytest.raises(StoreError, match="no conditional writes"):
-        check_conditional(S3Store(f"s3://{bucket}/bad", access))
+        S3Store(f"s3://{bucket}/bad", access, checks_writer=True).put_if_absent("x", b"")
 
 
 def test_nobody_who_asks_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -74,7 +74,11 @@ def a_plan(*, batch_id: int = 1, position: Position | None = None, until: Mappin
 def a_commit(plan: BatchPlan, *, attempt: int = 1) -> Committed:
     """The commit of a plan, whose records brought no event time."""
     position = plan.position.after(
-        batch_id=plan.batch_id, attempt=attempt, topics=plan.topics_after({}), watermark=plan.position.watermark
+        batch_id=plan.batch_id,
+        attempt=attempt,
+        topics=plan.topics_after({}),
+        watermark=plan.position.watermark,
+        gone=plan.gone_after,
     )
     return Committed(
         batch_id=plan.batch_id,

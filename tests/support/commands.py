@@ -36,12 +36,12 @@ class Said:
 Type = Callable[..., Said]
 
 
-def type_command(folder: Path | None, *words: object, session: Any = None) -> Said:
+def type_command(folder: Path | None, *words: object, session: Any = None, given: bytes | str = "") -> Said:
     """Run `tidemill` in this process; a command that fails in an unforeseen way fails the test."""
     project: Sequence[str] = ["--project", str(folder)] if folder else []
     # Without a terminal, and whatever the environment of the tests.
     environ = {"TIDEMILL_DEBUG": None, "TIDEMILL_PROJECT": None, "NO_COLOR": "1"}
-    result = CliRunner().invoke(app, [*project, *map(str, words)], env=environ, obj=session)
+    result = CliRunner().invoke(app, [*project, *map(str, words)], env=environ, obj=session, input=given)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Said(result.exit_code, result.stdout, result.stderr)

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from tidemill.batch import NothingToDo, run_batch
 from tidemill.claiming import Request
 from tidemill.core.events import Committed, Executor
-from tidemill.core.planning import ReadLimit
+from tidemill.core.read_limit import ReadLimit
 from tidemill.ledger.process import this_process
 from tidemill.log.records import NewRecord
 from tidemill.project import Project
@@ -109,6 +109,7 @@ class Mill:
             clock=clock or datetime.now(UTC),
             limit=ReadLimit(limit),
             drain=drain,
+            from_now=who.get("from_now"),
         )
         return run_batch(self.project, self.name, request, session=self.session and (lambda: self.session))
 

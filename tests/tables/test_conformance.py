@@ -29,7 +29,7 @@ from tables.table_writers import (
     state_of,
     upsert,
 )
-from tidemill.core.errors import Incompatible
+from tidemill.core.errors import Incompatible, KeysCollide
 from tidemill.core.schema import Array, Decimal, Field, Object, Scalar
 from tidemill.tables.create import ensure_table
 from tidemill.tables.protocol import Between, Landed
@@ -130,8 +130,11 @@ TWICE = [a_row(5, None, views=1), a_row(5, None, views=2)]
 def test_rows_that_break_the_promise_of_an_upsert_are_refused(tmp_path: Path, writer: Writer, rows: list[Row]) -> None:
     table = writer.table(a_spec(tmp_path))
     before = state_of(table.spec)
-    with pytest.raises(ValueError, match="rows to upsert"):
+    with pytest.raises(ValueError, match="rows to upsert") as refused:
         upsert(table, writer, rows, 1, within=minutes(5, 6))
+    if rows is TWICE:
+        assert isinstance(refused.value, KeysCollide)
+        assert "rebuild" in refused.value.fix
     assert state_of(table.spec) == before
 
 

@@ -36,6 +36,18 @@ def test_read_bounds_are_half_open_and_exact(tmp_path: Path, writer: Writer) -> 
     assert len(seen(table, writer, where=(minutes(2, None),))) == 1
 
 
+def test_a_row_that_meets_all_conditions_of_any_part_is_read_once(tmp_path: Path, writer: Writer) -> None:
+    microsecond = 1 / 60_000_000
+    table = writer.table(a_spec(tmp_path))
+    load(table.spec, [a_row(m, views=v) for m, v in ((0, 1), (1 - microsecond, 1), (1, 1), (1, 7), (5, 1), (6, 7))], 1)
+    few = Between(column="views", low=0, high=5)
+    parts = ((minutes(1, 6), few), (minutes(0, 2), few), (minutes(6, 7),))
+    expected = [(1 - microsecond, 1), (1, 1), (5, 1), (6, 7)]
+    found = [(m, views) for m, _, views in seen(table, writer, any_of=parts, where=(minutes(0.5, None),))]
+    assert found == [(pytest.approx(m), views) for m, views in expected]
+    assert len(writer.dicts(table.read(any_of=((few,), (minutes(None, None),))))) == 6
+
+
 def test_columns_come_in_the_order_asked_for(tmp_path: Path, writer: Writer) -> None:
     table = writer.table(a_spec(tmp_path))
     load(table.spec, [a_row(0)], 1)

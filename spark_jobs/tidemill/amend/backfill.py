@@ -20,6 +20,7 @@ from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.view import View
 from tidemill.core.windows import Window
 from tidemill.engine.firing import Refiring
+from tidemill.log.flows import held_of
 
 _A_BATCH = 1.0
 _RECORDS_A_SECOND = 100_000.0
@@ -76,7 +77,7 @@ def backfill(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> It
 def _of_job(errand: Errand, since: int) -> Sequence[BatchPlan]:
     """The plans of a job that began with this batch, and that somebody asked for with these words."""
     words = (errand.reason.by, errand.reason.why)
-    jobs = ((p, p.backfill) for p in errand.plans)
+    jobs = ((p, p.backfill) for p in errand.plans_since(since))
     return [p for p, job in jobs if job is not None and job.since == since and (job.by, job.why) == words]
 
 
@@ -138,7 +139,8 @@ def preview(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> Pre
     }
     records = count(ranges)
     batches = max(-(-records // errand.batch_records), 1)
-    pace = [n / max((c.commit.at - c.commit.started).total_seconds(), 0.001) for c in covers if (n := c.plan.records)]
+    read = [c for c in covers if c.batch.folded is None]
+    pace = [count(c.ranges) / max((c.batch.at - c.batch.started).total_seconds(), 0.001) for c in read]
     speed = max(median(pace), _RECORDS_A_SECOND) if pace else _RECORDS_A_SECOND
     return Preview(
         covers=covers, ranges=ranges, batches=batches, windows=windows, seconds=batches * _A_BATCH + records / speed
@@ -146,9 +148,8 @@ def preview(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> Pre
 
 
 def _held(errand: Errand, view: View, wanted: Wanted, *, accept_loss: bool) -> tuple[tuple[Cover, ...], Ranges]:
-    covers = wanted_covers(errand, view, wanted, errand.covers(view))
-    log = errand.project.log()
-    held = {source.topic: log.bounds(source.topic) for source in errand.flow.inputs}
+    covers = wanted_covers(errand, view, wanted)
+    held = held_of(errand.project.log(), [source.topic for source in errand.flow.inputs])
     covers, ranges = still_held(errand.pipeline, covers, held, accept_loss=accept_loss)
     if not ranges:
         raise AmendmentError(f"{errand.pipeline}: the log holds nothing of what is wanted", fix="choose a later start")

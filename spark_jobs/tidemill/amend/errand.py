@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from tidemill.batch import NothingToDo, run_batch
 from tidemill.claiming import Planner, Request
 from tidemill.core.amendments import Reason
-from tidemill.core.coverage import Cover, coverage, plans_of
+from tidemill.core.coverage import plans_of
 from tidemill.core.errors import LedgerDamaged
-from tidemill.core.events import Committed, Executor
+from tidemill.core.events import Committed, Executor, Planned
 from tidemill.core.flow import Flow
-from tidemill.core.offsets import TopicPartition
+from tidemill.core.index import asked_of
+from tidemill.core.offsets import MAX_OFFSET, TopicPartition
 from tidemill.core.plan import BatchPlan, Kind
-from tidemill.core.view import View
+from tidemill.core.slices import BatchRange
 from tidemill.engine.places import Uris
 from tidemill.ledger.ledger import Ledger
 from tidemill.ledger.process import this_process
@@ -78,14 +79,18 @@ class Errand:
         """Where the pipeline's tables lie."""
         return self.project.uris(self.pipeline)
 
-    @property
-    def plans(self) -> Iterator[BatchPlan]:
-        """Every plan that its ledger holds now, in their order."""
-        return plans_of(entry.event for entry in self.ledger.entries())
+    def plans_since(self, batch_id: int) -> Iterator[BatchPlan]:
+        """The plans of this batch and later ones, in their order."""
+        batches = BatchRange(batch_id, MAX_OFFSET)
+        return plans_of(entry.event for entry in self.ledger.of_batches(batches, Planned))
 
-    def covers(self, view: View) -> tuple[Cover, ...]:
-        """The batches that count for `view`, and what their slices were made of."""
-        return coverage((entry.event for entry in self.ledger.entries()), view.position.slices)
+    @property
+    def first_asked(self) -> int | None:
+        """The first batch that was planned for the same reason; None before there is one."""
+        past = self.ledger.past()
+        batches = [b.batch_id for b in past.asked(self.reason.by) if b.asked == self.reason]
+        opened = [p.batch_id for p in plans_of(past.events) if asked_of(p) == self.reason]
+        return min([*batches, *opened], default=None)
 
     @property
     def batch_records(self) -> int:

@@ -7,13 +7,16 @@ from datetime import UTC, datetime
 
 from tidemill.amend.errand import Errand
 from tidemill.core.amending import plan_fold
-from tidemill.core.coverage import Cover
+from tidemill.core.coverage import Cover, covers_of
 from tidemill.core.errors import Incompatible
 from tidemill.core.events import Committed
 from tidemill.core.folding import Folding
+from tidemill.core.past import Past
 from tidemill.core.plan import BatchPlan
 from tidemill.core.shapes import check_shapes
+from tidemill.core.slices import batch_ranges
 from tidemill.core.view import View
+from tidemill.core.zones import Zone
 
 FOLDING = Folding()
 
@@ -29,7 +32,14 @@ def due(errand: Errand, view: View, folding: Folding | None = None) -> tuple[tup
         check_shapes(errand.flow, view)
     except Incompatible:
         return ()
-    return (folding or FOLDING).due(errand.flow, view.position, errand.covers(view))
+    folding, slices = folding or FOLDING, view.position.slices
+    since = view.position.batch_id - folding.reach
+
+    def may_be_due(zone: Zone) -> bool:
+        first, last = zone.batches
+        return last >= since and not any(first in r and last in r for r in slices.hidden)
+
+    return folding.due(errand.flow, view.position, errand.ledger.past().covers(slices, may_be_due))
 
 
 def fold(errand: Errand, folding: Folding | None = None) -> Iterator[Committed]:
@@ -44,10 +54,10 @@ def fold(errand: Errand, folding: Folding | None = None) -> Iterator[Committed]:
     waiting = [frozenset(c.batch_id for c in group) for group in due(errand, errand.ledger.view(), folding)]
 
     def plan(view: View) -> BatchPlan | None:
-        covers = errand.covers(view) if waiting else ()
+        past = errand.ledger.past() if waiting else Past()
         while waiting and view.position.backfill is None:
             wanted = waiting.pop(0)
-            group = tuple(c for c in covers if c.batch_id in wanted)
+            group = covers_of(past.with_ids(batch_ranges(wanted)), view.position.slices)
             if len(group) == len(wanted):
                 return plan_fold(errand.flow, view, group, clock=datetime.now(UTC))
         return None

@@ -14,7 +14,6 @@ Whoever is killed on the way goes on with the same command.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,15 +22,16 @@ from datetime import UTC, datetime
 from tidemill.amend.errand import Errand
 from tidemill.core.amending import plan_switch
 from tidemill.core.amendments import Switch
-from tidemill.core.coverage import first_offsets, last_idle, plans_of
+from tidemill.core.coverage import idle_in
 from tidemill.core.errors import AmendmentError, AuditBlocked, Incompatible, LedgerDamaged, OffsetsLost, TableDamaged
-from tidemill.core.events import Committed, Event, Superseded
+from tidemill.core.events import Committed, Event, Planned, Superseded
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import RowSink
 from tidemill.core.offsets import TopicPartition
 from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.view import View
 from tidemill.core.watermarks import END
+from tidemill.log.flows import held_of
 from tidemill.project import Project
 from tidemill.tables.handles import newest
 
@@ -68,13 +68,13 @@ def built_generation(project: Project, pipeline: str) -> int:
 
     One that was begun by another declaration is left as it is: its state and rows mean something else.
     """
-    number, wanted = project.generations.current(pipeline) + 1, project.pipeline(pipeline).logical_hash
+    number, wanted = project.generations.current(pipeline) + 1, project.pipeline(pipeline).hashes
     while True:
         ledger = project.of_generation(pipeline, number, built=True).ledger(pipeline)
         if not ledger.exists or _is_switching(ledger.view()):
             return number
-        last = deque(plans_of(entry.event for entry in ledger.entries()), maxlen=1)
-        if not last or last[0].logical_hash == wanted:
+        last = next((e.event.plan for e in ledger.backwards() if isinstance(e.event, Planned)), None)
+        if last is None or last.logical_hash in wanted:
             return number
         number += 1
 
@@ -99,9 +99,11 @@ class _Building:
         begin: Mapping[TopicPartition, int] = {}
         silent: tuple[TopicPartition, ...] = ()
         with suppress(LedgerDamaged):
-            events = [entry.event for entry in errand.ledger.entries()]
+            ledger = errand.ledger
+            plans = (e.event.plan for e in ledger.backwards() if isinstance(e.event, Planned))
+            live = next((plan for plan in plans if plan.is_live), None)
             # A partition that was silent for long must not hold back windows that are published.
-            begin, silent = first_offsets(events), last_idle(events)
+            begin, silent = ledger.past().begin, idle_in(live)
         return _Building(errand, replace(errand.within(built), begin=begin, silent=silent), number)
 
     @property
@@ -111,13 +113,16 @@ class _Building:
 
     def check_log(self) -> None:
         """Refuses to begin with less than the old generation had begun with."""
-        begin, log = self.new.begin or {}, self.old.project.log()
+        begin = self.new.begin or {}
+        held = held_of(self.old.project.log(), [source.topic for source in self.old.flow.inputs])
         gone = [
-            f"{place}: offsets {begin.get(place, 0)} to {held.from_offset - 1}"
-            for source in self.old.flow.inputs
-            for held in log.bounds(source.topic).values()
-            if begin.get(place := held.topic_partition, 0) < held.from_offset
+            f"{place}: offsets {begin.get(place, 0)} to {there.from_offset - 1}"
+            for partitions in held.values()
+            for there in partitions.values()
+            if begin.get(place := there.topic_partition, 0) < there.from_offset
         ]
+        missing = sorted(tp for tp in begin if tp.topic in held and tp.partition not in held[tp.topic])
+        gone += [f"{place}: all offsets from {begin[place]} on" for place in missing]
         if gone and not self.new.ledger.view().position.topics:
             raise OffsetsLost(
                 f"{self.old.pipeline}: the log no longer holds what the tables would be built from: {'; '.join(gone)}; "
@@ -198,7 +203,7 @@ class _Building:
         uris = project.uris(self.old.pipeline)
         specs = [uris.published_table(sink) for sink in self.new.flow.sinks]
         handles = [(spec, handle) for spec in specs if (handle := newest(spec)) is not None]
-        last = [handle.transaction_version(f"{self.old.pipeline}/{spec.name}") or 0 for spec, handle in handles]
+        last = [handle.transaction_version(f"{self.new.flow.key}/{spec.name}") or 0 for spec, handle in handles]
         with suppress(LedgerDamaged):
             # A zombie of the batch that was open last must come too late, whenever it comes.
             last.append(self.old.ledger.view().last_batch_id)

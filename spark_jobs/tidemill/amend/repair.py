@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from tidemill.amend.errand import Errand
@@ -12,51 +13,87 @@ from tidemill.core.amendments import Aside, Repair
 from tidemill.core.aside import Choice
 from tidemill.core.events import Committed
 from tidemill.core.failpoints import boundary
+from tidemill.core.offsets import MAX_OFFSET
 from tidemill.core.plan import BatchPlan
-from tidemill.core.slices import BatchRange
+from tidemill.core.slices import BatchRange, in_both
 from tidemill.core.view import View
 from tidemill.log.aside import Chosen
 
+MOST = 100_000
+"""Records of one repair: a plan names each of them, and live batches wait for it."""
 
-def repair(errand: Errand, aside: Aside, choice: Choice, *, before: int | None = None) -> Iterator[Committed]:
+
+def repair(
+    errand: Errand, aside: Aside, choice: Choice, *, before: int | None = None, mixed: bool = False
+) -> Iterator[Committed]:
     """Batches as they commit, until none of the chosen records is left where it was, and live ones in between.
 
-    A record that fails again is put aside again, with its new reasons and the batch of the repair; it is not taken
-    twice: only what batches `before` this one put there is meant, else before the first of the repair. Late records go
-    to one published table in each batch, the one that refused them.
+    Each takes the oldest records, at most `MOST` of them. A record that fails again is put aside again, with its new
+    reasons and the batch of the repair; it is not taken twice: only what batches `before` this one put there is meant,
+    else before the first of the repair. Late records go in each batch to one published table, one that refused them.
+    Only when numbers of two meanings may be `mixed`, records that were put aside before a change of meaning count.
 
     Raises:
         BackfillOpen: a backfill is not complete.
         TidemillError: a batch did not commit; the next run continues it.
     """
-    first = [] if before is None else [before]
+    return errand.by_turns(_Repairing(errand, aside, choice, before, mixed).plan)
 
-    def plan(view: View) -> BatchPlan | None:
-        first[:] = first or [view.last_batch_id + 1]
-        chosen = chosen_before(errand, aside, choice, first[0])
+
+def batches_needed(errand: Errand, aside: Aside, chosen: Chosen) -> int:
+    """How many batches it takes to repair these records."""
+    most = _most(errand)
+    tables = chosen.rows["table_name"].to_pylist() if aside is Aside.LATE else [None] * chosen.rows.num_rows
+    return sum(-(-count // most) for count in Counter(tables).values())
+
+
+def _most(errand: Errand) -> int:
+    return min(errand.batch_records, MOST)
+
+
+@dataclass
+class _Repairing:
+    """A repair on its way. `since` is a batch before which nothing that is meant is left."""
+
+    errand: Errand
+    aside: Aside
+    choice: Choice
+    before: int | None
+    mixed: bool
+    since: int = field(default=1, init=False)
+
+    def plan(self, view: View) -> BatchPlan | None:
+        """The next batch."""
+        self.before = self.before or view.last_batch_id + 1
+        chosen = self._oldest(self.choice)
         if chosen is None or not chosen.rows.num_rows:
             return None
-        only = chosen.rows["table_name"][0].as_py() if aside is Aside.LATE else None
+        only = chosen.rows["table_name"][0].as_py() if self.aside is Aside.LATE else None
         if only is not None:
-            chosen = chosen.of_table(only)
-        chosen = chosen.take(errand.batch_records)
-        asked = Repair(source=aside, version=chosen.version, batches=chosen.batches, only=only, reason=errand.reason)
-        return plan_repair(errand.flow, view, asked, chosen.ranges, clock=datetime.now(UTC))
+            chosen = self._oldest(replace(self.choice, table=only)) or chosen
+        self.since = chosen.rows["batch_id"][0].as_py()
+        asked = Repair(
+            source=self.aside,
+            version=chosen.version,
+            batches=chosen.batches,
+            only=only,
+            reason=self.errand.reason,
+            mixed=self.mixed or None,
+        )
+        return plan_repair(self.errand.flow, view, asked, chosen.ranges, clock=datetime.now(UTC))
 
-    return errand.by_turns(plan)
+    def _oldest(self, choice: Choice) -> Chosen | None:
+        """The next of the chosen records that batches before the first of the repair put aside."""
+        within = _bounded(choice, self.since, self.before or 0)
+        if within is None:
+            return None
+        with boundary("aside", self.before or 0):
+            return self.errand.aside.oldest(self.aside, within, _most(self.errand))
 
 
-def chosen_before(errand: Errand, aside: Aside, choice: Choice, batch_id: int) -> Chosen | None:
-    """The chosen records that batches before `batch_id` put aside; None when none ever was."""
-    if batch_id <= 1:
+def _bounded(choice: Choice, since: int, before: int) -> Choice | None:
+    """The same records, of those that batches in `[since, before)` put aside; None when there can be none."""
+    if since >= before:
         return None
-    before = BatchRange(1, batch_id)
-    wanted = [
-        BatchRange(max(b.from_batch, 1), min(b.until_batch, batch_id))
-        for b in choice.batches
-        if b.from_batch < batch_id
-    ]
-    if choice.batches and not wanted:
-        return None
-    with boundary("aside", batch_id):
-        return errand.aside.choose(aside, replace(choice, batches=tuple(wanted) or (before,)))
+    batches = in_both(choice.batches or [BatchRange(1, MAX_OFFSET)], [BatchRange(since, before)])
+    return replace(choice, batches=batches) if batches else None

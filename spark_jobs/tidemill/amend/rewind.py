@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tidemill.amend.errand import Errand
 from tidemill.core.amending import plan_rewind
 from tidemill.core.amendments import Rewind
-from tidemill.core.coverage import first_offsets, of_generation
 from tidemill.core.errors import AmendmentError, OffsetsLost
 from tidemill.core.events import Committed
 from tidemill.core.flow import WindowedSink
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.operators import StartFrom
+from tidemill.core.past import Past
 from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.position import Position
 from tidemill.core.view import View
 from tidemill.engine.state import check_horizon
+from tidemill.log.flows import held_of
 from tidemill.tables.handles import newest
 from tidemill.tables.keeping import KeptTable
 from tidemill.tables.protocol import TableSpec
@@ -36,7 +37,7 @@ def rewind(errand: Errand, to: int) -> Iterator[Committed]:
     """
 
     def plan(view: View) -> BatchPlan:
-        position, versions, _ = _checked(errand, view, to)
+        position, versions = _checked(errand, view, errand.ledger.past(), to)
         then = Rewind(position=position, versions=versions, reason=errand.reason)
         return plan_rewind(errand.flow, view, then, clock=datetime.now(UTC))
 
@@ -48,7 +49,8 @@ def rewind(errand: Errand, to: int) -> Iterator[Committed]:
 
 def _target(errand: Errand, commit: Committed) -> int | None:
     """The batch that a rewind, which may have been somebody else's, went back to."""
-    return next((p.rewind.position.batch_id for p in errand.plans if p.batch_id == commit.batch_id and p.rewind), None)
+    plans = errand.plans_since(commit.batch_id)
+    return next((p.rewind.position.batch_id for p in plans if p.batch_id == commit.batch_id and p.rewind), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,33 +68,32 @@ def preview(errand: Errand, to: int) -> TakenBack:
     Raises:
         TidemillError: see `rewind`.
     """
-    view = errand.ledger.view()
-    position, versions, commits = _checked(errand, view, to)
-    ranges = _read_again(view, position, first_offsets(entry.event for entry in errand.ledger.entries()))
+    view, past = errand.ledger.view(), errand.ledger.past()
+    position, versions = _checked(errand, view, past, to)
+    later = past.generation(lambda zone: zone.batches[1] > to)
     return TakenBack(
-        batches=tuple(c.batch_id for c in commits if c.batch_id > to),
-        ranges=tuple(r for r in ranges if r),
+        batches=tuple(b.batch_id for b in later if b.batch_id > to),
+        ranges=tuple(r for r in _read_again(view, position, past.begin) if r),
         versions={spec.name: versions.get(spec.name) for spec in tables_of(errand) if newest(spec) is not None},
     )
 
 
-def _checked(errand: Errand, view: View, to: int) -> tuple[Position, dict[str, int | None], Sequence[Committed]]:
-    """Position and versions of tables after batch `to`, which can be gone back to; and all commits."""
-    events = [entry.event for entry in errand.ledger.entries()]
-    own = [event for event in events if isinstance(event, Committed)]
-    commits = of_generation(own)
-    position = _position(errand, view, to, commits)
-    _check_log(errand, view, position, first_offsets(events))
+def _checked(errand: Errand, view: View, past: Past, to: int) -> tuple[Position, dict[str, int | None]]:
+    """Position and versions of tables after batch `to`, which can be gone back to."""
+    position = _position(errand, view, past, to)
+    _check_log(errand, view, position, past.begin)
     for sink in errand.flow.sinks:
         if isinstance(sink, WindowedSink):
             check_horizon(errand.uris, sink, to)
     published = {sink.table for sink in errand.flow.sinks}
+    own = {errand.uris.corrections().name, *(spec.name for spec in tables_of(errand))} - published
     # Quarantine and late table were the generation's own before it was published.
-    versions = _versions([c for c in own if c not in commits], to, leave_out=published) | _versions(commits, to)
+    found = past.versions(published, since=past.since, through=to) | past.versions(own, since=1, through=to)
+    versions: dict[str, int | None] = {**found}
     for spec in tables_of(errand):
         if newest(spec) is not None and (version := versions.get(spec.name)) is not None:
             KeptTable(spec).check_back(version)
-    return position, versions, commits
+    return position, versions
 
 
 def tables_of(errand: Errand) -> tuple[TableSpec, ...]:
@@ -101,26 +102,21 @@ def tables_of(errand: Errand) -> tuple[TableSpec, ...]:
     return (*(uris.published_table(s) for s in errand.flow.sinks), uris.quarantine(), uris.late())
 
 
-def _position(errand: Errand, view: View, to: int, commits: Sequence[Committed]) -> Position:
-    if to == 0 and commits and commits[0].kind is not Kind.SWITCH:
+def _position(errand: Errand, view: View, past: Past, to: int) -> Position:
+    first, newest_batch = past.first_of_generation, past.newest
+    if to == 0 and first is not None and first.kind is not Kind.SWITCH:
         return Position()
-    found = [c for c in commits if c.batch_id == to]
-    if not found:
-        known = f"batches {commits[0].batch_id} to {commits[-1].batch_id} have" if commits else "no batch has"
+    found = past.batch(to) if to >= past.since else None
+    if found is None:
+        known = "no batch has"
+        if first is not None and newest_batch is not None:
+            known = f"batches {first.batch_id} to {newest_batch.batch_id} have"
         raise AmendmentError(
-            f"{errand.pipeline}: batch {to} has not committed; {known}", fix="`tidemill history` shows all"
+            f"{errand.pipeline}: batch {to} has not committed; {known}", fix="`tidemill history --all` shows all"
         )
     if to == view.position.batch_id:
         raise AmendmentError(f"{errand.pipeline}: batch {to} is the last that committed: there is nothing to take back")
-    return found[0].position
-
-
-def _versions(commits: Sequence[Committed], to: int, leave_out: Collection[str] = frozenset()) -> dict[str, int | None]:
-    versions: dict[str, int | None] = {}
-    for commit in commits:
-        if commit.batch_id <= to:
-            versions |= {table: version for table, version in commit.tables.items() if table not in leave_out}
-    return versions
+    return errand.ledger.commit(found.sequence).position
 
 
 def _check_log(errand: Errand, view: View, position: Position, first: Mapping[TopicPartition, int]) -> None:
@@ -135,9 +131,12 @@ def _check_log(errand: Errand, view: View, position: Position, first: Mapping[To
                 "back to",
                 fix="rewind to the first batch or a later one",
             )
+    held = held_of(log, view.position.topics)
     for again in _read_again(view, position, first):
         place = again.topic_partition
-        if again and again.from_offset < (start := log.bounds(place.topic)[place.partition].from_offset):
+        there = held[place.topic].get(place.partition)
+        start = again.until_offset if there is None else there.from_offset
+        if again and again.from_offset < start:
             raise OffsetsLost(
                 f"{errand.pipeline}: {place}: offsets {again.from_offset} to {start - 1} are gone, and would "
                 "have to be read again; nothing was moved",

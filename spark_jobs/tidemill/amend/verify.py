@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from tidemill.amend.earlier import Earlier
 from tidemill.amend.errand import Errand
 from tidemill.core.amending import plan_reading
 from tidemill.core.amendments import Aside
@@ -20,6 +21,9 @@ from tidemill.core.asked import OfWindows
 from tidemill.core.coverage import Cover, united
 from tidemill.core.flow import RowSink, Sink, WindowedSink
 from tidemill.core.operators import Trigger
+from tidemill.core.position import Since
+from tidemill.core.redefinition import redefined
+from tidemill.core.slices import BatchRange
 from tidemill.core.times import micros, moment
 from tidemill.core.view import View
 from tidemill.core.watermarks import BEGINNING, END
@@ -42,10 +46,17 @@ _HIDDEN = {"topic": "_topic", "partition": "_partition", "offset": "_offset"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """What a comparison of one table found."""
+    """What a comparison of one table found.
+
+    `earlier` are the batches whose numbers meant something else, by a decision in the ledger: what they made was not
+    compared. Of windows these are all that start in `left_out`, half-open.
+    """
 
     table: str
     differences: Differences
+    earlier: tuple[BatchRange, ...] = ()
+    since: Since | None = None
+    left_out: tuple[Window, ...] = ()
 
     @property
     def agrees(self) -> bool:
@@ -66,22 +77,27 @@ def verify(errand: Errand, scope: Scope) -> Iterator[Verified]:
     """Each published table against a computation of all that was read, in one pass, by the declaration of now.
 
     Late records and those in quarantine count as what they are. Windows that the watermark has not passed are not
-    compared where they fire on close. Nothing is written.
+    compared where they fire on close. Neither is what was made before numbers came to mean what they mean now. Nothing
+    is written.
 
     Raises:
+        Incompatible: the declaration of now means something else than what was published, and nobody decided.
         OffsetsLost: the log no longer holds what was read.
         EngineError: Spark or a table refused to work.
     """
     view = errand.ledger.view()
-    covers = errand.covers(view)
+    redefined(errand.flow, view.position)
+    covers = errand.ledger.past().covers(view.position.slices)
     session = errand.session() if errand.session else project_session(errand.project)
     for sink in errand.flow.sinks:
         wanted = _windows(errand, sink, scope) if isinstance(sink, WindowedSink) else None
         if wanted is not None and not wanted:
             yield Verified(table=sink.table, differences=Differences())
             continue
-        checking = _Checking(errand, view, session, sink, wanted)
-        yield checking.compare(_of_windows(sink, covers, wanted) if isinstance(sink, WindowedSink) else covers)
+        earlier = Earlier.of(sink, view.position, covers)
+        checking = _Checking(errand, view, session, sink, wanted, earlier)
+        now = earlier.others(covers)
+        yield checking.compare(_of_windows(sink, now, wanted) if isinstance(sink, WindowedSink) else now)
 
 
 def _windows(errand: Errand, sink: WindowedSink, scope: Scope) -> Sequence[Window] | None:
@@ -123,6 +139,7 @@ class _Checking:
     session: SparkSession
     sink: Sink
     windows: Sequence[Window] | None
+    earlier: Earlier
 
     def compare(self, covers: Sequence[Cover]) -> Verified:
         """Read what these batches read, and hold it against the table."""
@@ -134,13 +151,20 @@ class _Checking:
             there = newest(spec) is not None
             lane = attempt.lanes.of(rows_of(spec))
             found = lane.frame([lane.table(spec).read()]) if there else None
-            return Verified(table=self.sink.table, differences=self._differences(job, found))
+            return Verified(
+                table=self.sink.table,
+                differences=self._differences(job, found),
+                earlier=self.earlier.batches,
+                since=(self.view.position.since or {}).get(self.sink.table),
+                left_out=self.earlier.windows,
+            )
         finally:
             attempt.release()
 
     def _differences(self, job: DataFrame | None, found: DataFrame | None) -> Differences:
         if isinstance(self.sink, RowSink):
-            return different_rows(self.session, self.sink, job, found)
+            now = found if found is None else self.earlier.without_rows(found)
+            return different_rows(self.session, self.sink, job, now)
         expected = None if job is None else query(self.session, merged_windows(ROWS, self.sink), self._closed(job))
         return different_windows(self.session, self.sink, self._inside(expected), self._inside(found))
 
@@ -178,6 +202,7 @@ class _Checking:
         return panes.selectExpr("*", *(_constant(v, n) for n, v in bounds.items()), "true AS _touched")
 
     def _inside(self, rows: DataFrame | None) -> DataFrame | None:
+        rows = rows if rows is None else self.earlier.without_windows(rows)
         if rows is None or self.windows is None:
             return rows
         starts = pa.array([moment(w.start) for w in self.windows], pa.timestamp("us", "UTC"))

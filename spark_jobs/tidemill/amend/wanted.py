@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from tidemill.amend.errand import Errand
 from tidemill.core.amendments import Ranges
 from tidemill.core.asked import OfOffsets, OfTimes, OfWindows, Wanted
-from tidemill.core.coverage import Cover, united, with_all_of
+from tidemill.core.coverage import Cover, united
 from tidemill.core.errors import AmendmentError, NothingRead
 from tidemill.core.flow import WindowedSink
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.times import micros
 from tidemill.core.view import View
+from tidemill.log.flows import held_of
 
 
-def wanted_covers(errand: Errand, view: View, wanted: Wanted, covers: Sequence[Cover]) -> tuple[Cover, ...]:
+def wanted_covers(errand: Errand, view: View, wanted: Wanted) -> tuple[Cover, ...]:
     """The batches that are meant, with all that belong to them.
 
     Raises:
         AmendmentError: none is, or what is wanted was not read yet.
     """
+    past, slices = errand.ledger.past(), view.position.slices
     if isinstance(wanted, OfWindows):
-        ranges = united(c.ranges for c in covers if _in_windows(errand, c, wanted))
+        panes = _panes(errand, wanted)
+        covers = past.covers(slices, lambda zone: any(zone.has_panes(*each) for each in panes))
+        ranges = united(c.ranges for c in covers if any(c.lies_in(*each) for each in panes))
     else:
         ranges = _ranges(errand, view, wanted)
-    found = with_all_of(ranges, covers)
+    found = past.covers_of(ranges, slices)
     if not found:
         raise NothingRead(
             f"{errand.pipeline}: no committed batch has read anything of what is wanted",
@@ -34,15 +38,15 @@ def wanted_covers(errand: Errand, view: View, wanted: Wanted, covers: Sequence[C
     return found
 
 
-def _in_windows(errand: Errand, cover: Cover, wanted: OfWindows) -> bool:
+def _panes(errand: Errand, wanted: OfWindows) -> list[tuple[str, int, int]]:
+    """Where panes of these windows start, half-open, by table."""
+    found = []
     for sink in errand.flow.sinks:
         if isinstance(sink, WindowedSink):
             panes = sink.window.panes
             low = panes.windows_of(micros(wanted.since))[0].start
-            high = panes.windows_of(micros(wanted.until) - 1)[-1].end
-            if cover.lies_in(sink.table, low, high):
-                return True
-    return False
+            found.append((sink.table, low, panes.windows_of(micros(wanted.until) - 1)[-1].end))
+    return found
 
 
 def _ranges(errand: Errand, view: View, wanted: OfOffsets | OfTimes) -> Ranges:
@@ -63,6 +67,9 @@ def _bounds(errand: Errand, wanted: OfOffsets | OfTimes, tp: TopicPartition, end
     if isinstance(wanted, OfOffsets):
         return wanted.since.get(tp, 0), wanted.until.get(tp, end)
     log = errand.project.log()
+    if tp.partition not in held_of(log, [tp.topic])[tp.topic]:
+        # Nobody knows the times of what is missing; batches that read some of it, too, are refused by name.
+        return 0, 0
     low = 0 if wanted.since is None else log.offset_at(tp.topic, tp.partition, wanted.since)
     high = end if wanted.until is None else log.offset_at(tp.topic, tp.partition, wanted.until)
     return low, min(high, end)

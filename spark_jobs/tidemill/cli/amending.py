@@ -26,6 +26,13 @@ BatchRecords = Annotated[
     int | None,
     typer.Option("--batch-records", min=1, metavar="N", help="At most so many records in a batch; else the project's."),
 ]
+Mixed = Annotated[
+    bool,
+    typer.Option(
+        "--mixed",
+        help="Take records of before numbers meant something else, too: they count by the declaration of now.",
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
 OfBatches = Annotated[
     str | None, typer.Option("--batch", metavar="N[-M]", help="Put aside by this batch, or by one of these.")
@@ -69,7 +76,7 @@ def execute(
     raise typer.Exit(ExitCode.DONE if count else ExitCode.NOTHING_TO_DO)
 
 
-def looked_at(ctx: typer.Context, pipeline: str) -> Errand:
+def looked_at(ctx: typer.Context, pipeline: str, *, most: int | None = None) -> Errand:
     """The same, for a command that only looks.
 
     Raises:
@@ -77,4 +84,4 @@ def looked_at(ctx: typer.Context, pipeline: str) -> Errand:
     """
     project = open_project(ctx)
     project.pipeline(pipeline)
-    return an_errand(project, pipeline, by="", why="")
+    return an_errand(project, pipeline, by="", why="", most=most)

@@ -13,6 +13,7 @@ from tidemill.cli.amending import (
     BatchRecords,
     By,
     DryRun,
+    Mixed,
     OfBatches,
     OfOffset,
     OfPartition,
@@ -23,7 +24,7 @@ from tidemill.cli.amending import (
     execute,
     looked_at,
 )
-from tidemill.cli.aside_output import show_groups, show_records
+from tidemill.cli.aside_output import show_groups, show_records, show_repair
 from tidemill.cli.output import AsJson, PipelineName
 from tidemill.core.amendments import Aside
 from tidemill.core.asked import choice
@@ -73,13 +74,14 @@ def late_admit(
     table: OfTable = None,
     dry_run: DryRun = False,
     batch_records: BatchRecords = None,
+    mixed: Mixed = False,
     by: By = None,
     why: Why = "",
     as_json: AsJson = False,
 ) -> None:
     """Let late rows into the windows that refused them; only those windows are published again."""
     wanted = choice(batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, table=table)
-    _repair(ctx, pipeline, Aside.LATE, wanted, dry_run, batch_records, by, why, as_json)
+    _repair(ctx, pipeline, Aside.LATE, wanted, dry_run, batch_records, mixed, by, why, as_json)
 
 
 @quarantine.command("ls")
@@ -131,13 +133,14 @@ def quarantine_replay(
     rule: OfReason = None,
     dry_run: DryRun = False,
     batch_records: BatchRecords = None,
+    mixed: Mixed = False,
     by: By = None,
     why: Why = "",
     as_json: AsJson = False,
 ) -> None:
     """Put rejected records through the pipeline once more; what still fails goes back with its new reasons."""
     wanted = choice(batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, reason=rule)
-    _repair(ctx, pipeline, Aside.QUARANTINE, wanted, dry_run, batch_records, by, why, as_json)
+    _repair(ctx, pipeline, Aside.QUARANTINE, wanted, dry_run, batch_records, mixed, by, why, as_json)
 
 
 def _repair(
@@ -147,15 +150,14 @@ def _repair(
     wanted: Choice,
     dry_run: bool,
     most: int | None,
+    mixed: bool,
     by: str | None,
     why: str,
     as_json: bool,
 ) -> None:
     if dry_run:
-        show_records(looked_at(ctx, pipeline), aside, wanted, limit=None if as_json else 50, as_json=as_json)
-        if not as_json:
-            typer.echo("nothing was done: this is a dry run")
+        show_repair(looked_at(ctx, pipeline, most=most), aside, wanted, as_json=as_json)
         return
     from tidemill.amend.repair import repair
 
-    execute(ctx, pipeline, lambda e: repair(e, aside, wanted), by=by, why=why, as_json=as_json, most=most)
+    execute(ctx, pipeline, lambda e: repair(e, aside, wanted, mixed=mixed), by=by, why=why, as_json=as_json, most=most)

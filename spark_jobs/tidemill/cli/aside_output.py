@@ -2,27 +2,51 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tidemill.cli.log_output import print_json
 from tidemill.cli.output import console, grid
 from tidemill.core.amendments import Aside
+from tidemill.core.reasons import detail_of, sort_of
 
 if TYPE_CHECKING:
     from tidemill.amend.errand import Errand
     from tidemill.core.aside import Choice
+    from tidemill.log.aside import Chosen
 
 _WIDTH = 60
+_SAMPLES = 3
 
 
-def show_records(errand: Errand, aside: Aside, wanted: Choice, *, limit: int | None, as_json: bool) -> None:
-    """The chosen records, oldest first."""
-    rows, total = _rows(errand, aside, wanted, limit)
+def show_repair(errand: Errand, aside: Aside, wanted: Choice, *, as_json: bool) -> None:
+    """The records that a repair would take, and in how many batches."""
+    from tidemill.amend.repair import batches_needed
+
+    chosen = show_records(errand, aside, wanted, limit=None if as_json else 50, as_json=as_json)
+    if as_json:
+        return
+    batches = 0 if chosen is None else batches_needed(errand, aside, chosen)
+    console().print(f"that takes {batches:,} batch{'' if batches == 1 else 'es'}")
+    console().print("nothing was done: this is a dry run")
+
+
+def show_records(errand: Errand, aside: Aside, wanted: Choice, *, limit: int | None, as_json: bool) -> Chosen | None:
+    """The chosen records, oldest first; which they were."""
+    chosen = errand.aside.choose(aside, wanted)
+    rows, total = _rows(chosen, limit)
+    _show_rows(aside, rows, total, as_json=as_json)
+    return chosen
+
+
+def _show_rows(aside: Aside, rows: list[dict[str, Any]], total: int, *, as_json: bool) -> None:
     if as_json:
         for row in rows:
             print_json({name: _json(value) for name, value in row.items()})
         return
+    from rich.markup import escape
+
     out = console()
     why = "reasons" if aside is Aside.QUARANTINE else "window"
     table = grid("batch", "topic", "partition", "offset", why, "value", numbers=("batch", "partition", "offset"))
@@ -30,29 +54,56 @@ def show_records(errand: Errand, aside: Aside, wanted: Choice, *, limit: int | N
         reason = "\n".join(row["reasons"]) if aside is Aside.QUARANTINE else _window(row)
         value = _text(row["value"])
         shown = value if len(value) <= _WIDTH else value[:_WIDTH] + "…"
-        table.add_row(str(row["batch_id"]), row["topic"], str(row["partition"]), str(row["offset"]), reason, shown)
+        place = str(row["batch_id"]), row["topic"], str(row["partition"]), str(row["offset"])
+        table.add_row(*place, escape(reason), escape(shown))
     out.print(table)
     out.print(f"{len(rows):,} of {total:,} records" if total > len(rows) else f"{total:,} records")
 
 
 def show_groups(errand: Errand, wanted: Choice, *, as_json: bool) -> None:
-    """How many rejected records there are by batch, topic and reason; one with several reasons counts for each."""
-    rows, total = _rows(errand, Aside.QUARANTINE, wanted, None)
-    counts = Counter((r["batch_id"], r["topic"], reason) for r in rows for reason in r["reasons"])
+    """How many rejected records there are by batch, topic and sort of reason, with samples of what was found.
+
+    A record with several reasons counts for each.
+    """
+    from rich.markup import escape
+
+    rows, total = _rows(errand.aside.choose(Aside.QUARANTINE, wanted), None)
+    groups = _groups(rows)
     if as_json:
-        for (batch, topic, reason), count in sorted(counts.items()):
-            print_json({"batch_id": batch, "topic": topic, "reason": reason, "records": count})
+        for (batch, topic, sort), found in groups:
+            print_json(
+                {"batch_id": batch, "topic": topic, "reason": sort, "records": found.records, "samples": found.samples}
+            )
         return
     out = console()
-    table = grid("batch", "topic", "reason", "records", numbers=("batch", "records"))
-    for (batch, topic, reason), count in sorted(counts.items()):
-        table.add_row(str(batch), topic, reason, f"{count:,}")
+    table = grid("batch", "topic", "reason", "records", "for example", numbers=("batch", "records"))
+    for (batch, topic, sort), found in groups:
+        example = found.samples[0] if found.samples else ""
+        table.add_row(str(batch), topic, escape(sort), f"{found.records:,}", escape(example))
     out.print(table)
     out.print(f"{total:,} records")
 
 
-def _rows(errand: Errand, aside: Aside, wanted: Choice, limit: int | None) -> tuple[list[dict[str, Any]], int]:
-    chosen = errand.aside.choose(aside, wanted)
+@dataclass
+class _Group:
+    """Rejected records with one sort of reason, and some of the different details."""
+
+    records: int = 0
+    samples: list[str] = field(default_factory=list)
+
+
+def _groups(rows: Iterable[Mapping[str, Any]]) -> list[tuple[tuple[int, str, str], _Group]]:
+    found: dict[tuple[int, str, str], _Group] = {}
+    for row in rows:
+        for reason in row["reasons"]:
+            group = found.setdefault((row["batch_id"], row["topic"], sort_of(reason)), _Group())
+            group.records += 1
+            if len(group.samples) < _SAMPLES and (detail := detail_of(reason)) and detail not in group.samples:
+                group.samples.append(detail)
+    return sorted(found.items())
+
+
+def _rows(chosen: Chosen | None, limit: int | None) -> tuple[list[dict[str, Any]], int]:
     if chosen is None:
         return [], 0
     return list(chosen.take(limit).rows.to_pylist()), int(chosen.rows.num_rows)

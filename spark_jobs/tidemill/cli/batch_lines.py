@@ -74,7 +74,8 @@ class BatchLines:
         texts["watermark"] = _short(facts["watermark"])
         texts["secs"] = f"{facts['seconds']:.1f}"
         attempt = f"  [dim]attempt {facts['attempt']}[/]" if facts["attempt"] > 1 else ""
-        line = "".join(texts[name].rjust(width) for name, width in _COLUMNS.items())
+        # What is wider than its column pushes the others; it never touches them.
+        line = "".join(texts[name].rjust(max(width, len(texts[name]) + 1)) for name, width in _COLUMNS.items())
         self._out.print(line + attempt, soft_wrap=True)
 
     def incident(self, batch: object, what: str) -> None:

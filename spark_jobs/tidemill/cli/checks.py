@@ -62,13 +62,16 @@ def check_project(project: Project, *, spark: bool) -> Iterator[Checked]:
     yield _check("lake", lambda: _lake(project))
     yield _check("log", lambda: _log(project))
     yield _check("contracts", lambda: _contracts(Path(settings.contracts)))
-    yield _check("pipelines", lambda: _pipelines(project))
-    names = _names(project)
+    names: list[str] = []
+    faults: list[Checked] = []
+    yield _check("pipelines", lambda: _pipelines(project, names, faults))
+    yield from faults
     for name in names:
         yield _check(f"topics of {name}", lambda name=name: _topics(project, name))  # type: ignore[misc]
         yield _check(f"ledger of {name}", lambda name=name: _ledger(project, name))  # type: ignore[misc]
+        yield _check(f"tables of {name}", lambda name=name: _tables(project, name))  # type: ignore[misc]
     if spark:
-        yield _check("spark", lambda: _spark(project))
+        yield _check("spark", lambda: _spark(project, names))
 
 
 def _check(name: str, look: Callable[[], tuple[State, str, str]]) -> Checked:
@@ -118,7 +121,7 @@ def _sha256(path: Path) -> str:
 
 def _lake(project: Project) -> tuple[State, str, str]:
     place = project.settings.lake
-    return _store(place, lambda: project.generations) if is_remote(place) else _writable(Path(place))
+    return _store(project, place) if is_remote(place) else _writable(Path(place))
 
 
 def _log(project: Project) -> tuple[State, str, str]:
@@ -127,13 +130,15 @@ def _log(project: Project) -> tuple[State, str, str]:
     place = project.settings.log
     if project.settings.layout:
         return State.OK, f"{place}, files of others, {len(project.log().topics())} topics", ""
-    return _store(place, project.log) if is_remote(place) else _writable(Path(place))
+    return _store(project, place) if is_remote(place) else _writable(Path(place))
 
 
-def _store(place: str, open_store: Callable[[], object]) -> tuple[State, str, str]:
-    """Opening it makes sure that it refuses a name that is taken."""
-    open_store()
-    return State.OK, f"{place}, writable, with conditional writes", ""
+def _store(project: Project, place: str) -> tuple[State, str, str]:
+    """Reading is enough to look; the first write makes sure that the store refuses a name that is taken."""
+    from tidemill.stores.opened import store_at
+
+    written = "taken" in store_at(place, project.access).list(".tidemill")
+    return State.OK, f"{place}, readable, {'with conditional writes' if written else 'never written to'}", ""
 
 
 def _writable(folder: Path) -> tuple[State, str, str]:
@@ -161,21 +166,25 @@ def _contracts(folder: Path) -> tuple[State, str, str]:
     return State.OK, f"no findings in {folder}", ""
 
 
-def _pipelines(project: Project) -> tuple[State, str, str]:
+def _pipelines(project: Project, fit: list[str], faults: list[Checked]) -> tuple[State, str, str]:
+    """Appends the names of pipelines that are fit, and what is wrong with each of the others or with a file."""
     names = project.pipeline_names()
     for name in names:
-        project.pipeline(name)
+        try:
+            project.declared(name)
+            fit.append(name)
+        except TidemillError as error:
+            faults.append(_fault(f"pipeline {name}", error))
+    faults += [_fault("pipeline file", error) for error in project.faults]
+    if faults:
+        return State.PROBLEM, f"fit to run: {', '.join(fit) or 'none'}; {len(faults)} faults", "see below"
     if not names:
         return State.NOTE, f"none in {project.settings.pipelines}", "declare one"
     return State.OK, f"{', '.join(names)}: each fits its contracts", ""
 
 
-def _names(project: Project) -> tuple[str, ...]:
-    try:
-        return tuple(name for name in project.pipeline_names() if project.pipeline(name))
-    # The check of the pipelines has said what is wrong.
-    except TidemillError:
-        return ()
+def _fault(name: str, error: TidemillError) -> Checked:
+    return Checked(name=name, state=State.PROBLEM, found=error.message, fix=error.fix)
 
 
 def _topics(project: Project, name: str) -> tuple[State, str, str]:
@@ -203,14 +212,27 @@ def _ledger(project: Project, name: str) -> tuple[State, str, str]:
     return State.OK, f"batch {view.position.batch_id} is committed" if view.last_commit else "nothing committed yet", ""
 
 
-def _spark(project: Project) -> tuple[State, str, str]:
+def _tables(project: Project, name: str) -> tuple[State, str, str]:
+    from tidemill.tables.handles import newest
+
+    uris, found = project.uris(name), []
+    for spec in (uris.published_table(sink) for sink in project.pipeline(name).sinks):
+        there = newest(spec, thoroughly=True) is not None
+        found.append(f"{spec.name} {'is its own' if there else 'is not there yet'}")
+    return State.OK, ", ".join(found), ""
+
+
+def _spark(project: Project, fit: list[str]) -> tuple[State, str, str]:
     from tidemill.cli.physical import place
     from tidemill.cli.spark import start_spark
+    from tidemill.engine.types import check_types
     from tidemill.engine.workers import look
 
     session = start_spark(project)
     try:
         workers = "; ".join(str(worker) for worker in look(session))
+        for name in fit:
+            check_types(session, project.pipeline(name), project.uris(name))
         return State.OK, f"{place(project.settings)}: Spark {session.version} answers, its workers have {workers}", ""
     finally:
         session.stop()

@@ -13,9 +13,13 @@ from typer.core import TyperGroup
 
 from tidemill.cli.exit_codes import ExitCode, exit_code_help
 from tidemill.core.errors import TidemillError
+from tidemill.stores.refusals import refusal
 
 DEBUG = "TIDEMILL_DEBUG"
 """Set to anything, it adds the stack trace."""
+
+_STORING = ("deltalake", "pyarrow", "_internal")
+"""Packages whose errors may be what the storage refused."""
 
 
 class Commands(TyperGroup):
@@ -28,9 +32,23 @@ class Commands(TyperGroup):
         except TidemillError as error:
             show_error(error)
             raise typer.Exit(error.exit_code) from error
+        except OSError as error:
+            self._refuse(ctx, error)
+            raise
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] in _STORING:
+                self._refuse(ctx, error)
+            raise
         except KeyboardInterrupt as error:
             print("\ninterrupted: what was committed stays; the same command goes on from there", file=sys.stderr)
             raise typer.Exit(ExitCode.INTERRUPTED) from error
+
+    def _refuse(self, ctx: Any, error: Exception) -> None:
+        """End as the storage wants it, when it was the storage; what fails elsewhere in the command is its own."""
+        refused = refusal(f"tidemill {ctx.invoked_subcommand}: the storage failed", error)
+        if refused is not None:
+            show_error(refused)
+            raise typer.Exit(refused.exit_code) from error
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help page, with the exit codes at its end."""

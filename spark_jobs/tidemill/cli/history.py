@@ -17,7 +17,6 @@ from tidemill.cli.output import (
     open_project,
     show_watermark,
 )
-from tidemill.core.errors import InputError
 from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Decided, Event, Planned, Superseded
 from tidemill.core.plan import BatchPlan
 from tidemill.core.summary import account_of
@@ -31,32 +30,34 @@ def history(
     ctx: typer.Context,
     pipeline: PipelineName,
     last: Annotated[int, typer.Option(min=0, metavar="N", help="Only the newest N events; 0 for all.")] = 40,
+    everything: Annotated[bool, typer.Option("--all", help="All events, those that were archived included.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the events of a pipeline's ledger, oldest first."""
+    """Show the newest events of a pipeline's ledger, oldest first."""
     from tidemill.ledger.rows import as_json as entry_json
 
     project = open_project(ctx)
     ledger = project.ledger(pipeline)
     # The history of a pipeline that is not declared any more stays readable.
     if not ledger.exists:
-        _check_declared(project.pipeline_names(), pipeline, ctx)
-    entries = ledger.entries(last=last or None)
-    if as_json:
-        for entry in entries:
-            print_json(entry_json(entry))
-    elif entries:
-        _show(entries)
-    else:
+        project.check_declared(pipeline)
+    parts = ledger.every() if everything or not last else iter([ledger.entries(last=last)])
+    shown = 0
+    for entries in parts:
+        if as_json:
+            for entry in entries:
+                print_json(entry_json(entry))
+        elif entries:
+            _show(entries)
+            shown = entries[-1].sequence
+            _say_older(entries[0].sequence - 1, bounded=not everything and last > 0)
+    if not shown and not as_json:
         typer.echo(f"{pipeline}: no batch was planned yet")
 
 
-def _check_declared(names: tuple[str, ...], pipeline: str, ctx: typer.Context) -> None:
-    from tidemill.core.columns import unknown
-
-    if pipeline not in names:
-        error = unknown(str(open_project(ctx).folder), "pipeline", pipeline, names)
-        raise InputError(error.message, fix=error.fix)
+def _say_older(count: int, *, bounded: bool) -> None:
+    if bounded and count > 0:
+        typer.echo(f"{count:,} older events are not shown; --all shows every one")
 
 
 def _show(entries: object) -> None:
@@ -114,8 +115,16 @@ def _planned(plan: BatchPlan) -> str:
         return f"switch to generation {plan.switch.generation} by {plan.switch.reason.by}"
     if plan.fold is not None:
         return f"fold of {', '.join(map(str, plan.fold.batches))}"
-    ranges = [str(r) for items in plan.reads.values() for r in items]
-    shown = ", ".join(ranges[:4]) + (f" and {len(ranges) - 4} more" if len(ranges) > 4 else "")
+    ranges = [r for items in plan.reads.values() for r in items]
+    shown = ", ".join(map(str, ranges[:4])) + (f" and {len(ranges) - 4:,} more" if len(ranges) > 4 else "")
     kind = "" if plan.is_live else f"{plan.kind.value}: "
     lost = f"; skipped, because they are gone: {', '.join(map(str, plan.skipped))}" if plan.skipped else ""
-    return f"{kind}{shown or 'no records'}{'; drains the input' if plan.drain else ''}{lost}"
+    return f"{kind}{shown or 'no records'}{'; drains the input' if plan.drain else ''}{lost}{_redefined(plan)}"
+
+
+def _redefined(plan: BatchPlan) -> str:
+    if plan.redefined is None:
+        return ""
+    reason, changed = plan.redefined.reason, plan.redefined.tables
+    told = "; ".join(f"{table}: {' '.join(' '.join(lines).split())}" for table, lines in changed.items())
+    return f"; from now on numbers mean something else, by {reason.by}: {reason.why} ({told})"

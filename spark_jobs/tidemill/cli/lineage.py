@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 from tidemill.cli.log_output import print_json
 from tidemill.cli.output import console, grid
 from tidemill.core.asked import time_of
+from tidemill.core.codec import encode
 from tidemill.core.errors import ConfigError
 from tidemill.core.times import moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from rich.console import Console
 
     from tidemill.lineage import Contribution, Lineage, Publication
     from tidemill.project import Project
@@ -61,6 +64,7 @@ def lineage_json(found: Lineage) -> dict[str, object]:
         "publications": [_publication_json(each) for each in found.publications],
         "corrections": [_texts(c) for c in found.corrections],
         "lacking": [str(r) for r in found.lacking],
+        "since": None if found.since is None else encode(found.since),
     }
 
 
@@ -103,6 +107,7 @@ def _show(found: Lineage) -> None:
         kind = f"{c.kind.value} of {', '.join(map(str, c.folded))}" if c.folded else c.kind.value
         slices.add_row(str(c.batch_id), str(c.attempt), kind, str(c.rows), "yes" if c.counts else "no", shown)
     out.print(slices)
+    _show_meaning(out, found)
     firings = grid("batch", "firing", "at", "table version", "rules held", numbers=("batch", "table version"))
     for p in found.publications:
         version = "-" if p.version is None else str(p.version)
@@ -115,6 +120,15 @@ def _show(found: Lineage) -> None:
         out.print(f"may lack records that the log lost before they were read: {lost}", markup=False, soft_wrap=True)
     for each in found.corrections:
         out.print(f"batch {each['batch_id']} changed {each['before']} to {each['after']}", markup=False, soft_wrap=True)
+
+
+def _show_meaning(out: Console, found: Lineage) -> None:
+    """Whether batches before another declaration had a part in it."""
+    if found.since is not None:
+        since, old = found.since, [c.batch_id for c in found.contributions if c.batch_id < found.since.batch_id]
+        mixed = f"; batches {', '.join(map(str, old))} counted by the one before" if old else ""
+        said = f"by the declaration of batch {since.batch_id}, of {since.by}: {since.why}{mixed}"
+        out.print(said, markup=False, soft_wrap=True)
 
 
 def _rules(held: int, broken: int) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.log_output import (
+    describe,
     identity_json,
     partitions_table,
     print_json,
@@ -96,6 +97,7 @@ def create(
     ctx: typer.Context,
     topic: TopicName,
     partitions: Annotated[int, typer.Option("--partitions", "-p", help="How many; for good.")] = 1,
+    force: Annotated[bool, typer.Option("--force", help="Allow so many partitions that batches become slow.")] = False,
     if_not_exists: Annotated[bool, typer.Option(help="Leave a topic of this name and size alone.")] = False,
     log: LogPlace = None,
     as_json: AsJson = False,
@@ -105,7 +107,7 @@ def create(
     existing = {found.name: found for found in place.topics()} if if_not_exists else {}
     made = existing.get(topic)
     if made is None or made.partitions != partitions:
-        made = place.create_topic(topic, partitions)
+        made = place.create_topic(topic, partitions, force=force)
     if as_json:
         print_json(identity_json(made))
     else:
@@ -138,30 +140,43 @@ def append(
     ] = 200_000,
     producer_id: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Names this input: repeating the command appends only what is missing."),
+        typer.Option(metavar="ID", help="Names this input, instead of its content: for inputs that are no files."),
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an append that ended on the way; refused where there is none.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Append once more what the topic has from these files.")
+    ] = False,
     log: LogPlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Append records from files or standard input."""
+    """Append records from files or standard input.
+
+    Of files that were appended before, only what is missing is appended.
+    """
+    from tidemill.cli.log_append import appended_json, check_resumed, go_on, identify, show_appended
     from tidemill.log import loading
     from tidemill.log.inputs.chunks import ChunkSize
     from tidemill.log.producer import ByKey, Producer, RoundRobin
 
-    inputs = sources or [loading.STANDARD_INPUT]
-    total = loading.total_bytes(inputs)
+    inputs, chosen = sources or [loading.STANDARD_INPUT], _input_format(ctx)
+    total, size = loading.total_bytes(inputs), ChunkSize(records=segment_records)
     how = ByKey() if partitioning is Partitioning.KEY else RoundRobin()
-    producer = Producer(open_log(ctx), topic, partitioning=how, producer_id=producer_id)
-    with progress_bar(f"appending to {topic}", total) as progress:
-        loaded = loading.load(
-            producer, inputs, _input_format(ctx), ChunkSize(records=segment_records), progress=progress
-        )
+    place = open_log(ctx)
+    place.topic(topic)
+    if loading.can_be_read_twice(inputs):
+        loading.check(inputs, chosen, size)
+    name = identify(inputs, producer_id, resume=resume, again=again)
+    producer = Producer(place, topic, partitioning=how, producer_id=name)
+    if resume:
+        check_resumed(producer, topic)
+    with progress_bar(f"appending to {topic}", total, go_on(name)) as progress:
+        loaded = loading.load(producer, inputs, chosen, size, go_on=go_on(name), progress=progress)
     if as_json:
-        ranges = [range_json(item) for item in loaded.ranges]
-        print_json({"topic": topic, "records": loaded.records, "bytes": loaded.bytes, "ranges": ranges})
+        print_json(appended_json(topic, name, loaded))
     else:
-        where = ", ".join(str(item) for item in loaded.ranges) or "nothing"
-        typer.echo(f"{loaded.records:,} records: {where}")
+        show_appended(loaded)
 
 
 @app.command("ls")
@@ -174,10 +189,10 @@ def list_topics(
     """Show the topics, or the partitions of one."""
     place = find_log(ctx)
     topics = [place.topic(topic)] if topic else place.topics()
-    described = [(found, place.bounds(found.name), place.usage(found.name)) for found in topics]
+    described = [describe(place, found, only=topic is not None) for found in topics]
     if as_json:
         for each in described:
-            print_json(topic_json(*each))
+            print_json(topic_json(each))
     else:
         console().print(partitions_table(described[0]) if topic else topics_table(described))
 

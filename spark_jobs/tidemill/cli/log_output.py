@@ -8,28 +8,28 @@ import json
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import typer
 
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.output import grid
+from tidemill.core.errors import TooManyPartitions
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from tidemill.core.offsets import OffsetRange
     from tidemill.core.scan import Record
-    from tidemill.log.protocol import Topic, Usage
-
-    Described = tuple[Topic, Mapping[int, OffsetRange], Mapping[int, Usage]]
+    from tidemill.log.protocol import Log, Topic, Usage
 
 
 _NUMBERS = ("start", "end", "records", "segments", "bytes")
 
 
 @contextmanager
-def progress_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+def progress_bar(what: str, total: int | None, go_on: str) -> Iterator[Callable[[int], None]]:
     """A bar of bytes on standard error while somebody is looking; an interrupt ends the command with its own code."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
@@ -42,7 +42,7 @@ def progress_bar(what: str, total: int | None) -> Iterator[Callable[[int], None]
             yield lambda consumed: bar.update(task, completed=consumed)
         except KeyboardInterrupt as error:
             bar.stop()
-            typer.echo("interrupted: what was appended stays; repeated with --producer-id, only the rest is", err=True)
+            typer.echo(f"interrupted: what was appended stays; {go_on}", err=True)
             raise typer.Exit(ExitCode.INTERRUPTED) from error
 
 
@@ -51,9 +51,39 @@ def print_json(value: object) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """A topic and what its partitions hold and take; partitions without files are left out.
+
+    `too_many` says that there are more partitions than can be asked.
+    """
+
+    topic: Topic
+    bounds: Mapping[int, OffsetRange]
+    usage: Mapping[int, Usage]
+    too_many: bool = False
+
+
+def describe(log: Log, topic: Topic, *, only: bool) -> Described:
+    """What `tidemill log ls` shows of a topic.
+
+    Raises:
+        TooManyPartitions: it is the `only` one asked for, and cannot be read; in a list it is shown as it is.
+    """
+    try:
+        bounds, usage = log.bounds(topic.name), log.usage(topic.name)
+    except TooManyPartitions:
+        if only:
+            raise
+        return Described(topic=topic, bounds={}, usage={}, too_many=True)
+    return Described(topic=topic, bounds=bounds, usage=usage)
+
+
 def identity_json(topic: Topic) -> dict[str, object]:
-    """What a topic is."""
-    return {"topic": topic.name, "topic_id": topic.topic_id, "partitions": topic.partitions}
+    """What a topic is, and how it was made; nobody knows when topics of others were."""
+    created = None if topic.created is None else topic.created.isoformat()
+    identity = {"topic": topic.name, "topic_id": topic.topic_id, "partitions": topic.partitions}
+    return identity | {"layout": topic.layout, "created": created}
 
 
 def range_json(item: OffsetRange) -> dict[str, object]:
@@ -84,13 +114,17 @@ def _text(name: str, data: bytes | None) -> dict[str, str | None]:
         return {f"{name}_base64": b64encode(data or b"").decode()}
 
 
-def topic_json(topic: Topic, bounds: Mapping[int, OffsetRange], usage: Mapping[int, Usage]) -> dict[str, object]:
-    """A topic, what it holds in all, and each partition."""
+def topic_json(described: Described) -> dict[str, object]:
+    """A topic, what it holds in all, and each partition; nulls where there are too many to be asked."""
+    bounds, usage = described.bounds, described.usage
     parts = [
         range_json(held) | {"records": len(held), "segments": usage[n].segments, "bytes": usage[n].bytes}
         for n, held in bounds.items()
     ]
-    return identity_json(topic) | {
+    identity = identity_json(described.topic)
+    if described.too_many:
+        return identity | {"records": None, "segments": None, "bytes": None, "bounds": None}
+    return identity | {
         "records": sum(len(held) for held in bounds.values()),
         "segments": _sum(used.segments for used in usage.values()),
         "bytes": _sum(used.bytes for used in usage.values()),
@@ -100,29 +134,33 @@ def topic_json(topic: Topic, bounds: Mapping[int, OffsetRange], usage: Mapping[i
 
 def topics_table(described: Sequence[Described]) -> Table:
     """A row for each topic; of several partitions the lowest start and the highest end."""
-    table = grid("topic", "id", "partitions", *_NUMBERS, numbers=("partitions", *_NUMBERS))
-    for topic, bounds, usage in described:
-        table.add_row(
-            topic.name,
-            topic.topic_id,
-            str(topic.partitions),
-            f"{min(held.from_offset for held in bounds.values()):,}",
-            f"{max(held.until_offset for held in bounds.values()):,}",
-            f"{sum(len(held) for held in bounds.values()):,}",
-            _count(_sum(used.segments for used in usage.values())),
-            _size(_sum(used.bytes for used in usage.values())),
-        )
+    table = grid("topic", "id", "partitions", *_NUMBERS, "made", numbers=("partitions", *_NUMBERS))
+    for each in described:
+        held, used = each.bounds.values(), each.usage.values()
+        numbers = ["too many to be read", *["-"] * (len(_NUMBERS) - 1)]
+        if not each.too_many:
+            numbers = [
+                _count(min((part.from_offset for part in held), default=None)),
+                _count(max((part.until_offset for part in held), default=None)),
+                f"{sum(map(len, held)):,}",
+                _count(_sum(part.segments for part in used)),
+                _size(_sum(part.bytes for part in used)),
+            ]
+        table.add_row(each.topic.name, each.topic.topic_id, f"{each.topic.partitions:,}", *numbers, _made(each.topic))
     return table
 
 
 def partitions_table(described: Described) -> Table:
     """A row for each partition of one topic."""
-    topic, bounds, usage = described
     table = grid("partition", *_NUMBERS, numbers=("partition", *_NUMBERS))
-    table.title = f"{topic.name} ({topic.topic_id})"
+    topic = described.topic
+    table.title = f"{topic.name} ({topic.topic_id}), {_made(topic)}"
     table.title_justify = "left"
-    for number, held in bounds.items():
-        used = usage[number]
+    if not described.bounds:
+        table.caption = "no partition has files yet"
+        table.caption_justify = "left"
+    for number, held in described.bounds.items():
+        used = described.usage[number]
         table.add_row(
             str(number),
             f"{held.from_offset:,}",
@@ -132,6 +170,13 @@ def partitions_table(described: Described) -> Table:
             _size(used.bytes),
         )
     return table
+
+
+def _made(topic: Topic) -> str:
+    """By whom a topic was made, and when, as far as that is known."""
+    by = {"kafka": "in Kafka", "kafka-connect": "by Kafka Connect", "tidemill": "by Tidemill"}
+    when = "" if topic.created is None else f", {topic.created:%Y-%m-%d %H:%M}"
+    return f"{by.get(topic.layout, topic.layout)}{when}"
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

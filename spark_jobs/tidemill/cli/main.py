@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 import typer
@@ -17,16 +19,20 @@ from tidemill.cli import (
     demo,
     doctor,
     explain,
+    gone,
     history,
     jars,
     log,
+    log_delete,
     maintain,
+    naming,
     plan,
     run,
     status,
     verify,
 )
-from tidemill.cli.failures import Commands, show_defect
+from tidemill.cli.failures import DEBUG, Commands, show_defect
+from tidemill.cli.native_noise import without_noise
 
 app = typer.Typer(
     cls=Commands,
@@ -39,6 +45,7 @@ app = typer.Typer(
 app.command("doctor")(doctor.doctor)
 app.add_typer(log.app, name="log")
 log.app.command("bridge")(bridge.bridge)
+log.app.command("delete")(log_delete.delete)
 app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("status")(status.status)
@@ -49,6 +56,9 @@ app.add_typer(jars.app, name="jars")
 app.command("backfill")(backfill.backfill)
 app.command("rewind")(backfill.rewind)
 app.command("rebuild")(backfill.rebuild)
+app.command("gone")(gone.gone)
+app.command("rename")(naming.rename)
+app.command("adopt")(naming.adopt)
 app.add_typer(aside.late, name="late")
 app.add_typer(aside.quarantine, name="quarantine")
 app.add_typer(audit.app, name="audit")
@@ -87,11 +97,12 @@ def main(arguments: Sequence[str] | None = None, *, session: Any = None) -> None
 
     `session`, a function of a project, gives the Spark session where somebody else made one.
     """
-    try:
-        app(args=None if arguments is None else list(arguments), prog_name="tidemill", obj=session)
-    except Exception as error:
-        show_defect(error)
-        sys.exit(1)
+    with nullcontext() if os.environ.get(DEBUG) else without_noise():
+        try:
+            app(args=None if arguments is None else list(arguments), prog_name="tidemill", obj=session)
+        except Exception as error:
+            show_defect(error)
+            sys.exit(1)
 
 
 if __name__ == "__main__":

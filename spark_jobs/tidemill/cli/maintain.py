@@ -11,7 +11,7 @@ import typer
 
 from tidemill.cli.amending import DryRun, an_errand
 from tidemill.cli.log_output import print_json
-from tidemill.cli.output import AsJson, console, grid, open_project
+from tidemill.cli.output import AsJson, console, end_with, grid, of_each, open_project
 
 if TYPE_CHECKING:
     from tidemill.maintenance import Chore
@@ -36,18 +36,21 @@ def maintain(
 
     project = open_project(ctx)
     period = project.settings.keep if keep is None else duration(keep)
-    names = (pipeline,) if pipeline else project.pipeline_names()
     table = grid("pipeline", "table", "", "count", numbers=("count",))
-    for name in names:
+
+    def tidy(name: str) -> None:
         folded = _folded(ctx, project, name, dry_run=dry_run)
         for each in (folded, *chores(project, name, keep=period, now=datetime.now(UTC), dry_run=dry_run)):
             if as_json:
                 print_json({"pipeline": name, "table": each.table, "what": each.what, "count": each.count})
             table.add_row(name, each.table, each.what, f"{each.count:,}")
-    if not as_json:
+
+    faults = of_each(project, pipeline, tidy)
+    if not as_json and table.row_count:
         console().print(table)
-        if dry_run:
-            console().print("nothing was done: this is a dry run")
+    if not as_json and dry_run:
+        console().print("nothing was done: this is a dry run")
+    end_with(faults)
 
 
 def _folded(ctx: typer.Context, project: Project, pipeline: str, *, dry_run: bool) -> Chore:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidemill.core.errors import TidemillError
 from tidemill.core.summary import ACCOUNT
 from tidemill.core.times import moment
 from tidemill.core.watermarks import BEGINNING, END
@@ -34,6 +35,39 @@ def open_project(ctx: typer.Context) -> Project:
     from tidemill.project import Project
 
     return Project.load(ctx.find_root().params.get("project"))
+
+
+def of_each(project: Project, pipeline: str | None, look: Callable[[str], None]) -> list[TidemillError]:
+    """Look at the pipeline that was named; or at each of the project, and return what is wrong with some of them.
+
+    Raises:
+        TidemillError: something is wrong with the pipeline that was named.
+    """
+    if pipeline is not None:
+        look(pipeline)
+        return []
+    faults: list[TidemillError] = list(project.faults)
+    for name in project.pipeline_names():
+        try:
+            look(name)
+        # What is wrong with one of them does not hide the others.
+        except TidemillError as error:
+            faults.append(error)
+    return faults
+
+
+def end_with(faults: Sequence[TidemillError]) -> None:
+    """Show what is wrong with some pipelines, after all others were seen to.
+
+    Raises:
+        typer.Exit: there is something; with the code of the first that needs a person, or of the first.
+    """
+    from tidemill.cli.failures import show_error
+
+    for fault in faults:
+        show_error(fault)
+    if faults:
+        raise typer.Exit(min(faults, key=lambda fault: fault.retryable).exit_code)
 
 
 def console() -> Console:

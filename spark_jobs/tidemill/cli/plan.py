@@ -46,7 +46,7 @@ def plan(
         )
     project = open_project(ctx)
     opened, found = _next(project, pipeline, limit, drain=drain)
-    fate = _FATES[opened.fate(project.pipeline(pipeline).logical_hash)] if opened else None
+    fate = _FATES[opened.fate(*project.pipeline(pipeline).hashes)] if opened else None
     if as_json:
         print_json({**_json(pipeline, opened, found), **({"open_batch": fate} if fate else {})})
     elif found is None:
@@ -60,12 +60,17 @@ def plan(
 def _next(project: Project, name: str, limit: int | None, *, drain: bool) -> tuple[OpenBatch | None, BatchPlan | None]:
     from tidemill.claiming import Request, next_plan
     from tidemill.ledger.process import this_process
+    from tidemill.tables.handles import newest
 
     flow, view = project.pipeline(name), project.ledger(name).view()
     if view.open_batch is not None:
         return view.open_batch, view.open_batch.plan
     request = Request(executor=this_process(), clock=datetime.now(UTC), limit=project.limit(limit), drain=drain)
-    return None, next_plan(flow, project.log(), view, request)
+    found = next_plan(flow, project.log(), view, request)
+    for sink in flow.sinks:
+        # As the batch does before it is planned.
+        newest(project.uris(name).published_table(sink), thoroughly=True)
+    return None, found
 
 
 def _show(opened: OpenBatch | None, found: BatchPlan, fate: str | None) -> None:

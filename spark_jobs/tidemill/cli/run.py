@@ -5,16 +5,20 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidemill.cli.amending import By, Why
 from tidemill.cli.executing import Start, show_batches
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.output import AsJson, PipelineName, open_project
+from tidemill.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from tidemill.core.amendments import Reason
     from tidemill.core.events import Committed
     from tidemill.project import Project
 
@@ -34,15 +38,26 @@ def run(
     batches: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="At most so many batches; one without --until-caught-up.")
     ] = None,
+    from_now: Annotated[
+        bool,
+        typer.Option("--from-now", help="What the declaration changed in the meaning of numbers holds from here on."),
+    ] = False,
+    by: By = None,
+    why: Why = "",
     as_json: AsJson = False,
 ) -> None:
     """Execute the open batch of a pipeline, or the next one."""
     most = batches if batches or until_caught_up else 1
+    reason = _reason(by, why) if from_now or by or why else None
+    if reason is not None and not from_now:
+        raise ConfigError("--by and --why belong to a decision", fix="leave them out, or add --from-now")
 
     def ordered(project: Project, start: Start) -> Iterator[Committed]:
         from tidemill.running import Order, run_batches
 
-        return run_batches(project, pipeline, Order(limit=limit, drain=drain, most=most), session=start)
+        return run_batches(
+            project, pipeline, Order(limit=limit, drain=drain, most=most, from_now=reason), session=start
+        )
 
     from tidemill.cli.standing import held_back
 
@@ -55,3 +70,16 @@ def run(
 
     count = show_batches(ctx, pipeline, ordered, as_json=as_json, ended=ended)
     raise typer.Exit(ExitCode.DONE if count or until_caught_up else ExitCode.NOTHING_TO_DO)
+
+
+def _reason(by: str | None, why: str) -> Reason:
+    """Who decided, and why.
+
+    Raises:
+        ConfigError: nobody says why.
+    """
+    from tidemill.core.amendments import Reason
+
+    if not why.strip():
+        raise ConfigError("a decision needs a reason, which the ledger keeps", fix='add --why "..."')
+    return Reason(by=by or getpass.getuser(), why=why)

@@ -26,7 +26,13 @@ def start_spark(project: Project, pipeline: str | None = None) -> SparkSession:
         ConfigError: jars are missing.
         EngineError: Spark cannot be started or reached.
     """
+    from pyspark.logger import PySparkLogger
+
     from tidemill.sessions import project_session
+
+    # They print what is raised as JSON, too.
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
     log = project.folder / ".tidemill" / "spark.log"
     try:
@@ -60,14 +66,13 @@ def spark_session(
 def errors_into(path: Path) -> Iterator[None]:
     """Standard error goes to a file meanwhile: that of processes started here for as long as they live.
 
-    Where the file cannot be written, nothing changes.
+    Where the file cannot be written, what they say is lost: errors that matter are raised, too.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("wb")
     except OSError:
-        yield
-        return
+        file = Path(os.devnull).open("wb")  # noqa: SIM115  closed below
     sys.stderr.flush()
     saved = os.dup(2)
     with file:

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.cli.spark import start_spark
-from tidemill.core.planning import ReadLimit, plan_batch
+from tidemill.core.planning import plan_batch
 from tidemill.core.position import Position
+from tidemill.core.read_limit import ReadLimit
 from tidemill.core.scan import MemoryScan
 from tidemill.log.flows import bounds_of, to_be_read
 

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.core.amendments import count
+from tidemill.core.codec import encode
 from tidemill.core.errors import DeclarationError, LogError, TidemillError
 from tidemill.core.summary import ACCOUNT, account_of, watermark_json
 from tidemill.core.times import moment
-from tidemill.log.flows import readable
+from tidemill.log.flows import held_of, readable
 from tidemill.log.protocol import HoldsBack
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from tidemill.core.flow import Flow
     from tidemill.core.offsets import OffsetRange
-    from tidemill.core.position import TopicPosition
+    from tidemill.core.position import Gone, TopicPosition
     from tidemill.core.view import OpenBatch, View
     from tidemill.log.protocol import Log
     from tidemill.project import Project
@@ -27,7 +30,8 @@ class PartitionStanding:
     """One partition: the offsets that the log holds, and the next one to read.
 
     `committed` is None for a partition that was never read. `max_event_time` is in microseconds. `waiting` offsets are
-    behind the end, because a transaction that began there is still open.
+    behind the end, because a transaction that began there is still open. A partition that was read and is not in the
+    log is `missing`; it may have been declared `gone`.
     """
 
     topic: str
@@ -35,6 +39,8 @@ class PartitionStanding:
     committed: int | None
     max_event_time: int | None
     waiting: int = 0
+    missing: bool = False
+    gone: Gone | None = None
 
     @property
     def lag(self) -> int:
@@ -79,10 +85,14 @@ def standing(project: Project, name: str) -> Standing:
     except (LogError, DeclarationError) as error:
         problems.append(error.message)
     for source in flow.inputs:
+        known, topic = view.position.topics.get(source.topic), source.topic
         try:
-            partitions += _of_topic(log, source.topic, view.position.topics.get(source.topic))
+            partitions += _of_topic(log, topic, known)
         except LogError as error:
             problems.append(error.message)
+        if known is not None:
+            with suppress(LogError):
+                partitions += _missing(topic, known, held_of(log, [topic])[topic], view.position.gone or ())
     return Standing(flow=flow, view=view, partitions=tuple(partitions), problem="; ".join(problems))
 
 
@@ -111,13 +121,32 @@ def _of_topic(log: Log, topic: str, position: TopicPosition | None) -> list[Part
     return found
 
 
+def _missing(
+    topic: str, position: TopicPosition, held: Mapping[int, OffsetRange], gone: Sequence[Gone]
+) -> list[PartitionStanding]:
+    """The partitions that were read and that the log does not show."""
+    from tidemill.core.offsets import OffsetRange, TopicPartition
+
+    declared = {each.place: each for each in gone}
+    places = {TopicPartition(topic, p): offset for p, offset in sorted(position.offsets.items()) if p not in held}
+    return [
+        PartitionStanding(
+            topic=topic,
+            held=OffsetRange(place, offset, offset),
+            committed=offset,
+            max_event_time=position.clocks[place.partition].max_event_time,
+            missing=True,
+            gone=declared.get(place),
+        )
+        for place, offset in places.items()
+    ]
+
+
 def holder_state(batch: OpenBatch) -> str:
     """Whether the process that holds an open batch is alive, as far as this host can tell."""
-    import socket
+    from tidemill.ledger.process import is_gone, is_visible
 
-    from tidemill.ledger.process import is_gone
-
-    if batch.executor.host != socket.gethostname():
+    if not is_visible(batch.executor):
         return "on another host"
     return "gone" if is_gone(batch.executor) else "running"
 
@@ -141,6 +170,7 @@ def standing_json(found: Standing) -> dict[str, object]:
         },
         "open_batch": None if opened is None else _open_json(opened),
         "backfill": _backfill_json(found.view),
+        "since": {table: encode(since) for table, since in (found.view.position.since or {}).items()},
         "superseded_by": None if found.view.superseded is None else found.view.superseded.generation,
         "partitions": [_partition_json(p) for p in found.partitions],
     }
@@ -178,5 +208,7 @@ def _partition_json(found: PartitionStanding) -> dict[str, object]:
         "lag": found.lag,
         "lost": found.lost,
         "waiting": found.waiting,
+        "missing": found.missing,
+        "gone": None if found.gone is None else {"by": found.gone.by, "why": found.gone.why},
         "max_event_time": None if time is None else moment(time).isoformat(),
     }

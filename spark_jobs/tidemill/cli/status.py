@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.log_output import print_json
-from tidemill.cli.output import AsJson, ago, balance, console, grid, open_project, show_watermark
+from tidemill.cli.output import AsJson, ago, balance, console, end_with, grid, of_each, open_project, show_watermark
 from tidemill.core.amendments import count
 from tidemill.core.summary import account_of
 from tidemill.core.times import moment, show_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from tidemill.cli.standing import PartitionStanding, Standing
+    from tidemill.cli.state_size import StateSize
     from tidemill.core.view import OpenBatch
+    from tidemill.project import Project
 
 
 def status(
@@ -26,19 +30,21 @@ def status(
 ) -> None:
     """Show lag, watermark, last commit and open batch."""
     from tidemill.cli.standing import standing, standing_json
+    from tidemill.cli.state_size import size_json
 
     project = open_project(ctx)
-    names = (pipeline,) if pipeline else project.pipeline_names()
-    found = [standing(project, name) for name in names]
+    found: list[Standing] = []
+    faults = of_each(project, pipeline, lambda name: found.append(standing(project, name)))
     if as_json:
         for each in found:
-            print_json(standing_json(each))
+            print_json({**standing_json(each), "state": [size_json(size) for size in _sizes(project, each)]})
     elif pipeline:
-        _show_one(console(), found[0])
+        _show_one(console(), found[0], _sizes(project, found[0]))
     elif found:
         _show_all(console(), found)
-    else:
+    elif not faults:
         typer.echo(f"{project.folder}: no pipelines in {project.settings.pipelines}")
+    end_with(faults)
 
 
 def _show_all(out: Console, found: list[Standing]) -> None:
@@ -59,7 +65,13 @@ def _show_all(out: Console, found: list[Standing]) -> None:
             out.print(f"{each.flow.name}: {each.problem}")
 
 
-def _show_one(out: Console, found: Standing) -> None:
+def _sizes(project: Project, found: Standing) -> Sequence[StateSize]:
+    from tidemill.cli.state_size import state_sizes
+
+    return state_sizes(project, found.flow, found.view.position.watermark)
+
+
+def _show_one(out: Console, found: Standing, sizes: Sequence[StateSize]) -> None:
     view, spec = found.view, found.flow.spec
     commit, opened = view.last_commit, view.open_batch
     out.print(f"[bold]{found.flow.name}[/]  every {show_duration(spec.every)}, owner {spec.owner}")
@@ -77,10 +89,15 @@ def _show_one(out: Console, found: Standing) -> None:
             f"               attempt {opened.attempt} since {ago(opened.claimed_at)}: {opened.executor.identity} "
             f"(process {opened.executor.pid} on {opened.executor.host})"
         )
+    for table, since in (view.position.since or {}).items():
+        out.print(f"  meaning      of {table} since batch {since.batch_id}, by {since.by}: {since.why}")
     if (job := view.position.backfill) is not None:
         out.print(f"  backfill     of {job.by} since batch {job.since}: {count(job.left):,} records left")
     if view.superseded is not None:
         out.print(f"  rebuild      generation {view.superseded.generation} takes over: `tidemill rebuild` goes on")
+    for size in sizes:
+        open_since = "" if size.oldest_open is None else f"; oldest open window {show_watermark(size.oldest_open)}"
+        out.print(f"  state        {size.table}: {size.rows:,} rows, {size.bytes:,} bytes{open_since}")
     out.print(f"  lag          {found.lag:,} records" + (f"; {found.problem}" if found.problem else ""))
     _show_partitions(out, found)
 
@@ -105,6 +122,10 @@ def _show_partitions(out: Console, found: Standing) -> None:
 
 
 def _trouble(part: PartitionStanding) -> str:
+    from rich.markup import escape
+
+    if part.missing:
+        return "[red]not in the log[/]" if part.gone is None else escape(f"gone, says {part.gone.by}: {part.gone.why}")
     if part.lost:
         return f"[red]{part.lost:,} records lost[/]"
     return f"{part.waiting:,} offsets wait for an open transaction" if part.waiting else ""

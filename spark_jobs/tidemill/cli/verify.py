@@ -15,6 +15,7 @@ from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.log_output import print_json
 from tidemill.cli.output import AsJson, PipelineName, console, open_project
 from tidemill.core.asked import windows_of
+from tidemill.core.times import moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,15 +67,29 @@ def _show(found: Verified, *, as_json: bool) -> None:
                 "table": found.table,
                 "rows": differences.compared,
                 "different": differences.count,
+                **({"not_compared": left_out} if (left_out := _left_out(found)) else {}),
                 "examples": [{"expected": _text(d.expected), "found": _text(d.found)} for d in differences.examples],
             }
         )
         return
     out = console()
     out.print(f"{found.table}: {differences.compared:,} rows compared, {differences.count:,} different")
+    if left_out := _left_out(found):
+        out.print(f"  not compared: {left_out}", markup=False, soft_wrap=True)
     for each in differences.examples:
         out.print(f"  expected {_text(each.expected)}\n  found    {_text(each.found)}", markup=False, soft_wrap=True)
 
 
 def _text(row: Mapping[str, Any] | None) -> dict[str, str] | None:
     return None if row is None else {name: str(value) for name, value in row.items()}
+
+
+def _left_out(found: Verified) -> str:
+    """What another declaration made; empty when nothing."""
+    if found.since is None or not found.earlier:
+        return ""
+    made = ", ".join(map(str, found.earlier))
+    windows = [f"{moment(w.start)} to {moment(w.end - 1)}" for w in found.left_out]
+    where = f", in windows that start from {', '.join(windows)}" if windows else ""
+    said = f"since batch {found.since.batch_id} numbers mean something else, by {found.since.by}: {found.since.why}"
+    return f"what {made} made{where}: {said}"

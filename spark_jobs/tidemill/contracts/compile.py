@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, assert_never
 
 from tidemill.contracts.document import Node, read
 from tidemill.contracts.extensions import Extensions, extensions_of
@@ -14,15 +14,16 @@ from tidemill.contracts.findings import Findings
 from tidemill.contracts.rules import collect, row_rules, table_rules
 from tidemill.contracts.shapes import Part, Walk, shown
 from tidemill.contracts.standard import SECTIONS, VERSIONS
-from tidemill.core.codec import fingerprint
-from tidemill.core.contract import Contract, ExtraFields, Format
-from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar
+from tidemill.core.columns import HIDDEN_COLUMNS
+from tidemill.core.contract import Contract
+from tidemill.core.contract_identity import fingerprint_of
 
 SUFFIX = ".odcs.yaml"
 """How the name of a contract file ends; what stands before is the contract's name."""
 
 EXTRA_COLUMN = "_extra"
 _OWN_COLUMNS = ("batch_id", "published_at")
+_OF_PATHS = re.compile(r"_kept_|_s\d+p\d+_")
 _UNSTORABLE = " ,;{}()\n\t="
 
 
@@ -128,6 +129,10 @@ def _check_columns(schema: Node, extensions: Extensions, findings: Findings) -> 
         if extensions.is_input:
             if name.lower() == EXTRA_COLUMN and extensions.keeps_extra:
                 findings.error(node.line, f"`{name}` holds the extra fields of a record", fix="rename the property")
+            if name.lower() in HIDDEN_COLUMNS or _OF_PATHS.match(name.lower()):
+                findings.error(
+                    node.line, f"`{name}` is a column that Tidemill adds to every row", fix="rename the property"
+                )
         elif name.lower() in _OWN_COLUMNS:
             findings.error(
                 node.line,
@@ -163,39 +168,3 @@ def _primary_key(schema: Node, extensions: Extensions, findings: Findings) -> tu
             fix=f"number all of them from 1 to {len(keys)}, or none",
         )
     return tuple(n.text("name") for _, n in sorted(keys, key=lambda k: k[0] or 0))
-
-
-def fingerprint_of(contract: Contract) -> str:
-    """A SHA-256 of what a contract means: columns, types, format, keys and rules with their names.
-
-    Its own name, its version, descriptions, comments, and the file's place and layout do not matter.
-    """
-    return fingerprint(
-        {
-            "fields": [_field_meaning(f) for f in contract.fields],
-            "format": contract.format,
-            "extra_fields": contract.extra_fields if contract.format is Format.JSON else ExtraFields.KEEP,
-            "primary_key": contract.primary_key,
-            "options": dict(contract.options),
-            "row_rules": [[r.name, r.predicate, r.severity] for r in contract.row_rules],
-            "table_rules": [[r.name, type(r.check).__name__, r.check, r.severity] for r in contract.table_rules],
-        }
-    )
-
-
-def _field_meaning(field: Field) -> list[Any]:
-    return [field.name, _type_meaning(field.type), field.required]
-
-
-def _type_meaning(data_type: DataType) -> Any:
-    match data_type:
-        case Scalar() as scalar:
-            return scalar.value
-        case Decimal(precision, scale):
-            return ["decimal", precision, scale]
-        case Array(item):
-            return ["array", _type_meaning(item)]
-        case Object(fields):
-            return ["object", [_field_meaning(f) for f in fields]]
-        case _:
-            assert_never(data_type)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from tidemill.contracts.compile import compile_contract
-from tidemill.contracts.custom import without_texts
+from tidemill.contracts.custom import one_line
 from tidemill.contracts.document import Node, read
 from tidemill.contracts.findings import Finding, Findings
 from tidemill.contracts.load import contract_files
 from tidemill.core.contract import Contract
-from tidemill.core.errors import ContractError
+from tidemill.core.errors import ContractError, DeclarationError
+from tidemill.core.expressions import parsed
 
 __all__ = ["Finding", "lint"]
-
-_UNSAFE = re.compile(r"\b(?:cast|to_timestamp|to_date|to_number|element_at) *\(|/|%|\bdiv\b", re.IGNORECASE)
 
 
 def lint(path: Path | str) -> list[Finding]:
@@ -71,10 +69,14 @@ def _advise_predicate(node: Node, findings: Findings) -> None:
     implementation = node.child("implementation")
     if node.text("engine") != "tidemill" or implementation is None:
         return
-    unsafe = _UNSAFE.search(without_texts(node.text("implementation")))
+    try:
+        unsafe = parsed(one_line(node.text("implementation"))).may_fail
+    except DeclarationError:
+        # An error already.
+        return
     if unsafe:
         findings.warning(
             implementation.line,
-            f"`{unsafe.group().strip(' (')}` fails the whole batch at the first value that it cannot take",
+            f"`{unsafe[0]}` fails the whole batch at the first value that it cannot take",
             fix="use try_cast, try_divide, try_mod, try_to_timestamp, try_to_date or try_to_number",
         )

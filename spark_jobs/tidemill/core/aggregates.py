@@ -10,52 +10,27 @@ definition of an aggregate there is.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
-from tidemill.core.errors import DeclarationError
+from tidemill.core.sums import Overflow, Sum
+from tidemill.core.triples import Aggregate, Triple, single
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Triple:
-    """The three expressions of an aggregate; `partial` and `merge` have the same state columns."""
-
-    partial: Mapping[str, str]
-    merge: Mapping[str, str]
-    finish: str
-
-    def __post_init__(self) -> None:
-        if not self.partial or self.partial.keys() != self.merge.keys():
-            raise DeclarationError(
-                f"an aggregate has state columns {sorted(self.partial)} in partial but {sorted(self.merge)} in merge",
-                fix="give both the same names, at least one",
-            )
-
-
-class Aggregate(ABC):
-    """One value per window and key.
-
-    One that is `approximate_each_time` may give another value, within its error, when it is computed again.
-    """
-
-    approximate_each_time: ClassVar[bool] = False
-
-    @property
-    @abstractmethod
-    def triple(self) -> Triple:
-        """The expressions that compute it."""
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The expressions over the columns of a row that it reads."""
-        return tuple(self.triple.partial.values())
-
-
-def single(partial: str, merge: str, finish: str = "{value}") -> Triple:
-    """A triple with one state column, `value`."""
-    return Triple(partial={"value": partial}, merge={"value": merge}, finish=finish)
+__all__ = [
+    "Aggregate",
+    "Average",
+    "Count",
+    "CountIf",
+    "Custom",
+    "Max",
+    "Min",
+    "Overflow",
+    "StdDev",
+    "Sum",
+    "Triple",
+    "Variance",
+    "single",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,28 +53,6 @@ class CountIf(Aggregate):
     @property
     def triple(self) -> Triple:  # noqa: D102
         return single(f"count_if({self.predicate})", "sum({value})")
-
-
-@dataclass(frozen=True, slots=True)
-class Sum(Aggregate):
-    """The sum of the values that are not null; null without any.
-
-    Integers add exactly; a sum that does not fit 64 bits is null, never a wrong number.
-    """
-
-    expression: str
-
-    @property
-    def triple(self) -> Triple:  # noqa: D102
-        # An overflow must poison the sum for good: a null partial would count as "no value" when merged.
-        return Triple(
-            partial={"value": f"try_sum({self.expression})", "n": f"count({self.expression})"},
-            merge={
-                "value": "CASE WHEN bool_or({n} > 0 AND {value} IS NULL) THEN NULL ELSE try_sum({value}) END",
-                "n": "sum({n})",
-            },
-            finish="{value}",
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,13 @@ from tidemill.core.amendments import Aside, Fold, Ranges, Reason, Repair, Rewind
 from tidemill.core.coverage import Cover, batches_of, panes_of
 from tidemill.core.errors import AmendmentError, BackfillOpen
 from tidemill.core.flow import Flow
+from tidemill.core.packed import packed
 from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.position import Backfill, PaneSpan
+from tidemill.core.redefinition import redefined
+from tidemill.core.semantics import SEMANTICS
 from tidemill.core.shapes import check_shapes
-from tidemill.core.slices import batch_ranges
+from tidemill.core.slices import BatchRange, batch_ranges, in_both
 from tidemill.core.view import View
 
 
@@ -49,6 +52,7 @@ def plan_backfill(flow: Flow, view: View, job: Backfill, *, clock: datetime, mos
         Incompatible: committed state was built by other keys, windows or aggregates.
     """
     check_shapes(flow, view)
+    redefined(flow, view.position)
     now, left = split(job.left, most)
     return replace(_amendment(flow, view, Kind.BACKFILL, clock), again=now, backfill=replace(job, left=left))
 
@@ -71,15 +75,36 @@ def plan_repair(flow: Flow, view: View, repair: Repair, records: Ranges, *, cloc
 
     Raises:
         BackfillOpen: a backfill is not complete: it may read the same records.
+        AmendmentError: what was put aside belongs to numbers that meant something else.
         Incompatible: committed state was built by other keys, windows or aggregates.
     """
     check_shapes(flow, view)
+    redefined(flow, view.position)
     if view.position.backfill is not None:
         raise BackfillOpen(
             f"{flow.name}: a backfill is not complete, and may read the same records",
             fix="complete it with `tidemill backfill --resume`, or give it up with --cancel",
         )
-    return replace(_amendment(flow, view, Kind.REPAIR, clock), again=records, repair=repair)
+    if not repair.mixed:
+        _check_meaning(flow, view, repair)
+    named = replace(repair, records=packed(records))
+    return replace(_amendment(flow, view, Kind.REPAIR, clock), repair=named)
+
+
+def _check_meaning(flow: Flow, view: View, repair: Repair) -> None:
+    """Records of before numbers meant something else would be added to numbers of before."""
+    tables = [repair.only] if repair.only is not None else [sink.table for sink in flow.sinks]
+    for table in tables:
+        first = view.position.first_of_meaning(table)
+        before = in_both(repair.batches, [BatchRange(1, first)]) if first > 1 else ()
+        if before:
+            raise AmendmentError(
+                f"{flow.name}: {', '.join(map(str, before))} put some of these records aside before batch {first}, "
+                f"from which on the numbers of {table} mean something else: windows of then would be mixed",
+                fix="compute what those batches read by the declaration of now, with `tidemill backfill "
+                f"{flow.name} --from-offsets ... --to-offsets ...`, which takes rejected records along; leave their "
+                "batches out with --batch; or say --mixed: they count by the declaration of now",
+            )
 
 
 def plan_rewind(flow: Flow, view: View, rewind: Rewind, *, clock: datetime) -> BatchPlan:
@@ -113,11 +138,12 @@ def is_repair_of(plan: BatchPlan, aside: Aside) -> bool:
 def _amendment(flow: Flow, view: View, kind: Kind, clock: datetime) -> BatchPlan:
     """What all kinds have in common."""
     return BatchPlan(
-        pipeline=flow.name,
+        pipeline=flow.key,
         batch_id=view.last_batch_id + 1,
         kind=kind,
         clock=clock,
         position=view.position,
         topics={},
         logical_hash=flow.logical_hash,
+        semantics=SEMANTICS,
     )

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tidemill.core.offsets import OffsetRange
+from tidemill.core.packed import Packed, unpacked
 from tidemill.core.position import PaneSpan, Position
 from tidemill.core.slices import BatchRange
 
@@ -34,6 +35,14 @@ class Reason:
     why: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redefined:
+    """From this batch on numbers mean something else, because somebody decided it: what changed, in words, by table."""
+
+    tables: Mapping[str, tuple[str, ...]]
+    reason: Reason
+
+
 class Aside(StrEnum):
     """The tables of records that were put aside."""
 
@@ -45,15 +54,23 @@ class Aside(StrEnum):
 class Repair:
     """Records of `source` at `version` that pass through the pipeline once more.
 
-    `batches` are those that put them there. `only` is the one published table that late records are admitted to; None
-    for all tables.
+    `batches` are those that put them there, `records` which ones are meant; in plans of before that is in the plan's
+    `again`. `only` is the one published table that late records are admitted to; None for all tables. `mixed` says that
+    numbers which meant something else may get records by the declaration of now.
     """
 
     source: Aside
     version: int
     batches: tuple[BatchRange, ...]
+    records: Packed | None = None
     only: str | None = None
     reason: Reason
+    mixed: bool | None = None
+
+    @property
+    def ranges(self) -> Ranges | None:
+        """The offsets of its records; None in a plan of before."""
+        return None if self.records is None else unpacked(self.records)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

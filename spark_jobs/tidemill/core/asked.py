@@ -115,11 +115,28 @@ def _places(what: str, text: str | None) -> Mapping[TopicPartition, int]:
     found = {}
     for part in filter(None, map(str.strip, (text or "").split(","))):
         place, _, offset = part.rpartition(":")
-        topic, _, partition = place.rpartition("-")
-        if not topic or not partition.isdecimal() or not offset.isdecimal():
+        named = _place(place)
+        if named is None or not offset.isdecimal():
             raise ConfigError(f"{what}: expected {PLACES}, found {part!r}", fix="for example web.access-0:1000")
-        found[TopicPartition(topic, int(partition))] = int(offset)
+        found[named] = int(offset)
     return found
+
+
+def place_of(text: str) -> TopicPartition:
+    """A topic-partition as `TOPIC-PARTITION`.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    named = _place(text)
+    if named is None:
+        raise ConfigError(f"expected TOPIC-PARTITION, found {text!r}", fix="for example web.access-0")
+    return named
+
+
+def _place(text: str) -> TopicPartition | None:
+    topic, _, partition = text.rpartition("-")
+    return TopicPartition(topic, int(partition)) if topic and partition.isdecimal() else None
 
 
 def choice(  # noqa: PLR0913  each is a condition that somebody may ask for

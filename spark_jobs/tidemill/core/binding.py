@@ -11,6 +11,8 @@ from tidemill.core.errors import DeclarationError
 from tidemill.core.flow import Flow, Input, RowSink, Sink, WindowedSink
 from tidemill.core.graph import Step
 from tidemill.core.pipeline import PipelineSpec
+from tidemill.core.schema import Scalar
+from tidemill.core.types import Types, check_fits, types_by_operator
 
 
 def bind(spec: PipelineSpec, contracts: Mapping[str, Contract]) -> Flow:
@@ -21,11 +23,12 @@ def bind(spec: PipelineSpec, contracts: Mapping[str, Contract]) -> Flow:
             has other columns than its contract; the text names the operator and the line.
     """
     columns = columns_by_operator(spec.graph, contracts)
+    types = types_by_operator(spec.graph, contracts)
     reads = {name: operator for name, operator in spec.graph.operators.items() if isinstance(operator, op.Read)}
     inputs = tuple(_input(name, topic, read, contracts) for name, read in reads.items() for topic in read.names)
     patterns = tuple(_input(n, read.pattern, read, contracts) for n, read in reads.items() if read.pattern is not None)
     sinks = tuple(
-        _sink(spec, name, operator, columns, contracts)
+        _fitting(spec, name, _sink(spec, name, operator, columns, contracts), types[name])
         for name, operator in spec.graph.operators.items()
         if isinstance(operator, op.Publish)
     )
@@ -65,6 +68,16 @@ def _sink(
             topic=publish.topic,
         )
     return _windowed_sink(spec, name, publish, source, contract)
+
+
+def _fitting(spec: PipelineSpec, name: str, sink: Sink, types: Types) -> Sink:
+    """The same sink, if its contract takes the values whose types are certain."""
+    moments = dict.fromkeys(WINDOW_COLUMNS, Scalar.TIMESTAMP) if isinstance(sink, WindowedSink) else {}
+    for column in sink.contract.columns:
+        found = moments.get(column) or types.get(column.lower())
+        if found is not None:
+            check_fits(spec.graph.where(name), column, found, sink.contract)
+    return sink
 
 
 def _windowed_sink(spec: PipelineSpec, name: str, publish: op.Publish, source: str, contract: Contract) -> WindowedSink:
@@ -108,6 +121,12 @@ def _check_published(where: str, contract: Contract, columns: tuple[str, ...]) -
         raise DeclarationError(
             f"{where} publishes under `{contract.name}`, a contract of records in the format {contract.format.value}",
             fix="name a contract of a table: one without a format",
+        )
+    lower = [column.lower() for column in columns]
+    twice = [column for column in columns if lower.count(column.lower()) > 1]
+    if twice:
+        raise DeclarationError(
+            f"{where} publishes `{twice[0]}` twice: ({', '.join(columns)})", fix="give an aggregate another name"
         )
     own = [c for c in contract.columns if c in PUBLISHED_COLUMNS]
     missing = [c for c in columns if c not in contract.columns]

@@ -2,7 +2,8 @@
 
 Every shape is derived from its type: a dataclass is an object with a key per field, a mapping an object with text keys,
 a moment an ISO 8601 text in UTC, an enum its value. Types without ambiguity only: no unions but with None. A field that
-is None by default is left out when it is None, so that a new one does not change what is already written.
+is None by default is left out when it is None, so that a new one does not change what is already written: every new
+field is None by default. One that gets another name in Python says under which name it is `stored`.
 """
 
 from __future__ import annotations
@@ -21,13 +22,24 @@ from typing import Any, TypeVar
 from tidemill.core.errors import LedgerDamaged
 
 T = TypeVar("T")
+_STORED = "stored"
+
+
+def stored(name: str) -> Mapping[str, str]:
+    """The metadata of a data class's field that is persisted under this name, whatever Python calls it."""
+    return {_STORED: name}
+
+
+def stored_name(field: dataclasses.Field[Any]) -> str:
+    """The key of a field in what is persisted."""
+    return str(field.metadata.get(_STORED, field.name))
 
 
 def encode(value: Any) -> Any:
     """The value as what `json` can write."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         held = {f: getattr(value, f.name) for f in dataclasses.fields(value)}
-        return {f.name: encode(v) for f, v in held.items() if v is not None or f.default is not None}
+        return {stored_name(f): encode(v) for f, v in held.items() if v is not None or f.default is not None}
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     if isinstance(value, Mapping):
@@ -80,7 +92,8 @@ def _decode_union(options: list[Any], data: Any) -> Any:
 
 def _decode_plain(kind: Any, data: Any) -> Any:
     if hasattr(kind, "__dataclass_fields__"):
-        return kind(**{name: decode(type_, data[name]) for name, type_ in _fields(kind).items() if name in data})
+        there = ((f, type_) for f, type_ in _fields(kind) if stored_name(f) in data)
+        return kind(**{f.name: decode(type_, data[stored_name(f)]) for f, type_ in there})
     if kind is datetime:
         return datetime.fromisoformat(data)
     if issubclass(kind, StrEnum):
@@ -91,6 +104,6 @@ def _decode_plain(kind: Any, data: Any) -> Any:
 
 
 @cache
-def _fields(kind: Any) -> dict[str, Any]:
+def _fields(kind: Any) -> tuple[tuple[dataclasses.Field[Any], Any], ...]:
     hints = typing.get_type_hints(kind)
-    return {f.name: hints[f.name] for f in dataclasses.fields(kind)}
+    return tuple((f, hints[f.name]) for f in dataclasses.fields(kind))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from tidemill.core import operators as op
+from tidemill.core.aggregate_columns import columns_read
 from tidemill.core.aggregates import Aggregate
 from tidemill.core.contract import Contract, ExtraFields, Format
 from tidemill.core.errors import DeclarationError
@@ -21,6 +23,19 @@ PUBLISHED_COLUMNS = ("batch_id", "published_at")
 
 RECORD_COLUMNS = ("_topic", "_partition", "_offset", "_timestamp")
 """Where a row comes from: every expression may read these."""
+
+STATE_COLUMNS = frozenset(
+    {
+        *(*WINDOW_COLUMNS, *PUBLISHED_COLUMNS, "attempt", "pane_day", "pane_start", "_pane", "_start", "_fires"),
+        *("_touched", "_before", "_after", "_refused_until", "_again_until", "_on_time", "_again"),
+    }
+)
+"""What state has beside keys and aggregates, at rest and while windows are merged."""
+
+HIDDEN_COLUMNS = frozenset(
+    {*RECORD_COLUMNS, "_time", "_behind", "_block", "_error", "_broken", "_raw", "_rejected", "_alive"}
+)
+"""What rows have beside the columns of their contract."""
 
 
 def columns_by_operator(graph: Graph, contracts: Mapping[str, Contract]) -> Mapping[str, tuple[str, ...]]:
@@ -51,18 +66,44 @@ def _leaving(
             _check(where, routes.values(), before[0])
         case op.WithColumns(added):
             _check(where, added.values(), before[0])
-            return before[0] + tuple(c for c in added if c not in before[0])
+            return before[0] + added_to(before[0], added)
         case op.Select(selected):
             _exist(where, selected, before[0])
+            _check_different(where, selected)
             return selected
         case op.KeyBy(keys):
             _exist(where, keys, before[0])
+            _check_different(where, keys)
+            _check_keys(where, keys)
         case op.AggregateBy(aggregates):
             _aggregates(where, aggregates, before[0])
             return tuple(aggregates)
         case op.WindowBy() | op.Publish() | op.Discard():
             pass
     return before[0]
+
+
+def added_to(before: Iterable[str], added: Iterable[str]) -> tuple[str, ...]:
+    """Those of `added` that are new columns. Others replace one, whose name may differ in case and stays."""
+    there = {column.lower() for column in before}
+    return tuple(column for column in added if column.lower() not in there)
+
+
+def _check_different(where: str, names: tuple[str, ...]) -> None:
+    lower = [name.lower() for name in names]
+    twice = [name for name in names if lower.count(name.lower()) > 1]
+    if twice:
+        raise DeclarationError(f"{where} names `{twice[0]}` twice; case does not matter: {', '.join(names)}")
+
+
+def _check_keys(where: str, keys: tuple[str, ...]) -> None:
+    """State has a column for each key, beside those of its own."""
+    reserved = [key for key in keys if key.lower() in STATE_COLUMNS]
+    if reserved:
+        raise DeclarationError(
+            f"{where}: state has a column `{reserved[0]}` of its own, so no key can have that name",
+            fix=f'give the key another name: .with_columns({reserved[0].strip("_")}_="`{reserved[0]}`")',
+        )
 
 
 def _read(where: str, read: op.Read, contracts: Mapping[str, Contract]) -> tuple[str, ...]:
@@ -99,17 +140,21 @@ def _aggregates(where: str, aggregates: Mapping[str, Aggregate], before: tuple[s
     reserved = [c for c in aggregates if c in WINDOW_COLUMNS + PUBLISHED_COLUMNS]
     if reserved:
         raise DeclarationError(f"{where}: `{reserved[0]}` is a column of Tidemill's own", fix="choose another name")
-    for aggregate in aggregates.values():
-        _check(where, aggregate.inputs, (*before, "_time"))
+    for name, aggregate in aggregates.items():
+        _exist(where, sorted(_told(f"{where}: `{name}`", partial(columns_read, aggregate))), (*before, "_time"))
 
 
 def _check(where: str, expressions: Iterable[str], known: tuple[str, ...]) -> None:
     for expression in expressions:
-        try:
-            used = columns_of(expression)
-        except DeclarationError as error:
-            raise DeclarationError(f"{where}: {error.message}", fix=error.fix) from None
-        _exist(where, sorted(used), known)
+        _exist(where, sorted(_told(where, partial(columns_of, expression))), known)
+
+
+def _told(where: str, read: Callable[[], frozenset[str]]) -> frozenset[str]:
+    """What is read; an error says where."""
+    try:
+        return read()
+    except DeclarationError as error:
+        raise DeclarationError(f"{where}: {error.message}", fix=error.fix) from None
 
 
 def _exist(where: str, used: Iterable[str], known: tuple[str, ...]) -> None:

@@ -12,9 +12,10 @@ from itertools import chain
 
 from tidemill.core.amendments import Ranges
 from tidemill.core.errors import AmendmentError, OffsetsLost
-from tidemill.core.events import Committed, Event, Planned
+from tidemill.core.events import Event, Planned
+from tidemill.core.index import IndexedBatch, indexed
 from tidemill.core.offsets import OffsetRange, TopicPartition, merge_ranges
-from tidemill.core.plan import BatchPlan, Kind
+from tidemill.core.plan import BatchPlan
 from tidemill.core.position import PaneSpan
 from tidemill.core.slices import BatchRange, SliceSet, batch_ranges
 
@@ -26,15 +27,19 @@ class Cover:
     `ranges` are the offsets in it, `batches` those that brought them: itself, and what it folded.
     """
 
-    plan: BatchPlan
-    commit: Committed
+    batch: IndexedBatch
     ranges: Ranges
     batches: tuple[BatchRange, ...]
 
     @property
     def batch_id(self) -> int:
         """Which batch it was."""
-        return self.commit.batch_id
+        return self.batch.batch_id
+
+    @property
+    def panes(self) -> Mapping[str, PaneSpan]:
+        """Where its state lies, by published table."""
+        return self.batch.panes
 
     def touches(self, wanted: Ranges) -> bool:
         """Whether it read some of these offsets."""
@@ -43,40 +48,19 @@ class Cover:
 
     def lies_in(self, table: str, low: int, high: int) -> bool:
         """Whether state of its may lie in panes that start in `[low, high)`."""
-        span = self.commit.panes.get(table)
+        span = self.panes.get(table)
         return span is not None and span.first < high and span.last >= low
 
 
 def coverage(events: Iterable[Event], slices: SliceSet) -> tuple[Cover, ...]:
-    """The batches whose slices are visible and hold something that was read, in their order."""
-    plans: dict[int, BatchPlan] = {}
-    made: dict[int, Cover] = {}
-    for event in events:
-        match event:
-            case Planned(plan=plan):
-                plans[plan.batch_id] = plan
-            case Committed(batch_id=batch_id):
-                made[batch_id] = _cover(plans[batch_id], event, made)
-            case _:
-                pass
-    return tuple(c for b, c in made.items() if c.ranges and slices.attempt_of(b) == c.commit.attempt)
+    """The batches of a whole ledger whose slices are visible and hold something that was read, in their order."""
+    return covers_of(indexed(enumerate(events, start=1), lambda _: ()), slices)
 
 
-def _cover(plan: BatchPlan, commit: Committed, made: Mapping[int, Cover]) -> Cover:
-    itself = BatchRange(plan.batch_id, plan.batch_id + 1)
-    folded = [made[b] for r in plan.fold.batches for b in r.batches] if plan.fold is not None else []
-    return Cover(
-        plan=plan,
-        commit=commit,
-        ranges=united(c.ranges for c in folded) if folded else plan.reads,
-        batches=batch_ranges([itself, *batches_of(folded)]),
-    )
-
-
-def of_generation(commits: Sequence[Committed]) -> Sequence[Committed]:
-    """The commits since this ledger's tables are the published ones: from the switch on, if there was one."""
-    switched = [n for n, commit in enumerate(commits) if commit.kind is Kind.SWITCH]
-    return commits[switched[-1] :] if switched else commits
+def covers_of(batches: Iterable[IndexedBatch], slices: SliceSet) -> tuple[Cover, ...]:
+    """Those of these batches whose slices are visible and hold something that was read."""
+    visible = (b for b in batches if b.reads and slices.attempt_of(b.batch_id) == b.attempt)
+    return tuple(Cover(batch=b, ranges=b.ranges, batches=b.batches) for b in visible)
 
 
 def plans_of(events: Iterable[Event]) -> Iterator[BatchPlan]:
@@ -94,21 +78,10 @@ def first_offsets(events: Iterable[Event]) -> Mapping[TopicPartition, int]:
     return found
 
 
-def last_idle(events: Iterable[Event]) -> tuple[TopicPartition, ...]:
-    """The topic-partitions that were idle for the newest live batch of a ledger."""
-    last = [plan for plan in plans_of(events) if plan.is_live][-1:]
-    return tuple(TopicPartition(t, p) for plan in last for t, topic in plan.topics.items() for p in topic.idle)
-
-
-def with_all_of(wanted: Ranges, covers: Sequence[Cover]) -> tuple[Cover, ...]:
-    """The batches that read some of these offsets, those that read others of theirs, and so on."""
-    chosen: dict[int, Cover] = {}
-    edge = wanted
-    while edge:
-        more = [c for c in covers if c.batch_id not in chosen and c.touches(edge)]
-        chosen |= {c.batch_id: c for c in more}
-        edge = united(c.ranges for c in more)
-    return tuple(chosen[batch] for batch in sorted(chosen))
+def idle_in(plan: BatchPlan | None) -> tuple[TopicPartition, ...]:
+    """The topic-partitions that were idle for a batch; none without one."""
+    topics = {} if plan is None else plan.topics
+    return tuple(TopicPartition(t, p) for t, topic in topics.items() for p in topic.idle)
 
 
 def united(parts: Iterable[Ranges]) -> Ranges:
@@ -127,8 +100,8 @@ def batches_of(covers: Iterable[Cover]) -> tuple[BatchRange, ...]:
 
 def panes_of(covers: Sequence[Cover]) -> Mapping[str, tuple[PaneSpan, ...]]:
     """Where the state of these batches lies, by table, in as few spans as possible."""
-    tables = dict.fromkeys(chain.from_iterable(c.commit.panes for c in covers))
-    return {t: united_spans(c.commit.panes[t] for c in covers if t in c.commit.panes) for t in tables}
+    tables = dict.fromkeys(chain.from_iterable(c.panes for c in covers))
+    return {t: united_spans(c.panes[t] for c in covers if t in c.panes) for t in tables}
 
 
 def united_spans(spans: Iterable[PaneSpan]) -> tuple[PaneSpan, ...]:
@@ -147,7 +120,8 @@ def still_held(
 ) -> tuple[tuple[Cover, ...], Ranges]:
     """The batches to supersede, and what the log holds of their offsets.
 
-    With `accept_loss`, a batch of which nothing is left stays as it is; of others, what is gone counts no more.
+    With `accept_loss`, a batch of which nothing is left stays as it is; of others, what is gone counts no more. `held`
+    has every topic that is read, without partitions that are missing.
 
     Raises:
         OffsetsLost: some offsets are gone, and no loss is accepted.
@@ -161,14 +135,14 @@ def still_held(
                 fix=f"build everything again without it: `tidemill rebuild {pipeline}`",
             )
         there = {
-            topic: tuple(part for r in items if (part := _inside(r, held[topic][r.topic_partition.partition])))
+            topic: tuple(part for r in items if (part := _inside(r, _held(held, r))))
             for topic, items in cover.ranges.items()
         }
         missing = [
             OffsetRange(r.topic_partition, r.from_offset, min(r.until_offset, start))
-            for topic, items in cover.ranges.items()
+            for items in cover.ranges.values()
             for r in items
-            if r.from_offset < (start := held[topic][r.topic_partition.partition].from_offset)
+            if r.from_offset < (start := _held(held, r).from_offset)
         ]
         lost += missing
         if any(there.values()) or not missing:
@@ -183,6 +157,12 @@ def still_held(
             fix="choose a later start, or say --accept-loss: what is gone then counts in no window any more",
         )
     return tuple(kept), {topic: items for topic, items in united(ranges).items() if items}
+
+
+def _held(held: Mapping[str, Mapping[int, OffsetRange]], wanted: OffsetRange) -> OffsetRange:
+    """What the log holds of the partition: nothing from there on, where it is missing."""
+    place, end = wanted.topic_partition, wanted.until_offset
+    return held[place.topic].get(place.partition, OffsetRange(place, end, end))
 
 
 def _inside(item: OffsetRange, held: OffsetRange) -> OffsetRange | None:

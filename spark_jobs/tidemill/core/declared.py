@@ -74,6 +74,27 @@ def wanted_topics(names: tuple[str, ...], pattern: str | None) -> str | op.Topic
     return op.Topics(pattern=pattern)
 
 
+SHORTEST_INTERVAL = timedelta(seconds=1)
+"""How often batches may start. A run of Airflow ends half a second after its tick at best, of which a warm batch takes
+about as much again: ticks that come faster only queue up (measured; ADR 12)."""
+
+
+def interval(value: str | timedelta) -> timedelta:
+    """How often a batch starts.
+
+    Raises:
+        DeclarationError: it is more often than a scheduler can start runs.
+    """
+    length = positive(value, "every")
+    if length < SHORTEST_INTERVAL:
+        raise DeclarationError(
+            f"every={value!r} is below the shortest interval, 1 second: every batch is a run of a scheduler, which "
+            "takes about that long from its tick to the commit, so that faster ticks would only queue up",
+            fix='declare every="1 second" or longer; answers within milliseconds need an engine that never stops',
+        )
+    return length
+
+
 def positive(value: str | timedelta, what: str) -> timedelta:
     """A duration that is longer than nothing.
 

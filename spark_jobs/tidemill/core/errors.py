@@ -5,6 +5,7 @@
     │   ├── DeclarationError        a pipeline declaration
     │   ├── ContractError           a data contract
     │   ├── ConfigError             tidemill.toml, a flag, the environment
+    │   ├── KeysCollide             rows to publish that the types of their key cannot tell apart
     │   ├── LogInputError           records or arguments given to a log command
     │   └── AmendmentError          a backfill, repair or rewind that cannot be done as asked
     │       └── NothingRead         nothing of what is wanted was ever read
@@ -18,6 +19,7 @@
     │   ├── Fenced                  a newer claim exists: stop, nothing of ours counts
     │   └── CommitUnknown           a write may or may not have landed: read before trying again
     ├── LedgerDamaged               the ledger contradicts itself or its tables, or was written by a newer version
+    ├── ForeignTable                a table belongs to another pipeline
     ├── TableDamaged                a table of the pipeline is not what the ledger says, or cannot be read any more
     ├── Incompatible                the declaration changed in a way the state cannot follow
     ├── AuditBlocked                staged rows break a rule of severity error
@@ -64,6 +66,17 @@ class ConfigError(InputError):
     """A setting, a flag or an environment variable is missing or wrong."""
 
 
+class KeysCollide(InputError, ValueError):
+    """Rows that are published under different keys agree in all columns of the key, as their contract types them."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            message,
+            fix="give the key's columns in the contract types that keep their values apart: text needs string; "
+            "then `tidemill rebuild`",
+        )
+
+
 class LogInputError(InputError):
     """Records or arguments given to a log command are wrong."""
 
@@ -86,6 +99,10 @@ class LogError(TidemillError):
 
 class UnknownTopic(LogError):
     """No such topic in the log."""
+
+
+class TooManyPartitions(LogError):
+    """A topic has so many partitions that asking them would not end."""
 
 
 class TopicRecreated(LogError):
@@ -152,6 +169,10 @@ class LedgerDamaged(TidemillError):
 
 class TableDamaged(TidemillError):
     """A table is gone, older than the ledger says, another one, or lost a file; nothing was moved."""
+
+
+class ForeignTable(TidemillError):
+    """A table that a pipeline would write or read as its own belongs to another one; nothing was written."""
 
 
 class Incompatible(TidemillError):

@@ -21,32 +21,40 @@ class Executor:
 
     `identity` is the same for all tries of one Airflow task, or names a process where there is no task. `host`, `pid`
     and `process_started` (seconds since the host's boot, in clock ticks; empty where unknown) identify the process, so
-    that another one on the same host can tell whether it is still alive.
+    that another one on the same host can tell whether it is still alive: `boot` is what its kernel is called until it
+    is started anew, `pid_namespace` where its process number counts. Both are None where unknown.
     """
 
     identity: str
     host: str
     pid: int
     process_started: str = ""
+    boot: str | None = None
+    pid_namespace: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A batch is planned, and claimed as its first attempt by the one who planned it."""
+    """A batch is planned, and claimed as its first attempt by the one who planned it.
+
+    `lease` names the object by which the holder of the claim shows that it works; None where there is none.
+    """
 
     plan: BatchPlan
     executor: Executor
     at: datetime
+    lease: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimed:
-    """A new attempt at the open batch begins; older attempts are fenced from now on."""
+    """A new attempt at the open batch begins; older attempts are fenced from now on. `lease` is as in `Planned`."""
 
     batch_id: int
     attempt: int
     executor: Executor
     at: datetime
+    lease: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +75,7 @@ class Committed:
     `accounts` are per input topic. `panes` says where in event time its state lies, by published table. `tables` gives
     the version of each table after the batch, `published` how many rows went to each published table, `skipped`
     how many offsets the log had lost before they were read, `incomplete` where the windows start that may lack them,
-    by published table. `plan_hash` proves which plan it was.
+    by published table. `plan_hash` proves which plan it was, `logical_hash` identifies declaration and contracts.
     """
 
     batch_id: int
@@ -83,6 +91,7 @@ class Committed:
     refused_windows: int = 0
     skipped: int = 0
     incomplete: Mapping[str, PaneSpan] | None = None
+    logical_hash: str | None = None
     started: datetime
     at: datetime
 

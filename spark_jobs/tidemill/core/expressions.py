@@ -1,96 +1,157 @@
-"""Which columns an SQL expression reads, without an SQL engine.
+"""What an SQL expression of a declaration or a contract reads and calls, without an SQL engine.
 
-A declaration is checked before Spark exists, so that a misspelt column fails where it is written. This reads only
-names; whether the expression is valid SQL is Spark's to say, when the pipeline is compiled.
+A declaration is checked before Spark exists, so that a misspelt column, or a function whose answer is another one when
+a batch is computed again, fails where it is written. Types are Spark's to say (`tidemill.engine.types`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from tidemill.core.errors import DeclarationError
 
-_TOKEN = re.compile(
-    r"""(?P<text>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
-      | (?P<quoted>`(?:[^`]|``)+`)
-      | (?P<number>\d[\w.]*)
-      | (?P<name>[A-Za-z_]\w*)
-      | (?P<comment>--|/\*)
-      | (?P<mark>->|.)""",
-    re.VERBOSE | re.DOTALL,
-)
-_KEYWORD_TEXT = """
-    all and any array as asc between both by case cast day days desc distinct div else end escape except exists
-    extract false filter first following for from group hour hours ilike in interval is last leading like map
-    microsecond microseconds millisecond milliseconds minute minutes month months not null nulls on or order over
-    partition preceding quarter range regexp rlike row rows second seconds similar struct then to trailing true
-    unbounded week weeks when where within year years
-"""
-_UNSTABLE_TEXT = """
-    current_date current_time current_timestamp curdate localtimestamp now rand randn random uuid shuffle
-    monotonically_increasing_id spark_partition_id input_file_name
-"""
-_KEYWORDS = frozenset(_KEYWORD_TEXT.split())
-_UNSTABLE = frozenset(_UNSTABLE_TEXT.split())
+if TYPE_CHECKING:
+    from sqlglot import Token
+
+    from tidemill.core.syntax import Parsed
+
+_TEXTS = ("STRING", "RAW_STRING", "IDENTIFIER")
+_MOST_NESTED, _LONGEST = 30, 20_000
+_BACKTICKS = "put the names of columns that are words of SQL in backticks: `order`, `from`"
+_BARE, _QUOTED = re.compile(r"[A-Za-z_]\w*"), re.compile(r"`(?:[^`]|``)+`")
+_CONSTANTS = ("null", "true", "false")
+_PLACEHOLDER = re.compile(r"\{(\w*)\}")
 
 
 def columns_of(expression: str) -> frozenset[str]:
-    """The names of the columns that a Spark SQL expression reads.
-
-    Of `user.name` it gives `user`. Functions, keywords, typed literals, types of a cast and variables of lambdas
-    are no columns. Names keep their case.
+    """The names of the columns that an expression over one row reads, as they are written.
 
     Raises:
-        DeclarationError: the text is not one expression; or it reads the clock, chance or its place in the
-            cluster, so that two attempts of one batch would not agree.
+        DeclarationError: as `parsed`.
     """
-    tokens = [(m.lastgroup, m.group()) for m in _TOKEN.finditer(expression) if not m.group().isspace()]
-    _refuse_more_than_one(tokens, expression)
-    _refuse_unstable(tokens, expression)
-    return frozenset(_names(tokens)) - _lambda_variables(tokens)
+    return parsed(expression).columns
 
 
-def _refuse_more_than_one(tokens: list[tuple[str | None, str]], expression: str) -> None:
-    """It becomes a part of a statement, which it must not end or go beyond."""
-    depth = 0
-    for kind, text in tokens:
-        depth += (text in ("(", "[")) - (text in (")", "]"))
-        if depth < 0 or kind == "comment" or text == ";" or (text == "," and depth == 0):
-            raise DeclarationError(f"expected one SQL expression, found `{text}` in {expression!r}")
-    if depth or not tokens:
-        raise DeclarationError(f"expected one SQL expression, found {expression!r}", fix="close every bracket")
+@lru_cache(maxsize=4096)
+def parsed(expression: str, *, aggregates: bool = False) -> Parsed:
+    """What an expression reads and calls; with `aggregates`, it may be about a group of rows.
 
+    Raises:
+        DeclarationError: the text is not one expression; or it calls a function that is not allowed
+            (`tidemill.core.functions`), looks beyond its row, or is too long or nested too deeply.
+    """
+    # Loaded late: a DAG is parsed, and most commands run, without looking at an expression.
+    from tidemill.core.spark_dialect import tokens_of, tree_of
+    from tidemill.core.syntax import Walk
 
-def _refuse_unstable(tokens: list[tuple[str | None, str]], expression: str) -> None:
-    unstable = sorted({text.lower() for kind, text in tokens if kind == "name"} & _UNSTABLE)
-    if unstable:
+    if len(expression) > _LONGEST:
         raise DeclarationError(
-            f"`{unstable[0]}` gives another answer each time, found in {expression!r}",
-            fix="use a column of the record: _timestamp is when the log took it, _offset is unique in its partition",
+            f"an expression has at most {_LONGEST} characters, found {len(expression)}",
+            fix="split it with with_columns",
         )
+    try:
+        tokens = tokens_of(expression)
+        _check_tokens(tokens, expression)
+        # A number such as 1L has this token, too, where it is not written.
+        casts = any(t.token_type.name == "DCOLON" and expression[t.start : t.end + 1] == "::" for t in tokens)
+        return Walk(expression, aggregates=aggregates, casts=casts).of(tree_of(expression))
+    except ValueError as error:
+        raise DeclarationError(f"not an SQL expression: {expression!r}: {error}", fix=_BACKTICKS) from None
+    except RecursionError:
+        raise _too_deep(expression) from None
 
 
-def _names(tokens: list[tuple[str | None, str]]) -> Iterator[str]:
-    padded = [("mark", ""), *tokens, ("mark", "")]
-    for (_, before), (kind, text), (next_kind, after) in zip(padded, tokens, padded[2:], strict=False):
-        if kind == "quoted":
-            if before != ".":
-                yield text[1:-1].replace("``", "`")
-        elif kind == "name":
-            typed_literal = next_kind == "text"
-            named = before == "." or before.lower() == "as"
-            if not (typed_literal or named or after == "(" or text.lower() in _KEYWORDS):
-                yield text
+def _check_tokens(tokens: list[Token], expression: str) -> None:
+    """The text becomes a part of a statement, which it must not end, hide or go beyond."""
+    if not tokens:
+        raise DeclarationError(f"expected one SQL expression, found {expression!r}")
+    if any(token.comments for token in tokens):
+        raise DeclarationError(f"a comment would hide what follows it, found in {expression!r}")
+    if "${" in expression:
+        raise DeclarationError(
+            f"Spark replaces `${{...}}` by settings of the machine, found in {expression!r}",
+            fix="write the value itself; for a pattern write [$][{]",
+        )
+    depth = 0
+    for token in tokens:
+        text = "" if token.token_type.name in _TEXTS else token.text.upper()
+        depth += (text in ("(", "[", "CASE")) - (text in (")", "]") or (text == "END" and depth > 0))
+        if text == ";":
+            raise DeclarationError(f"`;` ends a statement, but an expression is only a part of one: {expression!r}")
+        if depth > _MOST_NESTED:
+            raise _too_deep(expression)
+    _check_words(tokens)
+    brackets = [t.text for t in tokens if t.token_type.name in ("L_PAREN", "R_PAREN", "L_BRACKET", "R_BRACKET")]
+    if not _is_balanced(brackets):
+        raise DeclarationError(f"a bracket without its partner in {expression!r}", fix="close every bracket")
 
 
-def _lambda_variables(tokens: list[tuple[str | None, str]]) -> frozenset[str]:
-    variables: set[str] = set()
-    for index, ((kind, text), (_, after)) in enumerate(pairwise([*tokens, ("mark", "")])):
-        if kind == "name" and after == "->":
-            variables.add(text)
-        if text == ")" and after == "->":
-            opening = max(i for i in range(index) if tokens[i][1] == "(")
-            variables.update(t for k, t in tokens[opening:index] if k == "name")
-    return frozenset(variables)
+def _check_words(tokens: list[Token]) -> None:
+    """Where Spark reads a column of such a name, sqlglot reads a word of a function's arguments, and drops it."""
+    texts = ["", *("" if t.token_type.name in _TEXTS else t.text.upper() for t in tokens), ""]
+    for before, word, after in zip(texts, texts[1:], texts[2:], strict=False):
+        if before != "." and (
+            (word == "ALL" and after != "(")
+            or (word == "DISTINCT" and after in (")", ",", ""))
+            or (word == "AS" and before in ("(", ","))
+        ):
+            raise ValueError(f"`{word.lower()}` is a word of SQL here")
+
+
+def _is_balanced(brackets: Iterable[str]) -> bool:
+    opened: list[str] = []
+    for bracket in brackets:
+        if bracket in "([":
+            opened.append(bracket)
+        elif not opened or opened.pop() + bracket not in ("()", "[]"):
+            return False
+    return not opened
+
+
+def _too_deep(expression: str) -> DeclarationError:
+    shown = expression if len(expression) <= 80 else f"{expression[:77]}..."
+    return DeclarationError(
+        f"an expression is nested at most {_MOST_NESTED} deep, found {shown!r}", fix="split it with with_columns"
+    )
+
+
+def filled(text: str, names: Mapping[str, str]) -> str:
+    """A text of an aggregate's `merge` or `finish` with `{name}` replaced by what stands for it.
+
+    Raises:
+        DeclarationError: it has a `{name}` that there is not.
+    """
+
+    def name_of(match: re.Match[str]) -> str:
+        if match[1] not in names:
+            raise DeclarationError(
+                f"there is no state column `{match[1]}` for {text!r}; there are: {', '.join(names)}",
+                fix="a name in curly brackets is one of `partial`",
+            )
+        return names[match[1]]
+
+    return _PLACEHOLDER.sub(name_of, text)
+
+
+def named_alone(expression: str) -> str | None:
+    """The column that an expression is, and nothing more; None when it does anything with it."""
+    bare = expression.strip()
+    if _BARE.fullmatch(bare):
+        return bare if bare.lower() not in _CONSTANTS else None
+    return bare[1:-1].replace("``", "`") if _QUOTED.fullmatch(bare) else None
+
+
+def compared(expression: str) -> tuple[str, str, str] | None:
+    """The two columns that an expression compares, and in their middle by what; None when it does anything else.
+
+    Raises:
+        DeclarationError: as `parsed`.
+    """
+    from tidemill.core.spark_dialect import tree_of
+    from tidemill.core.syntax import comparison
+
+    parsed(expression)
+    return comparison(tree_of(expression))

@@ -61,7 +61,9 @@ def boundaries_of(flow: Flow) -> tuple[Boundary, ...]:
     windowed = [s.table for s in flow.sinks if isinstance(s, WindowedSink)]
     reads = [*_READS, *(f"input:{i.topic}" for i in flow.inputs), *(f"records:{t}" for t in tables)]
     reads += [*(f"panes:{t}" for t in windowed), "strays"]
-    writes = ["planned", "claimed", "cancelled", *(f"state:{t}" for t in windowed), "audited", "quarantine", "late"]
+    merged = [s.table for s in flow.sinks if isinstance(s, WindowedSink) and s.merges_ahead]
+    writes = ["planned", "claimed", "cancelled", *(f"state:{t}" for t in windowed), *(f"merged:{t}" for t in merged)]
+    writes += ["audited", "quarantine", "late"]
     writes += [*(f"published:{t}" for t in tables), *(f"sent:{s.topic}" for s in flow.sinks if s.topic)]
     writes += ["committed", "upkeep"]
     return (*(Boundary(name, False) for name in reads), *(Boundary(name, True) for name in writes))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -15,7 +13,11 @@ from tidemill.core.aggregates import Aggregate
 from tidemill.core.contract import Contract
 from tidemill.core.errors import DeclarationError
 from tidemill.core.graph import Step
+from tidemill.core.identity import VERSION, digest, encoded, written
+from tidemill.core.legacy_identity import legacy_hash, legacy_shape
+from tidemill.core.pane_tree import levels_of
 from tidemill.core.pipeline import PipelineSpec
+from tidemill.core.times import micros
 from tidemill.core.windows import WindowSpec
 
 
@@ -54,10 +56,21 @@ class WindowedSink:
         return ("window_start", *self.keys)
 
     @property
+    def merges_ahead(self) -> bool:
+        """Whether its panes are merged ahead (`tidemill.core.pane_tree`)."""
+        return levels_of(self.window.panes) > 0
+
+    @property
     def shape(self) -> Mapping[str, str]:
         """What its state means: rows of state of another shape cannot be merged with it."""
-        aggregates = {f"aggregate {name}": repr(aggregate) for name, aggregate in self.aggregates.items()}
-        return {"keys": ", ".join(self.keys), "window": str(self.window), **aggregates}
+        aggregates = {f"aggregate {name}": encoded(aggregate) for name, aggregate in self.aggregates.items()}
+        parts = {"keys": list(self.keys), "window": encoded(self.window), **aggregates}
+        return {name: written(part) for name, part in parts.items()}
+
+    @property
+    def legacy_shape(self) -> Mapping[str, str]:
+        """The same as ledgers of before have it."""
+        return legacy_shape(self.keys, self.window, self.aggregates)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,13 +100,18 @@ class Flow:
     """A pipeline that is ready to run: inputs and sinks in the order of their declaration.
 
     `patterns` are inputs whose `topic` is a pattern; until somebody has said what there is to be read (`reading`),
-    nothing of them is among the inputs.
+    nothing of them is among the inputs. `key` is the first name of the pipeline, which ledger, transactions and owned
+    tables keep when it is renamed.
     """
 
     spec: PipelineSpec
     inputs: tuple[Input, ...]
     sinks: tuple[Sink, ...]
     patterns: tuple[Input, ...] = ()
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.key or self.name)
 
     @property
     def name(self) -> str:
@@ -140,11 +158,21 @@ class Flow:
     def logical_hash(self) -> str:
         """A SHA-256 of what the pipeline computes: the same however and wherever it is executed."""
         graph = self.spec.graph
-        body = {
-            "name": self.name,
-            "operators": {name: repr(operator) for name, operator in graph.operators.items()},
-            "edges": sorted(str(edge) for edge in graph.edges),
-            "contracts": [c.fingerprint for c in self.contracts],
-            "future_tolerance": str(self.spec.future_tolerance),
-        }
-        return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+        edges = [[e.source, e.source_port, e.target, e.target_port] for e in graph.edges]
+        return digest(
+            {
+                "encoding": VERSION,
+                "pipeline": self.key,
+                "operators": {name: encoded(operator) for name, operator in graph.operators.items()},
+                "edges": sorted(edges),
+                "contracts": [c.fingerprint for c in self.contracts],
+                "future_tolerance_us": micros(self.spec.future_tolerance),
+            }
+        )
+
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        """The logical hash, and that which older versions gave the same declaration."""
+        contracts = [c.fingerprint for c in self.contracts]
+        before = legacy_hash(self.key, self.spec.graph, contracts, self.spec.future_tolerance)
+        return (self.logical_hash,) if before is None else (self.logical_hash, before)

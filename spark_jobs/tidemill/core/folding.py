@@ -22,13 +22,15 @@ class Folding:
 
     A fold takes the batches whose ids divided by `group` are equal, once no batch of that group can follow. It is worth
     it when a pane lies in `overlap` of its slices or more, on average. At least `groups` of them are folded in a row,
-    and none while a position hides more than `most_hidden` ranges of batches.
+    and none while a position hides more than `most_hidden` ranges of batches. Batches that are `reach` ids behind the
+    newest are not looked at any more: they were, unless nothing was folded for 45 days of a batch a minute.
     """
 
     group: int = 64
     overlap: float = 4.0
     groups: int = 16
     most_hidden: int = 512
+    reach: int = 65_536
 
     def due(self, flow: Flow, position: Position, covers: Sequence[Cover]) -> tuple[tuple[Cover, ...], ...]:
         """The groups to fold, oldest first.
@@ -44,7 +46,7 @@ class Folding:
         ):
             return ()
         newest = position.batch_id // self.group
-        by_group = groupby((c for c in covers if c.plan.fold is None), lambda c: c.batch_id // self.group)
+        by_group = groupby((c for c in covers if c.batch.folded is None), lambda c: c.batch_id // self.group)
         complete = [tuple(group) for number, group in by_group if number < newest]
         found = tuple(group for group in complete if len(group) > 1 and self._is_worth_it(flow, group))
         return found if len(found) >= self.groups else ()
@@ -52,7 +54,7 @@ class Folding:
     def _is_worth_it(self, flow: Flow, group: Sequence[Cover]) -> bool:
         for sink in flow.sinks:
             if isinstance(sink, WindowedSink):
-                spans = [c.commit.panes[sink.table] for c in group if sink.table in c.commit.panes]
+                spans = [c.panes[sink.table] for c in group if sink.table in c.panes]
                 pane = sink.window.panes.pane
                 if spans and _panes(spans, pane) >= self.overlap * _panes(united_spans(spans), pane):
                     return True

@@ -24,7 +24,7 @@ from datetime import timedelta
 from types import TracebackType
 
 from tidemill.core import operators as op
-from tidemill.core.declared import check_published, positive, wanted_topics
+from tidemill.core.declared import check_published, interval, positive, wanted_topics
 from tidemill.core.errors import DeclarationError
 from tidemill.core.graph import Edge, Graph
 from tidemill.core.guarantees import Guarantee, OnLoss, one_of
@@ -53,12 +53,12 @@ class Pipeline:
 
     Args:
         name: lower-case letters, digits and underscores; it names the pipeline's ledger for good.
-        every: how often a batch starts.
+        every: how often a batch starts; at least a second.
         owner: who answers for it.
         description: what it is for; shown in Airflow.
         idle_timeout: a topic-partition silent for strictly longer does not hold back the watermark; None for never.
         future_tolerance: a record further ahead of the batch clock is rejected.
-        takeover_after: how old an open batch of somebody else must be before another run continues it.
+        takeover_after: how long a run that executes a batch must be without a sign of life before another continues it.
         guarantee: "exactly_once"; "at_least_once", which allows repetition where exactly once would cost more; or
             "at_most_once": what an attempt that failed had begun to read is not read again.
         on_loss: "refuse" batches when retention took what comes next, or "skip" it and say what was skipped.
@@ -78,7 +78,7 @@ class Pipeline:
         on_loss: str = OnLoss.REFUSE,
     ) -> None:
         self.name = checked_name(name, "a pipeline")
-        self._every = positive(every, "every")
+        self._every = interval(every)
         self._owner, self._description = owner, description
         self._idle_timeout = None if idle_timeout is None else positive(idle_timeout, "idle_timeout")
         self._future_tolerance = positive(future_tolerance, "future_tolerance")

@@ -6,14 +6,14 @@ is a pure function of its plan.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from tidemill.core.amendments import Fold, Ranges, Repair, Rewind, Switch
+from tidemill.core.amendments import Fold, Ranges, Redefined, Repair, Rewind, Switch
 from tidemill.core.offsets import OffsetRange, TopicPartition
-from tidemill.core.position import Backfill, PaneSpan, Position, TopicPosition
+from tidemill.core.position import Backfill, Gone, PaneSpan, Position, TopicPosition
 from tidemill.core.times import micros
 from tidemill.core.watermarks import BEGINNING, END, PartitionClock, advance
 
@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """What a batch reads of one topic: a range of every partition known, some of them empty.
+    """What a batch reads of one topic: a range of every partition that the log shows, some of them empty.
 
     `idle` partitions do not hold back the watermark.
     """
@@ -52,9 +52,11 @@ class BatchPlan:
 
     `clock` is the only clock a batch knows. `position` is where the pipeline stood: its watermark decides what is
     late, its slices are the state that counts. `drain` says that the input has ended: every window closes.
-    `logical_hash` identifies declaration and contracts.
+    `logical_hash` identifies declaration and contracts, `semantics` what the code makes of them.
 
-    A live batch takes the next offsets, in `topics`; those that it `skipped` were gone. The others
+    A live batch takes the next offsets, in `topics`; those that it `skipped` were gone. Partitions that were read
+    before and that the log does not show are `missing`; with this plan somebody declares some of them `gone`, or that
+    numbers are `redefined`: from it on they mean something else. Others
     (`tidemill.core.amendments`) read `again` what was read before: a repair what it names, a backfill the next part of
     its job, which `backfill` shows without this batch's slice and with what is left after it.
     """
@@ -74,6 +76,10 @@ class BatchPlan:
     switch: Switch | None = None
     fold: Fold | None = None
     skipped: tuple[OffsetRange, ...] | None = None
+    missing: tuple[TopicPartition, ...] | None = None
+    gone: tuple[Gone, ...] | None = None
+    redefined: Redefined | None = None
+    semantics: int | None = None
 
     @property
     def is_live(self) -> bool:
@@ -82,9 +88,14 @@ class BatchPlan:
 
     def ranges(self, topic: str) -> tuple[OffsetRange, ...]:
         """What it reads of a topic."""
-        if self.again is not None:
-            return self.again.get(topic, ())
+        if (amended := self._amended) is not None:
+            return amended.get(topic, ())
         return self.topics[topic].ranges if topic in self.topics else ()
+
+    @property
+    def _amended(self) -> Ranges | None:
+        """What an amendment reads once more; None in a live batch."""
+        return self.again if self.repair is None or self.repair.ranges is None else self.repair.ranges
 
     def topic_id(self, topic: str) -> str:
         """Which topic of that name is meant."""
@@ -94,12 +105,12 @@ class BatchPlan:
     @property
     def known_topics(self) -> tuple[str, ...]:
         """Every topic that the pipeline has read or reads now."""
-        return tuple({**self.position.topics, **self.topics, **(self.again or {})})
+        return tuple({**self.position.topics, **self.topics, **(self._amended or {})})
 
     @property
     def reads(self) -> Ranges:
         """What it reads of each topic, without empty ranges."""
-        found = {t: tuple(r for r in self.ranges(t) if r) for t in (*self.topics, *(self.again or ()))}
+        found = {t: tuple(r for r in self.ranges(t) if r) for t in (*self.topics, *(self._amended or ()))}
         return {topic: ranges for topic, ranges in found.items() if ranges}
 
     @property
@@ -112,7 +123,7 @@ class BatchPlan:
         """The watermark that decides what is late, for the whole batch; what is read again is never late."""
         return self.position.watermark if self.is_live else BEGINNING
 
-    def position_after(
+    def position_after(  # noqa: PLR0913  all that a position is
         self,
         attempt: int,
         max_event_times: Mapping[TopicPartition, int],
@@ -120,8 +131,9 @@ class BatchPlan:
         *,
         shapes: Mapping[str, Mapping[str, str]],
         panes: Mapping[str, PaneSpan],
+        merged: Collection[str] = (),
     ) -> Position:
-        """The position once `attempt` is committed, which left state in `panes`."""
+        """The position once `attempt` is committed, which left state in `panes`; those of `merged` are merged ahead."""
         match self:
             case BatchPlan(rewind=Rewind() as rewind):
                 return rewind.position.amended(batch_id=self.batch_id, attempt=attempt)
@@ -139,36 +151,49 @@ class BatchPlan:
                     topics=self.topics_after(max_event_times),
                     watermark=self.watermark_after(max_event_times, delays),
                     shapes=shapes,
+                    gone=self.gone_after,
+                    merged=merged,
                 )
 
+    @property
+    def gone_after(self) -> tuple[Gone, ...] | None:
+        """The partitions that are declared gone after this batch: those that come back are so no more."""
+        missing = self.missing or ()
+        known = {g.place: g for g in (*(self.position.gone or ()), *(self.gone or ())) if g.place in missing}
+        return tuple(known[place] for place in sorted(known)) or None
+
     def topics_after(self, max_event_times: Mapping[TopicPartition, int]) -> Mapping[str, TopicPosition]:
-        """The position in each topic after this batch accepted events of at most these times."""
+        """The position in each topic after this batch accepted events of at most these times.
+
+        What is known of partitions that the batch does not read stays as it is.
+        """
         return {name: self._topic_after(name, topic, max_event_times) for name, topic in self.topics.items()}
 
     def _topic_after(self, name: str, topic: TopicPlan, max_event_times: Mapping[TopicPartition, int]) -> TopicPosition:
         before = self.position.topics.get(name)
-        clocks: dict[int, PartitionClock] = {}
+        offsets, clocks = (dict(before.offsets), dict(before.clocks)) if before else ({}, {})
         for item in topic.ranges:
             partition, now = item.topic_partition.partition, micros(self.clock)
             known = before.clocks.get(partition) if before else None
             clock = known or PartitionClock(max_event_time=None, active_at=now)
             seen = max_event_times.get(item.topic_partition)
             clocks[partition] = clock.seen(seen, clock=now) if item else clock
-        offsets = {r.topic_partition.partition: r.until_offset for r in topic.ranges}
+            offsets[partition] = item.until_offset
         return TopicPosition(topic_id=topic.topic_id, offsets=offsets, clocks=clocks)
 
     def watermark_after(self, max_event_times: Mapping[TopicPartition, int], delays: Mapping[str, int]) -> int:
-        """The pipeline's watermark after this batch; END when it drains. Only live batches and rewinds move it."""
+        """The pipeline's watermark after this batch; END when it drains. Only live batches and rewinds move it.
+
+        A partition of which the plan has no range holds nothing back.
+        """
         if self.rewind is not None:
             return self.rewind.position.watermark
         if not self.is_live:
             return self.position.watermark
         if self.drain:
             return END
-        clocks = {
-            TopicPartition(name, partition): clock
-            for name, topic in self.topics_after(max_event_times).items()
-            for partition, clock in topic.clocks.items()
-        }
+        after = self.topics_after(max_event_times)
+        read = (r.topic_partition for topic in self.topics.values() for r in topic.ranges)
+        clocks = {tp: after[tp.topic].clocks[tp.partition] for tp in read}
         idle = [TopicPartition(name, p) for name, topic in self.topics.items() for p in topic.idle]
         return advance(self.position.watermark, clocks, delays, idle)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
-from tidemill.core.errors import OffsetsLost, TopicRecreated
+from tidemill.core.amendments import Redefined
+from tidemill.core.errors import TopicRecreated
 from tidemill.core.flow import Flow, Input
-from tidemill.core.guarantees import OnLoss
+from tidemill.core.losses import missing_of, rest_of, skipped_of
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.operators import StartFrom
 from tidemill.core.plan import BatchPlan, Kind, TopicPlan
-from tidemill.core.position import Position, TopicPosition
+from tidemill.core.position import Gone, Position, TopicPosition
+from tidemill.core.read_limit import ReadLimit
+from tidemill.core.semantics import SEMANTICS
 from tidemill.core.times import micros
 from tidemill.core.watermarks import END
 
@@ -29,38 +33,6 @@ class TopicBounds:
     waiting: Collection[int] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReadLimit:
-    """At most so many records in one batch, over all inputs, and of one topic-partition; None for no limit."""
-
-    records: int | None = None
-    of_partition: int | None = None
-
-    def __post_init__(self) -> None:
-        for limit in (self.records, self.of_partition):
-            if limit is not None and limit < 1:
-                raise ValueError(f"a read limit is at least 1, found {limit}")
-
-    def apply(self, backlog: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
-        """The first offsets of each range, `records` in all: shares in proportion to what each holds.
-
-        What rounding leaves goes one by one to the smallest shares, so that the limit is used up and a short range
-        is not starved for ever.
-        """
-        if self.of_partition is not None:
-            backlog = [r.take(self.of_partition) for r in backlog]
-        total = sum(len(r) for r in backlog)
-        if self.records is None or total <= self.records:
-            return tuple(backlog)
-        shares = [len(r) * self.records // total for r in backlog]
-        spare = self.records - sum(shares)
-        for index in sorted(range(len(shares)), key=shares.__getitem__):
-            if spare and shares[index] < len(backlog[index]):
-                shares[index] += 1
-                spare -= 1
-        return tuple(item.take(share) for item, share in zip(backlog, shares, strict=True))
-
-
 def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
     flow: Flow,
     position: Position,
@@ -71,36 +43,33 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
     limit: ReadLimit,
     drain: bool = False,
     silent: Collection[TopicPartition] = (),
+    gone: tuple[Gone, ...] = (),
+    redefined: Redefined | None = None,
 ) -> BatchPlan | None:
     """The next batch, or None when there is nothing to do.
 
-    Partitions that are known to be `silent` are idle as soon as nothing of them is left to read.
+    Partitions that are known to be `silent` are idle as soon as nothing of them is left to read. `bounds` lacks topics
+    that are not there. With the plan, somebody declares partitions `gone`.
 
     There is something to do when the log has records beyond the position, when an idle partition lets the watermark
-    move, when the input is drained and windows are open, or when an input begins at the end of its topic: the batch
-    remembers where that was. `drain` takes effect in the plan that reaches the end of
+    move, when the input is drained and windows are open, when numbers are `redefined`, or when an input begins at the
+    end of its topic: the batch remembers where that was. `drain` takes effect in the plan that reaches the end of
     the log.
 
     Raises:
         TopicRecreated: a topic has the name of the one that was read but another identity.
         OffsetsLost: the log no longer holds, or does not yet hold, the next offset to read.
+        UnknownTopic: a topic that was read is not there.
     """
+    shown = {topic: found.partitions for topic, found in bounds.items()}
+    missing = missing_of(flow, position, shown, (*(position.gone or ()), *gone))
     taken = _taken(flow, position, bounds, limit)
     timeout = None if flow.spec.idle_timeout is None else micros(flow.spec.idle_timeout)
-    topics = {
-        topic: _topic_plan(
-            position.topics.get(topic),
-            bounds[topic],
-            ranges,
-            clock=micros(clock),
-            idle_timeout=timeout,
-            silent=silent,
-        )
-        for topic, ranges in taken.items()
-    }
+    judged = partial(_topic_plan, clock=micros(clock), idle_timeout=timeout, silent=silent)
+    topics = {topic: judged(position.topics.get(topic), bounds[topic], ranges) for topic, ranges in taken.items()}
     at_end = all(_reads_to_end(topic, bounds[name]) for name, topic in topics.items())
     plan = BatchPlan(
-        pipeline=flow.name,
+        pipeline=flow.key,
         batch_id=batch_id,
         kind=Kind.LIVE,
         clock=clock,
@@ -108,19 +77,28 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
         topics=topics,
         logical_hash=flow.logical_hash,
         drain=drain and at_end and position.watermark < END,
-        skipped=_skipped(flow, position, bounds) or None,
+        skipped=skipped_of(position, shown) or None,
+        missing=missing or None,
+        gone=gone or None,
+        redefined=redefined,
+        semantics=SEMANTICS,
     )
-    delays = {i.topic: micros(i.delay) for i in flow.inputs}
-    moves = plan.watermark_after({}, delays) > position.watermark
+    return plan if plan.records or gone or redefined or _moves(flow, plan) else None
+
+
+def _moves(flow: Flow, plan: BatchPlan) -> bool:
+    """Whether a plan without records has something to do: the watermark moves, or an input begins at its end."""
+    position, delays = plan.position, {i.topic: micros(i.delay) for i in flow.inputs}
     begins = any(i.start is StartFrom.LATEST and i.topic not in position.topics for i in flow.inputs)
-    return plan if plan.records or moves or begins else None
+    return begins or plan.watermark_after({}, delays) > position.watermark
 
 
 def _taken(
     flow: Flow, position: Position, bounds: Mapping[str, TopicBounds], limit: ReadLimit
 ) -> dict[str, tuple[OffsetRange, ...]]:
     """The offsets of each topic that the batch reads, a range for every partition."""
-    backlog = {i.topic: _backlog(flow, i, position.topics.get(i.topic), bounds[i.topic]) for i in flow.inputs}
+    there = [i for i in flow.inputs if i.topic in bounds]
+    backlog = {i.topic: _backlog(flow, i, position.topics.get(i.topic), bounds[i.topic]) for i in there}
     taken = iter(limit.apply([r for ranges in backlog.values() for r in ranges]))
     return {topic: tuple(next(taken) for _ in ranges) for topic, ranges in backlog.items()}
 
@@ -133,43 +111,7 @@ def _backlog(flow: Flow, source: Input, before: TopicPosition | None, bounds: To
             fix="read it under another pipeline name, or put the old topic back",
         )
     held = [available for _, available in sorted(bounds.partitions.items())]
-    return tuple(_rest(flow, source.start, before, available) for available in held)
-
-
-def _skipped(flow: Flow, position: Position, bounds: Mapping[str, TopicBounds]) -> tuple[OffsetRange, ...]:
-    """What the log lost of what comes next, where the pipeline goes on without it."""
-    return tuple(
-        OffsetRange(held.topic_partition, offset, held.from_offset)
-        for topic, before in position.topics.items()
-        for partition, offset in before.offsets.items()
-        if topic in bounds
-        and (held := bounds[topic].partitions.get(partition)) is not None
-        and offset < held.from_offset
-    )
-
-
-def _rest(flow: Flow, start: StartFrom, before: TopicPosition | None, available: OffsetRange) -> OffsetRange:
-    tp, held_from, end = available.topic_partition, available.from_offset, available.until_offset
-    committed = before.offsets.get(tp.partition) if before else None
-    if committed is None:
-        latest = before is None and start is StartFrom.LATEST
-        return OffsetRange(tp, end if latest else held_from, end)
-    pipeline = flow.name
-    if committed < held_from and flow.spec.on_loss is OnLoss.SKIP:
-        return available
-    if committed < held_from:
-        raise OffsetsLost(
-            f"{pipeline}: {tp}: offsets {committed} to {held_from - 1} are gone: retention passed the committed "
-            f"offset {committed}, the log now starts at {held_from}; nothing was moved",
-            fix='put the missing segments back, or declare on_loss="skip": it goes on without them and says so',
-        )
-    if committed > end:
-        raise OffsetsLost(
-            f"{pipeline}: {tp}: the log ends at {end}, before the committed offset {committed}: records that were "
-            "read are not there any more; nothing was moved",
-            fix="put the log back as it was; it must never lose its end",
-        )
-    return OffsetRange(tp, committed, end)
+    return tuple(rest_of(flow, source.start, before, available) for available in held)
 
 
 def _topic_plan(  # noqa: PLR0913  what is idle depends on all of it

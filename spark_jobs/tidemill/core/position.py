@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tidemill.core.offsets import OffsetRange, TopicPartition
@@ -14,7 +14,7 @@ from tidemill.core.watermarks import BEGINNING, PartitionClock
 class TopicPosition:
     """The next offset to read of each partition of one topic, and what is known of its time.
 
-    `offsets` and `clocks` have the same partitions.
+    `offsets` and `clocks` have the same partitions: every one that was ever read, also those that the log lost.
     """
 
     topic_id: str
@@ -63,6 +63,15 @@ class Backfill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """A topic-partition that somebody declared gone: batches go on without it until the log shows it again."""
+
+    place: TopicPartition
+    by: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableMark:
     """How a commit left a table: its version, its identity, and the last transaction of the pipeline in it."""
 
@@ -72,11 +81,23 @@ class TableMark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Since:
+    """From `batch_id` on the numbers of a table mean what they mean now, because somebody decided it."""
+
+    batch_id: int
+    by: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
     """The outcome of all commits so far. `batch_id` is the last one committed, 0 before the first.
 
     `shapes` says for each windowed table what its state means (`WindowedSink.shape`), `tables` how each table was left
-    by the last commit that wrote it. `backfill` is the job that waits for its next batch.
+    by the last commit that wrote it. `backfill` is the job that waits for its next batch. `gone` are the partitions
+    that the log does not show and that somebody declared gone. `meanings` says for each published table what its
+    numbers mean (`tidemill.core.meaning`), `since` from which batch on where that changed. `merged_since` says for
+    each table whose panes are merged ahead from which event time on these nodes count (`tidemill.core.pane_tree`).
     """
 
     batch_id: int = 0
@@ -86,6 +107,15 @@ class Position:
     shapes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     tables: Mapping[str, TableMark] = field(default_factory=dict)
     backfill: Backfill | None = None
+    gone: tuple[Gone, ...] | None = None
+    meanings: Mapping[str, Mapping[str, str]] | None = None
+    since: Mapping[str, Since] | None = None
+    merged_since: Mapping[str, int] | None = None
+
+    def first_of_meaning(self, table: str) -> int:
+        """The first batch of which the numbers of a table mean what they mean now; 0 where that never changed."""
+        found = (self.since or {}).get(table)
+        return 0 if found is None else found.batch_id
 
     @property
     def clocks(self) -> Mapping[TopicPartition, PartitionClock]:
@@ -105,8 +135,10 @@ class Position:
         watermark: int,
         shapes: Mapping[str, Mapping[str, str]] | None = None,
         tables: Mapping[str, TableMark] | None = None,
+        gone: tuple[Gone, ...] | None = None,
+        merged: Collection[str] = (),
     ) -> Position:
-        """The position once `attempt` of `batch_id` is committed."""
+        """The position once `attempt` of `batch_id` is committed. `merged` are the tables with panes merged ahead."""
         if watermark < self.watermark:
             raise ValueError(f"the watermark would go back from {self.watermark} to {watermark}")
         return replace(
@@ -117,7 +149,27 @@ class Position:
             slices=self.slices.add(batch_id, attempt),
             shapes={**self.shapes, **(shapes or {})},
             tables={**self.tables, **(tables or {})},
+            gone=gone,
+            merged_since=self._merged_since(merged),
         )
+
+    def meaning(
+        self, meanings: Mapping[str, Mapping[str, str]], changed: Iterable[str] = (), *, by: str = "", why: str = ""
+    ) -> Position:
+        """The same with what tables mean from its batch on; of some that `changed`, because somebody decided it."""
+        since = {table: Since(batch_id=self.batch_id, by=by, why=why) for table in changed}
+        return replace(
+            self,
+            meanings={**(self.meanings or {}), **meanings} or None,
+            since={**(self.since or {}), **since} or None,
+        )
+
+    def _merged_since(self, merged: Collection[str]) -> Mapping[str, int] | None:
+        known = self.merged_since or {}
+        return {table: known.get(table, self.watermark) for table in merged} or None
+
+    def _from_now(self) -> Mapping[str, int] | None:
+        return None if self.merged_since is None else dict.fromkeys(self.merged_since, self.watermark)
 
     def amended(self, *, batch_id: int, attempt: int, hidden: tuple[BatchRange, ...] = ()) -> Position:
         """The position after a batch that moves neither offsets nor watermark; skipped batches do not count.
@@ -131,5 +183,7 @@ class Position:
         slices = self.slices.add(batch_id, attempt)
         if job.complete:
             switched = slices.hide(job.supersedes).show(job.slices)
-            return replace(self, batch_id=batch_id, slices=switched, backfill=None)
+            # Nodes were merged from what is hidden now.
+            anew = self._from_now() if job.supersedes else self.merged_since
+            return replace(self, batch_id=batch_id, slices=switched, backfill=None, merged_since=anew)
         return replace(self, batch_id=batch_id, slices=slices.hide([BatchRange(batch_id, batch_id + 1)]), backfill=job)

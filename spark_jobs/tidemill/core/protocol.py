@@ -2,7 +2,7 @@
 
 1. A run reads the ledger. An open batch is continued, or left alone; only without one is a batch planned.
 2. The plan is appended before any work starts, and read back: if another plan won, that one is executed.
-3. Whoever executes a batch holds a claim, numbered 1, 2, 3, ...; the newest claim wins.
+3. Whoever executes a batch holds a claim, numbered 1, 2, 3, ...; the newest claim wins, and is renewed while it works.
 4. Rows of state carry batch and attempt, and are seen by nobody yet.
 5. Staged rows are audited; the verdict is appended. One that blocks holds the pipeline here, until a person decides.
 6. Published tables are written, each with the batch as its transaction: once, and never by an older batch.
@@ -32,7 +32,8 @@ from tidemill.core.events import (
     Planned,
     Superseded,
 )
-from tidemill.core.plan import BatchPlan
+from tidemill.core.leases import Holder
+from tidemill.core.tiling import check_tiling
 from tidemill.core.view import OpenBatch, View
 
 
@@ -62,9 +63,7 @@ def apply(view: View, event: Event) -> View:
         case Planned():
             return _planned(view, event)
         case Claimed():
-            open_batch = _open(view, event.batch_id, event.attempt - 1)
-            claimed = replace(open_batch, attempt=event.attempt, executor=event.executor, claimed_at=event.at)
-            return replace(view, open_batch=claimed)
+            return replace(view, open_batch=_claimed(_open(view, event.batch_id, event.attempt - 1), event))
         case Audited():
             return replace(view, open_batch=replace(_open(view, event.batch_id, event.attempt), audited=event))
         case Committed():
@@ -100,8 +99,12 @@ def _planned(view: View, event: Planned) -> View:
     follows = plan.batch_id == view.last_batch_id + 1 or (plan.switch and plan.batch_id > view.last_batch_id)
     if not follows or plan.position != view.position:
         raise Fenced(f"the plan of batch {plan.batch_id} starts from a position that is not the last: another run won")
-    opened = OpenBatch(plan=plan, attempt=1, executor=event.executor, claimed_at=event.at)
+    opened = OpenBatch(plan=plan, attempt=1, executor=event.executor, claimed_at=event.at, lease=event.lease)
     return replace(view, last_batch_id=plan.batch_id, open_batch=opened)
+
+
+def _claimed(batch: OpenBatch, event: Claimed) -> OpenBatch:
+    return replace(batch, attempt=event.attempt, executor=event.executor, claimed_at=event.at, lease=event.lease)
 
 
 def _committed(view: View, event: Committed) -> View:
@@ -110,27 +113,8 @@ def _committed(view: View, event: Committed) -> View:
         raise Fenced(f"batch {event.batch_id} has no verdict that lets it commit")
     if event.plan_hash != fingerprint(open_batch.plan):
         raise Fenced(f"batch {event.batch_id} was executed with another plan than the ledger holds")
-    _check_tiling(open_batch.plan, event)
+    check_tiling(open_batch.plan, event)
     return replace(view, position=event.position, open_batch=None, last_commit=event)
-
-
-def _check_tiling(plan: BatchPlan, event: Committed) -> None:
-    if not plan.is_live:
-        _check_amended(plan, event)
-    for name, topic in plan.topics.items():
-        planned = {r.topic_partition.partition: r.until_offset for r in topic.ranges}
-        committed = event.position.topics[name].offsets
-        if committed != planned or event.position.batch_id != plan.batch_id:
-            raise LedgerDamaged(
-                f"batch {plan.batch_id} would commit offsets {dict(committed)} of {name}, its plan ends at {planned}"
-            )
-
-
-def _check_amended(plan: BatchPlan, event: Committed) -> None:
-    """What a plan says already about the position after it, a commit cannot change."""
-    expected = plan.position_after(event.attempt, {}, {}, shapes={}, panes=event.panes)
-    if replace(event.position, tables={}) != replace(expected, tables={}):
-        raise LedgerDamaged(f"batch {plan.batch_id}, a {plan.kind}, would commit another position than its plan's")
 
 
 def _cancelled(view: View, event: Cancelled) -> View:
@@ -163,21 +147,21 @@ def _open(view: View, batch_id: int, attempt: int) -> OpenBatch:
 
 
 def check_takeover(
-    batch: OpenBatch, executor: Executor, *, clock: datetime, takeover_after: timedelta, holder_is_gone: bool
+    batch: OpenBatch, executor: Executor, *, clock: datetime, takeover_after: timedelta, holder: Holder
 ) -> None:
     """Whether `executor` may continue a batch that somebody claimed.
 
-    It may at once when it is the same task or when the holder's process is known to be gone, else once the claim
-    is older than `takeover_after`.
+    It may at once when it is the same task or when the holder has stopped. A claim without a lease, of an older version
+    of Tidemill, counts as abandoned once it is older than `takeover_after`.
 
     Raises:
         Busy: it may not yet.
     """
-    age = clock - batch.claimed_at
-    if batch.executor.identity == executor.identity or holder_is_gone or age > takeover_after:
+    abandoned = holder is Holder.UNKNOWN and clock - batch.claimed_at > takeover_after
+    if batch.executor.identity == executor.identity or holder is Holder.STOPPED or abandoned:
         return
     raise Busy(
         f"batch {batch.plan.batch_id} is open: {batch.executor.identity} on {batch.executor.host} (process "
         f"{batch.executor.pid}) holds it since {batch.claimed_at.isoformat()}",
-        fix=f"wait; it may be taken over {takeover_after} after that, or at once when its process is gone",
+        fix=f"wait; it may be taken over {takeover_after} after it stops, or at once when its process is gone",
     )

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tidemill.core.errors import Incompatible
 from tidemill.core.flow import Flow, WindowedSink
 from tidemill.core.view import View
+from tidemill.core.written import described, same
 
 
 def check_shapes(flow: Flow, view: View) -> None:
-    """Refuses a declaration whose windows cannot go on with the state that is committed."""
+    """Refuses a declaration whose windows cannot go on with the state that is committed.
+
+    Raises:
+        Incompatible: keys, windows or aggregates of a table are others; the text names them.
+    """
     for sink in flow.sinks:
         before = view.position.shapes.get(sink.table)
         if not isinstance(sink, WindowedSink) or before is None or before == sink.shape:
             continue
-        changes = [
-            f"  {name}: {before.get(name, 'not there')}, now {sink.shape.get(name, 'not there')}"
-            for name in dict.fromkeys((*before, *sink.shape))
-            if before.get(name) != sink.shape.get(name)
-        ]
-        raise Incompatible(
-            f"{flow.name}: the state of {sink.table} was built by another declaration:\n" + "\n".join(changes),
-            fix="put the old declaration back, or publish to a table of another name, or build a new generation from "
-            f"the log: `tidemill rebuild {flow.name}`; the tables stay as they are until it switches",
-        )
+        if changes := _changes(before, sink):
+            raise Incompatible(
+                f"{flow.name}: the state of {sink.table} was built by another declaration:\n" + "\n".join(changes),
+                fix="put the old declaration back, or publish to a table of another name, or build a new generation "
+                f"from the log: `tidemill rebuild {flow.name}`; the tables stay as they are until it switches",
+            )
+
+
+def _changes(before: Mapping[str, str], sink: WindowedSink) -> list[str]:
+    now, legacy = sink.shape, sink.legacy_shape
+    return [
+        f"  {name}: {_shown(before.get(name))}, now {_shown(now.get(name))}"
+        for name in dict.fromkeys((*before, *now))
+        if not same(before.get(name), now.get(name))
+        and (name not in before or name not in now or before[name] != legacy.get(name))
+    ]
+
+
+def _shown(text: str | None) -> str:
+    return "not there" if text is None else described(text)

@@ -6,6 +6,7 @@ ledger holds its commit; rows of crashed attempts and of zombies are never seen.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -73,9 +74,14 @@ def batch_ranges(batches: Iterable[int | BatchRange]) -> tuple[BatchRange, ...]:
 
 def in_both(one: Iterable[BatchRange], other: Iterable[BatchRange]) -> tuple[BatchRange, ...]:
     """The batches that lie in ranges of either."""
-    others = tuple(other)
-    pairs = ((max(a.from_batch, b.from_batch), min(a.until_batch, b.until_batch)) for a in one for b in others)
-    return batch_ranges(BatchRange(low, high) for low, high in pairs if low < high)
+    left, right, found = list(batch_ranges(one))[::-1], list(batch_ranges(other))[::-1], []
+    while left and right:
+        low = max(left[-1].from_batch, right[-1].from_batch)
+        high = min(left[-1].until_batch, right[-1].until_batch)
+        if low < high:
+            found.append(BatchRange(low, high))
+        (left if left[-1].until_batch == high else right).pop()
+    return batch_ranges(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +111,9 @@ class SliceSet:
 
     def attempt_of(self, batch: int) -> int | None:
         """The attempt at a batch whose slice is visible, or None."""
-        if not 0 < batch <= self.through or any(batch in r for r in self.hidden):
+        # Hidden ranges are sorted, and there may be hundreds.
+        at = bisect_right(self.hidden, batch, key=lambda r: r.from_batch) - 1
+        if not 0 < batch <= self.through or (at >= 0 and batch in self.hidden[at]):
             return None
         return self.exceptions.get(batch, 1)
 

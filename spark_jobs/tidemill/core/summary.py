@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidemill.core.account import Account
 from tidemill.core.events import Committed
+from tidemill.core.reasons import tally_reasons
 from tidemill.core.times import moment
 from tidemill.core.watermarks import BEGINNING, END
 
@@ -35,7 +36,7 @@ def commit_json(commit: Committed) -> dict[str, object]:
         "watermark": watermark_json(commit.position.watermark),
         "published": dict(commit.published),
         "versions": dict(commit.tables),
-        "reasons": dict(commit.reasons),
+        "reasons": dict(tally_reasons(commit.reasons.items())),
         "refused_windows": commit.refused_windows,
         "skipped": commit.skipped,
         "incomplete": {

@@ -14,6 +14,12 @@ from tidemill.core.errors import DeclarationError
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
+LONGEST = timedelta(days=365_000)
+"""The longest duration: that far from any moment of now there are still dates."""
+
+_MOST_DIGITS = 20
+_SHOWN = 60
+
 _UNITS = {
     "microsecond": 1,
     "us": 1,
@@ -38,18 +44,27 @@ def duration(value: str | timedelta) -> timedelta:
 
     Raises:
         DeclarationError: the text is not such a duration, or names months or years, which have no
-            fixed length.
+            fixed length; or the duration is longer than `LONGEST`.
     """
     if isinstance(value, timedelta):
+        if abs(value) > LONGEST:
+            raise _too_long(value)
         return value
-    match = _DURATION.fullmatch(value)
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     unit = _unit(match[2].lower(), match[3].lower()) if match else None
     if match is None or unit is None:
         raise DeclarationError(
             f"not a duration: {value!r}",
             fix='write a whole number and a unit, as in "10 seconds": us, ms, seconds, minutes, hours, days, weeks',
         )
+    if len(match[1]) > _MOST_DIGITS or int(match[1]) * unit > micros(LONGEST):
+        raise _too_long(value)
     return timedelta(microseconds=int(match[1]) * unit)
+
+
+def _too_long(value: str | timedelta) -> DeclarationError:
+    said = value if len(str(value)) <= _SHOWN else f"{str(value)[:_SHOWN]}..."
+    return DeclarationError(f"a duration is at most {LONGEST.days:,} days (a thousand years), found {said}")
 
 
 def _unit(name: str, plural: str) -> int | None:

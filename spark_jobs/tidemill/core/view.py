@@ -9,6 +9,7 @@ from enum import StrEnum
 from tidemill.core.events import Audited, Committed, Decided, Decision, Executor, Superseded
 from tidemill.core.plan import BatchPlan
 from tidemill.core.position import Position
+from tidemill.core.semantics import is_ours
 
 
 class Fate(StrEnum):
@@ -24,13 +25,15 @@ class Fate(StrEnum):
 class OpenBatch:
     """A batch that is planned and not committed.
 
-    `audited` is the verdict of any attempt, once there is one; `decided` what a person decided about one that blocks.
+    `lease` is that of the newest claim, `audited` the verdict of any attempt, once there is one; `decided` what a
+    person decided about one that blocks.
     """
 
     plan: BatchPlan
     attempt: int
     executor: Executor
     claimed_at: datetime
+    lease: str | None = None
     audited: Audited | None = None
     decided: Decided | None = None
 
@@ -49,12 +52,13 @@ class OpenBatch:
         """Whether some attempt was free to publish: then the plan must be completed as it is."""
         return self.audited is not None and not self.is_blocked
 
-    def fate(self, logical_hash: str) -> Fate:
-        """What becomes of it now that the declaration and its contracts have this hash.
+    def fate(self, *hashes: str) -> Fate:
+        """What becomes of it now that the declaration and its contracts have one of these hashes.
 
         A changed one cannot complete an old plan: that is given up while nobody was free to publish, and refused after.
+        Neither can code that would compute something else of the same declaration.
         """
-        if self.plan.logical_hash != logical_hash:
+        if self.plan.logical_hash not in hashes or not is_ours(self.plan.semantics):
             return Fate.REFUSED if self.may_be_published else Fate.CANCELLED
         return Fate.BLOCKED if self.is_blocked else Fate.CONTINUED
 

@@ -104,7 +104,9 @@ def placed(rules: Rules) -> str:
 
 WINDOWS = """
     SELECT minute AS window_start, minute + INTERVAL '1' MINUTE AS window_end, page,
-           count(*) AS requests, try_sum(bytes) AS bytes,
+           count(*) AS requests,
+           CASE WHEN sum(CAST(bytes AS DECIMAL(38, 0))) > 9223372036854775807BD THEN 9223372036854775807L
+                ELSE try_sum(bytes) END AS bytes,
            hll_sketch_estimate(hll_sketch_agg(client, 12)) AS visitors,
            count_if(status DIV 100 = 2) AS status_2xx, count_if(status DIV 100 = 3) AS status_3xx,
            count_if(status DIV 100 = 4) AS status_4xx, count_if(status DIV 100 = 5) AS status_5xx

@@ -126,7 +126,7 @@ def write_file(project: Project, path: Path) -> int:
     """
     log = FileLog(project.settings.log)
     log.create_topic(TOPIC, 1)
-    loaded = load(Producer(log, TOPIC), [str(path)], Lines(), ChunkSize(records=_CHUNK))
+    loaded = load(Producer(log, TOPIC, producer_id=path.name), [str(path)], Lines(), ChunkSize(records=_CHUNK))
     return loaded.records
 
 

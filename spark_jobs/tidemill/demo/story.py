@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from tidemill.amend.verify import Scope, Verified, verify
 from tidemill.core.account import Account
 from tidemill.core.amendments import Reason
 from tidemill.core.events import Committed
+from tidemill.core.reasons import tally_reasons
 from tidemill.core.summary import commit_json
 from tidemill.demo.child import Facts, Run, execute
 from tidemill.demo.comparison import Differences, compare
@@ -37,9 +37,6 @@ KILLED_BATCH = 5
 
 KILL = f"published:{TABLE}"
 """Where a process is killed: the rows of a batch are published, and nothing says yet that they count."""
-
-_FOUND = re.compile(r",? found .*| at byte \d+", re.DOTALL)
-"""What differs between two reasons of one kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +71,7 @@ class Audience(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What came of it. `reasons` are those of the quarantine, without what was found; `killed_at` is place@batch.
+    """What came of it. `reasons` are the sorts of reasons in the quarantine; `killed_at` is place@batch.
 
     `differences` are from a query that shares no code with the pipeline, `verified` is what `tidemill verify` says.
     """
@@ -207,8 +204,7 @@ def _commits(project: Project) -> list[Committed]:
 def _reasons(commits: list[Committed]) -> Mapping[str, int]:
     reasons: Counter[str] = Counter()
     for commit in commits:
-        for reason, count in commit.reasons.items():
-            reasons[_FOUND.sub("", reason)] += count
+        reasons.update(tally_reasons(commit.reasons.items()))
     return dict(reasons.most_common())
 
 

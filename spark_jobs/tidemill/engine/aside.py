@@ -22,6 +22,7 @@ from tidemill.engine.query import query
 from tidemill.engine.strays import late_rows, rejected_rows
 from tidemill.engine.streams import Stream
 from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.lookup import Lookup
 from tidemill.tables.protocol import TableSpec, of_batches
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
@@ -95,8 +96,9 @@ def kept_aside(spec: TableSpec, plan: BatchPlan, refused: pa.Table | None = None
     if refused is None:
         return left
     again = set(zip(*(refused[c].to_pylist() for c in _PLACE), strict=True))
-    places = zip(*(rows[c].to_pylist() for c in _PLACE), strict=True)
-    back = rows.filter(pa.array([t and place in again for t, place in zip(taken, places, strict=True)], pa.bool_()))
+    back = rows.filter(pa.array(taken))
+    places = zip(*(back[c].to_pylist() for c in _PLACE), strict=True)
+    back = back.filter(pa.array([place in again for place in places], pa.bool_()))
     return pa.concat_tables([left, _of_this_batch(back, plan)])
 
 
@@ -104,12 +106,9 @@ def _places_in(rows: pa.Table, plan: BatchPlan) -> npt.NDArray[np.bool_]:
     """Which rows are of records that the plan reads."""
     found = np.zeros(rows.num_rows, dtype=bool)
     for topic, ranges in plan.reads.items():
-        for item in ranges:
-            inside = pc.and_(
-                pc.and_(pc.equal(rows["topic"], topic), pc.equal(rows["partition"], item.topic_partition.partition)),
-                pc.and_(pc.greater_equal(rows["offset"], item.from_offset), pc.less(rows["offset"], item.until_offset)),
-            )
-            found |= inside.to_numpy()
+        found |= pc.equal(rows["topic"], topic).to_numpy() & (
+            Lookup(ranges).find(rows["partition"], rows["offset"]) >= 0
+        )
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
@@ -19,17 +19,20 @@ from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.position import Backfill, PaneSpan, Position, TableMark
 from tidemill.core.scan import Scan
-from tidemill.core.schema import cast_or_null
-from tidemill.core.sql import quoted, renamed
+from tidemill.core.verdict import CheckResult
 from tidemill.engine.aside import Strays, kept_aside
 from tidemill.engine.branches import unpack
 from tidemill.engine.counting import Counts
+from tidemill.engine.fitted import fitted, told
 from tidemill.engine.holding import Held, Lanes
 from tidemill.engine.marks import Marks
+from tidemill.engine.node_sql import of_nodes
 from tidemill.engine.places import Uris
 from tidemill.engine.publishing import Publisher, own_values
+from tidemill.engine.session import pin
 from tidemill.engine.state import State
 from tidemill.engine.streams import Stream
+from tidemill.engine.types import check_types
 from tidemill.engine.windowing import SLICE_COLUMNS, partial_aggregates
 from tidemill.engine.windows import Windows
 from tidemill.tables.create import ensure_table
@@ -61,7 +64,8 @@ class Attempt:
     """The work of one attempt. `scans` has the topics with records to read.
 
     `diverted` is the reason for which every record is rejected, if there is one. An attempt that has `given_up` reads
-    nothing: an earlier one may have, and every record counts at most once.
+    nothing: an earlier one may have, and every record counts at most once. `before_job` is called before each job of
+    Spark.
     """
 
     flow: Flow
@@ -72,9 +76,10 @@ class Attempt:
     uris: Uris
     driver_rows: int
     writer: str | None = None
-    reasons: dict[str, int] = field(default_factory=dict)
+    reasons: Mapping[str, int] = field(default_factory=dict)
     diverted: str | None = None
     given_up: bool = False
+    before_job: Callable[[], None] = lambda: None
     _streams: tuple[Stream, ...] = ()
     _partials: dict[str, Held] = field(default_factory=dict)
     _touched: dict[str, list[int]] = field(default_factory=dict)
@@ -82,13 +87,22 @@ class Attempt:
 
     def __post_init__(self) -> None:
         marks = Marks(plan=self.plan, attempt=self.number)
-        self.lanes = Lanes(self.session, driver_rows=self.driver_rows, writer=self.writer)
+        self.lanes = Lanes(self.session, driver_rows=self.driver_rows, writer=self.writer, before_job=self.before_job)
         self._windows = Windows(session=self.session, plan=self.plan, uris=self.uris, lanes=self.lanes, marks=marks)
         self._publisher = Publisher(flow=self.flow, plan=self.plan, uris=self.uris, lanes=self.lanes, marks=marks)
         self._marks, self._plan_hash = marks, fingerprint(self.plan)
 
+    @staticmethod
+    def check_types(session: SparkSession, flow: Flow, uris: Uris) -> None:
+        """Refuses a declaration whose values could lose something, before a plan is written. See `engine.types`."""
+        pin(session)
+        check_types(session, flow, uris)
+
     def read(self) -> None:
         """Step 2: describe how the planned records become rows; Spark starts with the first job of step 3."""
+        pin(self.session)
+        # Spark looks for the files that it is to read at once.
+        self.before_job()
         inputs = [i for i in self.flow.inputs if i.topic in self.scans]
         streams = [
             Stream.of(self.flow, i, self.plan, self.scans[i.topic], self.lanes.spark).diverted(self.diverted)
@@ -103,6 +117,8 @@ class Attempt:
             with boundary(f"input:{stream.source.topic}", self.plan.batch_id):
                 stream.count_kept()
         for sink in self.flow.sinks:
+            if self.plan.fold is not None and isinstance(sink, WindowedSink):
+                self._append_nodes(sink, self._windows.folded_nodes(sink, self.plan.fold))
             held = self._new(sink)
             if held is None:
                 continue
@@ -113,6 +129,8 @@ class Attempt:
                         self._touched[sink.table] = held.lane.distinct(held.rows, "pane_start")
                         self._append_state(sink, held)
                 case RowSink():
+                    held, unfit = told(held, sink.table, sink.contract)
+                    self._windows.unfit += unfit
                     self._rows[sink.table] = held.stamped(own_values(self.plan))
 
     def _new(self, sink: Sink) -> Held | None:
@@ -138,6 +156,20 @@ class Attempt:
             table = held.lane.table(spec, state.handle)
             written = table.append(held.rows, transaction=known.newest, plan_hash=self._plan_hash)
             self._publisher.wrote(spec, known, state.handle, written)
+
+    def _append_nodes(self, sink: WindowedSink, nodes: Held | None) -> None:
+        """Panes merged ahead, in the slice of this attempt."""
+        if nodes is None or not nodes.count:
+            return
+        names = ("pane_level", "pane_start", *of_nodes(sink), *SLICE_COLUMNS)
+        held = nodes.stamped(self._slice()).picked({name: name for name in names})
+        spec = self.uris.merged(sink, held.lane.fields(held.rows))
+        with boundary(f"merged:{sink.table}", self.plan.batch_id):
+            known = self._marks.merged(sink)
+            handle = ensure_table(spec, known=known)
+            table = held.lane.table(spec, handle)
+            written = table.append(held.rows, transaction=known.newest, plan_hash=self._plan_hash)
+            self._publisher.wrote(spec, known, handle, written)
 
     def jobs(self, without: DataFrame | None = None) -> Mapping[str, DataFrame]:
         """The job of step 3 for each published table, described but not run; ask after step 2.
@@ -165,6 +197,11 @@ class Attempt:
             lengths = {topic: sum(map(len, ranges)) for topic, ranges in self.plan.reads.items()}
             found = {topic: Counts(account=Account(read=n, shed=n)) for topic, n in lengths.items()}
         return {i.topic: found.get(i.topic, empty) for i in self.flow.inputs}
+
+    @property
+    def unfit(self) -> tuple[CheckResult, ...]:
+        """Broken rules for values that do not fit the types of their contract. Ask after step 4."""
+        return tuple(self._windows.unfit)
 
     @property
     def versions(self) -> Mapping[str, int]:
@@ -200,7 +237,9 @@ class Attempt:
             return self._rows.get(sink.table)
         if job is None:
             partials, touched = self._partials.get(sink.table), self._touched.get(sink.table, [])
-            fired = self._windows.fire(sink, position.watermark, partials, touched)
+            found = self._windows.fire(sink, position.watermark, partials, touched)
+            self._append_nodes(sink, found.nodes)
+            fired = found.windows
         elif job.complete:
             fired = self._windows.fire_again(sink, job, position.slices, position.watermark)
         else:
@@ -238,7 +277,7 @@ class Attempt:
     def _put_aside(self) -> None:
         strays = self.strays()
         rejected = strays.rejected(self.uris.quarantine())
-        self.reasons = rejected.lane.tally(rejected.rows, "reasons") if rejected else {}
+        self.reasons = rejected.lane.tally(rejected.rows) if rejected else {}
         refused = None
         if is_repair_of(self.plan, Aside.LATE) and rejected is not None:
             refused, rejected = rejected.lane.arrow(rejected.rows), None
@@ -257,5 +296,5 @@ class Attempt:
 
 
 def _as_published(rows: DataFrame, sink: RowSink) -> DataFrame:
-    """The rows of the sink in the types of its contract."""
-    return rows.selectExpr(*(renamed(cast_or_null(quoted(f.name), f.type), f.name) for f in sink.contract.fields))
+    """The rows of the sink in the types of its contract, and what of them does not fit."""
+    return rows.selectExpr(*fitted(sink.contract.fields))

@@ -8,35 +8,35 @@ rejected about 4 %.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.offsets import OffsetRange
+from tidemill.tables.lookup import Lookup
 
 COUNT = 8 * 4096
 """As many bits as the bitmap of Spark's `bitmap_construct_agg` has."""
 
 
-@dataclass(frozen=True, slots=True)
 class Blocks:
     """At most `COUNT` blocks of equal length, which tile the ranges one after the other."""
 
-    ranges: Sequence[OffsetRange]
+    def __init__(self, ranges: Sequence[OffsetRange]) -> None:
+        lengths = np.array([len(r) for r in ranges], dtype=np.int64)
+        before = np.cumsum(lengths) - lengths
+        self._lookup = Lookup(ranges)
+        self._length = max(-(-int(lengths.sum()) // COUNT), 1)
+        # What is added to an offset to have its place among all of the ranges.
+        self._shift = before - np.array([r.from_offset for r in ranges], dtype=np.int64)
 
     def of(self, partitions: pa.Array, offsets: pa.Array) -> npt.NDArray[np.int32]:
         """The block of each record, from 0; of an offset outside the ranges it is 0."""
-        length = max(-(-sum(len(r) for r in self.ranges) // COUNT), 1)
-        part, offset = partitions.to_numpy(), offsets.to_numpy()
-        found = np.zeros(len(part), dtype=np.int32)
-        before = 0
-        for item in self.ranges:
-            inside = (part == item.topic_partition.partition) & (offset >= item.from_offset)
-            inside &= offset < item.until_offset
-            found[inside] = (before + offset[inside] - item.from_offset) // length
-            before += len(item)
+        at = self._lookup.find(partitions, offsets)
+        found = np.zeros(len(at), dtype=np.int32)
+        inside = at >= 0
+        found[inside] = (self._shift[at[inside]] + offsets.to_numpy()[inside]) // self._length
         return found
 
 

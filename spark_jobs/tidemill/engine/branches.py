@@ -14,8 +14,8 @@ from functools import reduce
 from pyspark.sql import DataFrame
 
 from tidemill.core import operators as op
-from tidemill.core.columns import RECORD_COLUMNS
-from tidemill.core.expressions import columns_of
+from tidemill.core.aggregate_columns import columns_read
+from tidemill.core.columns import RECORD_COLUMNS, added_to
 from tidemill.core.flow import Flow, Input, RowSink, Sink, WindowedSink
 from tidemill.core.graph import Step
 from tidemill.core.sql import quoted, renamed, select
@@ -74,8 +74,9 @@ def needed_columns(sink: Sink) -> tuple[str, ...]:
     """The columns of a row that the sink uses, keys first; hidden columns are left out."""
     if isinstance(sink, RowSink):
         return sink.columns
-    used = {c for a in sink.aggregates.values() for text in a.inputs for c in columns_of(text)}
-    return (*sink.keys, *sorted(used - set(sink.keys) - set(HIDDEN)))
+    used = {c.lower(): c for a in sink.aggregates.values() for c in sorted(columns_read(a))}
+    known = {c.lower() for c in (*sink.keys, *HIDDEN)}
+    return (*sink.keys, *sorted(c for lower, c in used.items() if lower not in known))
 
 
 def branch_out(checked: str, user_columns: Sequence[str], branches: Sequence[tuple[Branch, Path]]) -> str:
@@ -114,8 +115,9 @@ class _Walk:
             case op.Split() as split:
                 return self._where(_routed(split, step.port))
             case op.WithColumns(added):
-                columns = (*self.columns, *(c for c in added if c not in self.columns))
-                values = [renamed(_if_alive(added[c]), c) if c in added else quoted(c) for c in columns]
+                columns = (*self.columns, *added_to(self.columns, added))
+                new = {c.lower(): text for c, text in added.items()}
+                values = [renamed(_if_alive(new[low]), c) if (low := c.lower()) in new else quoted(c) for c in columns]
                 return _Walk(select([*self.beneath, *values, _ALIVE], self.text), columns, self.beneath)
             case _:
                 # Selections and unions only name columns; grouping belongs to the sink.
@@ -178,8 +180,11 @@ def pane_sql(sink: WindowedSink) -> str:
 
 def unpack(frame: DataFrame, branches: Sequence[Branch]) -> DataFrame:
     """The rows that entered the sink of these branches, with its own column names and the hidden ones."""
-    parts = [
-        frame.where(b.taken).selectExpr(*HIDDEN, *(renamed(quoted(b.prefix + c), c) for c in b.columns))
-        for b in branches
-    ]
+    parts = [frame.where(b.taken).selectExpr(*_columns_of(b)) for b in branches]
     return reduce(DataFrame.unionByName, parts)
+
+
+def _columns_of(branch: Branch) -> list[str]:
+    own = {c.lower() for c in branch.columns}
+    hidden = [c for c in HIDDEN if c not in own]
+    return [*hidden, *(renamed(quoted(branch.prefix + c), c) for c in branch.columns)]

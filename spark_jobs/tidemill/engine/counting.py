@@ -55,8 +55,9 @@ class Counter:
         self._found = counted.toArrow().to_pylist()[0]
 
     def _expressions(self) -> dict[str, str]:
-        taken = " OR ".join(f"({b.taken})" for b in self._branches)
-        late = " OR ".join(b.late for b in self._branches)
+        # An input whose rows are all discarded has no branch.
+        taken = " OR ".join(f"({b.taken})" for b in self._branches) or "false"
+        late = " OR ".join(b.late for b in self._branches) or "false"
         times = {
             f"time_{p}": f"max(CASE WHEN NOT _rejected AND _partition = {p} THEN _time END)" for p in self._partitions
         }
@@ -66,9 +67,9 @@ class Counter:
             "aggregated": f"count_if({taken})",
             "late": f"count_if(NOT _rejected AND NOT ({taken}) AND ({late}))",
             "filtered": f"count_if(NOT _rejected AND NOT ({taken}) AND NOT ({late}))",
-            "refused": f"sum({' + '.join(b.refused for b in self._branches)})",
-            "refusals": f"sum({' + '.join(f'CAST({b.late} AS INT)' for b in self._branches)})",
-            "stray_blocks": f"bitmap_construct_agg(CASE WHEN _rejected OR {late} THEN CAST(_block AS BIGINT) END)",
+            "refused": f"sum({' + '.join(b.refused for b in self._branches) or '0L'})",
+            "refusals": f"sum({' + '.join(f'CAST({b.late} AS INT)' for b in self._branches) or '0L'})",
+            "stray_blocks": f"bitmap_construct_agg(CASE WHEN _rejected OR ({late}) THEN CAST(_block AS BIGINT) END)",
             **times,
         }
 

@@ -18,6 +18,7 @@ from pyspark.errors import (
 )
 
 from tidemill.core.errors import ConfigError, DeclarationError, EngineError, TidemillError
+from tidemill.stores.refusals import refusal
 
 _LONGEST = 600
 _NOT_SQL = (ParseException, AnalysisException)
@@ -38,6 +39,7 @@ def explained(where: str) -> Iterator[None]:
     Raises:
         DeclarationError: an expression of the pipeline or a contract is not valid, or fails for some row.
         ConfigError: a Spark that was not started here lacks jars.
+        StoreError: the storage is read-only, or does not let us in.
         EngineError: anything else that was refused; it may succeed later.
     """
     try:
@@ -45,6 +47,8 @@ def explained(where: str) -> Iterator[None]:
     except (PySparkException, Py4JError, ConnectionError) as error:
         raise _of_spark(where, error) from error
     except OSError as error:
+        if refused := refusal(f"{where}: the lake's storage failed", error):
+            raise refused from error
         raise EngineError(
             f"{where}: the lake's storage failed: {_first_lines(error)}",
             fix="run it again; when it fails each time, look at the storage and at `tidemill doctor`",
@@ -69,6 +73,8 @@ def _of_spark(where: str, error: Exception) -> TidemillError:
             f"{where}: an expression fails for some row: {text}",
             fix="use the forms that give null instead (try_cast, try_divide, try_element_at, ...), then run again",
         )
+    if refused := refusal(f"{where}: Spark's storage failed", error):
+        return refused
     return EngineError(
         f"{where}: Spark failed: {text}",
         fix="run it again; when it fails each time, look at Spark's own log and at `tidemill doctor`",

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 
 from tidemill.core.flow import WindowedSink
 from tidemill.core.operators import Trigger
+from tidemill.core.pane_tree import Span, unite
 from tidemill.core.plan import BatchPlan
 from tidemill.core.position import PaneSpan
 from tidemill.core.times import micros
 from tidemill.core.watermarks import BEGINNING, END
+from tidemill.core.windows import Panes
+
+_FAR = 2**62
+"""Further than any event time, and not so far that a window's size more would not fit 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +52,46 @@ class Firing:
         self, sink: WindowedSink, touched_panes: Iterable[int]
     ) -> tuple[tuple[int | None, int | None], ...]:
         """The starts of panes to read, as half-open ranges in microseconds; None does not bound; none when empty."""
+        return tuple(
+            (None if low == BEGINNING else low, None if high == END else high)
+            for low, high in self.spans(sink, touched_panes)
+        )
+
+    def spans(self, sink: WindowedSink, touched_panes: Iterable[int]) -> tuple[Span, ...]:
+        """Where the windows that may fire lie, whole, from BEGINNING to END at most."""
         panes = sink.window.panes
-        ranges: list[tuple[int, int]] = []
+        ranges: list[Span] = []
         for pane in touched_panes:
             ends = [w.end for w in panes.windows_of(pane) if self.refused_until < w.end <= self.again_until]
             if ends:
                 ranges.append((min(ends) - panes.size, max(ends)))
-        if self.trigger is Trigger.ON_CLOSE and self.after > self.before:
-            ranges.append((max(self.before - panes.size + 1, BEGINNING), self.after))
-        return tuple(
-            (None if low == BEGINNING else low, None if high == END else high) for low, high in _united(ranges)
-        )
+        if self.trigger is Trigger.ON_CLOSE:
+            ranges.append(self._on_time(panes))
+        return unite(ranges)
+
+    def _on_time(self, panes: Panes) -> Span:
+        """Where the windows lie that fire on time; an empty span when none ends between the two watermarks."""
+        if self.before == BEGINNING:
+            low = BEGINNING
+        else:
+            low = self.before + 1 - panes.size
+            low += (panes.offset - low) % panes.slide
+        high = END if self.after == END else self.after - (self.after - panes.size - panes.offset) % panes.slide
+        return (low, high) if high - low >= panes.size else (low, low)
+
+    def most_windows(self, panes: Panes) -> int:
+        """How many windows of one pane may fire at most."""
+        bounds = self.bounds
+        on_time = max(bounds["_after"] - bounds["_before"], 0)
+        again = max(self.again_until - self.refused_until, 0)
+        return min(panes.overlap, -(-on_time // panes.slide) + -(-again // panes.slide))
+
+    def starts(self, panes: Panes) -> Span:
+        """Between which moments, both included, all windows start that may fire."""
+        on_time = (self.before, self.after) if self.trigger is Trigger.ON_CLOSE and self.after > self.before else None
+        ends = [e for e in (on_time, (self.refused_until, self.again_until)) if e is not None and e[0] < e[1]]
+        low, high = min((e[0] for e in ends), default=END), max((e[1] for e in ends), default=BEGINNING)
+        return max(low + 1 - panes.size, -_FAR), min(high - panes.size, _FAR)
 
     @property
     def bounds(self) -> dict[str, int]:
@@ -81,7 +115,7 @@ class Refiring:
     `ranges` are half-open, in microseconds; only windows that end at `until` or earlier fire.
     """
 
-    ranges: tuple[tuple[int, int], ...]
+    ranges: tuple[Span, ...]
     until: int
 
     @staticmethod
@@ -90,7 +124,7 @@ class Refiring:
         panes = sink.window.panes
         edges = [(panes.windows_of(s.first)[0].start, panes.windows_of(s.last)[-1].end) for s in spans]
         until = watermark if sink.trigger is Trigger.ON_CLOSE else END
-        ranges = [(low, min(high, until)) for low, high in _united(edges)]
+        ranges = [(low, min(high, until)) for low, high in unite(edges)]
         return Refiring(ranges=tuple((low, high) for low, high in ranges if high - low >= panes.size), until=until)
 
     def bounds(self, sink: WindowedSink, panes: tuple[int, int]) -> dict[str, int]:
@@ -102,13 +136,3 @@ class Refiring:
     def window_starts(self, sink: WindowedSink) -> tuple[tuple[int, int], ...]:
         """Where the windows that fire start, as half-open ranges in microseconds."""
         return tuple((low, high - sink.window.panes.size + 1) for low, high in self.ranges)
-
-
-def _united(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    united: list[tuple[int, int]] = []
-    for low, high in sorted(ranges):
-        if united and low <= united[-1][1]:
-            united[-1] = (united[-1][0], max(high, united[-1][1]))
-        elif low < high:
-            united.append((low, high))
-    return united

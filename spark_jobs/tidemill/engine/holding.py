@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
+from tidemill.core.schema import Field
 from tidemill.engine.lanes import DriverLane, Lane, SparkLane
 
 
@@ -24,30 +25,66 @@ class Held:
         """The same rows with more columns, each of one value."""
         return Held(self.lane, self.lane.stamped(self.rows, values), self.count)
 
+    def picked(self, names: Mapping[str, str]) -> Held:
+        """Some columns of the same rows, each under the name that it is mapped to."""
+        return Held(self.lane, self.lane.picked(self.rows, names), self.count)
+
 
 class Lanes:
     """Chooses a lane by the number of rows, unless `writer` names one.
 
-    `driver_rows` is the most that goes through the driver.
+    `driver_rows` is the most that goes through the driver. `before_job` is called before Spark reads or writes tables.
     """
 
-    def __init__(self, session: SparkSession, *, driver_rows: int, writer: str | None) -> None:
-        self.driver, self.spark = DriverLane(session), SparkLane(session)
-        self._driver_rows, self._writer = driver_rows, writer
+    def __init__(
+        self,
+        session: SparkSession,
+        *,
+        driver_rows: int,
+        writer: str | None,
+        before_job: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.driver, self.spark = DriverLane(session), SparkLane(session, before_job)
+        self._before_job = before_job
+        self.driver_rows, self._writer = driver_rows, writer
 
     def of(self, rows: int) -> Lane[Any]:
         """The lane for so many rows."""
-        small = rows <= self._driver_rows if self._writer is None else self._writer == self.driver.name
+        small = rows <= self.driver_rows if self._writer is None else self._writer == self.driver.name
         return self.driver if small else self.spark
 
     def hold(self, frame: DataFrame, *, at_most: int) -> Held:
         """Run the job and hold its rows in the lane that fits their number, of which `at_most` is known before."""
+        self._before_job()
         if self.of(at_most) is self.driver:
             return Held(self.driver, *self.driver.hold(frame))
         cached, count = self.spark.hold(frame)
-        if self._writer is None and count <= self._driver_rows:
+        if self._writer is None and count <= self.driver_rows:
             return Held(self.driver, *self.driver.hold(cached))
         return Held(self.spark, cached, count)
+
+    def hold_apart(self, frame: DataFrame, column: str, *, at_most: int) -> tuple[Held, Held]:
+        """Run the job, and hold the rows in which a whole number is 0, and those in which it is more.
+
+        Each are in the lane that fits their number, of which `at_most` together is known before.
+        """
+        self._before_job()
+        if self.of(at_most) is self.driver:
+            zero, more = self.driver.apart(self.driver.hold(frame)[0], column)
+            return Held(self.driver, *zero), Held(self.driver, *more)
+        zero, more = self.spark.apart(self.spark.cache(frame), column)
+        return self._moved(*zero), self._moved(*more)
+
+    def _moved(self, rows: DataFrame, count: int) -> Held:
+        """Cached rows, in the lane that fits their number."""
+        if self.of(count) is self.driver:
+            return Held(self.driver, *self.driver.hold(rows))
+        return Held(self.spark, rows, count)
+
+    def fields(self, parts: Sequence[Held]) -> tuple[Field, ...]:
+        """The columns of rows that become one."""
+        first = next((p for p in parts if p.count), parts[0])
+        return first.lane.fields(first.rows)
 
     def frame(self, parts: Sequence[Held]) -> DataFrame:
         """All rows as one DataFrame, with the columns of the first part; at least one part."""

@@ -18,8 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from tidemill.core.reasons import sort_expression, tally_reasons
 from tidemill.core.schema import Field, ddl, spark_type
 from tidemill.core.slices import SliceSet
+from tidemill.core.sql import quoted, renamed
+from tidemill.engine.garbage import handed
 from tidemill.engine.query import in_few_tasks
 from tidemill.tables.arrow_types import data_type, schema_fields
 from tidemill.tables.create import ensure_table
@@ -57,6 +60,14 @@ class Lane(Protocol[Rows]):
         """The rows with more columns, each of one value."""
         ...
 
+    def picked(self, rows: Rows, names: Mapping[str, str]) -> Rows:
+        """Some columns of the rows, each under the name that it is mapped to."""
+        ...
+
+    def apart(self, rows: Rows, column: str) -> tuple[tuple[Rows, int], tuple[Rows, int]]:
+        """The rows in which a whole number is 0, and those in which it is more; also how many there are of each."""
+        ...
+
     def distinct(self, rows: Rows, column: str) -> list[int]:
         """The different values of a timestamp column, in microseconds since 1970."""
         ...
@@ -69,8 +80,8 @@ class Lane(Protocol[Rows]):
         """The rows in the driver, for what is small."""
         ...
 
-    def tally(self, rows: Rows, column: str) -> dict[str, int]:
-        """How often each text occurs in a column of arrays of texts."""
+    def tally(self, rows: Rows) -> Mapping[str, int]:
+        """How many rejected rows have reasons of each sort, see `sort_of`."""
         ...
 
     def encoded(self, rows: Rows, encode: Encode, schema: str) -> Iterator[tuple[Any, ...]]:
@@ -116,6 +127,7 @@ class DriverLane:
             return self._session.createDataFrame([], ddl(self.fields(parts[0])))
         schema = full[0].schema
         whole = pa.concat_tables([part.select(schema.names).cast(schema) for part in full])
+        handed(whole.num_rows)
         return in_few_tasks(self._session.createDataFrame(whole), whole.num_rows)
 
     def fields(self, rows: pa.Table) -> tuple[Field, ...]:  # noqa: D102
@@ -126,6 +138,14 @@ class DriverLane:
             rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
         return rows
 
+    def picked(self, rows: pa.Table, names: Mapping[str, str]) -> pa.Table:  # noqa: D102
+        return rows.select(list(names)).rename_columns(list(names.values()))
+
+    def apart(self, rows: pa.Table, column: str) -> tuple[tuple[pa.Table, int], tuple[pa.Table, int]]:  # noqa: D102
+        none = pc.equal(rows[column], 0)
+        zero, more = rows.filter(none), rows.filter(pc.invert(none))
+        return (zero, zero.num_rows), (more, more.num_rows)
+
     def distinct(self, rows: pa.Table, column: str) -> list[int]:  # noqa: D102
         return [int(v) for v in pc.unique(rows[column].cast(pa.int64())).to_pylist()]
 
@@ -135,9 +155,9 @@ class DriverLane:
     def arrow(self, rows: pa.Table) -> pa.Table:  # noqa: D102
         return rows
 
-    def tally(self, rows: pa.Table, column: str) -> dict[str, int]:  # noqa: D102
-        counts = pc.value_counts(pc.list_flatten(rows[column].combine_chunks()))
-        return {str(c["values"]): int(c["counts"]) for c in counts.to_pylist()}
+    def tally(self, rows: pa.Table) -> Mapping[str, int]:  # noqa: D102
+        counts = pc.value_counts(pc.list_flatten(rows["reasons"].combine_chunks()))
+        return tally_reasons(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True))
 
     def encoded(self, rows: pa.Table, encode: Encode, schema: str) -> Iterator[tuple[Any, ...]]:  # noqa: D102
         for batch in encode(iter(rows.to_batches(max_chunksize=_BATCH_ROWS))):
@@ -169,8 +189,8 @@ class SparkLane:
 
     name = "spark"
 
-    def __init__(self, session: SparkSession) -> None:
-        self.session = session
+    def __init__(self, session: SparkSession, before_job: Callable[[], None] = lambda: None) -> None:
+        self.session, self._before_job = session, before_job
         self._held: list[DataFrame] = []
 
     def hold(self, frame: DataFrame) -> tuple[DataFrame, int]:  # noqa: D102
@@ -196,6 +216,14 @@ class SparkLane:
         columns = [F.lit(value.as_py()).cast(types[name]).alias(name) for name, value in values.items()]
         return rows.select("*", *columns)
 
+    def picked(self, rows: DataFrame, names: Mapping[str, str]) -> DataFrame:  # noqa: D102
+        return rows.selectExpr(*(renamed(quoted(name), new) for name, new in names.items()))
+
+    def apart(self, rows: DataFrame, column: str) -> tuple[tuple[DataFrame, int], tuple[DataFrame, int]]:  # noqa: D102
+        none = f"{quoted(column)} = 0"
+        [counts] = rows.selectExpr(f"count_if({none}) AS none", f"count_if(NOT {none}) AS more").collect()
+        return (rows.where(none), counts["none"]), (rows.where(f"NOT {none}"), counts["more"])
+
     def distinct(self, rows: DataFrame, column: str) -> list[int]:  # noqa: D102
         found = rows.select(F.unix_micros(F.col(column)).alias("value")).distinct().toArrow()
         return [int(v) for v in found["value"].to_pylist()]
@@ -206,9 +234,10 @@ class SparkLane:
     def arrow(self, rows: DataFrame) -> pa.Table:  # noqa: D102
         return rows.toArrow()
 
-    def tally(self, rows: DataFrame, column: str) -> dict[str, int]:  # noqa: D102
-        counts = rows.select(F.explode(column).alias("text")).groupBy("text").count().toArrow()
-        return {str(c["text"]): int(c["count"]) for c in counts.to_pylist()}
+    def tally(self, rows: DataFrame) -> Mapping[str, int]:  # noqa: D102
+        texts = rows.select(F.explode("reasons").alias("text"))
+        counts = texts.groupBy(F.expr(sort_expression("text")).alias("sort")).count().toArrow()
+        return dict(zip(counts["sort"].to_pylist(), counts["count"].to_pylist(), strict=True))
 
     def encoded(self, rows: DataFrame, encode: Encode, schema: str) -> Iterator[tuple[Any, ...]]:  # noqa: D102
         yield from map(tuple, rows.mapInArrow(encode, schema).toLocalIterator())
@@ -219,11 +248,13 @@ class SparkLane:
     def table(self, spec: TableSpec, opened: DeltaTable | None = None) -> SparkTable:  # noqa: D102
         if opened is None:
             ensure_table(spec)
+        self._before_job()
         return SparkTable(spec, self.session)
 
     def bare_table(self, spec: TableSpec) -> SparkTable:  # noqa: D102
         if newest(spec) is None:
             ensure_table(spec)
+        self._before_job()
         return SparkTable(spec, self.session)
 
     def release(self) -> None:  # noqa: D102

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from tidemill.core.flow import Flow, Sink, WindowedSink
 from tidemill.core.plan import BatchPlan
 from tidemill.core.slices import slice_number
-from tidemill.engine.places import Uris
-from tidemill.engine.state import PANE_FIELDS
+from tidemill.engine.places import NODE_FIELDS, PANE_FIELDS, Uris
 from tidemill.tables.known import Known
 from tidemill.tables.protocol import TableSpec, Transaction
 
@@ -34,6 +33,11 @@ class Marks:
         number = slice_number(self.plan.batch_id, self.attempt)
         return self._known(f"state/{sink.table}", number, by_slice=True)
 
+    def merged(self, sink: WindowedSink) -> Known:
+        """The panes of a windowed sink that were merged ahead."""
+        number = slice_number(self.plan.batch_id, self.attempt)
+        return self._known(f"merged/{sink.table}", number, by_slice=True)
+
     def table(self, sink: Sink) -> Known:
         """A published table."""
         return self._known(published(sink), self._batch, app=sink.table)
@@ -49,6 +53,7 @@ class Marks:
         published = () if self.plan.switch is not None else flow.sinks
         return [
             *((uris.state(s, PANE_FIELDS), self.state(s)) for s in windowed),
+            *((uris.merged(s, NODE_FIELDS), self.merged(s)) for s in windowed if s.merges_ahead),
             *((spec, self.own(spec)) for spec in (uris.quarantine(), uris.late())),
             *((uris.published_table(s), self.table(s)) for s in published),
         ]

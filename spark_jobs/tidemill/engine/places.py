@@ -16,15 +16,23 @@ OWN_FIELDS = (
     Field(name="published_at", type=Scalar.TIMESTAMP, required=True, description="the clock of that batch"),
 )
 
+PANE_FIELDS = (Field(name="pane_day", type=Scalar.DATE), Field(name="pane_start", type=Scalar.TIMESTAMP))
+NODE_FIELDS = (Field(name="pane_level", type=Scalar.INTEGER), Field(name="pane_start", type=Scalar.TIMESTAMP))
+"""What every state has: where its panes start."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uris:
-    """Where the tables of one pipeline lie; `storage` is how their store is reached, see `TableSpec`."""
+    """Where the tables of one pipeline lie, and who is their `owner`: the pipeline by its first name.
+
+    `storage` is how their store is reached, see `TableSpec`.
+    """
 
     pipeline: str
+    owner: str
     table: Callable[..., str]
     published: Callable[[str], str]
-    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+    storage: Callable[[], Mapping[str, str]] = field(default=dict, repr=False)
 
     def state(self, sink: WindowedSink, fields: tuple[Field, ...]) -> TableSpec:
         """The state of a windowed sink: a row per pane, key and slice."""
@@ -32,11 +40,25 @@ class Uris:
             name=f"state of {sink.table}",
             uri=self.table(self.pipeline, "state", sink.table),
             storage=self.storage,
+            owner=self.owner,
             fields=fields,
             partition_by=("pane_day",),
             pruned_by=("pane_start",),
             own=True,
             description=f"Partial aggregates of {sink.table}: only rows whose slice is committed count.",
+        )
+
+    def merged(self, sink: WindowedSink, fields: tuple[Field, ...]) -> TableSpec:
+        """Panes of a sink that were merged ahead: a row per node, key and slice."""
+        return TableSpec(
+            name=f"merged panes of {sink.table}",
+            uri=self.table(self.pipeline, "merged", sink.table),
+            storage=self.storage,
+            fields=fields,
+            partition_by=("pane_level",),
+            pruned_by=("pane_start",),
+            own=True,
+            description=f"Rows of state of {sink.table}, merged ahead: derived from it, and of the same slices.",
         )
 
     def published_table(self, sink: Sink) -> TableSpec:
@@ -47,6 +69,7 @@ class Uris:
             name=sink.table,
             uri=self.published(sink.table),
             storage=self.storage,
+            owner=self.owner,
             fields=(*sink.contract.fields, *OWN_FIELDS),
             pruned_by=("window_start",) if isinstance(sink, WindowedSink) else pruned,
             description=sink.contract.description,
@@ -58,6 +81,7 @@ class Uris:
             name="quarantine",
             uri=self.table(self.pipeline, "quarantine"),
             storage=self.storage,
+            owner=self.owner,
             fields=QUARANTINE_FIELDS,
             pruned_by=("batch_id",),
             description=f"Records that {self.pipeline} rejected, with every reason and their raw bytes.",
@@ -69,6 +93,7 @@ class Uris:
             name="late",
             uri=self.table(self.pipeline, "late"),
             storage=self.storage,
+            owner=self.owner,
             fields=LATE_FIELDS,
             pruned_by=("batch_id",),
             description=f"Rows that came to {self.pipeline} after every window of theirs had closed.",
@@ -80,6 +105,7 @@ class Uris:
             name="corrections",
             uri=self.table(self.pipeline, "corrections"),
             storage=self.storage,
+            owner=self.owner,
             fields=CORRECTION_FIELDS,
             pruned_by=("batch_id",),
             description=f"What repairs of {self.pipeline} changed in published windows.",

@@ -178,7 +178,7 @@ class Publisher:
         before = DeltaRsTable(published).read(where=(within,)) if newest(published) else pa.table({})
         rows = corrections(sink, before, held.lane.arrow(held.rows), batch_id=self.plan.batch_id, at=self.plan.clock)
         changed = Held(self.lanes.driver, rows, rows.num_rows)
-        named = Transaction(f"{self.flow.name}/{spec.name}/{sink.table}", self.plan.batch_id)
+        named = Transaction(f"{self.flow.key}/{spec.name}/{sink.table}", self.plan.batch_id)
         with boundary("corrections", self.plan.batch_id):
             table = changed.lane.table(spec)
             self.versions[spec.name] = table.append(changed.rows, transaction=named, plan_hash=self._plan_hash).version
@@ -201,7 +201,7 @@ class Publisher:
         if held is None or not held.count:
             return
         place = self.uris.waiting(spec)
-        named = Transaction(f"{self.flow.name}/{place.name}", self.plan.batch_id)
+        named = Transaction(f"{self.flow.key}/{place.name}", self.plan.batch_id)
         with boundary(place.name, self.plan.batch_id):
             held.lane.table(place).append(held.rows, transaction=named, plan_hash=self._plan_hash)
 

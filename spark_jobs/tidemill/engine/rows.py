@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 
 from tidemill.core.flow import Flow, Input, WindowedSink
 from tidemill.core.plan import BatchPlan
+from tidemill.core.reasons import stored_reason
 from tidemill.core.row_rules import mask_expression, rejecting_bits
 from tidemill.core.schema import ddl
 from tidemill.core.sql import renamed, select, text_literal
@@ -50,6 +51,11 @@ _TAIL = pa.schema(
         pa.field("_raw", pa.binary()),
     ]
 )
+
+
+def row_schema(decoder: Decoder) -> pa.Schema:
+    """The columns of decoded rows."""
+    return pa.schema([*_HEAD, *decoder.schema, *_TAIL])
 
 
 def decoded(records: DataFrame, decode: DecodeBatches) -> DataFrame:
@@ -125,7 +131,7 @@ class DecodeBatches:
     @property
     def schema(self) -> pa.Schema:
         """The columns of what comes out."""
-        return pa.schema([*_HEAD, *self.decoder.schema, *_TAIL])
+        return row_schema(self.decoder)
 
     def run(self, batches: _Batches) -> _Batches:
         """One batch out for each batch in."""
@@ -146,7 +152,9 @@ class DecodeBatches:
         errors = self._time_errors(time, decoded.errors)
         if self.diverted is not None:
             errors = pc.coalesce(errors, pa.array([self.diverted] * len(values), pa.string()))
+        # Only the pass that keeps values keeps reasons, too.
         raw = pa.nulls(len(values), pa.binary()) if self.only is None else values
+        errors = errors if self.only is None else _with_codes(errors)
         tail = [time, self._behind(time), pa.array(blocks), errors, raw]
         columns = [batch.column(0), batch.column(1), timestamps, *decoded.columns.columns, *tail]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
@@ -164,3 +172,11 @@ class DecodeBatches:
             return errors
         found = pc.case_when(pc.make_struct(missing, future, early), NO_EVENT_TIME, FAR_FUTURE, TOO_EARLY)
         return pc.coalesce(errors, found.cast(pa.string()))
+
+
+def _with_codes(errors: pa.StringArray) -> pa.StringArray:
+    if errors.null_count == len(errors):
+        return errors
+    texts = errors.dictionary_encode()
+    coded = pa.array([stored_reason(text) for text in texts.dictionary.to_pylist()], pa.string())
+    return pc.take(coded, texts.indices)

@@ -8,15 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 from pyspark.sql import SparkSession
 
 from tidemill.core.errors import EngineError, TidemillError
+from tidemill.core.semantics import PINNED, check_pinned
 from tidemill.engine.connect import connect_session
 from tidemill.engine.workers import equip
 
 SESSION_CONF: Mapping[str, str] = {
-    "spark.sql.session.timeZone": "UTC",
+    **PINNED,
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "67108864",
     # Aggregates that keep objects (sketches, lists) would fall back to sorting after 128 groups.
@@ -27,6 +29,9 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.sql.adaptive.enabled": "false",
     # Where it is switched on: this rule would drop the counting of a pass that leaves no rows.
     "spark.sql.adaptive.optimizer.excludedRules": ("org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"),
+    # Rows that come from the driver would be computed while the plan is made, one by one and not compiled: 65,000 rows
+    # of state took 3 seconds and as many copies of them as there are steps.
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
     "spark.databricks.delta.v2.enableMode": "NONE",
     # Replaying the log of a table of ours is little work: in 50 tasks, as by default, it takes ten times as long.
     "spark.databricks.delta.snapshotPartitions": "2",
@@ -41,6 +46,7 @@ _STATIC_CONF: Mapping[str, str] = {
 }
 
 _STORE = "fs.s3a."
+_pinned: WeakSet[SparkSession] = WeakSet()
 
 _HIDDEN, _HIDDEN_TOO = "spark.sql.redaction.string.regex", "spark.redaction.string.regex"
 _LOGIN = r"org\.apache\.kafka\.common\.security\.[^\n]*"
@@ -104,13 +110,33 @@ def open_session(place: Place, *, name: str) -> SparkSession:
 
 
 def settle(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
-    """The same session with the settings that a batch relies on and `conf`, as far as they can still be changed."""
+    """The same session with the settings that a batch relies on and `conf`, as far as they can still be changed.
+
+    Raises:
+        ConfigError: `conf` wants a setting otherwise that decides what expressions answer.
+    """
+    check_pinned(conf, "the settings of Spark:")
+    pin(session)
     fewer = {_SHUFFLES: _OURS} if session.conf.get(_SHUFFLES) == _SPARKS else {}
     hidden = {_HIDDEN: _redaction(session, conf)}
     for key, value in {**SESSION_CONF, **fewer, **conf, **hidden}.items():
+        if key in PINNED:
+            continue
         if key.startswith(_STORE) or session.conf.isModifiable(key):
             session.conf.set(key, value)
     return session
+
+
+def pin(session: SparkSession) -> None:
+    """Give a session, whoever made it, the settings that decide what expressions answer."""
+    if session in _pinned:
+        return
+    # On a Connect server each setting that is read or written is a round trip, and all of them together are one.
+    known = session.conf.getAll if type(session).__module__.startswith("pyspark.sql.connect") else {}
+    for name, value in PINNED.items():
+        if known.get(name) != value:
+            session.conf.set(name, value)
+    _pinned.add(session)
 
 
 def _redaction(session: SparkSession, conf: Mapping[str, str]) -> str:

@@ -52,11 +52,9 @@ def records(session: SparkSession, scan: Scan) -> DataFrame:
         case ParquetScan():
             frame = _parquet(session, scan)
         case MemoryScan():
-            rows = [
-                {"partition": r.partition, "offset": r.offset, "timestamp": r.timestamp, "value": r.value}
-                for r in scan.records
-            ]
-            frame = session.createDataFrame(pa.Table.from_pylist(rows, schema=_ARROW)) if rows else _none(session)
+            columns = [[getattr(r, name) for r in scan.records] for name in _ARROW.names]
+            rows = pa.table([pa.array(c, f.type) for c, f in zip(columns, _ARROW, strict=True)], schema=_ARROW)
+            frame = session.createDataFrame(rows) if scan.records else _none(session)
         case KafkaScan():
             frame = _kafka(session, scan)
         case LinesScan():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,12 +13,12 @@ from deltalake import DeltaTable
 
 from tidemill.core.errors import EngineError
 from tidemill.core.flow import WindowedSink
-from tidemill.core.schema import Field, Scalar
 from tidemill.core.slices import SliceSet
-from tidemill.core.times import moment
+from tidemill.core.times import micros, moment
 from tidemill.engine.lanes import Lane
-from tidemill.engine.places import Uris
+from tidemill.engine.places import NODE_FIELDS, PANE_FIELDS, Uris
 from tidemill.tables.arrow_types import schema_fields
+from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest
 from tidemill.tables.known import Known
 from tidemill.tables.protocol import Between, TableSpec
@@ -38,7 +38,7 @@ def check_horizon(uris: Uris, sink: WindowedSink, to: int) -> None:
         EngineError: it has.
     """
     state = State.of(uris, sink)
-    horizon = None if state is None else state.handle.transaction_version(state_horizon(uris.pipeline, sink))
+    horizon = None if state is None else state.handle.transaction_version(state_horizon(uris.owner, sink))
     if horizon is not None and to < horizon:
         raise EngineError(
             f"{uris.pipeline}: maintenance has removed state of batch {to}; what batch {horizon} had is there",
@@ -48,12 +48,14 @@ def check_horizon(uris: Uris, sink: WindowedSink, to: int) -> None:
 
 PaneRange = tuple[int | None, int | None]
 
-PANE_FIELDS = (Field(name="pane_day", type=Scalar.DATE), Field(name="pane_start", type=Scalar.TIMESTAMP))
+
+Part = tuple[Between, ...]
+"""Rows of state that meet all of these conditions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """The state of a windowed sink as it lies there: its columns, and a handle on its newest version."""
+    """The state of a windowed sink as it lies there, or its panes merged ahead: columns, and the newest version."""
 
     spec: TableSpec
     handle: DeltaTable
@@ -67,28 +69,54 @@ class State:
             LedgerDamaged: what is known of it lacks something that it holds.
             EngineError: there is one, but it cannot be opened.
         """
-        spec = uris.state(sink, PANE_FIELDS)
+        return State._of(uris.state(sink, PANE_FIELDS), known)
+
+    @staticmethod
+    def merged(uris: Uris, sink: WindowedSink, known: Known | None = None) -> State | None:
+        """The panes of a sink that were merged ahead, or None while there are none; see `of`."""
+        return State._of(uris.merged(sink, NODE_FIELDS), known)
+
+    @staticmethod
+    def _of(spec: TableSpec, known: Known | None) -> State | None:
         handle = newest(spec)
         if known is not None:
             known.check(spec, handle)
         if handle is None:
             return None
         fields = schema_fields(pa.schema(handle.schema().to_arrow()))
-        return State(spec=uris.state(sink, fields), handle=handle)
+        return State(spec=replace(spec, fields=fields), handle=handle)
 
-    def at_most(self, ranges: Sequence[PaneRange]) -> int:
-        """How many rows there are of these panes at most, visible or not: from the statistics of files alone."""
+    def at_most(self, parts: Sequence[Part], *, most: int) -> int:
+        """How many rows there are of these parts at most, visible or not.
+
+        The statistics of files say so, which are wide once small files were folded: when they allow for more than
+        `most` rows, those that are there are counted.
+        """
         files = pa.table(self.handle.get_add_actions(flatten=True))
-        return sum(_rows_in(files, panes) for panes in ranges)
+        bound = sum(_rows_in(files, part) for part in parts)
+        if bound <= most:
+            return bound
+        table = DeltaRsTable(self.spec, opened=self.handle)
+        return int(table.read(any_of=tuple(parts), columns=("pane_start",)).num_rows)
 
-    def read(self, lane: Lane[Any], ranges: Sequence[PaneRange], slices: SliceSet) -> list[Any]:
-        """The visible rows of these panes, one part per range."""
+    def read(self, lane: Lane[Any], parts: Sequence[Part], slices: SliceSet) -> Any:
+        """The visible rows of these parts, which have none in common."""
         table = lane.table(self.spec, self.handle)
-        return [lane.visible(table.read(where=pane_predicates(panes)), slices) for panes in ranges]
+        return lane.visible(table.read(any_of=tuple(parts)), slices)
 
 
-def _rows_in(files: pa.Table, panes: PaneRange) -> int:
-    low, high = panes
+def _rows_in(files: pa.Table, part: Part) -> int:
+    inside = pc.is_valid(files["num_records"])
+    for bounds in part:
+        if bounds.column == "pane_start":
+            inside = pc.and_(inside, _may_start(files, bounds))
+        elif bounds.column == "pane_level":
+            inside = pc.and_(inside, pc.equal(files["partition.pane_level"], bounds.low))
+    return pc.sum(files["num_records"].filter(inside)).as_py() or 0
+
+
+def _may_start(files: pa.Table, bounds: Between) -> pa.Array:
+    low, high = (None if edge is None else micros(edge) for edge in (bounds.low, bounds.high))  # type: ignore[arg-type]
     lowest, highest = files["min.pane_start"].cast(pa.int64()), files["max.pane_start"].cast(pa.int64())
     inside = pc.is_valid(files["num_records"])
     if low is not None:
@@ -96,10 +124,19 @@ def _rows_in(files: pa.Table, panes: PaneRange) -> int:
         inside = pc.and_(inside, pc.fill_null(pc.greater(highest, low - 1000), True))
     if high is not None:
         inside = pc.and_(inside, pc.fill_null(pc.less(lowest, high), True))
-    return pc.sum(files["num_records"].filter(inside)).as_py() or 0
+    return inside
 
 
-def pane_predicates(panes: PaneRange) -> tuple[Between, ...]:
+def node_predicates(level: int, panes: PaneRange) -> Part:
+    """The rows of the nodes of a level above 0 that start there, by partition and by statistics of files."""
+    low, high = (None if edge is None else moment(edge) for edge in panes)
+    return (
+        Between(column="pane_level", low=level, high=level + 1),
+        Between(column="pane_start", low=low, high=high),
+    )
+
+
+def pane_predicates(panes: PaneRange) -> Part:
     """The rows of these panes, by partition and by statistics of files."""
     low, high = (None if edge is None else moment(edge) for edge in panes)
     return (

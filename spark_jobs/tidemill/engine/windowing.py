@@ -8,10 +8,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidemill.core.aggregates import Aggregate
+from tidemill.core.expressions import filled
 from tidemill.core.flow import WindowedSink
-from tidemill.core.schema import Field, cast_or_null
+from tidemill.core.schema import DataType, Field, Scalar, cast_or_null
 from tidemill.core.sql import quoted, renamed, select
 from tidemill.engine.branches import pane_sql
+from tidemill.engine.fitted import BEYOND, fitted
 
 SLICE_COLUMNS = ("batch_id", "attempt")
 
@@ -20,10 +22,15 @@ def _state_columns(name: str, aggregate: Aggregate) -> Mapping[str, str]:
     return {part: f"{name}__{part}" for part in aggregate.triple.partial}
 
 
-def _merges(sink: WindowedSink) -> Mapping[str, str]:
+def state_columns(sink: WindowedSink) -> tuple[str, ...]:
+    """The columns of state that the aggregates of a sink merge."""
+    return tuple(merges(sink))
+
+
+def merges(sink: WindowedSink) -> Mapping[str, str]:
     """How each column of state is made of several."""
     return {
-        _state_columns(name, aggregate)[part]: text.format_map(_quoted(name, aggregate))
+        _state_columns(name, aggregate)[part]: _filled(name, aggregate, text)
         for name, aggregate in sink.aggregates.items()
         for part, text in aggregate.triple.merge.items()
     }
@@ -46,7 +53,15 @@ def partial_aggregates(rows: DataFrame, sink: WindowedSink) -> DataFrame:
 
 
 def merged_windows(state: str, sink: WindowedSink) -> str:
-    """A statement over state: the rows to publish, in the types of the contract.
+    """A statement over state: the rows to publish, in the types of the contract, and what of them does not fit.
+
+    State is what `finished_windows` wants.
+    """
+    return select(fitted(sink.contract.fields, beyond(sink)), finished_windows(state, sink))
+
+
+def finished_windows(state: str, sink: WindowedSink) -> str:
+    """A statement over state: the rows to publish, in whatever types they have.
 
     Rows of state also have the columns of `Firing.bounds`, and `_touched`: the row is of this batch. A window that
     fires is merged from all rows of its panes.
@@ -57,30 +72,49 @@ def merged_windows(state: str, sink: WindowedSink) -> str:
             "_start",
             *keys,
             renamed("bool_or(_on_time OR (_again AND _touched))", "_fires"),
-            *(renamed(text, name) for name, text in _merges(sink).items()),
+            *(renamed(text, name) for name, text in merges(sink).items()),
         ],
         _candidates(state, sink),
         group_by=["_start", *sink.keys],
     )
-    types = {f.name: f for f in sink.contract.fields}
+    return select([renamed(value, c) for c, value in finished_values(sink).items()], merged, where="_fires")
+
+
+def finished_values(sink: WindowedSink) -> Mapping[str, str]:
+    """The columns of `finished_windows`, made of merged state of the window that starts at `_start`."""
+    types = {f.name: f.type for f in sink.contract.fields}
     values = {
         "window_start": "timestamp_micros(_start)",
         "window_end": f"timestamp_micros(_start + {sink.window.panes.size}L)",
-        **{k: cast_or_null(quoted(k), types[k].type) for k in sink.keys},
-        **{name: _finished(name, aggregate, types[name]) for name, aggregate in sink.aggregates.items()},
+        **{k: quoted(k) for k in sink.keys},
+        **{name: _filled(name, a, a.finish_as(types[name])) for name, a in sink.aggregates.items()},
     }
-    return select([renamed(values[c], c) for c in sink.contract.columns], merged, where="_fires")
+    over = {BEYOND + name: _filled(name, sink.aggregates[name], text) for name, text in beyond(sink).items()}
+    return {**{c: values[c] for c in sink.contract.columns}, **over}
 
 
-def folded_state(state: str, sink: WindowedSink, types: Sequence[Field]) -> str:
-    """A statement over state: per pane and key one row, which merges like all of them together.
+def beyond(sink: WindowedSink) -> Mapping[str, str]:
+    """For aggregates that may be beyond their column, whether they are."""
+    fields = [f for f in sink.contract.fields if f.name in sink.aggregates]
+    texts = {f.name: sink.aggregates[f.name].overflowed(f.type) for f in fields}
+    return {name: text for name, text in texts.items() if text is not None}
+
+
+def folded_state(state: str, sink: WindowedSink, types: Sequence[Field], by: Sequence[str]) -> str:
+    """A statement over state: per pane (or node, as the columns `by` say) and key one row, which merges like all.
 
     Columns have the `types` of state; its slice is not among them.
     """
-    of = {f.name: f.type for f in types}
-    whole = ["pane_day", "pane_start", *sink.keys]
-    parts = [renamed(cast_or_null(text, of[name]), name) for name, text in _merges(sink).items()]
+    of = types_of(sink, types)
+    whole = [*by, *sink.keys]
+    parts = [renamed(cast_or_null(text, of[name]), name) for name, text in merges(sink).items()]
     return select([*map(quoted, whole), *parts], state, group_by=whole)
+
+
+def types_of(sink: WindowedSink, types: Sequence[Field]) -> Mapping[str, DataType]:
+    """The types of columns of state, of which some have these `types`."""
+    # State of before may lack columns: those that came later are 64-bit integers.
+    return {**dict.fromkeys(merges(sink), Scalar.LONG), **{f.name: f.type for f in types}}
 
 
 def _candidates(state: str, sink: WindowedSink) -> str:
@@ -96,8 +130,8 @@ def _candidates(state: str, sink: WindowedSink) -> str:
     return select(["*"], judged, where="_on_time OR _again")
 
 
-def _finished(name: str, aggregate: Aggregate, field: Field) -> str:
-    return cast_or_null(aggregate.triple.finish.format_map(_quoted(name, aggregate)), field.type)
+def _filled(name: str, aggregate: Aggregate, text: str) -> str:
+    return filled(text, _quoted(name, aggregate))
 
 
 def _quoted(name: str, aggregate: Aggregate) -> dict[str, str]:

@@ -9,22 +9,22 @@ On object stores the same holds by their conditional put.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, write_deltalake
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError
 
-from tidemill.core.errors import CommitUnknown, LedgerDamaged
+from tidemill.core.errors import CommitUnknown
 from tidemill.core.events import Committed, Event
 from tidemill.core.failpoints import answered
 from tidemill.core.protocol import apply, fold
 from tidemill.core.view import View
-from tidemill.ledger.rows import NAMES, SCHEMA, Entry, entry_of, row_of, rows_after
-from tidemill.tables.arrow_types import schema_fields
-from tidemill.tables.handles import is_broken
-from tidemill.tables.protocol import Between, TableSpec
+from tidemill.ledger.reading import FIRST_LOOK, Events
+from tidemill.ledger.rows import NAMES, SCHEMA, row_of
+from tidemill.stores.refusals import refusal
+from tidemill.tables.protocol import Between
 
 _CONFIGURATION = {
     # Statistics of the columns that reads prune by; a body is never searched.
@@ -33,38 +33,38 @@ _CONFIGURATION = {
     "delta.logRetentionDuration": "interval 1 days",
     "delta.deletedFileRetentionDuration": "interval 0 seconds",
 }
-_FIELDS = schema_fields(SCHEMA)
 _TRIES = 20
 _OVERTAKEN = "Concurrent transaction"
 """What delta-rs says when another event took the place: it is there, though a look right after it may not see it."""
 
 _LOOKS, _A_MOMENT = 20, 0.1
-_FIRST_LOOK = 8
+_AT_ONCE = 20_000
+"""Events that are indexed after a batch: a few seconds' work."""
+
+_FRESH = 60.0
+"""Seconds for which appends use a handle that was opened before."""
 
 
-class Ledger:
+class Ledger(Events):
     """The events of one pipeline, and the view they amount to.
 
     An instance may be kept for many batches: it reads only what others appended since.
     """
 
-    def __init__(self, uri: str, pipeline: str, storage: Callable[[], Mapping[str, str]] = dict) -> None:
-        self._uri, self._pipeline, self._storage = uri, pipeline, storage
-        self._app = f"tidemill/ledger/{pipeline}"
+    def __init__(
+        self,
+        uri: str,
+        pipeline: str,
+        storage: Callable[[], Mapping[str, str]] = dict,
+        *,
+        before_writing: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(uri, pipeline, storage)
+        self._before_writing = before_writing
         self._table: DeltaTable | None = None
+        self._opened_at = 0.0
         self._sequence = 0
         self._view = View()
-
-    @property
-    def _spec(self) -> TableSpec:
-        """The table; its storage is asked anew each time, because keys may last for a short time only."""
-        name = f"ledger of {self._pipeline}"
-        return TableSpec(uri=self._uri, name=name, fields=_FIELDS, pruned_by=("sequence",), storage=self._storage())
-
-    @property
-    def exists(self) -> bool:
-        """Whether anything was ever appended."""
-        return DeltaTable.is_deltatable(self._uri, self._spec.options)
 
     def view(self) -> View:
         """What all events up to now amount to.
@@ -89,7 +89,9 @@ class Ledger:
             Fenced: the event may not follow.
             CommitUnknown: the storage failed; the event may be there or not.
         """
-        if self._table is None:
+        self._before_writing()
+        # A handle has the keys of when it was opened, and they may have ended.
+        if self._table is None or time.monotonic() - self._opened_at > _FRESH:
             self.view()
         for _ in range(_TRIES):
             event = make(self._view)
@@ -101,17 +103,22 @@ class Ledger:
             self.view()
         raise CommitUnknown(f"{self._pipeline}: {_TRIES} appends to the ledger met others each time", fix="try again")
 
-    def entries(self, *, last: int | None = None) -> Sequence[Entry]:
-        """The newest `last` events, or all, oldest first."""
-        # A handle of its own: the one that appends are made on stays where the view is.
+    def index_old(self, *, most: int | None = None) -> int:
+        """Index old events, at most so many; through which one they are indexed then.
+
+        The newest stay as they are. A million events that were never indexed take minutes.
+        """
+        self.view()
         table = self._open()
-        if table is None:
-            return ()
-        newest = table.transaction_version(self._app) or 0
-        return self._read(table, after=0 if last is None else newest - last, newest=newest)
+        return 0 if table is None else self._archive(table).index(self._edge, most)
+
+    @property
+    def _edge(self) -> int:
+        """The last event that is old."""
+        return self._sequence - FIRST_LOOK * 4
 
     def keep_short(self, *, keep: int) -> None:
-        """Fold the files of old events into larger ones, and forget all but the `keep` newest versions of the table.
+        """Index old events, fold their files into larger ones, and forget all but the `keep` newest versions.
 
         Every event stays. The newest ones stay in small files, which the next batch reads in a moment.
         """
@@ -119,8 +126,12 @@ class Ledger:
         from tidemill.tables.deltars import DeltaRsTable  # noqa: PLC0415
         from tidemill.tables.trim import trim_log  # noqa: PLC0415
 
-        old = Between(column="sequence", low=None, high=self._sequence - _FIRST_LOOK * 4)
-        DeltaRsTable(self._spec).compact(old)
+        if not self.exists:
+            return
+        through = self.index_old(most=_AT_ONCE)
+        # What is behind the index is read more often: it is not to lie in a large file together with what is in it.
+        high = through + 1 if through > self._edge - FIRST_LOOK * 4 else self._edge
+        DeltaRsTable(self._spec).compact(Between(column="sequence", low=None, high=high))
         trim_log(self._spec, keep=keep)
 
     def sweep(self, older: timedelta, *, dry_run: bool = False) -> int:
@@ -132,17 +143,8 @@ class Ledger:
     def _opened(self) -> DeltaTable | None:
         if self._table is None:
             self._table = self._open()
+            self._opened_at = time.monotonic()
         return self._table
-
-    def _open(self) -> DeltaTable | None:
-        try:
-            return DeltaTable(self._uri, storage_options=self._spec.options)
-        except TableNotFoundError:
-            return None
-        except DeltaError as error:
-            if is_broken(error):
-                raise self._damaged(f"its log is damaged: {error}") from error
-            raise
 
     def _catch_up(self, table: DeltaTable) -> None:
         newest = table.transaction_version(self._app) or 0
@@ -163,7 +165,7 @@ class Ledger:
 
     def _rebuild(self, table: DeltaTable, newest: int) -> View:
         """The view from the newest commit on: only the end of the ledger is read."""
-        look = _FIRST_LOOK
+        look = FIRST_LOOK
         while True:
             entries = self._read(table, after=newest - look, newest=newest)
             commits = [i for i, e in enumerate(entries) if isinstance(e.event, Committed)]
@@ -176,36 +178,6 @@ class Ledger:
         assert isinstance(commit, Committed)
         start = View(position=commit.position, last_batch_id=commit.batch_id, last_commit=commit)
         return fold((e.event for e in entries[commits[-1] + 1 :]), start)
-
-    def _read(self, table: DeltaTable, *, after: int, newest: int) -> list[Entry]:
-        try:
-            rows = rows_after(table, after)
-        except (OSError, pa.ArrowException):
-            # Maintenance may have folded and deleted what this handle knows.
-            rows = self._rows(self._open() or table, after, newest)
-        expected, there = list(range(max(after, 0) + 1, newest + 1)), [row["sequence"] for row in rows]
-        if there != expected:
-            lost = next((f"event {e} is missing" for e in expected if e not in there), "one is there twice")
-            raise self._damaged(f"expected events {max(after, 0) + 1} to {newest}, but {lost}")
-        return [entry_of(row, table.table_uri) for row in rows]
-
-    def _rows(self, table: DeltaTable, after: int, newest: int) -> list[dict[str, object]]:
-        """The rows up to event `newest`, from a handle that was just opened."""
-        try:
-            return rows_after(table, after)[: newest - max(after, 0)]
-        except (OSError, pa.ArrowException) as error:
-            # Loads Arrow's file systems, which a reader of the ledger does not wait for.
-            from tidemill.tables.files import damaged_file  # noqa: PLC0415
-
-            if found := damaged_file(table, self._spec):
-                raise self._damaged(found) from error
-            raise
-
-    def _damaged(self, found: str) -> LedgerDamaged:
-        return LedgerDamaged(
-            f"ledger of {self._pipeline} ({self._uri}): {found}",
-            fix=f"put the newest one back; else build all again from the log: `tidemill rebuild {self._pipeline}`",
-        )
 
     def _write(self, event: Event) -> bool:
         """Whether the event landed as the next one; False when another one did."""
@@ -249,6 +221,8 @@ class Ledger:
         else:
             if "already exists" in str(cause):
                 return False
+            if refused := refusal(f"{self._pipeline}: the ledger was not written", cause):
+                raise refused from cause
             raise CommitUnknown(f"{self._pipeline}: the ledger was not written: {cause}", fix="try again") from cause
         entries = self._read(table, after=sequence - 1, newest=newest)
         # Others may have gone on meanwhile: the next append looks at all of it again.

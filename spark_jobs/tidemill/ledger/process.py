@@ -4,32 +4,74 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from pathlib import Path
 
 from tidemill.core.events import Executor
+from tidemill.core.leases import Clock
+
+_PROC = Path("/proc")
 
 
 def this_process(identity: str | None = None) -> Executor:
-    """This process as an executor; without an identity of its own it is named by host and process."""
-    host, pid = socket.gethostname(), os.getpid()
+    """This process as an executor.
+
+    Without an identity of its own it is named by host, process and the process's start, in its namespace: two
+    containers with one host name may both be process 1.
+    """
+    host, pid, started, namespace = socket.gethostname(), os.getpid(), _started(os.getpid()), _namespace("pid")
+    named = f"process {pid} on {host} ({namespace or '-'}/{started or '-'})"
     return Executor(
-        identity=identity or f"process {pid} on {host}", host=host, pid=pid, process_started=_started(pid) or ""
+        identity=identity or named,
+        host=host,
+        pid=pid,
+        process_started=started or "",
+        boot=_boot(),
+        pid_namespace=namespace,
     )
 
 
+def is_visible(executor: Executor) -> bool:
+    """Whether this process can look the executor's process up: on the same kernel, in the same process namespace."""
+    here = (socket.gethostname(), _boot(), _namespace("pid"))
+    return None not in here and here == (executor.host, executor.boot, executor.pid_namespace)
+
+
 def is_gone(executor: Executor) -> bool:
-    """Whether the executor's process certainly does not run any more: only known on its own host.
+    """Whether the executor's process certainly does not run any more: only known where it is visible.
 
     A process number is given out again, so the moment of the start is compared too.
     """
-    if executor.host != socket.gethostname() or not executor.process_started:
+    if not is_visible(executor) or not executor.process_started:
         return False
     return _started(executor.pid) != executor.process_started
 
 
+def clock() -> Clock:
+    """The monotonic clock, as all processes of this kernel see it that share a time namespace."""
+    boot = _boot()
+    kernel = f"{boot}/{_namespace('time') or ''}" if boot else ""
+    return Clock(kernel=kernel, seconds=time.monotonic())
+
+
+def _boot() -> str | None:
+    """What a kernel is called from its start to its end."""
+    try:
+        return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+
+
+def _namespace(kind: str) -> str | None:
+    try:
+        return str((_PROC / "self/ns" / kind).stat().st_ino)
+    except OSError:
+        return None
+
+
 def _started(pid: int) -> str | None:
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        stat = (_PROC / str(pid) / "stat").read_text()
     except OSError:
         return None
     state, *fields = stat.rpartition(")")[2].split()

@@ -74,8 +74,10 @@ def row_of(sequence: int, pipeline: str, event: Event) -> pa.Table:
     return pa.Table.from_pylist([row], schema=SCHEMA)
 
 
-def rows_after(table: DeltaTable, after: int) -> list[dict[str, object]]:
-    """The rows behind this sequence, in their order.
+def rows_between(
+    table: DeltaTable, column: str, after: int, until: int, *, only: type[Event] | None = None
+) -> list[dict[str, object]]:
+    """The rows with `after < column <= until`, in their order; those of one kind of event, if one is named.
 
     The storage is asked in this thread only: Arrow's own threads would call into Python for it, and when one of them
     still lets go of a file while the interpreter ends, the process is aborted, whatever it was to exit with.
@@ -84,20 +86,32 @@ def rows_after(table: DeltaTable, after: int) -> list[dict[str, object]]:
         OSError: a file is not there.
         pyarrow.ArrowException: a file is not what its name promises.
     """
-    # Files that end before are not even listed: of thousands of small ones a few are opened.
-    files = table.to_pyarrow_dataset(file_pruning_predicate=f"sequence > {after}").get_fragments()
-    whole = pa.concat_tables([SCHEMA.empty_table(), *(_read(file) for file in files)])
-    rows: list[dict[str, object]] = whole.filter(pc.field("sequence") > after).sort_by("sequence").to_pylist()
+    # Files that lie outside are not even listed: of thousands of small ones a few are opened.
+    pruned = f"{column} > {after} AND {column} <= {until}"
+    files = table.to_pyarrow_dataset(file_pruning_predicate=pruned).get_fragments()
+    parts = [_read(file, column, after, until) for file in files]
+    whole = pa.concat_tables([SCHEMA.empty_table(), *parts])
+    wanted = (pc.field(column) > after) & (pc.field(column) <= until)
+    wanted = wanted if only is None else wanted & (pc.field("event") == NAMES[only])
+    rows: list[dict[str, object]] = whole.filter(wanted).sort_by("sequence").to_pylist()
     return rows
 
 
-def _read(file: Any) -> pa.Table:
+def _read(file: Any, column: str, after: int, until: int) -> pa.Table:
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415
 
     with file.filesystem.open_input_stream(file.path) as stream:
         content = pa.BufferReader(stream.read())
-    rows = pq.ParquetFile(content, pre_buffer=False).read(SCHEMA.names, use_threads=False)
+    source = pq.ParquetFile(content, pre_buffer=False)
+    groups = [n for n in range(source.num_row_groups) if _overlaps(source.metadata.row_group(n), column, after, until)]
+    rows = source.read_row_groups(groups, SCHEMA.names, use_threads=False)
     return rows.select(SCHEMA.names).cast(SCHEMA)
+
+
+def _overlaps(group: Any, column: str, after: int, until: int) -> bool:
+    """Whether a part of a file may hold such rows; one without statistics may."""
+    bounds = next(c.statistics for c in map(group.column, range(group.num_columns)) if c.path_in_schema == column)
+    return bounds is None or not bounds.has_min_max or (bounds.max > after and bounds.min <= until)
 
 
 def entry_of(row: Mapping[str, object], uri: str) -> Entry:

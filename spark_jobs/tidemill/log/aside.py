@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.amendments import Aside, Ranges, Repair
 from tidemill.core.aside import FIELDS, Choice
 from tidemill.core.errors import LogError
-from tidemill.core.offsets import OffsetRange, TopicPartition, merge_ranges
+from tidemill.core.offsets import MAX_OFFSET, OffsetRange, TopicPartition, merge_ranges
+from tidemill.core.reasons import sort_of
 from tidemill.core.scan import MemoryScan, Record
-from tidemill.core.slices import BatchRange, batch_ranges
+from tidemill.core.slices import BatchRange, batch_ranges, in_both
 from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.files import edges_of
 from tidemill.tables.handles import newest
+from tidemill.tables.lookup import Lookup
 from tidemill.tables.protocol import Between, TableSpec, of_batches
+
+_PLACE = ("batch_id", "topic", "partition", "offset")
+_RECORD = ("topic", "partition", "offset", "timestamp", "value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,27 +42,23 @@ class Chosen:
     @property
     def ranges(self) -> Ranges:
         """Where they are in the log, each once."""
-        places = self.rows.select(["topic", "partition", "offset"]).to_pylist()
-        items = [OffsetRange(TopicPartition(p["topic"], p["partition"]), p["offset"], p["offset"] + 1) for p in places]
-        merged = merge_ranges(items)
-        topics = sorted({item.topic_partition.topic for item in merged})
-        return {t: tuple(item for item in merged if item.topic_partition.topic == t) for t in topics}
-
-    def of_table(self, table: str) -> Chosen:
-        """Those that one published table refused."""
-        return Chosen(version=self.version, rows=self.rows.filter(pc.equal(self.rows["table_name"], table)))
+        columns = (self.rows[name].to_pylist() for name in ("topic", "partition", "offset"))
+        items: dict[str, list[OffsetRange]] = {}
+        for topic, partition, offset in zip(*columns, strict=True):
+            items.setdefault(topic, []).append(OffsetRange(TopicPartition(topic, partition), offset, offset + 1))
+        return {topic: merge_ranges(items[topic]) for topic in sorted(items)}
 
     def take(self, most: int | None) -> Chosen:
         """The oldest of them, at most so many."""
-        order = [(c, "ascending") for c in ("batch_id", "topic", "partition", "offset")]
+        order = [(c, "ascending") for c in _PLACE]
         return Chosen(version=self.version, rows=self.rows.sort_by(order).slice(0, most))
 
 
 class AsideTables:
     """The quarantine and the late table of a pipeline. `uri` says where each lies."""
 
-    def __init__(self, uri: Callable[[str], str], storage: Mapping[str, str] | None = None) -> None:
-        self._uri, self._storage = uri, storage or {}
+    def __init__(self, uri: Callable[[str], str], storage: Callable[[], Mapping[str, str]] = dict) -> None:
+        self._uri, self._storage = uri, storage
 
     def choose(self, aside: Aside, choice: Choice) -> Chosen | None:
         """The rows that are meant, at the newest version; None while there is no table."""
@@ -63,11 +66,24 @@ class AsideTables:
         handle = newest(spec)
         if handle is None:
             return None
-        within = of_batches(choice.batches)
-        table, version = DeltaRsTable(spec), handle.version()
-        parts = [table.read(where=(bounds,), version=version) for bounds in within or [_EVERYTHING]]
-        rows = pa.concat_tables(parts)
-        return Chosen(version=version, rows=_meeting(choice, rows))
+        return self._chosen(spec, handle.version(), choice, None)
+
+    def oldest(self, aside: Aside, choice: Choice, most: int) -> Chosen | None:
+        """Where the oldest rows are that are meant, at most so many; None while there is no table.
+
+        Only as many batches are read as it takes to find them, and no values.
+        """
+        spec = self._spec(aside)
+        handle = newest(spec)
+        if handle is None:
+            return None
+        found: list[pa.Table] = []
+        for batches in _in_parts(choice.batches or (_ALL,), edges_of(handle, "batch_id", most)):
+            part = replace(choice, batches=batches)
+            found.append(self._chosen(spec, handle.version(), part, _columns(aside, choice)).rows)
+            if sum(rows.num_rows for rows in found) >= most:
+                break
+        return Chosen(version=handle.version(), rows=pa.concat_tables(found)).take(most)
 
     def scans(self, repair: Repair, ranges: Ranges) -> Mapping[str, MemoryScan]:
         """The records of a repair, by topic, as its plan names them.
@@ -75,42 +91,35 @@ class AsideTables:
         Raises:
             LogError: some are not there, at the version that the plan names.
         """
-        chosen = self._at(repair)
-        found = {(r["topic"], r["partition"], r["offset"]): r for r in chosen.to_pylist()}
+        table = DeltaRsTable(self._spec(repair.source))
+        within = of_batches(repair.batches)
+        rows = pa.concat_tables(table.read(where=(b,), columns=_RECORD, version=repair.version) for b in within)
         return {
-            topic: MemoryScan(records=self._records(repair, found, items), ranges=items)
+            topic: MemoryScan(records=self._records(repair, _placed(rows, topic, items), items), ranges=items)
             for topic, items in ranges.items()
         }
 
-    def _records(
-        self,
-        repair: Repair,
-        found: Mapping[tuple[str, int, int], Mapping[str, object]],
-        items: tuple[OffsetRange, ...],
-    ) -> tuple[Record, ...]:
-        records = []
-        for item in items:
-            tp = item.topic_partition
-            for offset in range(item.from_offset, item.until_offset):
-                row = found.get((tp.topic, tp.partition, offset))
-                if row is None:
-                    raise LogError(
-                        f"{self._uri(repair.source)}: version {repair.version} does not hold offset {offset} of {tp}, "
-                        "which the plan names",
-                        fix="restore the table as it was when the repair was planned",
-                    )
-                timestamp, value = row["timestamp"], row["value"]
-                assert isinstance(timestamp, datetime)
-                assert value is None or isinstance(value, bytes)
-                records.append(
-                    Record(topic=tp.topic, partition=tp.partition, offset=offset, timestamp=timestamp, value=value)
-                )
-        return tuple(records)
+    def _records(self, repair: Repair, rows: pa.Table, items: tuple[OffsetRange, ...]) -> tuple[Record, ...]:
+        """The records of one topic; `rows` has each of them once."""
+        if rows.num_rows < sum(map(len, items)):
+            there = set(zip(rows["partition"].to_pylist(), rows["offset"].to_pylist(), strict=True))
+            tp, offset = next(place for place in _places(items) if (place[0].partition, place[1]) not in there)
+            raise LogError(
+                f"{self._uri(repair.source)}: version {repair.version} does not hold offset {offset} of {tp}, "
+                "which the plan names",
+                fix="restore the table as it was when the repair was planned",
+            )
+        columns = (rows[name].to_pylist() for name in _RECORD)
+        return tuple(
+            Record(topic=t, partition=p, offset=o, timestamp=at, value=v)
+            for t, p, o, at, v in zip(*columns, strict=True)
+        )
 
-    def _at(self, repair: Repair) -> pa.Table:
-        table = DeltaRsTable(self._spec(repair.source))
-        parts = [table.read(where=(bounds,), version=repair.version) for bounds in of_batches(repair.batches)]
-        return pa.concat_tables(parts)
+    def _chosen(self, spec: TableSpec, version: int, choice: Choice, columns: tuple[str, ...] | None) -> Chosen:
+        table = DeltaRsTable(spec)
+        within = of_batches(choice.batches) or [_EVERYTHING]
+        rows = pa.concat_tables(table.read(where=(b,), columns=columns, version=version) for b in within)
+        return Chosen(version=version, rows=_meeting(choice, rows))
 
     def _spec(self, aside: Aside) -> TableSpec:
         return TableSpec(
@@ -123,6 +132,36 @@ class AsideTables:
 
 
 _EVERYTHING = Between(column="batch_id", low=None, high=None)
+_ALL = BatchRange(1, MAX_OFFSET)
+
+
+def _in_parts(wanted: tuple[BatchRange, ...], edges: Sequence[int]) -> Iterator[tuple[BatchRange, ...]]:
+    """The same batches, one part after the other, cut at these edges; at least one part."""
+    for low, high in pairwise([1, *edges, MAX_OFFSET]):
+        if low < high and (part := in_both(wanted, [BatchRange(low, high)])):
+            yield part
+
+
+def _columns(aside: Aside, choice: Choice) -> tuple[str, ...]:
+    """What it takes to choose."""
+    bounded = choice.since is not None or choice.until is not None
+    names = {"recorded_at": bounded, "reasons": choice.reason is not None, "table_name": aside is Aside.LATE}
+    return (*_PLACE, *(name for name, needed in names.items() if needed))
+
+
+def _placed(rows: pa.Table, topic: str, items: tuple[OffsetRange, ...]) -> pa.Table:
+    """The rows of these offsets, in their order, each once: the late table has a row for each table that refused it."""
+    rows = rows.filter(pc.equal(rows["topic"], topic))
+    rows = rows.filter(pa.array(Lookup(items).find(rows["partition"], rows["offset"]) >= 0))
+    rows = rows.sort_by([("partition", "ascending"), ("offset", "ascending")])
+    partitions, offsets = rows["partition"].to_numpy(), rows["offset"].to_numpy()
+    first = np.ones(rows.num_rows, dtype=bool)
+    first[1:] = (partitions[1:] != partitions[:-1]) | (offsets[1:] != offsets[:-1])
+    return rows.filter(pa.array(first))
+
+
+def _places(items: tuple[OffsetRange, ...]) -> Iterator[tuple[TopicPartition, int]]:
+    return ((r.topic_partition, offset) for r in items for offset in range(r.from_offset, r.until_offset))
 
 
 def _meeting(choice: Choice, rows: pa.Table) -> pa.Table:
@@ -137,4 +176,10 @@ def _meeting(choice: Choice, rows: pa.Table) -> pa.Table:
 
 
 def _mention(reasons: pa.ChunkedArray, text: str) -> pa.Array:
-    return pa.array([any(text in reason for reason in row or ()) for row in reasons.to_pylist()], pa.bool_())
+    """Whether one of the reasons of each row, or its sort, contains the text; the text of one of before has no sort."""
+    column = reasons.combine_chunks()
+    texts = pc.list_flatten(column).dictionary_encode()
+    told = [text in reason or text in sort_of(reason) for reason in texts.dictionary.to_pylist()]
+    found = np.zeros(len(column), dtype=bool)
+    found[pc.list_parent_indices(column).filter(pc.take(pa.array(told, pa.bool_()), texts.indices)).to_numpy()] = True
+    return pa.array(found)

@@ -110,9 +110,9 @@ class FileLog:
         exact = sum(map(len, files.values())) == sum(map(len, ranges))
         return ParquetScan(files=tuple(files), ranges=tuple(ranges), exact=exact, storage=self._storage())
 
-    def create_topic(self, name: str, partitions: int) -> Topic:
+    def create_topic(self, name: str, partitions: int, *, force: bool = False) -> Topic:
         """See `WritableLog.create_topic`."""
-        checks.check_new_topic(name, partitions)
+        checks.check_new_topic(name, partitions, force=force)
         file = _TopicFile(
             format_version=FORMAT_VERSION,
             name=name,
@@ -122,7 +122,7 @@ class FileLog:
         )
         if not self._store.put_if_absent(_topic_file(name), msgspec.json.format(msgspec.json.encode(file))):
             raise checks.topic_exists(self.topic(name), self._where)
-        return Topic(name=name, topic_id=file.topic_id, partitions=partitions)
+        return _topic_of(file)
 
     def delete_topic(self, name: str) -> None:
         """See `WritableLog.delete_topic`. The topic is gone at once, then its files."""
@@ -143,7 +143,7 @@ class FileLog:
         return self._partition(self.topic(topic), partition).append(as_table(records), at, batch)
 
     def landed(self, topic: str, partition: int, producer_id: str, sequence: int | None = None) -> LandedBatch | None:
-        """See `WritableLog.landed`. The 1,000 producers that wrote last to a partition are remembered."""
+        """See `WritableLog.landed`. Which producers are remembered, `Footer.newest` says."""
         return self._partition(self.topic(topic), partition).landed(producer_id, sequence)
 
     def trim(self, topic: str, partition: int, before_offset: int) -> OffsetRange:
@@ -159,6 +159,7 @@ class FileLog:
 
     def _partitions(self, name: str) -> list[FilePartition]:
         topic = self.topic(name)
+        checks.check_readable(topic)
         return [self._partition(topic, number) for number in range(topic.partitions)]
 
     def _read_topic(self, name: str) -> Topic | None:
@@ -177,7 +178,13 @@ class FileLog:
                 f"found {file.format_version} and {file.name}",
                 fix="use the version of Tidemill that wrote it, and leave the folder's name as it was",
             )
-        return Topic(name=name, topic_id=file.topic_id, partitions=file.partitions)
+        return _topic_of(file)
+
+
+def _topic_of(file: _TopicFile) -> Topic:
+    return Topic(
+        name=file.name, topic_id=file.topic_id, partitions=file.partitions, layout="tidemill", created=file.created
+    )
 
 
 def _topic_file(name: str) -> str:

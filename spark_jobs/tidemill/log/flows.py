@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from tidemill.core.errors import ConfigError, UnknownTopic
 from tidemill.core.flow import Flow
+from tidemill.core.offsets import OffsetRange
 from tidemill.core.planning import TopicBounds
 from tidemill.core.position import Position
 from tidemill.log.protocol import HoldsBack, Log, Sends
@@ -27,10 +29,10 @@ def readable(flow: Flow, log: Log, position: Position | None = None) -> Flow:
 
 
 def to_be_read(flow: Flow, log: Log, position: Position) -> Flow:
-    """The same for a plan: every pattern has found something, and all of it is still there.
+    """The same for a plan: every pattern has found something, though it may be gone by now.
 
     Raises:
-        UnknownTopic: a pattern matches nothing, or a topic is gone that was read.
+        UnknownTopic: a pattern matches nothing.
         DeclarationError, LogError: see `readable`.
     """
     if not flow.patterns:
@@ -38,16 +40,10 @@ def to_be_read(flow: Flow, log: Log, position: Position) -> Flow:
     names, known = log.names(), position.topics
     found = flow.reading([*names, *known], known=known)
     for pattern in flow.patterns:
-        topics = [i.topic for i in found.inputs if i.name == pattern.name]
-        if not topics:
+        if not any(i.name == pattern.name for i in found.inputs):
             raise UnknownTopic(
                 f"{flow.name}: no topic matches {pattern.topic!r}; topics there: {', '.join(names) or 'none'}",
                 fix="create one, or correct the pattern: it is a regular expression for a whole name",
-            )
-        if gone := [topic for topic in topics if topic not in names]:
-            raise UnknownTopic(
-                f"{flow.name}: topic {gone[0]!r}, which matches {pattern.topic!r}, was read and is gone",
-                fix=f'put it back, or do without it: pattern=r"(?!{re.escape(gone[0])}$)(?:{pattern.topic})"',
             )
     return found
 
@@ -62,6 +58,20 @@ def bounds_of(log: Log, name: str) -> TopicBounds:
     # First, so that a transaction which ends meanwhile is not taken for silence.
     waiting = log.waiting(name) if isinstance(log, HoldsBack) else {}
     return TopicBounds(topic_id=topic.topic_id, partitions=log.bounds(name), waiting=frozenset(waiting))
+
+
+def held_of(log: Log, topics: Iterable[str]) -> dict[str, Mapping[int, OffsetRange]]:
+    """What the log holds of each topic: nothing of one that is not there, or of a partition that is missing.
+
+    Raises:
+        LogError: the log does not answer.
+    """
+    found: dict[str, Mapping[int, OffsetRange]] = {}
+    for topic in topics:
+        found[topic] = {}
+        with suppress(UnknownTopic):
+            found[topic] = log.bounds(topic)
+    return found
 
 
 def check_sends(flow: Flow, log: Log) -> None:

@@ -87,21 +87,25 @@ class KafkaLog:
             asked = self.admin.describe_topics(TopicCollection(list(names)), request_timeout=PATIENCE)
             found = {name: self._answer(answer) for name, answer in asked.items()}
         return [
-            Topic(name=name, topic_id=str(topic.topic_id), partitions=len(topic.partitions))
+            Topic(name=name, topic_id=str(topic.topic_id), partitions=len(topic.partitions), layout="kafka")
             for name, topic in found.items()
             if topic is not None
         ]
 
     def bounds(self, name: str) -> Mapping[int, OffsetRange]:
         """See `Log.bounds`; the end is that of committed records."""
-        numbers = range(self.topic(name).partitions)
+        topic = self.topic(name)
+        checks.check_readable(topic)
+        numbers = range(topic.partitions)
         starts = self._offsets(name, numbers, _EARLIEST)
         ends = self._offsets(name, numbers, LATEST)
         return {n: OffsetRange(TopicPartition(name, n), starts[n], max(starts[n], ends[n])) for n in numbers}
 
     def waiting(self, name: str) -> Mapping[int, int]:
         """See `HoldsBack.waiting`."""
-        numbers = range(self.topic(name).partitions)
+        topic = self.topic(name)
+        checks.check_readable(topic)
+        numbers = range(topic.partitions)
         committed = self._offsets(name, numbers, LATEST)
         written = self._offsets(name, numbers, LATEST, isolation=IsolationLevel.READ_UNCOMMITTED)
         return {n: written[n] - committed[n] for n in numbers if written[n] > committed[n]}

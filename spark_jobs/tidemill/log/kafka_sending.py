@@ -39,7 +39,7 @@ _PRODUCER: dict[str, Any] = {
 }
 _A_WHILE = 60.0
 
-_FENCED = (KafkaError._FATAL, KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
+FENCED = (KafkaError._FATAL, KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 """How a producer is told that another one of its transactional id has begun."""
 
 _MOVING = (
@@ -72,7 +72,7 @@ class Sender:
                 self._deliver(messages)
                 return True
             # Ends what an earlier attempt left open, or waits until what it committed counts.
-            _patiently(lambda: self._producer.init_transactions(PATIENCE))
+            patiently(lambda: self._producer.init_transactions(PATIENCE))
             if self._is_there():
                 return False
             self._send(messages)
@@ -92,7 +92,7 @@ class Sender:
             Fenced: it is a newer one, or another plan of this one.
         """
         parcel = self._parcel
-        [found] = _patiently(lambda: self._fence.committed([Place(parcel.topic, 0)], timeout=PATIENCE))
+        [found] = patiently(lambda: self._fence.committed([Place(parcel.topic, 0)], timeout=PATIENCE))
         if found.error is not None:
             raise KafkaException(found.error)
         if found.offset < parcel.batch_id:
@@ -113,8 +113,8 @@ class Sender:
             for message in messages:
                 self._produce(message)
             reader = self._fence.consumer_group_metadata()
-            _patiently(lambda: self._producer.send_offsets_to_transaction([fence], reader, PATIENCE))
-            _patiently(lambda: self._producer.commit_transaction(PATIENCE))
+            patiently(lambda: self._producer.send_offsets_to_transaction([fence], reader, PATIENCE))
+            patiently(lambda: self._producer.commit_transaction(PATIENCE))
         except BaseException:
             # Readers need not wait until the next try; where the commit is under way, there is nothing to give up.
             with suppress(KafkaException):
@@ -149,7 +149,7 @@ class Sender:
 
     def _explained(self, error: KafkaError) -> Exception:
         parcel = self._parcel
-        if error.code() in _FENCED:
+        if error.code() in FENCED:
             return self._unknown("somebody else began to send, or it took longer than Kafka allows")
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             return LogInputError(
@@ -187,7 +187,7 @@ def enqueue(
         return
 
 
-def _patiently(call: Callable[[], T]) -> T:
+def patiently(call: Callable[[], T]) -> T:
     """The answer, asked for again for a minute while the cluster says that it may come."""
     end = time.monotonic() + _A_WHILE
     while True:

@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import time
-import uuid
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from typing import Any, NoReturn
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 
 import pyarrow as pa  # type: ignore[import-untyped]
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
-from tidemill.core.errors import CommitUnknown, LogError, LogInputError, LogUnreachable, UnknownTopic
+from tidemill.core.errors import LogError, LogInputError, UnknownTopic
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.log import checks
 from tidemill.log.kafka import LATEST, PATIENCE, KafkaLog
-from tidemill.log.kafka_sending import Sender, enqueue
+from tidemill.log.kafka_appending import Appender
+from tidemill.log.kafka_sending import Sender
 from tidemill.log.protocol import Message, Parcel, Topic, Usage
-from tidemill.log.records import NewRecord, as_new_records, as_table
-from tidemill.log.writable import LandedBatch, ProducerBatch
+from tidemill.log.records import NewRecord, as_table
+from tidemill.log.writable import LandedBatch, LandedWhole, ProducerBatch
 
-_A_LONG_WHILE = 60.0
 _A_MOMENT = 5.0
 
 
 class KafkaTopics(KafkaLog):
     """A cluster's topics, to be made, filled and trimmed."""
 
-    def create_topic(self, name: str, partitions: int) -> Topic:
+    def create_topic(self, name: str, partitions: int, *, force: bool = False) -> Topic:
         """See `WritableLog.create_topic`; replicated as the cluster does by default."""
-        checks.check_new_topic(name, partitions)
+        checks.check_new_topic(name, partitions, force=force)
         with self._asking(f"a new topic {name}"):
             try:
                 self.admin.create_topics([NewTopic(name, partitions)])[name].result(PATIENCE)
@@ -70,22 +68,47 @@ class KafkaTopics(KafkaLog):
         """See `WritableLog.append`: one transaction. The range may hold records of others, too.
 
         Raises:
-            LogInputError: Kafka is asked for what only a file log keeps: a place, or the identity of a batch.
+            LogInputError: Kafka is asked for a place: it decides that itself.
         """
-        if at is not None or batch is not None:
-            raise LogInputError(
-                f"Kafka decides where records go in {topic}, and keeps no producer's batches",
-                fix="append without a producer id",
-            )
+        if at is not None:
+            raise LogInputError(f"Kafka decides where records go in {topic}", fix="do not say where")
         place = checks.check_partition(self.topic(topic), partition)
-        rows = as_new_records(as_table(records))
-        if not rows:
-            end = self.bounds(topic)[partition].until_offset
-            return OffsetRange(place, end, end)
-        with self._asking(f"an append to {place}"):
-            offsets = _Transaction(self.access.client()).write(place, rows)
-        self._await(place, max(offsets) + 1)
-        return OffsetRange(place, min(offsets), max(offsets) + 1)
+        table = as_table(records)
+        shares = [(partition, table)] if len(table) else []
+        for found in self.append_at_once(topic, shares, batch=batch):
+            return found
+        end = self.bounds(topic)[partition].until_offset
+        return OffsetRange(place, end, end)
+
+    def append_at_once(
+        self, topic: str, shares: Sequence[tuple[int, pa.Table]], *, batch: ProducerBatch | None = None
+    ) -> tuple[OffsetRange, ...]:
+        """See `AppendsAtOnce.append_at_once`: one transaction."""
+        found = self.topic(topic)
+        if not shares:
+            return ()
+        with (
+            self._asking(f"an append to {topic}"),
+            self._appender(found, batch.producer_id if batch else None) as appender,
+        ):
+            ranges = appender.append(shares, batch)
+        for written in ranges:
+            self._await(written.topic_partition, written.until_offset)
+        return ranges
+
+    def last_batch(self, topic: str, producer_id: str) -> LandedWhole | None:
+        """See `AppendsAtOnce.last_batch`."""
+        found = self.topic(topic)
+        with self._asking(f"what is in {topic}"), self._appender(found, producer_id) as appender:
+            return appender.newest()
+
+    @contextmanager
+    def _appender(self, topic: Topic, producer_id: str | None) -> Iterator[Appender]:
+        appender = Appender(self.access, topic, producer_id)
+        try:
+            yield appender
+        finally:
+            appender.close()
 
     def _await(self, place: TopicPartition, end: int) -> None:
         """Until readers are given the records, or others' open transactions keep them back for a while.
@@ -101,15 +124,13 @@ class KafkaTopics(KafkaLog):
                 time.sleep(0.02)
 
     def landed(self, topic: str, partition: int, producer_id: str, sequence: int | None = None) -> LandedBatch | None:
-        """See `WritableLog.landed`: Kafka keeps no such thing.
-
-        Raises:
-            LogInputError: always.
-        """
-        raise LogInputError(
-            f"{topic}: a topic of Kafka does not remember the batches of producer {producer_id}",
-            fix="append without a producer id",
-        )
+        """See `WritableLog.landed`; only the newest batch is known."""
+        place = checks.check_partition(self.topic(topic), partition)
+        newest = self.last_batch(topic, producer_id)
+        if newest is None or (sequence is not None and sequence != newest.batch.sequence):
+            return None
+        share = next((r for r in newest.ranges if r.topic_partition == place), None)
+        return LandedBatch(batch=newest.batch, range=share) if share is not None else None
 
     def trim(self, topic: str, partition: int, before_offset: int) -> OffsetRange:
         """See `WritableLog.trim`."""
@@ -136,66 +157,3 @@ class KafkaTopics(KafkaLog):
         with self._asking(f"the offsets of group tidemill.{reader}"):
             for done in self.admin.alter_consumer_group_offsets([group]).values():
                 done.result(PATIENCE)
-
-
-class _Transaction:
-    """All records or none."""
-
-    def __init__(self, client: Mapping[str, str]) -> None:
-        settings: dict[str, Any] = {
-            **client,
-            "transactional.id": f"tidemill.log.{uuid.uuid4()}",
-            "log_level": 0,
-            "linger.ms": 20,
-        }
-        self._producer = Producer(settings)
-        self._offsets: list[int] = []
-
-    def write(self, place: TopicPartition, records: list[NewRecord]) -> list[int]:
-        """Their offsets."""
-        self._producer.init_transactions(PATIENCE)
-        self._producer.begin_transaction()
-        for record in records:
-            self._produce(place, record)
-        try:
-            self._producer.commit_transaction(_A_LONG_WHILE)
-        except KafkaException as error:
-            self._given_up(place, error)
-        if len(self._offsets) != len(records):
-            raise LogUnreachable(f"{place}: {len(self._offsets)} of {len(records)} records were acknowledged")
-        return self._offsets
-
-    def _given_up(self, place: TopicPartition, error: KafkaException) -> NoReturn:
-        """Nobody waits for a transaction that can be aborted; whether any other was committed cannot be told.
-
-        Raises:
-            CommitUnknown: it cannot be told.
-            KafkaException: nothing was written.
-        """
-        if error.args[0].txn_requires_abort():
-            self._producer.abort_transaction(PATIENCE)
-            raise error
-        raise CommitUnknown(
-            f"{place}: the records of one append are there, or none of them: Kafka did not say which: "
-            f"{error.args[0].str()}",
-            fix="look at the end of the partition before you append them again",
-        ) from None
-
-    def _produce(self, place: TopicPartition, record: NewRecord) -> None:
-        more: dict[str, Any] = (
-            {} if record.timestamp is None else {"timestamp": int(record.timestamp.timestamp() * 1000)}
-        )
-        enqueue(
-            self._producer,
-            place.topic,
-            value=record.value,
-            key=record.key,
-            partition=place.partition,
-            headers=list(record.headers),
-            on_delivery=self._delivered,
-            **more,
-        )
-
-    def _delivered(self, error: KafkaError | None, message: Any) -> None:
-        if error is None:
-            self._offsets.append(message.offset())

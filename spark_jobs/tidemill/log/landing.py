@@ -60,7 +60,8 @@ class LandingLog:
 
         A partition without files is left out: nobody knows where it begins.
         """
-        places = (TopicPartition(name, number) for number in range(self.topic(name).partitions))
+        self.topic(name)
+        places = (TopicPartition(name, number) for number in self._numbers(name))
         found = (self._held(place, self._files(name, place.partition)) for place in places)
         return {held.topic_partition.partition: held for held in found if held}
 
@@ -92,17 +93,24 @@ class LandingLog:
 
     def usage(self, name: str) -> Mapping[int, Usage]:
         """See `Log.usage`."""
+        self.topic(name)
         found = {}
-        for number in range(self.topic(name).partitions):
+        for number in self._numbers(name):
             sizes = self._store.sizes(f"{name}/{_FOLDER}{number}")
             mine = [size for file, size in sizes.items() if part_of(file)]
             found[number] = Usage(segments=len(mine), bytes=sum(mine))
         return found
 
     def _topic(self, name: str) -> Topic | None:
+        numbers = self._numbers(name)
+        if not numbers:
+            return None
+        return Topic(name=name, topic_id=f"kafka-connect/{name}", partitions=max(numbers) + 1, layout="kafka-connect")
+
+    def _numbers(self, name: str) -> list[int]:
+        """The partitions that have a folder, in order; the highest number may be far above how many there are."""
         folders = (folder.removeprefix(_FOLDER) for folder in self._store.list(name) if folder.startswith(_FOLDER))
-        numbers = [int(number) for number in folders if number.isdecimal()]
-        return Topic(name=name, topic_id=f"kafka-connect/{name}", partitions=max(numbers) + 1) if numbers else None
+        return sorted(int(number) for number in folders if number.isdecimal() and number == str(int(number)))
 
     def _held(self, place: TopicPartition, files: Sequence[tuple[int, str]]) -> OffsetRange:
         if not files:

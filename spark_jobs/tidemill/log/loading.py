@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, assert_never
 
-from tidemill.core.errors import CommitUnknown, LogInputError, TidemillError
+from tidemill.core.errors import LogInputError, TidemillError
 from tidemill.core.offsets import OffsetRange, merge_ranges
 from tidemill.log.inputs.chunks import Chunk, ChunkSize, gather
 from tidemill.log.inputs.lines import JsonLines, Lines, read_json_lines, read_lines
@@ -23,60 +23,139 @@ InputFormat = Lines | JsonLines | Csv | ParquetRows
 STANDARD_INPUT = "-"
 
 
-_LOOK = "look at the end of the topic (`tidemill log ls`, `tidemill log cat`) before you append the rest"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What an append brought into the log: ranges are merged, `bytes` are those of the inputs."""
+    """What an append found in its inputs: ranges are merged, `bytes` are those of the inputs.
+
+    Of all `records`, `there` were in the log before. `ranges` say where records are, as far as the log knows.
+    """
 
     records: int
     bytes: int
     ranges: tuple[OffsetRange, ...]
+    there: int = 0
+
+    @property
+    def appended(self) -> int:
+        """How many records are in the log since now."""
+        return self.records - self.there
 
 
-def load(
+def load(  # noqa: PLR0913  an append is all of these
     producer: Producer,
     sources: Sequence[str],
     input_format: InputFormat,
     size: ChunkSize,
     *,
+    go_on: str = "append the same input again under the same producer id",
     progress: Callable[[int], None] = lambda consumed: None,
 ) -> Loaded:
     """Append the records of the sources, in their order, chunk by chunk; memory holds one or two chunks.
 
+    Chunks are numbered from 0, so that a repeated load of the same sources appends only what is not there yet.
+
     Args:
-        producer: whose topic gets the records. If it is idempotent, chunks are numbered from 0, and a
-            repeated load of the same sources appends only what is not there yet.
+        producer: whose topic gets the records; it has an id.
         sources: paths, or `-` for standard input.
         input_format: how to read all of them.
         size: how large a chunk is.
+        go_on: what somebody does whose append ended on the way.
         progress: told the bytes consumed so far after each chunk.
 
     Raises:
-        LogInputError: a source cannot be read, or a row of it. The text says how many records were
-            appended before: those of all chunks before the one with the error.
+        LogInputError: a source cannot be read, or a row of it; or a file changed while it was read.
+        TidemillError: the log failed. Every error says how many records are in the log, and where.
     """
-    records = consumed = 0
-    ranges: tuple[OffsetRange, ...] = ()
+    loading = _Loading(producer, progress)
+    before = _look(sources)
     try:
-        for sequence, chunk in enumerate(_all_chunks(sources, input_format, size)):
-            written = producer.append(chunk.records, sequence=sequence if producer.idempotent else None)
-            ranges = merge_ranges((*ranges, *written))
-            records += len(chunk.records)
-            consumed = chunk.consumed
-            progress(consumed)
-    except LogInputError as error:
-        done = f"the first {records:,} records were appended, nothing after them" if records else "nothing was appended"
-        raise LogInputError(f"{error.message}; {done}", fix=error.fix) from error
-    except CommitUnknown as error:
-        raise CommitUnknown(
-            f"{error.message}; the first {records:,} records were appended, and perhaps some more",
-            fix=error.fix if producer.idempotent else _LOOK,
-        ) from error
+        for chunk in _all_chunks(sources, input_format, size):
+            if _look(sources) != before:
+                raise LogInputError("the input changed while it was read", fix="append a copy that nobody writes to")
+            loading.append(chunk)
     except TidemillError as error:
-        raise type(error)(f"{error.message}; the first {records:,} records were appended", fix=error.fix) from error
-    return Loaded(records=records, bytes=consumed, ranges=ranges)
+        what, some = loading.so_far()
+        fix = "; then ".join(text for text in (error.fix, go_on if some else "") if text)
+        raise type(error)(f"{error.message}; {what}", fix=fix) from error
+    return loading.done()
+
+
+class _Loading:
+    """What became of the chunks so far."""
+
+    def __init__(self, producer: Producer, progress: Callable[[int], None]) -> None:
+        self._producer, self._progress = producer, progress
+        self._known = producer.next_sequence()
+        self._ranges: tuple[OffsetRange, ...] = ()
+        self._records = self._there = self._bytes = self._chunks = 0
+        self._tried = 0
+
+    def append(self, chunk: Chunk) -> None:
+        """Append one more chunk, unless it is there."""
+        sequence, count = self._chunks, len(chunk.records)
+        there = self._landed(sequence, count) if sequence < self._known else 0
+        self._tried = count
+        written = self._producer.append(chunk.records, sequence=sequence)
+        self._ranges = merge_ranges((*self._ranges, *written))
+        self._records, self._there = self._records + count, self._there + there
+        self._bytes, self._chunks, self._tried = chunk.consumed, sequence + 1, 0
+        self._progress(chunk.consumed)
+
+    def done(self) -> Loaded:
+        """What came of all of it."""
+        return Loaded(records=self._records, bytes=self._bytes, ranges=self._ranges, there=self._there)
+
+    def so_far(self) -> tuple[str, bool]:
+        """What is in the log of this input, by partition, and whether anything may be.
+
+        The log is asked what it holds of the chunk that failed.
+        """
+        parts: tuple[OffsetRange, ...] = ()
+        count, unknown = self._records, ""
+        if self._tried:
+            try:
+                parts = self._producer.landed(self._chunks)
+                count += self._producer.landed_records(self._chunks)
+            except TidemillError:
+                unknown = f", and perhaps some of the {self._tried:,} after them: the log cannot be asked now"
+        if not (count or unknown):
+            return "nothing was appended", False
+        ranges = ", ".join(map(str, merge_ranges((*self._ranges, *parts))))
+        return f"{count:,} records of this input are in the log{f' ({ranges})' if ranges else ''}{unknown}", True
+
+    def _landed(self, sequence: int, count: int) -> int:
+        """How many records of a chunk are in the log, for an answer: of what retention took nobody knows."""
+        if sequence < self._known - 1:
+            return count
+        return min(self._producer.landed_records(sequence), count)
+
+
+def check(sources: Sequence[str], input_format: InputFormat, size: ChunkSize) -> None:
+    """Read the sources once and append nothing, so that a bad row is found before its predecessors are in the log.
+
+    Raises:
+        LogInputError: a source cannot be read, or a row of it.
+    """
+    try:
+        for _ in _all_chunks(sources, input_format, size):
+            pass
+    except LogInputError as error:
+        raise LogInputError(f"{error.message}; nothing was appended", fix=error.fix) from error
+
+
+def can_be_read_twice(sources: Sequence[str]) -> bool:
+    """Whether all of them are regular files."""
+    return all(source != STANDARD_INPUT and Path(source).is_file() for source in sources)
+
+
+def _look(sources: Sequence[str]) -> list[tuple[int, int, int] | None]:
+    """What of files tells that somebody wrote to them."""
+    found: list[tuple[int, int, int] | None] = []
+    for source in sources:
+        path = Path(source)
+        known = path.stat() if source != STANDARD_INPUT and path.is_file() else None
+        found.append(known and (known.st_ino, known.st_size, known.st_mtime_ns))
+    return found
 
 
 def total_bytes(sources: Sequence[str]) -> int | None:

@@ -88,13 +88,15 @@ class MemoryLog:
                 records += part.records[item.from_offset - part.start : item.until_offset - part.start]
             return MemoryScan(records=tuple(records), ranges=tuple(ranges))
 
-    def create_topic(self, name: str, partitions: int) -> Topic:
+    def create_topic(self, name: str, partitions: int, *, force: bool = False) -> Topic:
         """See `WritableLog.create_topic`."""
-        checks.check_new_topic(name, partitions)
+        checks.check_new_topic(name, partitions, force=force)
         with self._lock:
             if name in self._topics:
                 raise checks.topic_exists(self._topics[name][0], _WHERE)
-            topic = Topic(name=name, topic_id=self._new_id(), partitions=partitions)
+            topic = Topic(
+                name=name, topic_id=self._new_id(), partitions=partitions, layout="memory", created=self._clock()
+            )
             self._topics[name] = topic, [_Partition(TopicPartition(name, n)) for n in range(partitions)]
             return topic
 

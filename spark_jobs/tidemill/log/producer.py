@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.errors import LogInputError
 from tidemill.core.offsets import OffsetRange
 from tidemill.log import checks
+from tidemill.log.identity import digest_of
 from tidemill.log.partitioning import ByKey, Partitioning, RoundRobin, deal
 from tidemill.log.records import NewRecord, as_table
-from tidemill.log.writable import LandedBatch, ProducerBatch, WritableLog
+from tidemill.log.writable import AppendsAtOnce, LandedBatch, LandedWhole, ProducerBatch, WritableLog
 
 __all__ = ["ByKey", "Partitioning", "Producer", "RoundRobin"]
 
@@ -21,8 +23,8 @@ _BY_KEY = ByKey()
 class Producer:
     """Appends batches of records to one topic.
 
-    Records keep their order within a partition. A batch is written partition by partition, each share
-    as a whole; a crash between two shares leaves the first ones in the log.
+    Records keep their order within a partition. In Kafka a batch lands as a whole or not at all. In a file log it is
+    written partition by partition, each share as a whole; a crash between two shares leaves the first ones in the log.
 
     With a `producer_id` the producer is idempotent: each batch has a sequence number, growing from 0,
     and a batch that is appended again, by this process or by one after it, after any crash or lost
@@ -33,6 +35,7 @@ class Producer:
 
     Raises:
         UnknownTopic: there is no such topic.
+        TooManyPartitions: it has more than can be asked.
     """
 
     def __init__(
@@ -45,9 +48,16 @@ class Producer:
     ) -> None:
         self._log = log
         self._topic = log.topic(topic)
+        checks.check_readable(self._topic)
         self._partitioning = partitioning
         self._producer_id = producer_id
         self._slot = 0
+        self._last: ProducerBatch | None = None
+
+    @property
+    def producer_id(self) -> str | None:
+        """Whose batches these are."""
+        return self._producer_id
 
     @property
     def idempotent(self) -> bool:
@@ -60,7 +70,7 @@ class Producer:
         """Append one batch and say where its records are, at most one range per partition.
 
         For a batch that landed before, the ranges are those it landed at; a share that retention has
-        removed since may be left out.
+        removed since may be left out, and Kafka knows only where the newest batch is.
 
         Args:
             records: what to append; may be empty.
@@ -81,29 +91,60 @@ class Producer:
             )
         if self._producer_id is None or sequence is None:
             shares, self._slot = deal(table, self._partitioning, self._topic.partitions, self._slot)
-            return tuple(self._log.append(self._topic.name, number, share) for number, share in shares)
+            return self._write(shares, None)
         return self._append_once(self._producer_id, table, sequence)
 
     def next_sequence(self) -> int:
         """One more than the highest sequence number of this producer in the log; 0 when there is none."""
-        shares = self._newest(self._producer_id) if self._producer_id else []
-        return shares[0].batch.sequence + 1 if shares else 0
+        newest = self._newest(self._producer_id) if self._producer_id else None
+        return newest.batch.sequence + 1 if newest else 0
 
-    def _newest(self, producer_id: str) -> list[LandedBatch]:
-        """The shares of the producer's newest batch that are in the log."""
+    def landed(self, sequence: int) -> tuple[OffsetRange, ...]:
+        """Where the records of a batch are, as far as the log knows; nothing where it did not land."""
+        if self._producer_id is None:
+            return ()
+        if isinstance(self._log, AppendsAtOnce):
+            newest = self._newest(self._producer_id)
+            return newest.ranges if newest and newest.batch.sequence == sequence else ()
+        return tuple(share.range for share in self._shares(self._producer_id, sequence))
+
+    def landed_records(self, sequence: int) -> int:
+        """How many records of a batch are in the log, or were before retention took them, as far as it knows."""
+        if self._producer_id is None:
+            return 0
+        if isinstance(self._log, AppendsAtOnce):
+            newest = self._newest(self._producer_id)
+            return newest.batch.records if newest and newest.batch.sequence == sequence else 0
+        return sum(map(len, self.landed(sequence)))
+
+    def _write(self, shares: Sequence[tuple[int, pa.Table]], batch: ProducerBatch | None) -> tuple[OffsetRange, ...]:
+        if isinstance(self._log, AppendsAtOnce):
+            return self._log.append_at_once(self._topic.name, shares, batch=batch)
+        return tuple(self._log.append(self._topic.name, number, share, batch=batch) for number, share in shares)
+
+    def _newest(self, producer_id: str) -> LandedWhole | None:
+        """The producer's newest batch, and where those of its shares are that are in the log."""
+        if isinstance(self._log, AppendsAtOnce):
+            return self._log.last_batch(self._topic.name, producer_id)
         landed = [
             share
             for number in range(self._topic.partitions)
             if (share := self._log.landed(self._topic.name, number, producer_id))
         ]
-        sequence = max((share.batch.sequence for share in landed), default=0)
-        return [share for share in landed if share.batch.sequence == sequence]
+        if not landed:
+            return None
+        newest = max((share.batch for share in landed), key=lambda batch: batch.sequence)
+        ranges = tuple(share.range for share in landed if share.batch.sequence == newest.sequence)
+        return LandedWhole(batch=newest, ranges=ranges)
 
     def _append_once(self, producer_id: str, table: pa.Table, sequence: int) -> tuple[OffsetRange, ...]:
-        newest = self._newest(producer_id)
-        if newest and sequence < newest[0].batch.sequence:
-            return self._landed(producer_id, sequence)
-        first_slot = _first_slot(newest, sequence)
+        first_slot = self._last.next_slot if self._last and sequence > self._last.sequence else None
+        if first_slot is None:
+            newest = self._newest(producer_id)
+            if newest and sequence < newest.batch.sequence:
+                return self._older(producer_id, sequence, table)
+            at_once = isinstance(self._log, AppendsAtOnce)
+            first_slot = _first_slot(newest, sequence, whole=at_once) if newest else 0
         shares, next_slot = deal(table, self._partitioning, self._topic.partitions, first_slot)
         batch = ProducerBatch(
             producer_id=producer_id,
@@ -111,25 +152,38 @@ class Producer:
             first_slot=first_slot,
             next_slot=next_slot,
             records=len(table),
+            digest=digest_of(table),
         )
-        return tuple(self._log.append(self._topic.name, number, share, batch=batch) for number, share in shares)
+        written = self._write(shares, batch)
+        # The caller sees to it that nobody else appends under this id.
+        self._last = batch
+        return written
 
-    def _landed(self, producer_id: str, sequence: int) -> tuple[OffsetRange, ...]:
+    def _older(self, producer_id: str, sequence: int, table: pa.Table) -> tuple[OffsetRange, ...]:
+        """Where a batch landed that newer ones have followed; Kafka does not know."""
+        if isinstance(self._log, AppendsAtOnce):
+            return ()
+        shares = self._shares(producer_id, sequence)
+        digest = digest_of(table)
+        for share in shares:
+            again = replace(share.batch, records=len(table), digest=digest)
+            checks.repeated(share, again, len(share.range))
+        return tuple(share.range for share in shares)
+
+    def _shares(self, producer_id: str, sequence: int) -> tuple[LandedBatch, ...]:
         found = (
             self._log.landed(self._topic.name, number, producer_id, sequence)
             for number in range(self._topic.partitions)
         )
-        return tuple(share.range for share in found if share)
+        return tuple(share for share in found if share)
 
 
-def _first_slot(newest: list[LandedBatch], sequence: int) -> int:
+def _first_slot(newest: LandedWhole, sequence: int, *, whole: bool) -> int:
     """Where a batch that is not older than the newest begins to deal."""
-    if not newest:
-        return 0
-    last = newest[0].batch
+    last = newest.batch
     if sequence == last.sequence:
         return last.first_slot
-    there = sum(len(share.range) for share in newest)
+    there = last.records if whole else sum(map(len, newest.ranges))
     if there != last.records:
         raise LogInputError(
             f"producer {last.producer_id}: sequence {last.sequence} landed in part, {there} of {last.records} "

@@ -13,11 +13,16 @@ from tidemill.core.scan import Scan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """A topic's identity and size. A topic that is deleted and created again has another `topic_id`."""
+    """A topic's identity and size. A topic that is deleted and created again has another `topic_id`.
+
+    `layout` says whose files or brokers hold it, `created` when it was made, where the log knows that.
+    """
 
     name: str
     topic_id: str
     partitions: int
+    layout: str = ""
+    created: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +128,7 @@ class Log(Protocol):
 
         Raises:
             UnknownTopic: there is no such topic.
+            TooManyPartitions: it has more than a batch can ask.
         """
         ...
 

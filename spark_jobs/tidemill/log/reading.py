@@ -73,7 +73,7 @@ def read_topic(
     left = limit
     for number in sorted(bounds) if partition is None else [partition]:
         place = checks.check_partition(topic, number)
-        wanted = held = bounds[number]
+        wanted = held = bounds.get(number, OffsetRange(place, 0, 0))
         if from_offset is not None:
             wanted = OffsetRange(place, from_offset, max(from_offset, held.until_offset))
             checks.check_held(wanted, held)

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tidemill.core.errors import SegmentDamaged
 from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.log.identity import ANONYMOUS, OF_FILES
 from tidemill.log.records import APPEND_TIME, CREATE_TIME, SEGMENT_SCHEMA
 from tidemill.log.writable import LandedBatch, ProducerBatch
 from tidemill.stores.protocol import Tail
@@ -23,7 +24,8 @@ TAIL_LENGTH = 64 * 1024
 """Bytes from the end of a segment that nearly always hold its footer."""
 
 _METADATA_KEY = b"tidemill.segment"
-_REMEMBERED_PRODUCERS = 1_000
+_REMEMBERED = {ANONYMOUS: 20, OF_FILES: 200, "": 1_000}
+"""How many producers of each kind a partition remembers: passing ones must not crowd out those that go on for ever."""
 _MAGIC = b"PAR1"
 
 # Spark gives one task at least one row group, and a batch that reads a part of a segment reads whole ones.
@@ -31,7 +33,7 @@ _GROUP_RECORDS = 65_536
 _GROUP_BYTES = 32 * 1024 * 1024
 
 
-class _Share(msgspec.Struct, frozen=True):
+class _Share(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a footer keeps of the newest batch of a producer."""
 
     sequence: int
@@ -40,6 +42,7 @@ class _Share(msgspec.Struct, frozen=True):
     records: int
     from_offset: int
     until_offset: int
+    digest: str | None = None
 
 
 class _Metadata(msgspec.Struct, frozen=True):
@@ -57,8 +60,8 @@ class _Metadata(msgspec.Struct, frozen=True):
 class Footer:
     """What is known of a segment without reading its records.
 
-    `newest` has, for each of the producers that appended last to the partition (at most 1,000), its
-    newest share up to and including this segment.
+    `newest` has, for each of the producers that appended last to the partition, its newest share up to and including
+    this segment: of at most 1,000 producers with a name, of the last 200 files, and of the last 20 other inputs.
     """
 
     range: OffsetRange
@@ -70,8 +73,15 @@ def remember(newest: Mapping[str, LandedBatch], landed: LandedBatch | None) -> M
     if landed is None:
         return newest
     known = dict(newest) | {landed.batch.producer_id: landed}
-    latest = sorted(known.items(), key=lambda item: item[1].range.until_offset)[-_REMEMBERED_PRODUCERS:]
-    return dict(latest)
+    latest = sorted(known.items(), key=lambda item: item[1].range.until_offset)
+    kept: list[tuple[str, LandedBatch]] = []
+    for kind, most in _REMEMBERED.items():
+        kept += [item for item in latest if _kind(item[0]) == kind][-most:]
+    return dict(kept)
+
+
+def _kind(producer_id: str) -> str:
+    return next(kind for kind in _REMEMBERED if producer_id.startswith(kind))
 
 
 def encode(topic_id: str, footer: Footer, records: pa.Table, now: datetime) -> pa.Buffer:
@@ -178,6 +188,7 @@ def _share(landed: LandedBatch) -> _Share:
         records=batch.records,
         from_offset=landed.range.from_offset,
         until_offset=landed.range.until_offset,
+        digest=batch.digest,
     )
 
 
@@ -188,6 +199,7 @@ def _landed(place: TopicPartition, producer_id: str, share: _Share) -> LandedBat
         first_slot=share.first_slot,
         next_slot=share.next_slot,
         records=share.records,
+        digest=share.digest,
     )
     return LandedBatch(batch=batch, range=OffsetRange(place, share.from_offset, share.until_offset))
 

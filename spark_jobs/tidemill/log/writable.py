@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -20,7 +20,8 @@ class ProducerBatch:
 
     Batches of a producer have growing `sequence` numbers from 0. Keyless records are dealt to
     partitions in turn: the batch was dealt from `first_slot` on, and the next one begins at
-    `next_slot`. `records` counts all of the batch.
+    `next_slot`. `records` counts all of the batch. `digest` is that of its records, where it was taken: other records
+    under the same number are refused.
     """
 
     producer_id: str
@@ -28,6 +29,7 @@ class ProducerBatch:
     first_slot: int
     next_slot: int
     records: int
+    digest: str | None = None
 
     def __post_init__(self) -> None:
         if not self.producer_id or self.sequence < 0:
@@ -45,15 +47,49 @@ class LandedBatch:
     range: OffsetRange
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandedWhole:
+    """A producer's batch that is in a topic as a whole; `ranges` say where, if that is known."""
+
+    batch: ProducerBatch
+    ranges: tuple[OffsetRange, ...] = ()
+
+
+@runtime_checkable
+class AppendsAtOnce(Protocol):
+    """A log that takes records for several partitions all at once."""
+
+    def append_at_once(
+        self, topic: str, shares: Sequence[tuple[int, pa.Table]], *, batch: ProducerBatch | None = None
+    ) -> tuple[OffsetRange, ...]:
+        """Write the share of each partition behind its end, all of them or none, durably, and say where.
+
+        With `batch`, only if it is not in the topic yet; otherwise nothing is written, and the answer is where it is,
+        if that is known. Ranges may hold records of others, too.
+
+        Raises:
+            UnknownTopic: there is no such topic.
+            LogInputError: the batch is there with other records, or the producer has gone on to newer ones.
+            Fenced: another process appends for this producer.
+            CommitUnknown: the records may have been written.
+        """
+        ...
+
+    def last_batch(self, topic: str, producer_id: str) -> LandedWhole | None:
+        """The producer's newest batch in the topic; what an earlier process left open is given up before."""
+        ...
+
+
 @runtime_checkable
 class WritableLog(Log, Protocol):
     """A log that can be appended to and trimmed from the front. Records never change once written."""
 
-    def create_topic(self, name: str, partitions: int) -> Topic:
+    def create_topic(self, name: str, partitions: int, *, force: bool = False) -> Topic:
         """A new, empty topic; of two who create it at once, one succeeds.
 
         Raises:
-            LogInputError: the name is taken or not a name, or `partitions` is below 1.
+            LogInputError: the name is taken or not a name, or `partitions` is below 1 or too many, see
+                `checks.check_new_topic`; `force` allows more.
         """
         ...
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.errors import StoreError
-from tidemill.stores.protocol import Tail
+from tidemill.stores.protocol import Aged, Tail
+from tidemill.stores.refusals import refusal
 
 _INCOMING = ".incoming"
 _ABANDONED_AFTER = timedelta(hours=1)
@@ -72,6 +73,9 @@ class LocalStore:
                     found[name] = (path / name).stat().st_size
             return found
 
+    def check_writer(self) -> None:
+        """See `Store.check_writer`: a file system refuses a name that is taken."""
+
     def put_if_absent(self, name: str, data: bytes | pa.Buffer) -> bool:
         """See `Store.put_if_absent`."""
         path = self._root / name
@@ -89,6 +93,34 @@ class LocalStore:
                 incoming.unlink(missing_ok=True)
             _sync_folder(path.parent)
             return True
+
+    def replace(self, name: str, data: bytes) -> None:
+        """See `Store.replace`."""
+        path = self._root / name
+        with _explained(path):
+            self._sweep()
+            incoming = self._root / _INCOMING / f"{os.getpid()}-{uuid.uuid4().hex}"
+            incoming.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                incoming.write_bytes(data)
+                incoming.replace(path)
+            finally:
+                incoming.unlink(missing_ok=True)
+
+    def aged(self, name: str) -> Aged:
+        """See `Store.aged`: a file that is written now bears the clock of the file system, wherever that is kept."""
+        path = self._root / name
+        with _explained(path):
+            with path.open("rb") as file:
+                data, written = file.read(), os.fstat(file.fileno()).st_mtime
+            incoming = self._root / _INCOMING / f"{os.getpid()}-{uuid.uuid4().hex}"
+            incoming.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                incoming.write_bytes(b"now")
+                return Aged(data=data, age=timedelta(seconds=incoming.stat().st_mtime - written))
+            finally:
+                incoming.unlink(missing_ok=True)
 
     def delete(self, name: str) -> None:
         """See `Store.delete`."""
@@ -155,10 +187,14 @@ def _explained(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        no_links = error.errno in (errno.EPERM, errno.ENOTSUP, errno.EXDEV, errno.EMLINK)
-        raise StoreError(
+        if error.errno in (errno.EPERM, errno.ENOTSUP, errno.EXDEV, errno.EMLINK):
+            raise StoreError(
+                f"cannot use {path}: {error.strerror or error}",
+                fix="keep the log or lake on one file system with hard links",
+            ) from error
+        # The system names a temporary file; a user knows the other.
+        refused = refusal(f"cannot use {path}", OSError(error.errno, error.strerror))
+        raise refused or StoreError(
             f"cannot use {path}: {error.strerror or error}",
-            fix="keep the log or lake on one file system with hard links"
-            if no_links
-            else "check that the path is a folder, its permissions, and the space left",
+            fix="check that the path is a folder, its permissions, and the space left",
         ) from error

@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.fs as pafs  # type: ignore[import-untyped]
 
-from tidemill.core.errors import StoreError
 from tidemill.stores.local import LocalStore
-from tidemill.stores.protocol import KNOWN_STORES, PREFIX, Store
+from tidemill.stores.protocol import PREFIX, Store
 
 if TYPE_CHECKING:
     from tidemill.stores.access import S3Access
-
-_TEST = ".tidemill/taken"
 
 
 def store_at(uri: str, access: S3Access | None) -> Store:
@@ -27,21 +24,7 @@ def store_at(uri: str, access: S3Access | None) -> Store:
     from tidemill.stores.s3 import S3Store  # noqa: PLC0415
 
     assert access is not None
-    return S3Store(uri, access)
-
-
-def check_conditional(store: Store) -> None:
-    """Makes sure that of several writers of one name exactly one gets it. Costs some requests, which are small.
-
-    Raises:
-        StoreError: the store lets a later writer take a name that is taken.
-    """
-    if store.put_if_absent(_TEST, b"") and store.put_if_absent(_TEST, b""):
-        raise StoreError(
-            f"{store.locate(_TEST)} was written twice, and the second time should have been refused: this store has no "
-            "conditional writes, and of two writers that commit at once one would be lost",
-            fix=KNOWN_STORES,
-        )
+    return S3Store(uri, access, checks_writer=True)
 
 
 def opened(uri: str, storage: Mapping[str, str]) -> pa.NativeFile | str:

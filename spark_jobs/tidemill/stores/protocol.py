@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -24,8 +25,16 @@ class Tail:
     size: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aged:
+    """All of an object, and how long ago it was written, both moments told by the store's own clock."""
+
+    data: bytes
+    age: timedelta
+
+
 class Store(Protocol):
-    """Objects by name, `/` between folders. An object appears whole or not at all, and is never changed."""
+    """Objects by name, `/` between folders. An object appears whole or not at all; only `replace` changes one."""
 
     def list(self, folder: str) -> Sequence[str]:
         """The names of the objects and folders directly in `folder`, in no order; none if it is not there."""
@@ -51,8 +60,30 @@ class Store(Protocol):
         """The bytes of each object directly in `folder`."""
         ...
 
+    def check_writer(self) -> None:
+        """To be called before a table of the store is written: of two writers of one name it must refuse one.
+
+        It is looked at once, with some small requests. Whoever only reads needs no right to write.
+
+        Raises:
+            StoreError: the store lets a later writer take a name that is taken, or may not be written to.
+        """
+        ...
+
     def put_if_absent(self, name: str, data: bytes | pa.Buffer) -> bool:
         """Make the object durable under a name that is free; False, and nothing done, when it is taken."""
+        ...
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Put a small object, whatever was there. It may be lost with the power: nothing that counts is put so."""
+        ...
+
+    def aged(self, name: str) -> Aged:
+        """All of an object, and its age. No clock of this machine is asked, if the store has one of its own.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
         ...
 
     def delete(self, name: str) -> None:

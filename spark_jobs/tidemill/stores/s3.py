@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import Any
 
@@ -14,11 +15,12 @@ from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[impor
 
 from tidemill.core.errors import CommitUnknown, StoreError, StoreUnreachable
 from tidemill.stores.access import S3Access
-from tidemill.stores.protocol import KNOWN_STORES, PREFIX, Tail
+from tidemill.stores.protocol import KNOWN_STORES, PREFIX, Aged, Tail
 
 _TRIES = 8
 _PAGE = 1_000
 _MARK = "tidemill-write"
+_TEST = ".tidemill/taken"
 _ABSENT = ("NoSuchKey", "404")
 _TAKEN = ("PreconditionFailed", "412")
 _TOGETHER = ("ConditionalRequestConflict", "409")
@@ -33,12 +35,14 @@ class S3Store:
 
     A name is taken by a conditional put. When its answer is lost, the client of the store asks again, and is refused
     by its own object: so each object carries the mark of its writer, and whoever is refused looks whose it is.
+    A store that nobody vouches for is looked at before the first write, with `checks_writer`.
     """
 
-    def __init__(self, uri: str, access: S3Access) -> None:
+    def __init__(self, uri: str, access: S3Access, *, checks_writer: bool = False) -> None:
         self._bucket, _, prefix = uri.removeprefix(PREFIX).partition("/")
         self._prefix = prefix.strip("/") + "/" if prefix.strip("/") else ""
         self._access = access
+        self._is_checked = not checks_writer
 
     def list(self, folder: str) -> Sequence[str]:
         """See `Store.list`."""
@@ -75,6 +79,21 @@ class S3Store:
         Raises:
             CommitUnknown: whether it was written cannot be told.
         """
+        self.check_writer()
+        return self._put_if_absent(name, data)
+
+    def check_writer(self) -> None:
+        """See `Store.check_writer`."""
+        if not self._is_checked:
+            if self._put_if_absent(_TEST, b"") and self._put_if_absent(_TEST, b""):
+                raise StoreError(
+                    f"{self.locate(_TEST)} was written twice, and the second time should have been refused: this store "
+                    "has no conditional writes, and of two writers that commit at once one would be lost",
+                    fix=KNOWN_STORES,
+                )
+            self._is_checked = True
+
+    def _put_if_absent(self, name: str, data: bytes | pa.Buffer) -> bool:
         mark = uuid.uuid4().hex
         body = data if isinstance(data, bytes) else data.to_pybytes()
         with self._explained(name):
@@ -99,6 +118,18 @@ class S3Store:
                 else:
                     return True
         raise AssertionError("unreachable")
+
+    def replace(self, name: str, data: bytes) -> None:
+        """See `Store.replace`."""
+        with self._explained(name):
+            self._client.put_object(Bucket=self._bucket, Key=self._key(name), Body=data)
+
+    def aged(self, name: str) -> Aged:
+        """See `Store.aged`: every answer says when it was given."""
+        with self._explained(name):
+            found = self._client.get_object(Bucket=self._bucket, Key=self._key(name))
+            now = parsedate_to_datetime(found["ResponseMetadata"]["HTTPHeaders"]["date"])
+            return Aged(data=bytes(found["Body"].read()), age=now - found["LastModified"])
 
     def _unconditional(self, name: str) -> StoreError:
         return StoreError(

@@ -12,8 +12,10 @@ from deltalake.schema import Schema as DeltaSchema
 
 from tidemill.core.errors import EngineError, Incompatible
 from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar, spark_type
+from tidemill.stores.refusals import refusal
 from tidemill.tables.handles import newest, open_table
 from tidemill.tables.known import Known
+from tidemill.tables.owner import OWNER, write_owner
 from tidemill.tables.protocol import TableSpec
 
 PROTOCOL = (1, 2)
@@ -29,11 +31,13 @@ def ensure_table(spec: TableSpec, *, known: Known | None = None) -> DeltaTable:
     """A handle on the table, which is there with every column of the spec; nothing is written when it was.
 
     A new table has protocol (1, 2), the spec's partitions, and descriptions as comments. An old one gets
-    the missing columns. Several processes may call this at once. What is `known` of the table is checked first.
+    the missing columns, and its owner. Several processes may call this at once. What is `known` of the table is
+    checked first.
 
     Raises:
         TableDamaged: the table is not what is known of it.
         LedgerDamaged: what is known of it lacks something that the table holds.
+        ForeignTable: the table belongs to another pipeline.
         Incompatible: the table has another type for a column, other partitions, or needs a newer protocol.
         EngineError: the storage refuses.
     """
@@ -46,6 +50,7 @@ def ensure_table(spec: TableSpec, *, known: Known | None = None) -> DeltaTable:
             if handle is None:
                 _create(spec)
                 handle = open_table(spec)
+            write_owner(handle, spec)
             _evolve(handle, spec)
         except CommitFailedError as error:
             if attempt == _ATTEMPTS:
@@ -72,6 +77,8 @@ def _create(spec: TableSpec) -> None:
     pruned_by = [f"`{c}`" for c in spec.pruned_by if c not in spec.partition_by]
     if spec.own:
         properties["delta.deletedFileRetentionDuration"] = "interval 0 seconds"
+    if spec.owner:
+        properties[OWNER] = spec.owner
     if pruned_by:
         properties["delta.dataSkippingStatsColumns"] = ",".join(pruned_by)
     try:
@@ -83,12 +90,15 @@ def _create(spec: TableSpec) -> None:
             name=spec.name,
             description=spec.description or None,
             configuration=properties,
+            raise_if_key_not_exists=False,
             # With retries, the loser of a race would put its CREATE on top of the winner's table.
             commit_properties=CommitProperties(max_commit_retries=0),
             storage_options=spec.options,
         )
     except (DeltaError, OSError) as error:
         if newest(spec) is None:
+            if refused := refusal(f"table {spec.name} cannot be made at {spec.uri}", error):
+                raise refused from error
             raise EngineError(f"table {spec.name} cannot be made at {spec.uri}: {error}") from error
 
 

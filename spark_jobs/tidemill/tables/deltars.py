@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -12,14 +12,14 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, wr
 from deltalake import Transaction as DeltaTransaction
 from deltalake.exceptions import CommitFailedError, SchemaMismatchError
 
-from tidemill.core.errors import EngineError, Incompatible
+from tidemill.core.errors import EngineError, Incompatible, KeysCollide
 from tidemill.core.failpoints import answered
 from tidemill.tables.arrow import conform, padded
 from tidemill.tables.compact import TARGET_SIZE, Folded, fold_actions
 from tidemill.tables.create import check_protocol
 from tidemill.tables.fence import FORMAT_VERSION, Stamp, earlier_write, unknown
 from tidemill.tables.handles import Opened, open_table
-from tidemill.tables.predicates import datafusion
+from tidemill.tables.predicates import Parts, datafusion
 from tidemill.tables.protocol import Between, Landed, TableSpec, Transaction, Written
 from tidemill.tables.rewrite import Action, Files, inside, removed_paths, replace_actions, upsert_actions
 
@@ -96,10 +96,16 @@ class DeltaRsTable(Opened):
         return self._land(stamp, prepare)
 
     def read(
-        self, *, where: tuple[Between, ...] = (), columns: tuple[str, ...] | None = None, version: int | None = None
+        self,
+        *,
+        where: tuple[Between, ...] = (),
+        any_of: Parts = (),
+        columns: tuple[str, ...] | None = None,
+        version: int | None = None,
     ) -> pa.Table:
         """See `Table.read`."""
-        for condition in where:
+        within = [bounds for part in any_of for bounds in part]
+        for condition in (*where, *within):
             self.spec.check(condition)
         handle = self._open() if version is None else open_table(self.spec, version)
         there = [f.name for f in handle.schema().fields]
@@ -108,12 +114,15 @@ class DeltaRsTable(Opened):
         nowhere = datafusion(where) != datafusion(bounds)
         coarse = tuple(b.coarse for b in bounds)
         names = columns or self.spec.columns
-        all_names = tuple(dict.fromkeys((*names, *(b.column for b in bounds))))
+        all_names = tuple(dict.fromkeys((*names, *(b.column for b in (*bounds, *within)))))
         wanted = [c for c in all_names if c in there] or there[:1]
-        found = handle.scan(columns=wanted, predicate="false" if nowhere else datafusion(coarse))
+        parts = tuple(tuple(b.coarse for b in part) for part in any_of)
+        found = handle.scan(columns=wanted, predicate="false" if nowhere else datafusion(coarse, parts))
         rows = conform(pa.table(found), self.spec, all_names)
         for exact in (b for b, c in zip(bounds, coarse, strict=True) if b != c):
             rows = rows.filter(inside(rows[exact.column], exact))
+        if parts != any_of:
+            rows = rows.filter(reduce(pc.or_, (_meets(rows, part) for part in any_of)))
         return rows.select(names)
 
     def compact(self, within: Between, *, target_size: int = TARGET_SIZE) -> Folded:
@@ -233,12 +242,21 @@ class DeltaRsTable(Opened):
             raise ValueError(f"table {self.spec.name}: an upsert needs keys")
         different = rows.group_by(list(keys)).aggregate([]).num_rows
         if different != rows.num_rows:
-            raise ValueError(
-                f"table {self.spec.name}: {rows.num_rows} rows to upsert have only {different} different keys"
+            counts = rows.group_by(list(keys)).aggregate([([], "count_all")])
+            same = counts.filter(pc.greater(counts["count_all"], 1)).select(list(keys)).slice(0, 1).to_pylist()[0]
+            shown = ", ".join(f"{name}={value}" for name, value in same.items())
+            raise KeysCollide(
+                f"table {self.spec.name}: {rows.num_rows} rows to upsert have only {different} different keys; "
+                f"several have {shown}"
             )
         outside = rows.num_rows - pc.sum(inside(rows[within.column], within), min_count=0).as_py()
         if outside:
             raise ValueError(f"table {self.spec.name}: {outside} rows to upsert lie outside {within}")
+
+
+def _meets(rows: pa.Table, part: tuple[Between, ...]) -> pa.ChunkedArray:
+    """Which rows meet all of these conditions."""
+    return reduce(pc.and_, (inside(rows[b.column], b) for b in part))
 
 
 def properties_of(stamp: Stamp, max_commit_retries: int | None = None) -> CommitProperties:

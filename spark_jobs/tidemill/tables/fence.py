@@ -78,6 +78,11 @@ def find_commit(
     return None
 
 
+def transactions_of(handle: DeltaTable) -> Iterator[Transaction]:
+    """The transactions that the log of the table still tells of, newest first."""
+    return (stamp.transaction for _, stamp in _stamps(handle, -1) if stamp.transaction is not None)
+
+
 def unknown(spec: TableSpec, stamp: Stamp, cause: object) -> CommitUnknown:
     """The error for a write that failed and cannot be seen in the table."""
     return CommitUnknown(

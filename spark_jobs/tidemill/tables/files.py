@@ -51,3 +51,24 @@ def damaged_file(handle: DeltaTable, spec: TableSpec) -> str | None:
         except pa.ArrowException as error:
             return f"file {file['path']} is damaged: {error}"
     return None
+
+
+def edges_of(handle: DeltaTable, column: str, rows: int) -> list[int]:
+    """Where to cut an integer column so that the first part has about `rows` rows, and each next one twice as many.
+
+    From the bounds that the log has of each file; none when it lacks some. The last part goes on behind the last edge.
+    """
+    listing = pa.table(handle.get_add_actions(flatten=True))
+    names = (f"max.{column}", "num_records")
+    if not set(names) <= set(listing.column_names):
+        return []
+    files = list(zip(*(listing[name].to_pylist() for name in names), strict=True))
+    if any(value is None for file in files for value in file):
+        return []
+    edges, there, wanted = [], 0, max(rows, 1)
+    for most, count in sorted(files):
+        there += count
+        if there >= wanted:
+            edges.append(most + 1)
+            there, wanted = 0, 2 * wanted
+    return edges

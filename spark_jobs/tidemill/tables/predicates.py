@@ -20,14 +20,26 @@ def micros(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
-def datafusion(where: tuple[Between, ...]) -> str | None:
-    """The conditions for delta-rs; None when nothing bounds."""
-    return _all(where, '"', _datafusion_literal)
+Parts = tuple[tuple[Between, ...], ...]
 
 
-def spark_sql(where: tuple[Between, ...], alias: str = "") -> str | None:
-    """The conditions for Spark, columns qualified by `alias`; None when nothing bounds."""
-    return _all(where, "`", _spark_literal, f"{alias}." if alias else "")
+def datafusion(where: tuple[Between, ...], any_of: Parts = ()) -> str | None:
+    """The conditions for delta-rs, and all of one of the parts; None when nothing bounds."""
+    return _with_parts(any_of, lambda bounds: _all(bounds, '"', _datafusion_literal), where)
+
+
+def spark_sql(where: tuple[Between, ...], alias: str = "", any_of: Parts = ()) -> str | None:
+    """The conditions for Spark, columns qualified by `alias`; see `datafusion`."""
+    return _with_parts(any_of, lambda b: _all(b, "`", _spark_literal, f"{alias}." if alias else ""), where)
+
+
+def _with_parts(
+    any_of: Parts, text: Callable[[tuple[Between, ...]], str | None], where: tuple[Between, ...]
+) -> str | None:
+    parts = [text(part) for part in any_of]
+    ways = " OR ".join(f"({part})" for part in parts if part)
+    terms = [text(where), f"({ways})" if ways and all(parts) else None]
+    return " AND ".join(term for term in terms if term) or None
 
 
 def _all(where: tuple[Between, ...], quote: str, literal: Callable[[Bound], str], prefix: str = "") -> str | None:

@@ -9,7 +9,7 @@ Both write the same tables, read each other's transactions, and keep protocol (1
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Protocol, TypeVar
@@ -89,7 +89,10 @@ class TableSpec:
     which bounds them skips files; () records them for the first 32 columns. Few are better: with 8 columns
     instead of one, opening a table of 2,000 files takes twice as long.
 
-    `storage` is how delta-rs reaches the store of `uri`: its options, which may hold secrets; {} for a folder.
+    `storage` says how delta-rs reaches the store of `uri`: its options, which may hold secrets, {} for a folder. It is
+    asked whenever the table is opened or written, because keys may last for less than a batch.
+
+    `owner` is the pipeline that the table belongs to, by its first name; "" opens the table of anybody.
 
     `own` tables are read by Tidemill alone. Their log forgets files with their removal: 2,000 removed files
     would add half to the time that it takes to open a table.
@@ -102,7 +105,8 @@ class TableSpec:
     pruned_by: tuple[str, ...] = ()
     description: str = ""
     own: bool = False
-    storage: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    owner: str = ""
+    storage: Callable[[], Mapping[str, str]] = field(default=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         lowered = [f.name.lower() for f in self.fields]
@@ -125,8 +129,8 @@ class TableSpec:
 
     @property
     def options(self) -> dict[str, str] | None:
-        """What `storage` says, as delta-rs takes it."""
-        return dict(self.storage) or None
+        """What `storage` says now, as delta-rs takes it."""
+        return dict(self.storage()) or None
 
     def field(self, name: str) -> Field:
         """The field called `name`; ValueError when there is none."""
@@ -227,9 +231,16 @@ class Table(Protocol[Rows]):
         ...
 
     def read(
-        self, *, where: tuple[Between, ...] = (), columns: tuple[str, ...] | None = None, version: int | None = None
+        self,
+        *,
+        where: tuple[Between, ...] = (),
+        any_of: tuple[tuple[Between, ...], ...] = (),
+        columns: tuple[str, ...] | None = None,
+        version: int | None = None,
     ) -> Rows:
         """The rows that meet every condition, in no order, at `version` or the newest.
+
+        With `any_of`, only those that also meet all conditions of one of these parts, each once.
 
         Columns come in the order asked for, or in the spec's, with the spec's types. A column that the
         table did not have at that version is null. Files that cannot hold such rows are not read.

@@ -9,14 +9,14 @@ from hashlib import sha256
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType
 
-from tidemill.core.errors import EngineError, Incompatible
+from tidemill.core.errors import EngineError, Incompatible, KeysCollide
 from tidemill.core.failpoints import answered
 from tidemill.core.schema import Field, Scalar, spark_type
 from tidemill.core.sql import quoted
 from tidemill.stores.opened import for_spark
 from tidemill.tables.fence import Stamp, earlier_write, find_commit, unknown
 from tidemill.tables.handles import Opened, open_table
-from tidemill.tables.predicates import spark_sql
+from tidemill.tables.predicates import Parts, spark_sql
 from tidemill.tables.protocol import Between, Landed, TableSpec, Transaction, Written
 
 Commit = Callable[[], None]
@@ -123,6 +123,7 @@ class SparkTable(Opened):
         self,
         *,
         where: tuple[Between, ...] = (),
+        any_of: Parts = (),
         columns: tuple[str, ...] | None = None,
         version: int | None = None,
     ) -> DataFrame:
@@ -131,14 +132,14 @@ class SparkTable(Opened):
         Of an `own` table, the newest version is the one that the action finds: Delta does not go back to any other in a
         table that forgets removed files at once. Its rows say which slice they are, so that new ones do not matter.
         """
-        for bounds in where:
+        for bounds in (*where, *(b for part in any_of for b in part)):
             self.spec.check(bounds)
         handle = open_table(self.spec, version)
         reader = self._session.read.format("delta")
         if version is not None or not self.spec.own:
             reader = reader.option("versionAsOf", handle.version())
         frame = self._shaped(reader.load(self._location()))
-        predicate = spark_sql(where)
+        predicate = spark_sql(where, any_of=any_of)
         if predicate is not None:
             frame = frame.where(predicate)
         return frame.select(*[quoted(c) for c in columns or self.spec.columns])
@@ -155,7 +156,7 @@ class SparkTable(Opened):
             if landed is not None:
                 return landed
             if f"[USER_RAISED_EXCEPTION] {_BROKEN_PROMISE}" in str(error):
-                raise ValueError(f"table {self.spec.name}: {_BROKEN_PROMISE}") from error
+                raise KeysCollide(f"table {self.spec.name}: {_BROKEN_PROMISE}") from error
             # A conflict is known to have left nothing, and a transaction makes a second try safe.
             if stamp.transaction and _CONFLICT in str(error) and tries > 1:
                 return self._land(stamp, commit, tries=tries - 1)

@@ -15,6 +15,7 @@ from pyspark import cloudpickle
 from engine.decode.decoding import ACCESS, ORDER, PAGE, a_contract, decode
 from tidemill.core.contract import ExtraFields, Format
 from tidemill.core.errors import ContractError
+from tidemill.core.reasons import CODES, sort_of
 from tidemill.core.schema import Scalar
 from tidemill.engine.decode import decoder_for
 from tidemill.tables.arrow_types import arrow_schema
@@ -44,6 +45,8 @@ def test_any_bytes_give_a_row_or_a_short_error(contract, good, values):
 
     assert decoded.errors[0].as_py() is None
     assert decoded.columns.slice(0, 1).equals(decoded.columns.slice(len(values) + 1))
+    sorts = {sort_of(error) for error in decoded.errors.to_pylist() if error is not None}
+    assert {sort.partition("(")[0] for sort in sorts} <= {code.name for code in CODES}
 
 
 @every

@@ -63,7 +63,7 @@ def explain(record: bytes, shape: Shape, *, strict: bool) -> str:
     try:
         record_reader(shape, strict=strict)(record)
     except (msgspec.DecodeError, RecursionError) as error:
-        return str(error)
+        return f"does not fit the contract: {error}"
     return "does not fit the contract"
 
 

@@ -1,0 +1,62 @@
+"""What was published before numbers came to mean what they mean now: the declaration of now says nothing about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidemill.core.coverage import Cover, batches_of, united_spans
+from tidemill.core.flow import Sink, WindowedSink
+from tidemill.core.position import PaneSpan, Position
+from tidemill.core.slices import BatchRange
+from tidemill.core.windows import Window
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """The `batches` whose rows meant something else, and in `windows` where the windows start that may hold some.
+
+    A slice that was made of several batches is of then when one of them is.
+    """
+
+    batches: tuple[BatchRange, ...]
+    windows: tuple[Window, ...]
+
+    @staticmethod
+    def of(sink: Sink, position: Position, covers: Sequence[Cover]) -> Earlier:
+        """What was made of a table before its numbers came to mean what they mean."""
+        first = position.first_of_meaning(sink.table)
+        old = [cover for cover in covers if cover.batches[0].from_batch < first]
+        spans = [c.panes[sink.table] for c in old if sink.table in c.panes]
+        return Earlier(batches=batches_of(old), windows=_windows(sink, spans))
+
+    def others(self, covers: Sequence[Cover]) -> Sequence[Cover]:
+        """The batches that are not among them."""
+        old = {batch for found in self.batches for batch in found.batches}
+        return [cover for cover in covers if cover.batch_id not in old]
+
+    def without_windows(self, rows: DataFrame) -> DataFrame:
+        """The rows of windows that hold nothing of then."""
+        starts = "unix_micros(window_start)"
+        inside = " OR ".join(f"({starts} >= {w.start}L AND {starts} < {w.end}L)" for w in self.windows)
+        return rows.where(f"NOT ({inside})") if inside else rows
+
+    def without_rows(self, rows: DataFrame) -> DataFrame:
+        """The rows that later batches published."""
+        inside = " OR ".join(f"(batch_id >= {b.from_batch} AND batch_id < {b.until_batch})" for b in self.batches)
+        return rows.where(f"NOT ({inside})") if inside else rows
+
+
+def _windows(sink: Sink, spans: Sequence[PaneSpan]) -> tuple[Window, ...]:
+    """Where the windows start that contain some of these panes, as half-open stretches."""
+    if not isinstance(sink, WindowedSink):
+        return ()
+    panes = sink.window.panes
+    starts = united_spans(
+        PaneSpan(panes.windows_of(span.first)[0].start, panes.windows_of(span.last)[-1].start) for span in spans
+    )
+    return tuple(Window(span.first, span.last + 1) for span in starts)

@@ -1,0 +1,181 @@
+"""The events of long ago: indexed once, and read again only by who wants all of them, or one of them by its number."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from deltalake import DeltaTable
+
+from tidemill.core.errors import LedgerDamaged
+from tidemill.core.events import Committed, Event
+from tidemill.core.index import IndexedBatch, indexed
+from tidemill.core.past import Past
+from tidemill.core.slices import BatchRange
+from tidemill.core.zones import Zone
+from tidemill.ledger.rows import NAMES, Entry, entry_of
+
+if TYPE_CHECKING:
+    from tidemill.ledger.index import Blocks, LedgerIndex, Part
+
+Rows = list[dict[str, object]]
+Read = Callable[[DeltaTable, str, int, int, type[Event] | None], Rows]
+Checked = Callable[[DeltaTable, int, int], Rows]
+
+_AT_ONCE = 5_000
+"""Events that are held in memory at a time: some 100 MB."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Archive:
+    """One version of a ledger's table, and the index beside it.
+
+    `rows` reads a part of the table, `checked` the events behind a sequence up to another, all of which must be there;
+    `damaged` makes the error of a ledger that is.
+    """
+
+    table: DeltaTable
+    app: str
+    storage: Mapping[str, str] | None
+    rows: Read
+    checked: Checked
+    damaged: Callable[[str], LedgerDamaged]
+
+    @cached_property
+    def _index(self) -> LedgerIndex:
+        # Loads Arrow's file systems, which a batch does not wait for.
+        from tidemill.ledger.index import LedgerIndex  # noqa: PLC0415
+
+        return LedgerIndex(self.table.table_uri, self.storage)
+
+    @cached_property
+    def _newest(self) -> int:
+        return self.table.transaction_version(self.app) or 0
+
+    @cached_property
+    def _blocks(self) -> Blocks:
+        found = self._index.read(str(self.table.metadata().id))
+        if found.through > self._newest:
+            raise self.damaged(
+                f"it ends at event {self._newest}, but its index goes to event {found.through}: it lost its end, or an "
+                "older copy was put back"
+            )
+        return found
+
+    def past(self) -> Past:
+        """See `Ledger.past`."""
+        old = Past(zones=tuple(b.zone for b in self._blocks.blocks), load=self._load)
+        entries = self._entries(self._blocks.through, self._newest)
+        recent = tuple(indexed(((e.sequence, e.event) for e in entries), old.with_ids))
+        return Past(zones=old.zones, load=self._load, events=tuple(e.event for e in entries), recent=recent)
+
+    def _load(self, zone: Zone) -> Sequence[IndexedBatch]:
+        [block] = [b for b in self._blocks.blocks if b.zone.first == zone.first]
+        batches = self._index.batches(block)
+        if batches is not None:
+            return batches
+        older = Past(zones=tuple(b.zone for b in self._blocks.blocks if b.zone.last < zone.first), load=self._load)
+        entries = self._entries(zone.first - 1, zone.last)
+        return list(indexed(((e.sequence, e.event) for e in entries), older.with_ids))
+
+    def index(self, edge: int, most: int | None) -> int:
+        """Index events up to `edge`, at most so many; through which event it goes then."""
+        until = edge if most is None else min(edge, self._blocks.through + most)
+        while self._blocks.through < until:
+            before = self._blocks
+            after = self._extended(before, min(until, before.through + _AT_ONCE))
+            if after.through == before.through:
+                break
+            self.__dict__["_blocks"] = after
+        return self._blocks.through
+
+    def _extended(self, before: Blocks, until: int) -> Blocks:
+        from tidemill.ledger.index import BLOCK  # noqa: PLC0415  as above
+
+        rows = self.checked(self.table, before.through, until)
+        commits = [n for n, row in enumerate(rows) if row["event"] == NAMES[Committed]]
+        if not commits:
+            return before
+        rows = rows[: commits[-1] + 1]
+        kept, opened = list(before.blocks), self._opened(before)
+        if opened is not None:
+            kept.pop()
+        return self._index.write(before, kept, self._parts(rows, opened, BLOCK), _sequence(rows[-1]))
+
+    def _opened(self, before: Blocks) -> Part | None:
+        """The last block, when it has room for more batches."""
+        from tidemill.ledger.index import BLOCK, Part  # noqa: PLC0415  as above
+
+        if not before.blocks:
+            return None
+        block = before.blocks[-1]
+        batches = self._load(block.zone)
+        if len(batches) >= BLOCK:
+            return None
+        return Part(first=block.zone.first, last=block.zone.last, batches=batches, events=block.events)
+
+    def _parts(self, rows: Rows, opened: Part | None, size: int) -> Iterator[Part]:
+        """The batches of these events, behind those of a block that has room."""
+        from tidemill.ledger.index import Part  # noqa: PLC0415  as above
+
+        first, held, digest = (
+            (_sequence(rows[0]), [], 0) if opened is None else (opened.first, [*opened.batches], int(opened.events, 16))
+        )
+        left = deque(rows)
+        known = Past(zones=tuple(b.zone for b in self._blocks.blocks), load=self._load).with_ids
+        for batch in indexed(((_sequence(row), self._entry(row).event) for row in rows), known):
+            held.append(batch)
+            while left and _sequence(left[0]) <= batch.sequence:
+                digest += _digest(left.popleft())
+            if len(held) == size or not left:
+                yield Part(first=first, last=batch.sequence, batches=held, events=_hex(digest))
+                first, held, digest = batch.sequence + 1, [], 0
+
+    def every(self) -> Iterator[Sequence[Entry]]:
+        """See `Ledger.every`."""
+        for block in self._blocks.blocks:
+            rows = self.checked(self.table, block.zone.first - 1, block.zone.last)
+            if _hex(sum(map(_digest, rows))) != block.events:
+                raise self.damaged(
+                    f"events {block.zone.first} to {block.zone.last} are not what they were when they were indexed"
+                )
+            yield [self._entry(row) for row in rows]
+        for after in range(self._blocks.through, self._newest, _AT_ONCE):
+            yield self._entries(after, min(after + _AT_ONCE, self._newest))
+
+    def entries(self, after: int, only: type[Event] | None) -> Sequence[Entry]:
+        """See `Ledger.since`."""
+        if only is None:
+            return self._entries(after, self._newest)
+        rows = self.rows(self.table, "sequence", after, self._newest, only)
+        return [self._entry(row) for row in rows]
+
+    def of_batches(self, batches: BatchRange, only: type[Event] | None) -> Sequence[Entry]:
+        """See `Ledger.of_batches`."""
+        rows = self.rows(self.table, "batch_id", batches.from_batch - 1, batches.until_batch - 1, only)
+        return [self._entry(row) for row in rows]
+
+    def _entries(self, after: int, until: int) -> list[Entry]:
+        return [self._entry(row) for row in self.checked(self.table, after, until)]
+
+    def _entry(self, row: Mapping[str, object]) -> Entry:
+        return entry_of(row, self.table.table_uri)
+
+
+def _sequence(row: Mapping[str, object]) -> int:
+    return int(str(row["sequence"]))
+
+
+def _digest(row: Mapping[str, object]) -> int:
+    """The SHA-256 of an event; the sum of many is theirs, in parts or at once."""
+    event = json.dumps([row["sequence"], row["event"], row["body"]])
+    return int.from_bytes(hashlib.sha256(event.encode()).digest(), "big")
+
+
+def _hex(digest: int) -> str:
+    return f"{digest % 2**256:064x}"

@@ -1,0 +1,147 @@
+"""The index of a ledger: what its readers need of old batches, in a few small objects beside the table.
+
+They lie in `_index/` in the ledger's folder, where Delta looks at nothing. A block has up to `BLOCK` batches, one JSON
+object a line; the list of zones names the blocks, bounds what they hold, and says through which event they go. Blocks
+are written before the list that names them, under names that say which events they are of, and nothing is written
+twice under one name unless it is the same. So whoever is killed leaves at most an object that nobody reads.
+
+All of it is made of the events and of nothing else. Without an index, or with one that is damaged, of another ledger
+or of another version of Tidemill, readers take the events themselves; maintenance makes it anew.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import logging
+import re
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow.fs as pafs  # type: ignore[import-untyped]
+from deltalake.fs import DeltaStorageHandler
+
+from tidemill.core.codec import from_json, to_json
+from tidemill.core.errors import LedgerDamaged
+from tidemill.core.index import IndexedBatch
+from tidemill.core.zones import Zone, zone_of
+
+VERSION = 1
+BLOCK = 512
+"""Batches of a block: a reader of a few of them decodes all."""
+
+_FOLDER = "_index"
+_PIECE = 2**16
+_LIST = re.compile(r"zones-(\d{20})\.json\.gz")
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A zone, and which object has its batches.
+
+    `digest` is the SHA-256 of the object's content, `events` the sum of those of the events that it was made of.
+    """
+
+    zone: Zone
+    name: str
+    digest: str
+    events: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """What is indexed of the ledger whose table has this id: all events up to and including `through`."""
+
+    version: int = VERSION
+    table: str
+    through: int = 0
+    blocks: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Batches to be indexed that committed with events `first` to `last`; `events` is as in `Block`."""
+
+    first: int
+    last: int
+    batches: Sequence[IndexedBatch]
+    events: str
+
+
+class LedgerIndex:
+    """The index beside the table at `uri`, which must be there."""
+
+    def __init__(self, uri: str, storage: Mapping[str, str] | None) -> None:
+        self._uri = uri
+        self._files = pafs.PyFileSystem(DeltaStorageHandler(uri, dict(storage) if storage else None))
+
+    def read(self, table: str) -> Blocks:
+        """What is indexed of the ledger whose table has this id; nothing when there is no index of it."""
+        names = self._lists()
+        try:
+            found = from_json(Blocks, self._content(names[-1]).decode()) if names else None
+        except (OSError, EOFError, zlib.error, UnicodeDecodeError, LedgerDamaged) as error:
+            _logger.warning("%s: its index cannot be read, so its events are: %s", self._uri, error)
+            found = None
+        if found is None or (found.version, found.table) != (VERSION, table):
+            return Blocks(table=table)
+        return found
+
+    def batches(self, block: Block) -> Sequence[IndexedBatch] | None:
+        """The batches of a block; None when the object is not there, or not what it was."""
+        try:
+            content = self._content(block.name)
+        except (OSError, EOFError, zlib.error):
+            content = b""
+        if hashlib.sha256(content).hexdigest() != block.digest:
+            _logger.warning("%s: %s of its index cannot be read, so its events are", self._uri, block.name)
+            return None
+        return [from_json(IndexedBatch, line) for line in content.decode().splitlines()]
+
+    def write(self, before: Blocks, kept: Sequence[Block], parts: Iterable[Part], through: int) -> Blocks:
+        """An index with these blocks and parts, in the place of the one `before`, whose other objects are deleted."""
+        blocks = [*kept, *map(self._written, parts)]
+        after = Blocks(table=before.table, through=through, blocks=tuple(blocks))
+        listed = self._lists()
+        self._put(_list_name(through), to_json(after).encode())
+        gone = {b.name for b in before.blocks} - {b.name for b in blocks}
+        for name in (*gone, *(n for n in listed if n != _list_name(through))):
+            self._delete(name)
+        return after
+
+    def _written(self, part: Part) -> Block:
+        content = "".join(f"{to_json(batch)}\n" for batch in part.batches).encode()
+        name = f"batches-{part.first:020}-{part.last:020}.jsonl.gz"
+        self._put(name, content)
+        zone = zone_of(part.first, part.last, part.batches)
+        return Block(zone=zone, name=name, digest=hashlib.sha256(content).hexdigest(), events=part.events)
+
+    def _lists(self) -> list[str]:
+        """The lists of zones, oldest first; nearly always one."""
+        infos = self._files.get_file_info(pafs.FileSelector(_FOLDER, allow_not_found=True))
+        return sorted(info.base_name for info in infos if _LIST.fullmatch(info.base_name))
+
+    def _content(self, name: str) -> bytes:
+        with self._files.open_input_stream(f"{_FOLDER}/{name}", compression=None) as source:
+            return gzip.decompress(source.read())
+
+    def _put(self, name: str, content: bytes) -> None:
+        # Without the time of writing, the same content is the same object.
+        packed = gzip.compress(content, mtime=0)
+        # What is larger than the buffer, Arrow hands on as a buffer of its own, which delta-rs refuses.
+        with self._files.open_output_stream(f"{_FOLDER}/{name}", compression=None, buffer_size=2 * _PIECE) as sink:
+            for start in range(0, len(packed), _PIECE):
+                sink.write(packed[start : start + _PIECE])
+
+    def _delete(self, name: str) -> None:
+        try:
+            self._files.delete_file(f"{_FOLDER}/{name}")
+        except FileNotFoundError:
+            # Another process was here.
+            return
+
+
+def _list_name(through: int) -> str:
+    return f"zones-{through:020}.json.gz"

@@ -1,0 +1,161 @@
+"""The events of a ledger, to be read: the newest in a moment, the others from what is indexed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from tidemill.core.errors import LedgerDamaged
+from tidemill.core.events import Committed, Event
+from tidemill.core.past import Past
+from tidemill.core.slices import BatchRange
+from tidemill.ledger.archive import Archive, Rows
+from tidemill.ledger.rows import SCHEMA, Entry, entry_of, rows_between
+from tidemill.stores.refusals import refusal
+from tidemill.tables.arrow_types import schema_fields
+from tidemill.tables.handles import is_broken
+from tidemill.tables.protocol import TableSpec
+
+FIRST_LOOK = 8
+"""Events that are looked at first, from the end of a ledger on."""
+
+_FIELDS = schema_fields(SCHEMA)
+
+
+class Events:
+    """What the ledger of a pipeline holds, whoever appends to it."""
+
+    def __init__(self, uri: str, pipeline: str, storage: Callable[[], Mapping[str, str]]) -> None:
+        self._uri, self._pipeline, self._storage = uri, pipeline, storage
+        self._app = f"tidemill/ledger/{pipeline}"
+
+    @property
+    def _spec(self) -> TableSpec:
+        """The table of events."""
+        name = f"ledger of {self._pipeline}"
+        return TableSpec(uri=self._uri, name=name, fields=_FIELDS, pruned_by=("sequence",), storage=self._storage)
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever appended."""
+        return DeltaTable.is_deltatable(self._uri, self._spec.options)
+
+    def entries(self, *, last: int | None = None) -> Sequence[Entry]:
+        """The newest `last` events, or all, oldest first. Of a long ledger all are more than fit into memory."""
+        # A handle of its own: the one that appends are made on stays where the view is.
+        table = self._open()
+        if table is None:
+            return ()
+        newest = table.transaction_version(self._app) or 0
+        return self._read(table, after=0 if last is None else newest - last, newest=newest)
+
+    def backwards(self) -> Iterator[Entry]:
+        """The events, newest first; only as many are read as are asked for."""
+        table = self._open()
+        until = 0 if table is None else table.transaction_version(self._app) or 0
+        look = FIRST_LOOK
+        while table is not None and until > 0:
+            yield from reversed(self._read(table, after=until - look, newest=until))
+            until, look = until - look, look * 4
+
+    def every(self) -> Iterator[Sequence[Entry]]:
+        """All events, some thousands at a time, each held against what was known of it when it was indexed.
+
+        Raises:
+            LedgerDamaged: one is missing, or is another one than it was.
+        """
+        table = self._open()
+        if table is not None:
+            yield from self._archive(table).every()
+
+    def since(self, sequence: int, kind: type[Event] | None = None) -> Sequence[Entry]:
+        """The events from this one on, oldest first; those of one kind, if one is named."""
+        table = self._open()
+        return () if table is None else self._archive(table).entries(sequence - 1, kind)
+
+    def commit(self, sequence: int) -> Committed:
+        """The commit that is this event.
+
+        Raises:
+            LedgerDamaged: it is not there.
+        """
+        table = self._open()
+        rows = [] if table is None else self._checked(table, sequence - 1, sequence)
+        event = entry_of(rows[0], self._uri).event if rows else None
+        if not isinstance(event, Committed):
+            raise self._damaged(f"event {sequence} is no commit, as its index says")
+        return event
+
+    def of_batches(self, batches: BatchRange, kind: type[Event] | None = None) -> Sequence[Entry]:
+        """The events of these batches, oldest first; those of one kind, if one is named."""
+        table = self._open()
+        return () if table is None else self._archive(table).of_batches(batches, kind)
+
+    def past(self) -> Past:
+        """What its batches were, read from the index of old ones and the events behind that.
+
+        Raises:
+            LedgerDamaged: the index knows of more events than there are, or newer events cannot be read.
+        """
+        table = self._open()
+        return Past() if table is None else self._archive(table).past()
+
+    def _open(self) -> DeltaTable | None:
+        try:
+            return DeltaTable(self._uri, storage_options=self._spec.options)
+        except TableNotFoundError:
+            return None
+        except DeltaError as error:
+            if is_broken(error):
+                raise self._damaged(f"its log is damaged: {error}") from error
+            if refused := refusal(f"ledger of {self._pipeline} ({self._uri}) cannot be opened", error):
+                raise refused from error
+            raise
+
+    def _read(self, table: DeltaTable, *, after: int, newest: int) -> list[Entry]:
+        return [entry_of(row, table.table_uri) for row in self._checked(table, after, newest)]
+
+    def _checked(self, table: DeltaTable, after: int, newest: int) -> Rows:
+        """The rows of these events, each of which must be there once."""
+        rows = self._rows(table, "sequence", after, newest, None)
+        expected, there = list(range(max(after, 0) + 1, newest + 1)), [row["sequence"] for row in rows]
+        if there != expected:
+            found = set(there)
+            lost = next((f"event {e} is missing" for e in expected if e not in found), "one is there twice")
+            raise self._damaged(f"expected events {max(after, 0) + 1} to {newest}, but {lost}")
+        return rows
+
+    def _archive(self, table: DeltaTable) -> Archive:
+        return Archive(
+            table=table,
+            app=self._app,
+            storage=self._spec.options,
+            rows=self._rows,
+            checked=self._checked,
+            damaged=self._damaged,
+        )
+
+    def _rows(self, table: DeltaTable, column: str, after: int, until: int, only: type[Event] | None) -> Rows:
+        try:
+            return rows_between(table, column, after, until, only=only)
+        except (OSError, pa.ArrowException):
+            # Maintenance may have folded and deleted what this handle knows.
+            table = self._open() or table
+        try:
+            return rows_between(table, column, after, until, only=only)
+        except (OSError, pa.ArrowException) as error:
+            # Loads Arrow's file systems, which a reader of the ledger does not wait for.
+            from tidemill.tables.files import damaged_file  # noqa: PLC0415
+
+            if found := damaged_file(table, self._spec):
+                raise self._damaged(found) from error
+            raise
+
+    def _damaged(self, found: str) -> LedgerDamaged:
+        return LedgerDamaged(
+            f"ledger of {self._pipeline} ({self._uri}): {found}",
+            fix=f"put the newest one back; else build all again from the log: `tidemill rebuild {self._pipeline}`",
+        )

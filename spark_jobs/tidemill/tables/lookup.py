@@ -1,0 +1,51 @@
+"""Finds among many ranges the one that an offset lies in, for whole columns at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.core.offsets import OffsetRange
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Lookup:
+    """Ranges of one topic that do not overlap, each known by its place among them.
+
+    It searches by bisection: of many ranges each record costs a few comparisons, not one with each range.
+    """
+
+    def __init__(self, ranges: Iterable[OffsetRange]) -> None:
+        items = list(ranges)
+        order = sorted((n for n, r in enumerate(items) if r), key=lambda n: items[n])
+        self._order = np.array(order, dtype=np.int64)
+        self._partitions = np.array([items[n].topic_partition.partition for n in order], dtype=np.int64)
+        self._starts = np.array([items[n].from_offset for n in order], dtype=np.int64)
+        self._ends = np.array([items[n].until_offset for n in order], dtype=np.int64)
+
+    def find(self, partitions: pa.Array, offsets: pa.Array) -> Numbers:
+        """For each offset the place of its range, and -1 where it lies in none."""
+        part, offset = _numbers(partitions), _numbers(offsets)
+        found = np.full(len(part), -1, dtype=np.int64)
+        for partition in _different(part):
+            low, high = np.searchsorted(self._partitions, [partition, partition + 1])
+            rows = np.flatnonzero(part == partition)
+            if low < high:
+                at = low + np.searchsorted(self._starts[low:high], offset[rows], side="right") - 1
+                inside = (at >= low) & (offset[rows] < self._ends[np.maximum(at, low)])
+                found[rows[inside]] = self._order[at[inside]]
+        return found
+
+
+def _different(numbers: Numbers) -> Numbers:
+    # Most columns have one value, which needs no sorting.
+    return numbers[:1] if len(numbers) and numbers.min() == numbers.max() else np.unique(numbers)
+
+
+def _numbers(column: pa.Array | pa.ChunkedArray) -> Numbers:
+    numbers: Numbers = column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
+    return numbers.astype(np.int64, copy=False)

@@ -1,0 +1,134 @@
+"""What people see: no noise of libraries, columns that stay apart, limits that are said, nothing secret."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.projects import Mill
+from tidemill.cli.batch_lines import batch_lines
+from tidemill.cli.exit_codes import ExitCode
+from tidemill.cli.native_noise import meant_for_people
+from tidemill.core.errors import ConfigError
+from tidemill.project import Project
+from tidemill.settings import Settings
+
+PANIC = [
+    "\n",
+    "thread 'tokio-rt-worker' (5860) panicked at src/buffered.rs:369:41:\n",
+    "Already shut down\n",
+    "stack backtrace:\n",
+    "   0: std::panicking\n",
+    "note: Some details are omitted, run with `RUST_BACKTRACE=full` for a verbose backtrace.\n",
+]
+NOISE = [
+    *PANIC,
+    '{"ts": "2026-01-01", "level": "ERROR", "msg": "[DIVIDE_BY_ZERO]"}\n',
+    "\tat org.apache.spark.sql.Dataset.collect(Dataset.scala:1)\n",
+    "\t... 12 more\n",
+]
+
+
+def test_panics_traces_and_records_of_machines_are_left_out_and_nothing_else() -> None:
+    said = ["error: the disk is full\n", "\n", "  fix: make room\n", "at noon (or so)\n"]
+    lines = [said[0], *NOISE, *said[1:], *PANIC]
+    assert [line.decode() for line in meant_for_people(line.encode() for line in lines)] == said
+
+
+PROGRAM = """
+import os, sys
+from tidemill.cli.native_noise import without_noise
+with without_noise():
+    os.write(2, NOISE.encode())
+    os.write(2, b"a warning\\n")
+    print("error: told", file=sys.stderr)
+    os.write(1, b"out\\n")
+print("after", file=sys.stderr)
+os.write(2, b"\\tat end(x)\\n")
+"""
+
+
+def test_only_what_is_meant_for_people_reaches_the_terminal() -> None:
+    program = PROGRAM.replace("NOISE", repr("".join(NOISE)))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "out\n"
+    assert sorted(done.stderr.splitlines()) == sorted(["error: told", "a warning", "after", "\tat end(x)"])
+
+
+def test_columns_of_a_run_stay_apart_whatever_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    counts = dict.fromkeys(("read", "aggregated", "filtered", "rejected", "late"), 123_456_789)
+    facts = {"batch_id": 1_000_000, "published": {"a": 123_456_789}, "watermark": None, "seconds": 1234.5, "attempt": 1}
+    with batch_lines() as lines:
+        lines.batch({**facts, **counts})
+    assert capsys.readouterr().out.split().count("123,456,789") == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[maintenance]\nkeep = "99999999999 days"\n', "[maintenance] keep: a duration is at most 365,000 days"),
+        (f'[maintenance]\nkeep = "{"9" * 5000} days"\n', "[maintenance] keep: a duration is at most"),
+        ('[project]\nload_timeout = "0 s"\n', "[project] load_timeout: expected at least 1 s, found 0 s"),
+        ("[limits]\nbatch_records = 0\n", "[limits] batch_records: expected 1 to"),
+        ("[limits]\npartition_records = -1\n", "[limits] partition_records: expected 1 to"),
+        (f"[limits]\ndriver_rows = {10**30}\n", "[limits] driver_rows: expected 1 to"),
+        ("[spark]\ncores = 0\n", "[spark] cores: expected 1 to 1,024, found 0"),
+        ("[spark]\ncores = 99999999\n", "[spark] cores: expected 1 to 1,024"),
+        ('[lake]\npath = "a%20b"\n', "has a % before two digits"),
+        ('[lake]\npath = "s3://bucket/a%2Fb"\n', "has a % before two digits"),
+    ],
+)
+def test_a_setting_beyond_its_bounds_is_refused_by_every_command(
+    tidemill,
+    mill: Mill,
+    text: str,
+    told: str,  # type: ignore[no-untyped-def]
+) -> None:
+    (mill.project.folder / "tidemill.toml").write_text(text)
+    for command in (("status",), ("maintain",), ("run", "sums")):
+        said = tidemill(*command)
+        assert said.code == ExitCode.WRONG
+        assert told in said.err
+        assert len(said.err) < 600
+
+
+def test_the_largest_settings_work(tidemill, mill: Mill) -> None:  # type: ignore[no-untyped-def]
+    toml = mill.project.folder / "tidemill.toml"
+    toml.write_text(toml.read_text() + '[maintenance]\nkeep = "365000 days"\n')
+    assert tidemill("maintain").code == ExitCode.DONE
+    said = tidemill("maintain", "--keep", "365001 days")
+    assert said.code == ExitCode.WRONG
+    assert "at most 365,000 days" in said.err
+
+
+def test_a_percent_sign_that_begins_no_escape_is_a_folder_as_any(tmp_path: Path) -> None:
+    (tmp_path / "50%").mkdir()
+    (tmp_path / "50%" / "tidemill.toml").write_text("")
+    assert Project.load(tmp_path / "50%").settings.lake == str(tmp_path / "50%" / "lake")
+    (tmp_path / "a%20b").mkdir()
+    (tmp_path / "a%20b" / "tidemill.toml").write_text("")
+    with pytest.raises(ConfigError, match="has a % before two digits"):
+        Project.load(tmp_path / "a%20b")
+
+
+def test_settings_do_not_show_what_spark_is_configured_with() -> None:
+    settings = Settings(
+        lake="", log="", pipelines="", contracts="", jars="", spark_conf={"spark.hadoop.fs.s3a.secret.key": "hush"}
+    )
+    assert "hush" not in repr(settings)
+
+
+def test_what_java_says_is_kept_off_the_terminal_where_its_log_cannot_be_written(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from tidemill.cli.spark import errors_into
+
+    (tmp_path / "file").write_text("")
+    with errors_into(tmp_path / "file" / "spark.log"):
+        os.write(2, b"26/01/01 WARN of Java\n")
+    os.write(2, b"seen\n")
+    assert capfd.readouterr().err == "seen\n"

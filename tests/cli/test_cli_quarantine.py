@@ -1,0 +1,64 @@
+"""`tidemill quarantine ls` on a table with tens of thousands of different texts, of now and of before."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from support.projects import Mill
+from tidemill.cli.exit_codes import ExitCode
+from tidemill.core.reasons import stored_reason
+from tidemill.tables.arrow_types import arrow_schema
+from tidemill.tables.create import ensure_table
+from tidemill.tables.deltars import DeltaRsTable
+
+RECORDS = 20_000
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def put_aside(mill: Mill, reasons: list[list[str]]) -> None:
+    spec = mill.project.uris("sums").quarantine()
+    ensure_table(spec)
+    schema = arrow_schema(spec.fields)
+    values = {
+        "batch_id": [1] * len(reasons),
+        "topic": ["events"] * len(reasons),
+        "partition": [0] * len(reasons),
+        "offset": list(range(len(reasons))),
+        "timestamp": [AT] * len(reasons),
+        "reasons": reasons,
+        "value": [b"[/bold] %d" % n for n in range(len(reasons))],
+        "recorded_at": [AT] * len(reasons),
+    }
+    DeltaRsTable(spec).append(pa.table(values, schema=schema), transaction=None, plan_hash="")
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["of before", "of now"])
+def test_many_different_texts_are_a_few_lines_with_samples(tidemill, mill, before):
+    texts = [f'`amount`: expected an integer, found "[/red]{n}"' for n in range(RECORDS)]
+    texts += [f"unknown field `{n}`" for n in range(RECORDS)]
+    reasons = [[text if before else stored_reason(text), "amount.maximum"] for text in texts]
+    put_aside(mill, reasons)
+    said = tidemill("quarantine", "ls", "sums")
+    assert said.code == ExitCode.DONE
+    assert len(said.out.splitlines()) <= 8
+    assert '`amount`: expected an integer, found "[/red]0"' in said.out
+    groups = {row["reason"]: row for row in tidemill("quarantine", "ls", "sums", "--json").lines}
+    assert {name: row["records"] for name, row in groups.items()} == {
+        "amount.maximum": 2 * RECORDS,
+        "unknown_field": RECORDS,
+        "wrong_value(amount)": RECORDS,
+    }
+    assert groups["unknown_field"]["samples"] == ["unknown field `0`", "unknown field `1`", "unknown field `2`"]
+    assert groups["amount.maximum"]["samples"] == []
+    assert f"{RECORDS:,} records" in tidemill("quarantine", "ls", "sums", "--rule", "wrong_value").out
+
+
+def test_records_that_look_like_colours_are_shown_as_they_are(tidemill, mill):
+    put_aside(mill, [[stored_reason("unknown field `[/x]`")]])
+    said = tidemill("quarantine", "show", "sums")
+    assert said.code == ExitCode.DONE
+    assert "unknown field `[/x]`" in said.out
+    assert "[/bold] 0" in said.out

@@ -1,0 +1,126 @@
+"""What is indexed of batches says what their events say, and bounds never leave out a batch that is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.test_folding import Story
+from support.builders import NOW, a_plan, tp
+from tidemill.core.codec import from_json, to_json
+from tidemill.core.coverage import coverage
+from tidemill.core.index import IndexedBatch, indexed
+from tidemill.core.offsets import OffsetRange
+from tidemill.core.packed import packed
+from tidemill.core.past import Past
+from tidemill.core.plan import Kind
+from tidemill.core.position import PaneSpan
+from tidemill.core.slices import BatchRange, SliceSet
+from tidemill.core.zones import Reach, Zone, zone_of
+
+spans = st.tuples(st.integers(0, 60), st.integers(1, 8)).map(lambda s: (s[0], s[0] + s[1]))
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[IndexedBatch, ...]:
+    """Batches that read and left this and that, here and there."""
+    count = draw(st.integers(1, 12))
+    return tuple(a_batch(n, draw(st.lists(spans, max_size=2)), draw(spans), draw(spans)) for n in range(1, count + 1))
+
+
+def a_batch(
+    number: int, reads: Sequence[tuple[int, int]], panes: tuple[int, int], watermarks: tuple[int, int]
+) -> IndexedBatch:
+    at = NOW + timedelta(minutes=number % 5)
+    return IndexedBatch(
+        sequence=3 * number,
+        batch_id=number,
+        attempt=1,
+        kind=Kind.SWITCH if number % 7 == 0 else Kind.LIVE,
+        started=at,
+        at=at,
+        before=watermarks[0],
+        after=watermarks[1],
+        reads=packed({"t": [OffsetRange(tp(), *r) for r in reads]}),
+        panes={"counts": PaneSpan(*panes)},
+        tables={"counts": number, "late": number} if number % 3 == 0 else {"counts": number},
+    )
+
+
+def in_zones(found: Sequence[IndexedBatch], size: int) -> Past:
+    """The same batches, all but the last ones in an index with blocks of this size."""
+    whole = len(found) // size * size
+    blocks = [found[n : n + size] for n in range(0, whole, size)]
+    zones = [zone_of(block[0].sequence - 2, block[-1].sequence, block) for block in blocks]
+    of = dict(zip([z.first for z in zones], blocks, strict=True))
+    return Past(zones=tuple(zones), load=lambda zone: of[zone.first], recent=tuple(found[whole:]))
+
+
+@given(batches(), st.integers(1, 5), st.lists(spans, min_size=1, max_size=3))
+def test_batches_that_belong_to_offsets_are_those_that_all_of_them_say(
+    found: tuple[IndexedBatch, ...], size: int, wanted: list[tuple[int, int]]
+) -> None:
+    ranges, slices = {"t": tuple(OffsetRange(tp(), *w) for w in wanted)}, SliceSet(through=len(found))
+    assert in_zones(found, size).covers_of(ranges, slices) == Past(recent=found).covers_of(ranges, slices)
+
+
+@given(batches(), st.integers(1, 5), spans)
+def test_bounds_leave_out_no_batch_that_fits(
+    found: tuple[IndexedBatch, ...], size: int, wanted: tuple[int, int]
+) -> None:
+    low, high = wanted
+    past, reach = in_zones(found, size), Reach({"t": (OffsetRange(tp(), low, high),)})
+    for zone in past.zones:
+        own = past.load(zone)
+        assert zone.has_of([BatchRange(low + 1, high + 1)]) or not any(low < b.batch_id <= high for b in own)
+        assert zone.has_read(reach) or not any(r.from_offset < high and r.until_offset > low for r in reads(own))
+        assert zone.has_panes("counts", low, high) or not any(
+            b.panes["counts"].first < high and b.panes["counts"].last >= low for b in own
+        )
+        assert all(zone.watermarks[0] <= w <= zone.watermarks[1] for b in own for w in (b.before, b.after))
+        assert from_json(Zone, to_json(zone)) == zone
+
+
+def reads(found: Sequence[IndexedBatch]) -> list[OffsetRange]:
+    return [r for b in found for r in b.ranges.get("t", ())]
+
+
+@given(batches(), st.integers(1, 5), st.integers(0, 14), st.integers(1, 14))
+def test_looking_back_finds_what_all_batches_say(
+    found: tuple[IndexedBatch, ...], size: int, through: int, since: int
+) -> None:
+    past = in_zones(found, size)
+    assert [b.batch_id for b in past.backwards()] == [b.batch_id for b in reversed(found)]
+    switches = [b for b in found if b.kind is Kind.SWITCH]
+    assert past.switch == (switches[-1] if switches else None)
+    late = [b.tables["late"] for b in found if since <= b.batch_id <= through and "late" in b.tables]
+    assert past.version("late", since=since, through=through) == (late[-1] if late else None)
+    assert past.batch(through) == next((b for b in found if b.batch_id == through), None)
+
+
+def test_a_fold_is_indexed_with_what_it_folded_wherever_that_is() -> None:
+    story = Story().live(*[(n, n) for n in range(9)]).fold()
+    numbered = list(enumerate(story.events, start=1))
+    whole = list(indexed(numbered, lambda _: ()))
+    before = Past(recent=tuple(whole[:5]))
+    parts = list(indexed(numbered[10:], before.with_ids))
+    assert parts == whole[5:]
+    assert whole[-1].folded == (BatchRange(1, 4),)
+    assert [from_json(IndexedBatch, to_json(b)) for b in whole] == whole
+    assert Past(recent=tuple(whole)).covers(story.position.slices) == coverage(story.events, story.position.slices)
+
+
+def test_where_batches_began_to_read_is_known_of_each_partition() -> None:
+    story = Story().live((0, 0))
+    plan = a_plan(batch_id=2, position=story.position, until={0: 20, 1: 7})
+    later = replace(
+        plan, topics={"t": replace(plan.topics["t"], ranges=(OffsetRange(tp(0), 10, 20), OffsetRange(tp(1), 4, 7)))}
+    )
+    story.does(later, (0, 0))
+    found = list(indexed(enumerate(story.events, start=1), lambda _: ()))
+    assert [b.began for b in found] == [{"t": {0: 0}}, {"t": {1: 4}}]
+    assert in_zones(found, 1).begin == {tp(0): 0, tp(1): 4}

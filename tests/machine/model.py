@@ -1,0 +1,99 @@
+"""What one computation in the order of arrival gives, for the pipeline `sums`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from support.projects import NOW
+from tidemill.core.amendments import Aside
+from tidemill.core.events import Committed
+from tidemill.core.offsets import OffsetRange
+from tidemill.core.plan import BatchPlan, Kind
+
+SIZE, LATENESS = 10, 20
+
+Place = tuple[int, int]
+Records = dict[Place, tuple[int, str, int] | None]
+"""Second, user and amount of each record, by partition and offset; None for one that is rejected."""
+
+
+def offsets_of(item: OffsetRange) -> range:
+    """Its offsets."""
+    return range(item.from_offset, item.until_offset)
+
+
+@dataclass
+class Model:
+    """What became of each record, and how far offsets and time are."""
+
+    fates: dict[Place, str] = field(default_factory=dict)
+    offsets: dict[int, int] = field(default_factory=dict)
+    newest: dict[int, int] = field(default_factory=dict)
+    watermark: int | None = None
+    job: set[Place] = field(default_factory=set)
+
+    def follow(self, plan: BatchPlan, commit: Committed, records: Records) -> None:
+        """Do what a batch did that was no rewind."""
+        read = [(r.topic_partition.partition, o) for r in plan.reads.get("events", ()) for o in offsets_of(r)]
+        match plan.kind:
+            case Kind.LIVE:
+                for place in read:
+                    self._place(place, records)
+                self._move(plan, commit, records)
+            case Kind.REPAIR:
+                self._admit(read if plan.repair and plan.repair.source is Aside.LATE else ())
+            case Kind.BACKFILL:
+                given_up = plan.backfill is not None and not plan.backfill.supersedes
+                self.job |= set(read)
+                if commit.position.backfill is None:
+                    self._admit(self.job if not given_up else ())
+                    self.job = set()
+            case _:
+                assert plan.kind is Kind.FOLD
+                assert not read
+
+    def expected(self, records: Records) -> dict[tuple[float, str], tuple[int, int]]:
+        """The rows that readers should see: count and sum, by start of the window and user."""
+        sums: dict[tuple[float, str], list[int]] = {}
+        for place in self.places("aggregated"):
+            second, user, amount = records[place] or (0, "", 0)
+            start = second // SIZE * SIZE
+            if self.watermark is not None and start + SIZE <= self.watermark:
+                found = sums.setdefault((NOW.timestamp() + start, user), [0, 0])
+                found[0] += 1
+                found[1] += amount
+        return {key: (n, amount) for key, (n, amount) in sums.items()}
+
+    def places(self, fate: str) -> list[Place]:
+        """The records that met this fate."""
+        return [place for place, found in self.fates.items() if found == fate]
+
+    def _move(self, plan: BatchPlan, commit: Committed, records: Records) -> None:
+        committed = commit.position.topics["events"].offsets
+        assert self.offsets.keys() <= committed.keys(), "no partition is forgotten"
+        for partition, until in committed.items():
+            assert until >= self.offsets.get(partition, 0), "nothing that was read is read again"
+            self.offsets[partition] = until
+            times = [f[0] for o in range(until) if (f := records[partition, o]) is not None]
+            self.newest[partition] = max(times, default=-1)
+        ranges = plan.topics["events"].ranges if plan.topics else ()
+        least = min([self.newest[r.topic_partition.partition] for r in ranges], default=-1)
+        if least >= 0:
+            self.watermark = max(least, -1 if self.watermark is None else self.watermark)
+
+    def _place(self, place: Place, records: Records) -> None:
+        fact = records[place]
+        if fact is None:
+            self.fates[place] = "rejected"
+        elif fact[1] == "nobody":
+            self.fates[place] = "filtered"
+        else:
+            end = fact[0] // SIZE * SIZE + SIZE
+            late = self.watermark is not None and end + LATENESS <= self.watermark
+            self.fates[place] = "late" if late else "aggregated"
+
+    def _admit(self, places: Collection[Place]) -> None:
+        for place in places:
+            if self.fates[place] == "late":
+                self.fates[place] = "aggregated"

@@ -1,0 +1,203 @@
+"""Each pipeline file is loaded on its own: what is wrong with one is named, and stops no other."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from threading import Thread
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from support.projects import Mill, sums
+from tidemill.core.errors import ConfigError, ContractError, DeclarationError, TidemillError
+from tidemill.pipeline_files import load_pipelines
+from tidemill.project import Project
+
+PATIENCE = timedelta(milliseconds=200)
+OTHER = """
+from tidemill import Pipeline
+with Pipeline("NAME", every="1 minute") as other:
+    other.read("events", contract="events").select("user").publish("TABLE", contract="CONTRACT")
+"""
+
+
+@pytest.fixture
+def mill(tmp_path: Path) -> Mill:
+    return sums(tmp_path, None)  # type: ignore[arg-type]
+
+
+def again(mill: Mill, files: dict[str, str | bytes]) -> Project:
+    """The project with these files in its folder of pipelines."""
+    for name, text in files.items():
+        (mill.project.folder / "pipelines" / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return Project.load(mill.project.folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("import sys\nsys.exit(0)\n", r"a\.py:2: leaves the process \(SystemExit: 0\) while it is loaded"),
+        ("raise SystemExit\n", r"a\.py:1: leaves the process \(SystemExit: 0\)"),
+        ("raise KeyboardInterrupt\n", r"a\.py:1: KeyboardInterrupt\Z"),
+        ("\nraise GeneratorExit('now')\n", r"a\.py:2: GeneratorExit: now\Z"),
+        ("x = (\n", r"a\.py:1: SyntaxError: '\(' was never closed\Z"),
+        (b"x = '\xe4'\n", r"a\.py:\d: SyntaxError: .*utf-8"),
+        (b"x = 1\0\n", r"a\.py: SyntaxError: source code string cannot contain null bytes"),
+        ("def f():\n    f()\nf()\n", r"a\.py:2: RecursionError: maximum recursion"),
+        ("\n\nimport no_such_module\n", r"a\.py:3: ModuleNotFoundError: No module named 'no_such_module'"),
+        ("class E(Exception):\n    def __str__(self):\n        raise ValueError\nraise E\n", r"a\.py:4: E\Z"),
+        ("class P:\n    __class__ = property(lambda _: 1 / 0)\np = P()\n", r"a\.py:2: ZeroDivisionError"),
+        ("from tidemill import Pipeline\nPipeline('x', every='soon')\n", r"a\.py:2: not a duration: 'soon'"),
+    ],
+)
+def test_a_file_that_raises_anything_is_named_with_its_line_and_others_go_on(
+    mill: Mill, text: str | bytes, told: str
+) -> None:
+    project = again(mill, {"a.py": text})
+    assert project.pipeline("sums").name == "sums"
+    assert project.pipeline_names() == ("sums",)
+    [fault] = project.faults
+    assert fault.message.startswith(str(mill.project.folder / "pipelines" / "a.py"))
+    with pytest.raises(DeclarationError, match=told):
+        raise DeclarationError(fault.message)
+
+
+def _folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _dangling(path: Path) -> None:
+    path.symlink_to("nothing")
+
+
+@pytest.mark.parametrize(
+    ("make", "told"), [(_folder, "found no file"), (_dangling, "found a link to nothing"), (os.mkfifo, "found no file")]
+)
+def test_what_is_no_file_is_named_and_not_waited_for(mill: Mill, make: Callable[[Path], Any], told: str) -> None:
+    make(mill.project.folder / "pipelines" / "a.py")
+    project = Project.load(mill.project.folder)
+    assert project.pipeline("sums").name == "sums"
+    assert told in project.faults[0].message
+    with pytest.raises(DeclarationError, match="there is no pipeline `nobody`"):
+        project.pipeline("nobody")
+
+
+@pytest.mark.parametrize("text", ["while True:\n    pass\n", "from time import sleep\nsleep(5)\n"])
+@pytest.mark.parametrize("beside", [False, True], ids=["main thread", "other thread"])
+def test_a_file_that_does_not_return_ends_in_an_error_that_names_it(tmp_path: Path, text: str, beside: bool) -> None:
+    path, faults = tmp_path / "a.py", []
+    path.write_text(text)
+
+    def load() -> None:
+        try:
+            load_pipelines(path, patience=PATIENCE)
+        except DeclarationError as error:
+            faults.append(error)
+
+    began = monotonic()
+    if beside:
+        (thread := Thread(target=load)).start()
+        thread.join()
+    else:
+        load()
+    [fault] = faults
+    assert str(fault).startswith(f"{path}: not loaded after 200 ms, waiting in line ")
+    assert "load_timeout" in fault.fix
+    assert monotonic() - began < 3
+
+
+def test_a_file_that_takes_long_is_named_while_it_loads(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("from time import sleep\nsleep(0.1)\n")
+    assert load_pipelines(path, patience=timedelta(seconds=9), told_after=timedelta(milliseconds=20)) == ()
+    assert [r.getMessage() for r in caplog.records] == [f"{path}: still loading after 20 ms"]
+
+
+def test_ctrl_c_ends_the_wait_for_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("import os, signal\nfrom time import sleep\nos.kill(os.getpid(), signal.SIGINT)\nsleep(3)\n")
+    began = monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        load_pipelines(path, patience=timedelta(seconds=9))
+    assert monotonic() - began < 2
+
+
+def test_streams_and_folder_stay_and_what_a_file_prints_is_not_output(
+    mill: Mill, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (sys.stdin, sys.stdout, sys.stderr, Path.cwd())
+    text = "import os, sys\nprint('loading')\nos.chdir('/')\nsys.stdin = sys.stdout = sys.stderr = None\n"
+    assert again(mill, {"a.py": text}).pipeline_names() == ("sums",)
+    assert (sys.stdin, sys.stdout, sys.stderr, Path.cwd()) == before
+    assert capsys.readouterr() == ("", "loading\n")
+
+
+def test_names_that_are_no_identifiers_and_hidden_files_and_second_names_do_no_harm(mill: Mill) -> None:
+    folder = mill.project.folder / "pipelines"
+    (folder / "b.py").symlink_to("pipeline.py")
+    other = OTHER.replace("NAME", "other").replace("TABLE", "users").replace("CONTRACT", "sums")
+    project = again(mill, {"1-a.b c.py": other, ".#pipeline.py": "raise ValueError", "sums.py.bak": "("})
+    assert project.pipeline_names() == ("other", "sums")
+    assert project.faults == ()
+
+
+def test_neither_of_two_pipelines_with_one_name_runs_and_others_do(mill: Mill) -> None:
+    text = (mill.project.folder / "pipelines" / "pipeline.py").read_text()
+    other = OTHER.replace("NAME", "other").replace("TABLE", "users").replace("CONTRACT", "sums")
+    project = again(mill, {"a_copy.py": text, "other.py": other})
+    assert project.pipeline_names() == ("other",)
+    with pytest.raises(DeclarationError, match=r"pipeline\.py: a second pipeline is called `sums`.*a_copy\.py"):
+        project.pipeline("sums")
+    assert len(project.faults) == 1
+
+
+def test_neither_of_two_pipelines_that_publish_one_table_runs(mill: Mill) -> None:
+    other = OTHER.replace("NAME", "other").replace("TABLE", "sums").replace("CONTRACT", "sums")
+    project = again(mill, {"other.py": other})
+    for name in ("sums", "other"):
+        with pytest.raises(DeclarationError, match=r"publishes sums, which `(sums|other)` publishes"):
+            project.pipeline(name)
+    assert (project.pipeline_names(), len(project.faults)) == ((), 1)
+
+
+def test_a_pipeline_of_a_file_that_cannot_be_loaded_is_answered_with_the_fault_of_that_file(mill: Mill) -> None:
+    project = again(mill, {"a.py": "1/0\n", "shops.py": "Pipeline('sales')\n"})
+    with pytest.raises(DeclarationError, match=r"shops\.py:1: NameError"):
+        project.pipeline("sales")
+    with pytest.raises(DeclarationError, match=r"no pipeline `sum`.*could not be loaded:[\s\S]*a\.py:1: ZeroDivision"):
+        project.pipeline("sum")
+
+
+def test_pipelines_that_are_a_file_are_refused_by_name(mill: Mill) -> None:
+    (mill.project.folder / "tidemill.toml").write_text('[project]\npipelines = "tidemill.toml"\n')
+    with pytest.raises(ConfigError, match=r"tidemill\.toml: expected a folder of pipelines: Not a directory"):
+        Project.load(mill.project.folder).pipeline_names()
+
+
+@pytest.mark.parametrize(
+    ("name", "used"),
+    [("unused.odcs.yaml", False), ("unused.odcs.yml", False), ("SUMS.odcs.yml", False), ("sums.odcs.yaml", True)],
+)
+def test_a_wrong_contract_stops_only_who_uses_it(mill: Mill, name: str, used: bool) -> None:
+    (mill.project.folder / "data_contracts" / name).write_text("no contract")
+    project = Project.load(mill.project.folder)
+    if not used:
+        assert project.pipeline("sums").name == "sums"
+        return
+    with pytest.raises(ContractError, match=r"sums\.odcs\.yaml"):
+        project.pipeline("sums")
+
+
+def test_a_contract_that_is_named_almost_right_is_named(mill: Mill) -> None:
+    folder = mill.project.folder / "data_contracts"
+    (folder / "sums.odcs.yaml").rename(folder / "sums.odcs.yml")
+    with pytest.raises(ContractError, match=r"sums\.odcs\.yml: names of contract files end in \.odcs\.yaml"):
+        Project.load(mill.project.folder).pipeline("sums")
+    (folder / "sums.odcs.yml").unlink()
+    with pytest.raises(TidemillError, match="there is no contract `sums`; there are: events"):
+        Project.load(mill.project.folder).pipeline("sums")

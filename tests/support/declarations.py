@@ -1,0 +1,155 @@
+"""Declarations that use every operator, window, aggregate and check there is: what written identities are held to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidemill import (
+    ApproxDistinct,
+    Average,
+    Collect,
+    Count,
+    CountIf,
+    Custom,
+    Distinct,
+    First,
+    HeavyHitters,
+    Last,
+    Max,
+    Min,
+    Pipeline,
+    Quantiles,
+    Sliding,
+    StdDev,
+    Sum,
+    Tumbling,
+    Variance,
+)
+from tidemill.core.aggregates import Aggregate
+from tidemill.core.contract import (
+    Between,
+    Compare,
+    Contract,
+    ExtraFields,
+    Format,
+    LengthBetween,
+    Matches,
+    NotNull,
+    OneOf,
+    RowCountBetween,
+    RowRule,
+    Severity,
+    TableRule,
+    Unique,
+)
+from tidemill.core.schema import Array, Decimal, Field, Object, Scalar
+
+ORDERS = Contract(
+    name="orders",
+    version="1",
+    format=Format.JSON,
+    extra_fields=ExtraFields.REJECT,
+    options={"timestamp": "epoch_ms"},
+    fields=(
+        Field(name="ts", type=Scalar.TIMESTAMP, required=True, description="when"),
+        Field(name="shop", type=Scalar.STRING),
+        Field(name="amount", type=Scalar.LONG),
+        Field(name="price", type=Decimal(9, 2)),
+        Field(name="items", type=Array(Object((Field(name="sku", type=Scalar.STRING, required=True),)))),
+    ),
+    row_rules=(
+        RowRule(name="amount.minimum", predicate="`amount` >= 0", description="not negative"),
+        RowRule(name="amount.maximum", predicate="`amount` <= 10", severity=Severity.WARNING),
+    ),
+)
+LINES = Contract(
+    name="lines", version="1", format=Format.TEXT, fields=(Field(name="line", type=Scalar.STRING, required=True),)
+)
+AGGREGATES: dict[str, Aggregate] = {
+    "rows": Count(),
+    "prices": Count("price"),
+    "big": CountIf("amount > 5"),
+    "amount": Sum("amount"),
+    "least": Min("amount"),
+    "most": Max("amount"),
+    "mean": Average("amount"),
+    "spread": Variance("amount"),
+    "deviation": StdDev("amount"),
+    "first": First("shop"),
+    "last": Last("shop"),
+    "about": ApproxDistinct("shop"),
+    "closely": ApproxDistinct("shop", precision=14),
+    "ranks": Quantiles("amount"),
+    "median": Quantiles("amount", ranks=(0.5,)),
+    "often": HeavyHitters("shop"),
+    "oftener": HeavyHitters("shop", k=3, tracked=50),
+    "shops": Distinct("shop"),
+    "all": Collect("amount"),
+    "product": Custom(partial={"logs": "sum(ln(amount))"}, merge={"logs": "sum({logs})"}, finish="exp({logs})"),
+}
+OFTEN = Array(Object((Field(name="item", type=Scalar.STRING), Field(name="count", type=Scalar.LONG))))
+OF_TABLES = (
+    NotNull(column="rows"),
+    Unique(columns=("window_start", "shop")),
+    Between(column="rows", minimum=1),
+    Between(column="mean", minimum=0.5, maximum=9, exclusive_minimum=True, exclusive_maximum=True),
+    OneOf(column="shop", values=("north", "south")),
+    Matches(column="shop", pattern="[a-z]+"),
+    LengthBetween(column="shop", minimum=1, maximum=9),
+    RowCountBetween(maximum=1000),
+    Compare(left="least", operator="<=", right="most"),
+)
+
+
+def a_table(name: str, *columns: str, rules: tuple[TableRule, ...] = ()) -> Contract:
+    """A contract of a published table."""
+    moments = dict.fromkeys(("window_start", "window_end"), Scalar.TIMESTAMP)
+    texts = dict.fromkeys(("shop", "first", "last"), Scalar.STRING)
+    doubles = dict.fromkeys(("mean", "spread", "deviation", "product"), Scalar.DOUBLE)
+    lists = {"ranks": Array(Scalar.DOUBLE), "median": Array(Scalar.DOUBLE), "all": Array(Scalar.LONG)}
+    kinds: dict[str, Any] = {**moments, **texts, **doubles, **lists, "often": OFTEN, "oftener": OFTEN}
+    return Contract(
+        name=name,
+        version="1",
+        fields=tuple(Field(name=c, type=kinds.get(c, Scalar.LONG)) for c in columns),
+        primary_key=tuple(c for c in columns if c in ("window_start", "shop")),
+        table_rules=rules,
+    )
+
+
+TABLES = (
+    a_table(
+        "all_of_them",
+        "window_start",
+        "window_end",
+        "shop",
+        *AGGREGATES,
+        rules=tuple(TableRule(name=f"rule {n}", check=check) for n, check in enumerate(OF_TABLES)),
+    ),
+    a_table("hourly", "window_start", "window_end", "n"),
+    a_table("rows", "shop", "amount", rules=(TableRule(name="w", check=OF_TABLES[1], severity=Severity.WARNING),)),
+    a_table("texts", "shop"),
+)
+CONTRACTS = {c.name: c for c in (ORDERS, LINES, *TABLES)}
+
+
+def everything() -> Pipeline:
+    """A pipeline with every operator, both windows and every aggregate."""
+    with Pipeline("everything", every="1 minute", future_tolerance="30 minutes") as pipeline:
+        orders = pipeline.read("de.orders", "fr.orders", contract="orders", event_time="ts", delay="10 seconds")
+        more = pipeline.read(pattern="shop-.*", contract="orders", event_time="ts", start="latest")
+        both = orders.filter("amount IS NOT NULL").union(more)
+        parts = both.with_columns(amount="amount + 1", twice="amount * 2").split(big="amount > 5", other="shop = 'x'")
+        parts["big"].key_by("shop").window(Sliding("1 hour", "10 minutes", offset="5 minutes")).aggregate(
+            **AGGREGATES
+        ).publish("all_of_them", contract="all_of_them", trigger="on_update", topic="sent")
+        parts["other"].window(Tumbling("1 hour"), allowed_lateness="1 day").aggregate(n=Count()).publish(
+            "hourly", contract="hourly"
+        )
+        routes = parts["rest"].split(kept="true", gone="false", default="none", overlap=True)
+        routes["kept"].select("shop", "amount").publish("rows", contract="rows", topic="rows-sent")
+        routes["gone"].discard()
+        routes["none"].discard()
+        lines = pipeline.read("lines", contract="lines")
+        lines.with_columns(shop="line").select("shop").publish("texts", contract="texts")
+    return pipeline

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from machine.tiny import TinyAttempt
-from support.projects import Mill, sums
+from support.projects import NO_SPARK, Mill, sums
 from tidemill import batch
 from tidemill.amend.errand import Errand
 from tidemill.core.amendments import Reason
@@ -29,7 +29,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def a_mill(tmp_path: Path, tiny: None) -> Callable[..., Mill]:
     """A pipeline of one partition on the tiny engine."""
-    return lambda **settings: sums(tmp_path, None, **{"lateness": "10 s", **settings})  # type: ignore[arg-type]
+    return lambda **settings: sums(tmp_path, NO_SPARK, **{"lateness": "10 s", **settings})
 
 
 def again(mill: Mill) -> Mill:
@@ -50,7 +50,7 @@ def an_errand(mill: Mill, most: int | None = None) -> Errand:
         reason=Reason(by=WHO),
         most=most,
         identity=WHO,
-        session=lambda: None,  # type: ignore[arg-type,return-value]
+        session=lambda: NO_SPARK,
     )
 
 

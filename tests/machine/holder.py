@@ -10,16 +10,13 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 from machine.tiny import TinyAttempt
-from support.projects import Mill
+from support.projects import NO_SPARK, Mill
 from tidemill import batch
 from tidemill.core.errors import Busy, Fenced
 from tidemill.core.failpoints import VARIABLE
 from tidemill.project import Project
-
-NO_SPARK: Any = object()
 
 
 def hold(folder: str, said: str) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from machine.test_crashes_of_amendments import done
 from machine.tiny import TinyAttempt
-from support.projects import Mill
+from support.projects import NO_SPARK, Mill
 from tidemill import batch
 from tidemill.project import Project
 
 if __name__ == "__main__":
     folder, kind = sys.argv[1:]
     batch.Attempt = TinyAttempt  # type: ignore[misc]
-    done(Mill(Project.load(Path(folder)), None, "sums"), kind)  # type: ignore[arg-type]
+    done(Mill(Project.load(Path(folder)), NO_SPARK, "sums"), kind)

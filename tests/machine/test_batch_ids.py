@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from machine.tiny import TinyAttempt
-from support.projects import Mill, an_event, rows_of, somebody, sums
+from support.projects import NO_SPARK, Mill, an_event, rows_of, somebody, sums
 from tidemill import batch
 from tidemill.amend.errand import Errand
 from tidemill.amend.rewind import rewind
@@ -20,7 +20,7 @@ from tidemill.core.amendments import Reason
 def mill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
     """Three users in one window that is published at every change: man 3 times, dog 3, apple 10."""
     monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    made = sums(tmp_path, None, trigger="on_update")  # type: ignore[arg-type]
+    made = sums(tmp_path, NO_SPARK, trigger="on_update")
     made.feed([an_event(1, "man")] * 3)
     made.run()
     made.feed([an_event(1, "apple")] * 10 + [an_event(1, "dog")] * 3)
@@ -59,7 +59,7 @@ def test_the_same_batch_again_gives_the_same_values_though_more_has_come(
 def test_a_batch_that_is_cut_differently_after_a_rewind_starts_from_the_values_before_it(mill: Mill) -> None:
     mill.feed([an_event(2, "man"), an_event(2, "man"), an_event(2, "dog")])
     mill.run()
-    errand = Errand(project=mill.project, pipeline="sums", reason=Reason(by="a test"), session=lambda: None)  # type: ignore[arg-type,return-value]
+    errand = Errand(project=mill.project, pipeline="sums", reason=Reason(by="a test"), session=lambda: NO_SPARK)
     list(rewind(errand, 2))
     assert values(mill) == {"man": (3, 1), "dog": (3, 2), "apple": (10, 2)}
     mill.run(limit=1)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from machine.conftest import again, an_errand, ids, run
-from support.projects import Mill, an_event, rows_of, sums, without_own
+from support.projects import NO_SPARK, Mill, an_event, rows_of, sums, without_own
 from support.recovery import paused
 from tidemill.amend.backfill import backfill, resume
 from tidemill.amend.errand import Errand
@@ -63,7 +63,7 @@ WAYS = [
 @pytest.fixture
 def prepared(tmp_path: Path, tiny: None) -> Path:
     """A project with some batches, late and rejected records."""
-    mill = sums(tmp_path / "prepared", None, lateness="10 s")  # type: ignore[arg-type]
+    mill = sums(tmp_path / "prepared", NO_SPARK, lateness="10 s")
     for number in range(BATCHES):
         odd = b"{cut" if number % 2 else an_event(2, "b", number)
         mill.feed([an_event(7 * number + 1), an_event(7 * number, "b"), odd])
@@ -75,7 +75,7 @@ def a_copy(prepared: Path, name: str) -> Mill:
     """The same project in another folder."""
     folder = prepared.with_name(name)
     shutil.copytree(prepared, folder)
-    return Mill(Project.load(folder), None, "sums")  # type: ignore[arg-type]
+    return Mill(Project.load(folder), NO_SPARK, "sums")
 
 
 def done(mill: Mill, kind: str) -> None:

@@ -20,8 +20,7 @@ from typing import Any
 
 import pytest
 
-from machine.holder import NO_SPARK
-from support.projects import ROOT, Mill, an_event, somebody
+from support.projects import NO_SPARK, ROOT, Mill, an_event, somebody
 from tidemill.core.errors import Busy
 from tidemill.core.failpoints import VARIABLE, Injected
 from tidemill.ledger import process

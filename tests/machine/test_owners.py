@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from machine.conftest import WHO, ids
 from machine.neighbours import beside, called
 from support.commands import type_command
-from support.projects import Mill, an_event
+from support.projects import NO_SPARK, Mill, an_event
 from tidemill.amend.errand import Errand
 from tidemill.amend.fold import fold
 from tidemill.amend.rebuild import rebuild
@@ -43,7 +43,7 @@ def errand_of(mill: Mill) -> Errand:
         pipeline=mill.name,
         reason=Reason(by=WHO, why="a test"),
         identity=WHO,
-        session=lambda: None,  # type: ignore[arg-type,return-value]
+        session=lambda: NO_SPARK,
     )
 
 
@@ -91,7 +91,7 @@ def test_another_project_on_the_lake_is_refused_before_anything_is_written(mill:
     assert not other.project.ledger("other").exists
     assert rows(mill) == before
     for words in (("plan", "other", "--dry-run"), ("run", "other")):
-        said = type_command(other.project.folder, *words, session=lambda _: None)
+        said = type_command(other.project.folder, *words, session=lambda _: NO_SPARK)
         assert (said.code, "belongs to pipeline sums" in said.err) == (5, True)
     assert "belongs to pipeline sums" in " ".join(
         type_command(other.project.folder, "doctor", "--no-spark").out.split()
@@ -164,7 +164,7 @@ def test_a_renamed_pipeline_goes_on_with_all_it_has(mill: Mill, monkeypatch: pyt
     with pytest.raises(ConfigError, match="pipeline sums was renamed to other"):
         run(called(other, "sums"))
     assert type_command(folder, "rename", "other", "sums").code == 0
-    assert run(Mill(other.project, None, "sums")) is not None  # type: ignore[arg-type]
+    assert run(Mill(other.project, NO_SPARK, "sums")) is not None
 
 
 def test_a_rename_that_cannot_be_meant_is_refused(mill: Mill, tmp_path: Path) -> None:

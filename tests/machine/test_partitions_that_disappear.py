@@ -11,7 +11,7 @@ import pytest
 
 from machine.conftest import again, an_errand, ids, run
 from support.commands import type_command
-from support.projects import Mill, an_event
+from support.projects import NO_SPARK, Mill, an_event
 from tidemill.amend import backfill as filling
 from tidemill.amend.gone import declare_gone
 from tidemill.amend.rebuild import rebuild
@@ -84,7 +84,7 @@ def test_nothing_moves_while_a_partition_is_missing_and_what_comes_back_is_not_r
 
 def test_a_person_declares_it_gone_and_it_goes_on_where_it_ended_when_it_comes_back(landed: Mill) -> None:
     said = type_command(
-        landed.project.folder, "gone", "sums", "events-1", "--by", "me", "--why", "[moved]", session=lambda _: None
+        landed.project.folder, "gone", "sums", "events-1", "--by", "me", "--why", "[moved]", session=lambda _: NO_SPARK
     )
     assert said.code == 0, said.err
     assert (offsets(landed), counted(landed)) == ({0: 5, 1: 2}, 7)
@@ -111,7 +111,7 @@ def test_only_what_was_read_and_is_missing_can_be_declared_gone(landed: Mill) ->
         ids(declare_gone(an_errand(landed), [TopicPartition("events", 2)]))
     with pytest.raises(AmendmentError, match=r"events-0 is not gone: the log shows events-0 \[0, 5\)"):
         ids(declare_gone(an_errand(landed), [TopicPartition("events", 0)]))
-    assert type_command(landed.project.folder, "gone", "sums", "events", session=lambda _: None).code == 5
+    assert type_command(landed.project.folder, "gone", "sums", "events", session=lambda _: NO_SPARK).code == 5
     assert len(ids(declare_gone(an_errand(landed), [PLACE]))) == 1
     assert ids(declare_gone(an_errand(landed), [PLACE])) == []
 

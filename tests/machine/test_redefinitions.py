@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from machine.conftest import again, an_errand, ids, run
 from machine.tiny import TinyAttempt
-from support.projects import NOW, Mill, an_event
+from support.projects import NO_SPARK, NOW, Mill, an_event
 from tidemill.amend.backfill import backfill
 from tidemill.amend.earlier import Earlier
 from tidemill.amend.rebuild import rebuild
@@ -47,7 +47,7 @@ def declare(mill: Mill, old: str, new: str, file: str = "data_contracts/events.o
 
 def from_now(mill: Mill, who: str = "somebody") -> Any:
     request = Request(executor=this_process(who), clock=datetime.now(UTC), from_now=REASON)
-    return run_batch(again(mill).project, "sums", request, session=lambda: None)  # type: ignore[arg-type,return-value]
+    return run_batch(again(mill).project, "sums", request, session=lambda: NO_SPARK)
 
 
 def numbers(mill: Mill) -> dict[tuple[str, str], tuple[int, int]]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from machine.holder import NO_SPARK
 from support.commands import type_command
-from support.projects import NOW, Mill, an_event
+from support.projects import NO_SPARK, NOW, Mill, an_event
 from tidemill.cli.state_size import state_sizes
 from tidemill.core.times import micros
 

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from store import ObjectStore
 
-from machine.holder import NO_SPARK
 from machine.tiny import TinyAttempt
 from support.commands import type_command
 from support.faults import Faults
-from support.projects import Mill, an_event, sums
+from support.projects import NO_SPARK, Mill, an_event, sums
 from support.recovery import paused
 from tidemill import batch
 from tidemill.cli import checks

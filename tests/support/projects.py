@@ -83,6 +83,10 @@ with Pipeline("sums", every="1 minute") as pipeline:
 """
 
 
+NO_SPARK: Any = object()
+"""The session of a pipeline on the tiny engine; None would make a batch start Spark."""
+
+
 @dataclass(frozen=True)
 class Mill:
     """A project and the Spark session its batches run in."""

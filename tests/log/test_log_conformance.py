@@ -254,7 +254,7 @@ def test_partition_that_is_not_there_is_an_error(any_log: WritableLog, some_reco
 
 def test_planned_partition_that_is_not_there_is_lost(any_log: WritableLog) -> None:
     topic = any_log.create_topic("t", 1)
-    with pytest.raises(OffsetsLost, match="only 1 partitions"):
+    with pytest.raises(OffsetsLost, match="now has 1 partition"):
         any_log.scan(topic.topic_id, [a_range(0, 1, partition=1)])
 
 

@@ -16,6 +16,7 @@ from tidemill.amend import backfill as filling
 from tidemill.amend.gone import declare_gone
 from tidemill.amend.rebuild import rebuild
 from tidemill.amend.rewind import preview, rewind
+from tidemill.amend.verify import Scope, verify
 from tidemill.batch import NothingToDo
 from tidemill.core.asked import OfOffsets, OfTimes
 from tidemill.core.errors import AmendmentError, OffsetsLost, UnknownTopic
@@ -131,6 +132,15 @@ def test_what_would_read_it_again_names_it(landed: Mill) -> None:
     assert ids(rewind(an_errand(landed), 2))
     with pytest.raises(OffsetsLost, match="committed offset 2"):
         run(landed)
+
+
+def test_verify_says_what_it_cannot_read_and_explain_goes_on(landed: Mill) -> None:
+    ids(declare_gone(an_errand(landed), [PLACE]))
+    with pytest.raises(OffsetsLost, match=r"events-1 \[0, 2\) cannot be read: topic events now has 1 partition"):
+        list(verify(an_errand(landed), Scope()))
+    window = ("--window", "2026-01-01T00:00:00Z", "--key", "user=a")
+    said = type_command(landed.project.folder, "explain", "sums", *window, session=lambda _: NO_SPARK)
+    assert (said.code, "events-1 [0, 2)" in said.out) == (0, True), said.err
 
 
 def test_a_named_topic_that_disappears_is_refused_and_its_offsets_are_kept(landed: Mill) -> None:

@@ -101,8 +101,8 @@ def check_scan(topic: Topic, topic_id: str, ranges: Sequence[OffsetRange]) -> No
             raise LogInputError(f"a scan is of one topic: {topic.name}, but {item} is asked for")
         if item and item.topic_partition.partition >= topic.partitions:
             raise OffsetsLost(
-                f"{item} was planned, but topic {topic.name} has only {topic.partitions} partitions",
-                fix="check that this is the log the plan was made on",
+                f"{item} cannot be read: topic {topic.name} now has {topic.partitions} partition(s), counted from 0",
+                fix="bring the partition back as it was, or check that this is the log that was read before",
             )
 
 

@@ -13,15 +13,16 @@ import hashlib
 import json
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from tidemill.core.errors import LedgerDamaged
 
 T = TypeVar("T")
+Decoder = Callable[[Any], Any]
 _STORED = "stored"
 
 
@@ -37,9 +38,10 @@ def stored_name(field: dataclasses.Field[Any]) -> str:
 
 def encode(value: Any) -> Any:
     """The value as what `json` can write."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        held = {f: getattr(value, f.name) for f in dataclasses.fields(value)}
-        return {stored_name(f): encode(v) for f, v in held.items() if v is not None or f.default is not None}
+    kind: Any = type(value)
+    if (fields := _written(kind)) is not None:
+        held = ((key, getattr(value, name), optional) for key, name, optional in fields)
+        return {key: encode(v) for key, v, optional in held if v is not None or not optional}
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     if isinstance(value, Mapping):
@@ -47,6 +49,14 @@ def encode(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [encode(v) for v in value]
     return value.value if isinstance(value, StrEnum) else value
+
+
+@cache
+def _written(kind: Any) -> tuple[tuple[str, str, bool], ...] | None:
+    """Of a data class the key and the name of each field, and whether it is left out when it is None."""
+    if not dataclasses.is_dataclass(kind):
+        return None
+    return tuple((stored_name(f), f.name, f.default is None) for f in dataclasses.fields(kind))
 
 
 def to_json(value: Any) -> str:
@@ -76,34 +86,47 @@ def from_json(kind: type[T], text: str) -> T:
 
 def decode(kind: Any, data: Any) -> Any:
     """`data`, as `json` read it, as a value of type `kind`."""
+    return _decoder(kind)(data)
+
+
+@cache
+def _decoder(kind: Any) -> Decoder:
+    """What makes values of this type. Made once: events have dozens of values, and are read by the thousand."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
-        return _decode_union([a for a in arguments if a is not type(None)], data)
+        return _union_decoder([a for a in arguments if a is not type(None)])
     if origin is tuple:
-        return tuple(decode(arguments[0], item) for item in data)
+        item = _decoder(arguments[0])
+        return lambda data: tuple(map(item, data))
     if origin is Mapping:
-        return {arguments[0](k): decode(arguments[1], v) for k, v in data.items()}
-    return _decode_plain(kind, data)
-
-
-def _decode_union(options: list[Any], data: Any) -> Any:
-    return decode(options[0], data) if len(options) == 1 and data is not None else data
-
-
-def _decode_plain(kind: Any, data: Any) -> Any:
-    if hasattr(kind, "__dataclass_fields__"):
-        there = ((f, type_) for f, type_ in _fields(kind) if stored_name(f) in data)
-        return kind(**{f.name: decode(type_, data[stored_name(f)]) for f, type_ in there})
+        key, value = arguments[0], _decoder(arguments[1])
+        return lambda data: {key(k): value(v) for k, v in data.items()}
+    if dataclasses.is_dataclass(kind):
+        return partial(_decode_object, kind)
     if kind is datetime:
-        return datetime.fromisoformat(data)
-    if issubclass(kind, StrEnum):
-        return kind(data)
+        return datetime.fromisoformat
+    return kind if issubclass(kind, StrEnum) else partial(_checked, kind)
+
+
+def _union_decoder(options: list[Any]) -> Decoder:
+    if len(options) > 1:
+        return lambda data: data
+    only = _decoder(options[0])
+    return lambda data: None if data is None else only(data)
+
+
+def _decode_object(kind: Any, data: Any) -> Any:
+    return kind(**{name: value(data[key]) for key, name, value in _fields(kind) if key in data})
+
+
+def _checked(kind: type, data: Any) -> Any:
     if not isinstance(data, kind):
         raise TypeError(f"expected {kind.__name__}, found {data!r}")
     return data
 
 
 @cache
-def _fields(kind: Any) -> tuple[tuple[dataclasses.Field[Any], Any], ...]:
+def _fields(kind: Any) -> tuple[tuple[str, str, Decoder], ...]:
+    """For each field its key in what is persisted, its name, and what makes its values."""
     hints = typing.get_type_hints(kind)
-    return tuple((f, hints[f.name]) for f in dataclasses.fields(kind))
+    return tuple((stored_name(f), f.name, _decoder(hints[f.name])) for f in dataclasses.fields(kind))

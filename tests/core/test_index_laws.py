@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from core.test_folding import Story
 from support.builders import NOW, a_plan, tp
+from tidemill.core.amendments import Reason
 from tidemill.core.codec import from_json, to_json
 from tidemill.core.coverage import coverage
 from tidemill.core.index import IndexedBatch, indexed
@@ -20,7 +21,7 @@ from tidemill.core.past import Past
 from tidemill.core.plan import Kind
 from tidemill.core.position import PaneSpan
 from tidemill.core.slices import BatchRange, SliceSet
-from tidemill.core.zones import Reach, Zone, zone_of
+from tidemill.core.zones import MOST_ASKED, Reach, Zone, whole_of, zone_of
 
 spans = st.tuples(st.integers(0, 60), st.integers(1, 8)).map(lambda s: (s[0], s[0] + s[1]))
 
@@ -52,12 +53,36 @@ def a_batch(
 
 
 def in_zones(found: Sequence[IndexedBatch], size: int) -> Past:
-    """The same batches, all but the last ones in an index with blocks of this size."""
+    """The same batches, all but the last ones in an index with blocks of this size, and blocks of so many blocks."""
     whole = len(found) // size * size
     blocks = [found[n : n + size] for n in range(0, whole, size)]
     zones = [zone_of(block[0].sequence - 2, block[-1].sequence, block) for block in blocks]
     of = dict(zip([z.first for z in zones], blocks, strict=True))
-    return Past(zones=tuple(zones), load=lambda zone: of[zone.first], recent=tuple(found[whole:]))
+    parts: dict[tuple[int, int], Sequence[Zone]] = {}
+    while len(zones) > size > 1:
+        groups = [zones[n : n + size] for n in range(0, len(zones) // size * size, size)]
+        wider = [whole_of(group) for group in groups]
+        parts |= {(z.first, z.last): group for z, group in zip(wider, groups, strict=True)}
+        zones = [*wider, *zones[len(groups) * size :]]
+    return Past(
+        zones=tuple(zones),
+        parts=lambda zone: parts.get((zone.first, zone.last), ()),
+        load=lambda zone: of[zone.first],
+        recent=tuple(found[whole:]),
+    )
+
+
+def inside(past: Past, zone: Zone) -> Sequence[IndexedBatch]:
+    """All batches of a zone."""
+    return [b for block in replace(past, zones=(zone,)).blocks() for b in past.load(block)]
+
+
+def all_zones(past: Past) -> list[Zone]:
+    """The zones of a past, those within others, and so on."""
+    found = list(past.zones)
+    for zone in found:
+        found += past.parts(zone)
+    return found
 
 
 @given(batches(), st.integers(1, 5), st.lists(spans, min_size=1, max_size=3))
@@ -74,15 +99,30 @@ def test_bounds_leave_out_no_batch_that_fits(
 ) -> None:
     low, high = wanted
     past, reach = in_zones(found, size), Reach({"t": (OffsetRange(tp(), low, high),)})
-    for zone in past.zones:
-        own = past.load(zone)
+    for zone in all_zones(past):
+        own = inside(past, zone)
         assert zone.has_of([BatchRange(low + 1, high + 1)]) or not any(low < b.batch_id <= high for b in own)
         assert zone.has_read(reach) or not any(r.from_offset < high and r.until_offset > low for r in reads(own))
         assert zone.has_panes("counts", low, high) or not any(
             b.panes["counts"].first < high and b.panes["counts"].last >= low for b in own
         )
         assert all(zone.watermarks[0] <= w <= zone.watermarks[1] for b in own for w in (b.before, b.after))
+        assert (own[0].batch_id, own[-1].batch_id) == zone.batches
+        assert all(zone.tables[table] >= (b.batch_id, 0) for b in own for table in b.tables)
         assert from_json(Zone, to_json(zone)) == zone
+    assert [*(b for zone in past.zones for b in inside(past, zone)), *past.recent] == list(found)
+
+
+def test_of_very_many_who_asked_no_zone_tells_the_names() -> None:
+    found = [replace(a_batch(n, [], (0, 1), (0, 1)), asked=Reason(by=f"run {n}")) for n in range(1, MOST_ASKED + 2)]
+    few, many = (zone_of(1, 400, some) for some in (found[:-1], found))
+    assert few.has_asked("run 1")
+    assert not few.has_asked("nobody")
+    assert many.asked is None
+    assert many.has_asked("nobody")
+    assert whole_of([few, many]).asked is None
+    past = Past(zones=(many,), load=lambda _: found)
+    assert [b.batch_id for b in past.asked("run 7")] == [7]
 
 
 def reads(found: Sequence[IndexedBatch]) -> list[OffsetRange]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from deltalake import DeltaTable
 
 from ledger.test_ledger import a_ledger, batches
 from support.builders import tp
+from tidemill.core.codec import to_json
 from tidemill.core.errors import LedgerDamaged
 from tidemill.core.events import Committed
 from tidemill.core.offsets import OffsetRange
@@ -45,7 +47,7 @@ def folder(old: Path, tmp_path: Path) -> Path:
 
 
 def objects(folder: Path, pattern: str = "*") -> list[Path]:
-    return sorted((folder / "ledger" / "_index").glob(pattern))
+    return sorted(file for file in (folder / "ledger" / "_index").rglob(pattern) if file.is_file())
 
 
 def without_index(folder: Path) -> Past:
@@ -104,6 +106,75 @@ def test_without_an_index_that_can_be_read_the_events_answer(
     batches(ledger, 1, after=60)
     ledger.keep_short(keep=10)
     assert list(a_ledger(folder).past().batches())[:60] == list(plain.batches())
+
+
+@pytest.fixture
+def tall(old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same ledger, indexed in blocks of 2, of which 3 make a block of blocks, and 3 of those another."""
+    monkeypatch.setattr(index, "BLOCK", 2)
+    monkeypatch.setattr(index, "FANOUT", 3)
+    shutil.copytree(old, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("_index"))
+    for most in (50, 50, 50):
+        a_ledger(tmp_path).index_old(most=most)
+    return tmp_path
+
+
+def test_a_long_ledger_has_a_short_list_and_a_look_at_a_few_batches_opens_few_objects(
+    tall: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past, plain = a_ledger(tall).past(), without_index(tall)
+    assert len(past.zones) <= 3 * 3 < len(list(past.blocks()))
+    assert list(past.batches()) == list(plain.batches())
+    assert list(past.backwards()) == list(plain.backwards())
+    read: list[str] = []
+    original = index.LedgerIndex._content
+    monkeypatch.setattr(index.LedgerIndex, "_content", lambda self, name: read.append(name) or original(self, name))
+    slices = a_ledger(tall).view().position.slices
+    wanted = {"t": (OffsetRange(tp(), 205, 215),)}
+    found = a_ledger(tall).past()
+    assert found.covers_of(wanted, slices) == plain.covers_of(wanted, slices)
+    kinds = [name.partition("-")[0] for name in read]
+    assert kinds == ["zones", "blocks/blocks", "blocks/blocks", "batches/batches"], read
+    assert [e.sequence for part in a_ledger(tall).every() for e in part] == list(range(1, 181))
+
+
+def test_without_an_object_that_names_blocks_the_events_answer(tall: Path) -> None:
+    plain = without_index(tall)
+    for file in objects(tall, "blocks-*"):
+        file.write_bytes(gzip.compress(b"[]"))
+    assert list(a_ledger(tall).past().batches()) == list(plain.batches())
+    assert [e.sequence for part in a_ledger(tall).every() for e in part] == list(range(1, 181))
+    DeltaTable(str(tall / "ledger")).update({"body": "replace(body, '\"me\"', '\"you\"')"}, predicate="sequence = 4")
+    with pytest.raises(LedgerDamaged, match=r"ledger of p .*events 1 to \d+ are not what they were when"):
+        list(a_ledger(tall).every())
+
+
+def test_an_index_of_the_first_version_goes_on(tall: Path) -> None:
+    """It had blocks of batches only, all of them in the list and beside it."""
+    before = a_ledger(tall)
+    table = str(DeltaTable(str(tall / "ledger")).metadata().id)
+    own = index.LedgerIndex(str(tall / "ledger"), None)
+    leaves = flat(own, own.read(table).blocks)
+    there = tall / "ledger" / "_index"
+    for block in leaves:
+        (there / block.name).rename(there / Path(block.name).name)
+    shutil.rmtree(there / "blocks")
+    named = tuple(replace(block, name=Path(block.name).name) for block in leaves)
+    [listed] = objects(tall, "zones-*")
+    old = index.Blocks(version=1, table=table, through=before.past().zones[-1].last, blocks=named)
+    listed.write_bytes(gzip.compress(to_json(old).encode()))
+    plain = without_index(tall)
+    assert a_ledger(tall).past().zones == tuple(block.zone for block in leaves)
+    assert list(a_ledger(tall).past().batches()) == list(plain.batches())
+    batches(before, 20, after=60)
+    before.keep_short(keep=10)
+    assert len(a_ledger(tall).past().zones) <= 3 * 3
+    assert list(a_ledger(tall).past().batches())[:60] == list(plain.batches())
+
+
+def flat(own: index.LedgerIndex, blocks: Sequence[index.Block]) -> list[index.Block]:
+    """The blocks of batches."""
+    return [leaf for b in blocks for leaf in (flat(own, own.parts(b) or ()) if b.height else [b])]
 
 
 def test_the_index_of_another_ledger_is_not_believed(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,29 +25,42 @@ Fits = Callable[[Zone], bool]
 class Past:
     """What a ledger knows of its batches; nothing that was appended later is in it.
 
-    `zones` bound the batches in the index, oldest first; `load` gives those of one. `events` come behind them, and
-    `recent` are the batches that committed in these.
+    `zones` bound the batches in the index, oldest first. A zone of many batches has `parts`, zones that follow each
+    other; `load` gives the batches of one that has none. `events` come behind them, and `recent` are the batches that
+    committed in these.
     """
 
     zones: tuple[Zone, ...] = ()
+    parts: Callable[[Zone], Sequence[Zone]] = lambda _: ()
     load: Callable[[Zone], Sequence[IndexedBatch]] = lambda _: ()
     events: tuple[Event, ...] = ()
     recent: tuple[IndexedBatch, ...] = ()
     _loaded: dict[int, Sequence[IndexedBatch]] = field(default_factory=dict, init=False, compare=False)
 
+    def blocks(self, fits: Fits = lambda _: True, *, newest_first: bool = False) -> Iterator[Zone]:
+        """The smallest zones that fit; `fits` holds for a zone when it holds for one of its parts."""
+        left = [iter(self.zones[:: -1 if newest_first else 1])]
+        while left:
+            zone = next(left[-1], None)
+            if zone is None:
+                left.pop()
+            elif fits(zone):
+                if parts := self.parts(zone):
+                    left.append(iter(parts[:: -1 if newest_first else 1]))
+                else:
+                    yield zone
+
     def batches(self, fits: Fits = lambda _: True) -> Iterator[IndexedBatch]:
         """The batches of zones that fit, and the recent ones, in their order."""
-        for zone in self.zones:
-            if fits(zone):
-                yield from self._of(zone)
+        for zone in self.blocks(fits):
+            yield from self._of(zone)
         yield from self.recent
 
     def backwards(self, fits: Fits = lambda _: True) -> Iterator[IndexedBatch]:
         """The same, newest first."""
         yield from reversed(self.recent)
-        for zone in reversed(self.zones):
-            if fits(zone):
-                yield from reversed(self._of(zone))
+        for zone in self.blocks(fits, newest_first=True):
+            yield from reversed(self._of(zone))
 
     def _of(self, zone: Zone) -> Sequence[IndexedBatch]:
         if zone.first not in self._loaded:
@@ -69,21 +83,21 @@ class Past:
         """The batches that read some of these offsets, those that read others of theirs, and so on."""
         known = self._reading(wanted)
         while True:
-            found = with_all_of(wanted, self.covers(slices, partial(_is_among, known)))
+            found = with_all_of(wanted, self.covers(slices, partial(_has_one, sorted(known))))
             wider = self._reading(united([wanted, *(c.ranges for c in found)]))
             if wider <= known:
                 return found
             known |= wider
 
     def _reading(self, ranges: Ranges) -> set[int]:
+        """The first events of blocks that may have batches that read some of these offsets."""
         reach = Reach(ranges)
-        return {zone.first for zone in self.zones if zone.has_read(reach)}
+        return {zone.first for zone in self.blocks(lambda zone: zone.has_read(reach))}
 
     @property
     def first(self) -> IndexedBatch | None:
         """The first batch that committed."""
-        zone = self.zones[0] if self.zones else None
-        return next(iter(self.recent if zone is None else self._of(zone)), None)
+        return next(self.batches(), None)
 
     @property
     def first_of_generation(self) -> IndexedBatch | None:
@@ -132,12 +146,14 @@ class Past:
 
     def asked(self, by: str) -> Iterator[IndexedBatch]:
         """The amendments that somebody asked for."""
-        return (b for b in self.batches(lambda z: by in z.asked) if b.asked is not None and b.asked.by == by)
+        return (b for b in self.batches(lambda z: z.has_asked(by)) if b.asked is not None and b.asked.by == by)
 
     def plans(self) -> Iterator[Planned]:
         """The newest plans, of batches that committed and others."""
         return (event for event in self.events if isinstance(event, Planned))
 
 
-def _is_among(known: Collection[int], zone: Zone) -> bool:
-    return zone.first in known
+def _has_one(firsts: Sequence[int], zone: Zone) -> bool:
+    """Whether it is, or has, a block that begins with one of these events."""
+    at = bisect_left(firsts, zone.first)
+    return at < len(firsts) and firsts[at] <= zone.last

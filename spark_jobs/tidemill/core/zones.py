@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,6 +14,12 @@ from tidemill.core.plan import Kind
 from tidemill.core.position import PaneSpan
 from tidemill.core.slices import BatchRange
 
+MOST_ASKED = 100
+"""Names of those who asked for something that a zone tells: each run of a task has one of its own."""
+
+Span = tuple[str, int, int, int]
+"""A topic, a partition, and where offsets begin and end, half-open."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
@@ -21,7 +27,7 @@ class Zone:
 
     Both ends are included in `batches`, `times` (of the commits), `watermarks` and `panes` (of state, and of what
     backfills replaced); `offsets` are half-open. `began` is as in `IndexedBatch`, `tables` the last batch that wrote
-    each table, and the version that it left.
+    each table, and the version that it left. `asked` is None when more than `MOST_ASKED` wanted something.
     """
 
     first: int
@@ -35,7 +41,7 @@ class Zone:
     incomplete: Mapping[str, PaneSpan]
     began: Mapping[str, Mapping[int, int]]
     tables: Mapping[str, tuple[int, ...]]
-    asked: tuple[str, ...]
+    asked: tuple[str, ...] | None
 
     def has_of(self, ids: Sequence[BatchRange]) -> bool:
         """Whether one of these batches may be among its own."""
@@ -54,6 +60,10 @@ class Zone:
         """Whether state or replaced windows of it may lie in panes that start in `[low, high)`."""
         span = self.panes.get(table)
         return span is not None and span.first < high and span.last >= low
+
+    def has_asked(self, by: str) -> bool:
+        """Whether one of its batches may have been asked for by somebody."""
+        return self.asked is None or by in self.asked
 
 
 class Reach:
@@ -89,10 +99,40 @@ def zone_of(first: int, last: int, batches: Sequence[IndexedBatch]) -> Zone:
         offsets=_offsets(batches),
         panes=_bounds(spans),
         incomplete=_bounds(b.incomplete or {} for b in batches),
-        began=_began(batches),
+        began=_began(b.began or {} for b in batches),
         tables={t: (b.batch_id, version) for b in batches for t, version in b.tables.items()},
-        asked=tuple(sorted({b.asked.by for b in batches if b.asked is not None})),
+        asked=_named({b.asked.by for b in batches if b.asked is not None}),
     )
+
+
+def whole_of(zones: Sequence[Zone]) -> Zone:
+    """The bounds of zones that follow each other: what may be in one of them may be in it."""
+    times, marks = [t for z in zones for t in z.times], [w for z in zones for w in z.watermarks]
+    asked = [z.asked for z in zones]
+    names = None if None in asked else _named({by for some in asked for by in some or ()})
+    return Zone(
+        first=zones[0].first,
+        last=zones[-1].last,
+        batches=(zones[0].batches[0], zones[-1].batches[1]),
+        times=(min(times), max(times)),
+        watermarks=(min(marks), max(marks)),
+        kinds=tuple(sorted({kind for z in zones for kind in z.kinds})),
+        offsets=_spanned(
+            (topic, p, low, high)
+            for z in zones
+            for topic, places in z.offsets.items()
+            for p, (low, high) in places.items()
+        ),
+        panes=_bounds(z.panes for z in zones),
+        incomplete=_bounds(z.incomplete for z in zones),
+        began=_began(z.began for z in zones),
+        tables={table: wrote for z in zones for table, wrote in z.tables.items()},
+        asked=names,
+    )
+
+
+def _named(names: Collection[str]) -> tuple[str, ...] | None:
+    return tuple(sorted(names)) if len(names) <= MOST_ASKED else None
 
 
 def _replaced(batches: Sequence[IndexedBatch]) -> Iterable[Mapping[str, PaneSpan]]:
@@ -111,18 +151,23 @@ def _bounds(parts: Iterable[Mapping[str, PaneSpan]]) -> Mapping[str, PaneSpan]:
 
 
 def _offsets(batches: Sequence[IndexedBatch]) -> Mapping[str, Mapping[int, tuple[int, ...]]]:
+    items = ((topic, item) for b in batches for topic, items in b.ranges.items() for item in items)
+    return _spanned((t, i.topic_partition.partition, i.from_offset, i.until_offset) for t, i in items)
+
+
+def _spanned(items: Iterable[Span]) -> Mapping[str, Mapping[int, tuple[int, ...]]]:
+    """By topic and partition the least range that has all of these."""
     found: dict[str, dict[int, tuple[int, int]]] = {}
-    for topic, items in ((t, items) for b in batches for t, items in b.ranges.items()):
-        for item in items:
-            places, partition = found.setdefault(topic, {}), item.topic_partition.partition
-            low, high = places.get(partition, (item.from_offset, item.until_offset))
-            places[partition] = (min(low, item.from_offset), max(high, item.until_offset))
+    for topic, partition, start, end in items:
+        places = found.setdefault(topic, {})
+        low, high = places.get(partition, (start, end))
+        places[partition] = (min(low, start), max(high, end))
     return found
 
 
-def _began(batches: Sequence[IndexedBatch]) -> Mapping[str, Mapping[int, int]]:
+def _began(parts: Iterable[Mapping[str, Mapping[int, int]]]) -> Mapping[str, Mapping[int, int]]:
     found: dict[str, dict[int, int]] = {}
-    for batch in batches:
-        for topic, places in (batch.began or {}).items():
+    for part in parts:
+        for topic, places in part.items():
             found[topic] = {**places, **found.get(topic, {})}
     return found

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from tidemill.core.zones import Zone
 from tidemill.ledger.rows import NAMES, Entry, entry_of
 
 if TYPE_CHECKING:
-    from tidemill.ledger.index import Blocks, LedgerIndex, Part
+    from tidemill.ledger.index import Block, Blocks, LedgerIndex, Part
 
 Rows = list[dict[str, object]]
 Read = Callable[[DeltaTable, str, int, int, type[Event] | None], Rows]
@@ -45,6 +45,8 @@ class Archive:
     rows: Read
     checked: Checked
     damaged: Callable[[str], LedgerDamaged]
+    _found: dict[tuple[int, int], Block] = field(default_factory=dict, init=False, repr=False)
+    _opened: dict[str, tuple[Zone, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def _index(self) -> LedgerIndex:
@@ -69,19 +71,41 @@ class Archive:
 
     def past(self) -> Past:
         """See `Ledger.past`."""
-        old = Past(zones=tuple(b.zone for b in self._blocks.blocks), load=self._load)
+        old = self._old
         entries = self._entries(self._blocks.through, self._newest)
         recent = tuple(indexed(((e.sequence, e.event) for e in entries), old.with_ids))
-        return Past(zones=old.zones, load=self._load, events=tuple(e.event for e in entries), recent=recent)
+        return replace(old, events=tuple(e.event for e in entries), recent=recent)
+
+    @property
+    def _old(self) -> Past:
+        """What is indexed."""
+        return Past(zones=self._seen(self._blocks.blocks), parts=self._parts, load=self._load)
+
+    def _seen(self, blocks: Sequence[Block]) -> tuple[Zone, ...]:
+        self._found.update({(b.zone.first, b.zone.last): b for b in blocks})
+        return tuple(b.zone for b in blocks)
+
+    def _block(self, zone: Zone) -> Block:
+        return self._found[zone.first, zone.last]
+
+    def _parts(self, zone: Zone) -> Sequence[Zone]:
+        """The zones of a block of blocks; none of one that is damaged, so that its events are read."""
+        block = self._block(zone)
+        if block.height and block.name not in self._opened:
+            self._opened[block.name] = self._seen(self._index.parts(block) or ())
+        return self._opened.get(block.name, ())
 
     def _load(self, zone: Zone) -> Sequence[IndexedBatch]:
-        [block] = [b for b in self._blocks.blocks if b.zone.first == zone.first]
-        batches = self._index.batches(block)
+        return self._batches(self._block(zone))
+
+    def _batches(self, block: Block) -> Sequence[IndexedBatch]:
+        zone = block.zone
+        batches = None if block.height else self._index.batches(block)
         if batches is not None:
             return batches
-        older = Past(zones=tuple(b.zone for b in self._blocks.blocks if b.zone.last < zone.first), load=self._load)
-        entries = self._entries(zone.first - 1, zone.last)
-        return list(indexed(((e.sequence, e.event) for e in entries), older.with_ids))
+        older = replace(self._old, zones=tuple(self._old.blocks(lambda z: z.first < zone.first)))
+        rows = (row for part in self._by_part(zone.first - 1, zone.last) for row in part)
+        return list(indexed(((_sequence(row), self._entry(row).event) for row in rows), older.with_ids))
 
     def index(self, edge: int, most: int | None) -> int:
         """Index events up to `edge`, at most so many; through which event it goes then."""
@@ -102,24 +126,24 @@ class Archive:
         if not commits:
             return before
         rows = rows[: commits[-1] + 1]
-        kept, opened = list(before.blocks), self._opened(before)
+        kept, opened = list(before.blocks), self._unfilled(before)
         if opened is not None:
             kept.pop()
-        return self._index.write(before, kept, self._parts(rows, opened, BLOCK), _sequence(rows[-1]))
+        return self._index.write(before, kept, self._made(rows, opened, BLOCK), _sequence(rows[-1]))
 
-    def _opened(self, before: Blocks) -> Part | None:
+    def _unfilled(self, before: Blocks) -> Part | None:
         """The last block, when it has room for more batches."""
         from tidemill.ledger.index import BLOCK, Part  # noqa: PLC0415  as above
 
         if not before.blocks:
             return None
         block = before.blocks[-1]
-        batches = self._load(block.zone)
+        batches = self._batches(block)
         if len(batches) >= BLOCK:
             return None
         return Part(first=block.zone.first, last=block.zone.last, batches=batches, events=block.events)
 
-    def _parts(self, rows: Rows, opened: Part | None, size: int) -> Iterator[Part]:
+    def _made(self, rows: Rows, opened: Part | None, size: int) -> Iterator[Part]:
         """The batches of these events, behind those of a block that has room."""
         from tidemill.ledger.index import Part  # noqa: PLC0415  as above
 
@@ -127,8 +151,7 @@ class Archive:
             (_sequence(rows[0]), [], 0) if opened is None else (opened.first, [*opened.batches], int(opened.events, 16))
         )
         left = deque(rows)
-        known = Past(zones=tuple(b.zone for b in self._blocks.blocks), load=self._load).with_ids
-        for batch in indexed(((_sequence(row), self._entry(row).event) for row in rows), known):
+        for batch in indexed(((_sequence(row), self._entry(row).event) for row in rows), self._old.with_ids):
             held.append(batch)
             while left and _sequence(left[0]) <= batch.sequence:
                 digest += _digest(left.popleft())
@@ -138,15 +161,22 @@ class Archive:
 
     def every(self) -> Iterator[Sequence[Entry]]:
         """See `Ledger.every`."""
-        for block in self._blocks.blocks:
-            rows = self.checked(self.table, block.zone.first - 1, block.zone.last)
-            if _hex(sum(map(_digest, rows))) != block.events:
-                raise self.damaged(
-                    f"events {block.zone.first} to {block.zone.last} are not what they were when they were indexed"
-                )
+        for zone in self._old.blocks():
+            digest = 0
+            for rows in self._by_part(zone.first - 1, zone.last):
+                digest += sum(map(_digest, rows))
+                if _sequence(rows[-1]) == zone.last and _hex(digest) != self._block(zone).events:
+                    raise self.damaged(
+                        f"events {zone.first} to {zone.last} are not what they were when they were indexed"
+                    )
+                yield [self._entry(row) for row in rows]
+        for rows in self._by_part(self._blocks.through, self._newest):
             yield [self._entry(row) for row in rows]
-        for after in range(self._blocks.through, self._newest, _AT_ONCE):
-            yield self._entries(after, min(after + _AT_ONCE, self._newest))
+
+    def _by_part(self, after: int, until: int) -> Iterator[Rows]:
+        """The rows of these events, some thousands at a time."""
+        for start in range(after, until, _AT_ONCE):
+            yield self.checked(self.table, start, min(start + _AT_ONCE, until))
 
     def entries(self, after: int, only: type[Event] | None) -> Sequence[Entry]:
         """See `Ledger.since`."""

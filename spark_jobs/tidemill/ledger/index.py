@@ -1,9 +1,11 @@
 """The index of a ledger: what its readers need of old batches, in a few small objects beside the table.
 
 They lie in `_index/` in the ledger's folder, where Delta looks at nothing. A block has up to `BLOCK` batches, one JSON
-object a line; the list of zones names the blocks, bounds what they hold, and says through which event they go. Blocks
-are written before the list that names them, under names that say which events they are of, and nothing is written
-twice under one name unless it is the same. So whoever is killed leaves at most an object that nobody reads.
+object a line. The list of zones names the newest blocks, bounds what they hold, and says through which event they go.
+Of more than `FANOUT` blocks the oldest become one, an object that names and bounds them; of more than `FANOUT` of those
+again, and so on: the list stays as short however long the ledger is, and who looks for a few batches reads a few
+objects. They are written before the list that names them, under names that say which events they are of, and nothing is
+written twice under one name unless it is the same. So whoever is killed leaves at most an object that nobody reads.
 
 All of it is made of the events and of nothing else. Without an index, or with one that is damaged, of another ledger
 or of another version of Tidemill, readers take the events themselves; maintenance makes it anew.
@@ -25,11 +27,17 @@ from deltalake.fs import DeltaStorageHandler
 from tidemill.core.codec import from_json, to_json
 from tidemill.core.errors import LedgerDamaged
 from tidemill.core.index import IndexedBatch
-from tidemill.core.zones import Zone, zone_of
+from tidemill.core.zones import Zone, whole_of, zone_of
 
-VERSION = 1
-BLOCK = 512
+VERSION = 2
+_READABLE = (1, VERSION)
+"""The first version had blocks of batches only, all of them in the list."""
+
+BLOCK = 128
 """Batches of a block: a reader of a few of them decodes all."""
+
+FANOUT = 32
+"""Blocks of a block of blocks."""
 
 _FOLDER = "_index"
 _PIECE = 2**16
@@ -39,7 +47,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A zone, and which object has its batches.
+    """A zone, and which object has its batches; of one with a `level`, the blocks that are one level lower.
 
     `digest` is the SHA-256 of the object's content, `events` the sum of those of the events that it was made of.
     """
@@ -48,6 +56,12 @@ class Block:
     name: str
     digest: str
     events: str
+    level: int | None = None
+
+    @property
+    def height(self) -> int:
+        """How many objects have to be read on the way to its batches, less one."""
+        return self.level or 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +99,21 @@ class LedgerIndex:
         except (OSError, EOFError, zlib.error, UnicodeDecodeError, LedgerDamaged) as error:
             _logger.warning("%s: its index cannot be read, so its events are: %s", self._uri, error)
             found = None
-        if found is None or (found.version, found.table) != (VERSION, table):
+        if found is None or found.version not in _READABLE or found.table != table:
             return Blocks(table=table)
         return found
 
     def batches(self, block: Block) -> Sequence[IndexedBatch] | None:
         """The batches of a block; None when the object is not there, or not what it was."""
+        lines = self._lines(block)
+        return None if lines is None else [from_json(IndexedBatch, line) for line in lines]
+
+    def parts(self, block: Block) -> Sequence[Block] | None:
+        """The blocks of a block; None when the object is not there, or not what it was."""
+        lines = self._lines(block)
+        return None if lines is None else [from_json(Block, line) for line in lines]
+
+    def _lines(self, block: Block) -> list[str] | None:
         try:
             content = self._content(block.name)
         except (OSError, EOFError, zlib.error):
@@ -98,12 +121,12 @@ class LedgerIndex:
         if hashlib.sha256(content).hexdigest() != block.digest:
             _logger.warning("%s: %s of its index cannot be read, so its events are", self._uri, block.name)
             return None
-        return [from_json(IndexedBatch, line) for line in content.decode().splitlines()]
+        return content.decode().splitlines()
 
     def write(self, before: Blocks, kept: Sequence[Block], parts: Iterable[Part], through: int) -> Blocks:
         """An index with these blocks and parts, in the place of the one `before`, whose other objects are deleted."""
         blocks = [*kept, *map(self._written, parts)]
-        after = Blocks(table=before.table, through=through, blocks=tuple(blocks))
+        after = Blocks(table=before.table, through=through, blocks=tuple(self._grouped(blocks)))
         listed = self._lists()
         self._put(_list_name(through), to_json(after).encode())
         gone = {b.name for b in before.blocks} - {b.name for b in blocks}
@@ -112,11 +135,33 @@ class LedgerIndex:
         return after
 
     def _written(self, part: Part) -> Block:
-        content = "".join(f"{to_json(batch)}\n" for batch in part.batches).encode()
-        name = f"batches-{part.first:020}-{part.last:020}.jsonl.gz"
+        return self._block("batches", zone_of(part.first, part.last, part.batches), part.batches, part.events)
+
+    def _grouped(self, blocks: Sequence[Block]) -> Sequence[Block]:
+        """The same blocks with `FANOUT` of a level at most, the oldest ones first."""
+        found: list[Block] = []
+        while blocks:
+            height = blocks[-1].height
+            same = [b for b in blocks if b.height == height]
+            older = [b for b in blocks if b.height > height]
+            while len(same) > FANOUT:
+                older.append(self._group(same[:FANOUT]))
+                same = same[FANOUT:]
+            found, blocks = [*same, *found], older
+        return found
+
+    def _group(self, parts: Sequence[Block]) -> Block:
+        events = f"{sum(int(b.events, 16) for b in parts) % 2**256:064x}"
+        return self._block("blocks", whole_of([b.zone for b in parts]), parts, events, level=parts[0].height + 1)
+
+    def _block(
+        self, kind: str, zone: Zone, items: Sequence[IndexedBatch | Block], events: str, level: int | None = None
+    ) -> Block:
+        content = "".join(f"{to_json(item)}\n" for item in items).encode()
+        # In a folder of their own: who looks for the list has not to list them.
+        name = f"{kind}/{kind}-{zone.first:020}-{zone.last:020}.jsonl.gz"
         self._put(name, content)
-        zone = zone_of(part.first, part.last, part.batches)
-        return Block(zone=zone, name=name, digest=hashlib.sha256(content).hexdigest(), events=part.events)
+        return Block(zone=zone, name=name, digest=hashlib.sha256(content).hexdigest(), events=events, level=level)
 
     def _lists(self) -> list[str]:
         """The lists of zones, oldest first; nearly always one."""

@@ -14,6 +14,7 @@ from datetime import datetime
 
 from tidemill.core.amendments import Reason
 from tidemill.core.errors import ConfigError
+from tidemill.core.failpoints import boundary
 from tidemill.core.streams import checked_name
 from tidemill.stores.protocol import Store
 
@@ -80,5 +81,7 @@ def rename(store: Store, old: str, new: str, reason: Reason, *, at: datetime) ->
             fix=f"choose another name; if {new} was begun by mistake, remove pipelines/{new} from the lake first",
         )
     said = {"old": old, "new": new, "by": reason.by, "why": reason.why, "at": at.isoformat()}
-    if not store.put_if_absent(f"{_FOLDER}/{names.count + 1:08}", json.dumps(said).encode()):
+    with boundary("renamed", 0):
+        renamed = store.put_if_absent(f"{_FOLDER}/{names.count + 1:08}", json.dumps(said).encode())
+    if not renamed:
         raise ConfigError("somebody else renamed a pipeline at this moment; nothing was renamed now", fix="try again")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from chaos.recompute import Contents, Log, Place, Recomputation, Row, Step
+from chaos.weather import FILES, Absence, absences
 from chaos.world import PIPELINE, World
 from support.projects import rows_of
 from tidemill.core.amendments import Aside
 from tidemill.core.events import Claimed, Committed, Event, Planned
+from tidemill.core.offsets import TopicPartition
 from tidemill.core.plan import BatchPlan, Kind
 from tidemill.log.reading import read_topic
 from tidemill.project import Project
@@ -53,13 +57,16 @@ def judge(world: World) -> Judgement:
     """Look at everything that the workers of a world left."""
     project = world.load()
     events = [entry.event for entry in project.ledger(PIPELINE).entries()]
-    steps = steps_of(events)
+    steps = steps_of(events, {flow.logical_hash: wording for wording, flow in world.flows().items()})
     expected = Recomputation(steps, raw_log(world))
     judgement = Judgement(batches=len(steps), retries=sum(isinstance(e, Claimed) for e in events))
     judgement.kinds.update(str(step.kind) for step in steps)
     check_tiling(expected, judgement)
     compare(contents_of(project), expected.contents, judgement)
+    judgement.wrong += expected.wrong
     judgement.wrong += _wrong_commits([e for e in events if isinstance(e, Committed)], expected)
+    judgement.wrong += wrong_sights(moments_of(events, steps), list(absences(world)))
+    judgement.wrong += strangers(world.lake)
     return judgement
 
 
@@ -73,13 +80,13 @@ def raw_log(world: World) -> Log:
     return found
 
 
-def steps_of(events: list[Event]) -> list[Step]:
-    """What each committed batch had planned to do, in the order of the commits."""
+def steps_of(events: list[Event], wordings: Mapping[str, str]) -> list[Step]:
+    """What each committed batch had planned to do, in the order of the commits, by the wording that its plan names."""
     plans = {e.plan.batch_id: e.plan for e in events if isinstance(e, Planned)}
-    return [_step(plans[e.batch_id], e) for e in events if isinstance(e, Committed)]
+    return [_step(plans[e.batch_id], e, wordings) for e in events if isinstance(e, Committed)]
 
 
-def _step(plan: BatchPlan, commit: Committed) -> Step:
+def _step(plan: BatchPlan, commit: Committed, wordings: Mapping[str, str]) -> Step:
     ranges: dict[Place, tuple[range, ...]] = {}
     for topic, items in plan.reads.items():
         for item in items:
@@ -94,7 +101,57 @@ def _step(plan: BatchPlan, commit: Committed) -> Step:
         gives_up=plan.backfill is not None and not plan.backfill.supersedes,
         late=plan.repair is not None and plan.repair.source is Aside.LATE,
         back_to=plan.rewind.position.batch_id if plan.rewind is not None else 0,
+        wording=wordings[plan.logical_hash],
+        decided=plan.redefined.reason.why if plan.redefined is not None else None,
+        shown=frozenset(_place(r.topic_partition) for topic in plan.topics.values() for r in topic.ranges),
+        missing=frozenset(map(_place, plan.missing or ())),
+        gone=frozenset(_place(each.place) for each in plan.gone or ()),
     )
+
+
+def _place(found: TopicPartition) -> Place:
+    return found.topic, found.partition
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When a live batch may have looked at the log: from its clock to its commit, in seconds since 1970."""
+
+    step: Step
+    since: float
+    until: float
+
+
+def moments_of(events: list[Event], steps: list[Step]) -> list[Moment]:
+    """That of each live batch."""
+    clocks = {e.plan.batch_id: e.plan.clock.timestamp() for e in events if isinstance(e, Planned)}
+    ends = {e.batch_id: e.at.timestamp() for e in events if isinstance(e, Committed)}
+    return [Moment(s, clocks[s.batch_id], ends[s.batch_id]) for s in steps if s.kind is Kind.LIVE]
+
+
+def wrong_sights(moments: list[Moment], away: list[Absence]) -> Iterator[str]:
+    """What a batch says of the log that the log never was while it ran."""
+    for moment in moments:
+        step, since, until = moment.step, moment.since, moment.until
+        for place in sorted(step.missing):
+            if not any(a.place == place and a.way != FILES and a.may_be_in(since, until) for a in away):
+                yield f"batch {step.batch_id}: says that {place} was missing, which was there"
+        read = {place for place, parts in step.ranges.items() if any(parts)}
+        for absence in (a for a in away if a.covers(since, until)):
+            if absence.place in read or (absence.way != FILES and absence.place in step.shown):
+                yield f"batch {step.batch_id}: saw {absence.place}, which was away all the time"
+
+
+def strangers(lake: Path) -> Iterator[str]:
+    """Whoever wrote a published table beside the pipeline, and every other pipeline that the lake knows."""
+    for name in sorted(path.name for path in (lake / "pipelines").iterdir()):
+        if name != PIPELINE:
+            yield f"the lake has a pipeline {name}, which should have been refused"
+    for file in sorted((lake / "published").glob("*/_delta_log/*.json")):
+        for action in map(json.loads, file.read_text().splitlines()):
+            writer = action.get("txn", {}).get("appId", PIPELINE)
+            if writer.partition("/")[0] != PIPELINE:
+                yield f"{file.parts[-3]} has a transaction of {writer}: version {int(file.stem)}"
 
 
 def check_tiling(expected: Recomputation, judgement: Judgement) -> None:

@@ -1,7 +1,7 @@
 """What the tables must hold: the raw log once more, in plain Python, in the steps of which the ledger tells.
 
-Only what each step read is taken from the ledger. What is rejected, where the watermark stands and what is late for it
-is found anew here, from the raw values.
+Only what each step read, by which wording, and what somebody had decided, is taken from the ledger. What is rejected
+or left out, where the watermark stands and what is late for it is found anew here, from the raw values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from chaos.world import DELAY, LARGE, LATENESS, SIZE, TOPICS
+from chaos.world import DELAY, LARGE, LATENESS, SIZE, TOPICS, WORDINGS
 from tidemill.core.plan import Kind
 from tidemill.core.watermarks import BEGINNING, END
 
@@ -24,6 +24,8 @@ _FAR = datetime(2100, 1, 1, tzinfo=UTC)
 
 Place = tuple[str, int]
 """A topic and a partition."""
+
+PLACES = frozenset((topic, number) for topic, count in TOPICS.items() for number in range(count))
 
 Log = Mapping[Place, list[bytes | None]]
 """The values of every partition, by offset."""
@@ -47,6 +49,9 @@ class Step:
 
     It read `ranges`, and may have ended the input. A backfill `completes` its job, or `gives_up`; a repair takes `late`
     records or rejected ones; a rewind goes `back_to` a batch.
+
+    It was planned by one `wording` of the declaration, which somebody had `decided` on or not. It saw the partitions
+    that the log had `shown`, knew that others were `missing`, and somebody may have said with it that some are `gone`.
     """
 
     batch_id: int
@@ -57,6 +62,16 @@ class Step:
     gives_up: bool = False
     late: bool = False
     back_to: int = 0
+    wording: str = "plain"
+    decided: str | None = None
+    shown: frozenset[Place] = PLACES
+    missing: frozenset[Place] = frozenset()
+    gone: frozenset[Place] = frozenset()
+
+    @property
+    def ignored(self) -> frozenset[str]:
+        """Whose records it left out: what its numbers mean."""
+        return WORDINGS[self.wording][1]
 
     @property
     def records(self) -> Iterator[tuple[Place, int]]:
@@ -66,19 +81,25 @@ class Step:
 
 @dataclass(slots=True)
 class _State:
-    """What became of each record so far, and of how much of the log. `job` is what an open backfill has read."""
+    """What became of each record so far, and of how much of the log. `job` is what an open backfill has read.
+
+    Numbers mean that some users are `ignored`; None before they mean anything. `gone` is what somebody declared so.
+    """
 
     fates: dict[tuple[Place, int], str] = field(default_factory=dict)
     reached: dict[Place, int] = field(default_factory=dict)
     newest: dict[Place, int] = field(default_factory=dict)
     watermark: int = BEGINNING
     job: set[tuple[Place, int]] = field(default_factory=set)
+    ignored: frozenset[str] | None = None
+    gone: frozenset[Place] = frozenset()
 
 
 class Recomputation:
     """The contents of all tables; of each live batch the accounts by topic, of each batch the watermark after it.
 
-    `lost` and `doubled` are offsets that no live batch read, or more than one, rewinds apart.
+    `lost` and `doubled` are offsets that no live batch read, or more than one, rewinds apart. `wrong` are batches that
+    should have been refused.
     """
 
     def __init__(self, steps: Iterable[Step], log: Log) -> None:
@@ -86,6 +107,7 @@ class Recomputation:
         self.watermarks: dict[int, int] = {}
         self.lost: list[tuple[Place, int]] = []
         self.doubled: list[tuple[Place, int]] = []
+        self.wrong: list[str] = []
         self._log, self._state = log, _State()
         self._past = {0: deepcopy(self._state)}
         for step in steps:
@@ -124,11 +146,13 @@ class Recomputation:
             case Kind.LIVE:
                 self._read(step)
             case Kind.REPAIR if step.late:
-                self._admit(step.records)
+                self._check_meaning(step)
+                self._admit([r for r in step.records if state.fates.get(r) == "late"], step.ignored)
             case Kind.BACKFILL:
                 state.job.update(step.records)
                 if step.completes and not step.gives_up:
-                    self._admit(state.job)
+                    self._check_meaning(step)
+                    self._admit([r for r in state.job if r in state.fates], step.ignored)
                 if step.completes:
                     state.job.clear()
             case Kind.REWIND:
@@ -138,6 +162,9 @@ class Recomputation:
 
     def _read(self, step: Step) -> None:
         state = self._state
+        self._check_meaning(step)
+        self._check_missing(step)
+        state.ignored = step.ignored
         for place, parts in step.ranges.items():
             account = self.accounts.setdefault((step.batch_id, place[0]), Counter())
             for part in parts:
@@ -148,8 +175,8 @@ class Recomputation:
                     account["read"] += 1
                     account[self._judge(place, offset)] += 1
                 state.reached[place] = max(part.stop, state.reached.get(place, 0))
-        times = [state.newest.get((t, p), BEGINNING) for t, count in TOPICS.items() for p in range(count)]
-        least = BEGINNING if BEGINNING in times else min(times) - DELAY * _SECOND
+        times = [state.newest.get(place, BEGINNING) for place in step.shown]
+        least = BEGINNING if BEGINNING in times or not times else min(times) - DELAY * _SECOND
         state.watermark = END if step.drain else max(state.watermark, least)
 
     def _judge(self, place: Place, offset: int) -> str:
@@ -157,7 +184,7 @@ class Recomputation:
         event, state = event_of(self._log[place][offset]), self._state
         if event is None:
             fate = "rejected"
-        elif event["user"] == "nobody":
+        elif event["user"] in (state.ignored or ()):
             fate = "filtered"
         else:
             time = _time(event)
@@ -169,10 +196,30 @@ class Recomputation:
         state.fates[place, offset] = fate
         return "aggregated" if event and fate == "late" and event["amount"] >= LARGE else fate
 
-    def _admit(self, records: Iterable[tuple[Place, int]]) -> None:
-        for record in records:
-            if self._state.fates.get(record) == "late":
-                self._state.fates[record] = "aggregated"
+    def _admit(self, records: Iterable[tuple[Place, int]], ignored: frozenset[str]) -> None:
+        """Take records again, by what numbers mean now; none of them is late any more."""
+        for place, offset in records:
+            event = event_of(self._log[place][offset])
+            if event is not None:
+                self._state.fates[place, offset] = "filtered" if event["user"] in ignored else "aggregated"
+
+    def _check_meaning(self, step: Step) -> None:
+        """What numbers mean changes with a live batch on which somebody decided, and with nothing else."""
+        before = self._state.ignored
+        if step.decided is not None and step.decided != step.wording:
+            self.wrong.append(f"batch {step.batch_id}: was decided for {step.decided!r}, and took {step.wording!r}")
+        if before not in (None, step.ignored) and step.decided is None:
+            self.wrong.append(f"batch {step.batch_id}: leaves out {sorted(step.ignored)} though nobody decided it")
+
+    def _check_missing(self, step: Step) -> None:
+        """A batch goes on without a partition only when somebody has said so, and forgets none."""
+        state = self._state
+        state.gone |= step.gone
+        for place in sorted(step.missing - state.gone):
+            self.wrong.append(f"batch {step.batch_id}: went on without {place}, which nobody declared gone")
+        for place in sorted(state.reached.keys() - step.shown - step.missing):
+            self.wrong.append(f"batch {step.batch_id}: forgot {place}")
+        state.gone -= step.shown
 
     def _lose(self, place: Place, until: int) -> None:
         """Everything up to there must have been read; what was not must be in the tables all the same."""

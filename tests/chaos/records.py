@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from random import Random
 
+from chaos.recompute import Place
 from chaos.world import TOPICS, World
 from tidemill.log.records import NewRecord
 
@@ -38,8 +39,8 @@ class Producer:
         self._second, self._next_id = 0, 100
         self._sent: list[bytes] = []
 
-    def step(self) -> None:
-        """Append a segment to some partitions, to each in its own disorder."""
+    def step(self, hidden: Collection[Place] = ()) -> None:
+        """Append a segment to some partitions that are not hidden, to each in its own disorder."""
         self.left -= 1
         self._second += self._random.randint(4, 15)
         # Putting records aside costs a batch as much as all the rest: not every batch has some.
@@ -47,6 +48,8 @@ class Producer:
         places = self._random.sample(self._places, self._random.randint(1, len(self._places)))
         # In the end every partition has events, so that a watermark comes to be.
         for topic, partition in places if self.left else self._places:
+            if (topic, partition) in hidden:
+                continue
             records = [NewRecord(value=value) for value in self._values(self._random.randint(1, 12), messy)]
             self._log.append(topic, partition, records)
             self.appended += len(records)

@@ -1,4 +1,4 @@
-"""One seed: records arrive, workers come and are killed, and in the end one run is left alone to catch up."""
+"""One seed: records arrive, workers come and are killed, the weather changes, and in the end one run is left alone."""
 
 from __future__ import annotations
 
@@ -13,10 +13,22 @@ from random import Random
 from chaos.crew import Crew
 from chaos.oracle import Judgement, judge
 from chaos.records import Producer
-from chaos.workers import KINDS, LAST, PASSING, REBUILD, WITH_OWN_SPARK, Fate, Kind, draw_fate, draw_kind
-from chaos.world import PIPELINE, World, make_world
+from chaos.weather import Weather
+from chaos.workers import (
+    KINDS,
+    LAST,
+    PASSING,
+    REBUILD,
+    RENAME,
+    WITH_OWN_SPARK,
+    Fate,
+    Kind,
+    Now,
+    draw_fate,
+    draw_kind,
+)
+from chaos.world import PIPELINE, WORDINGS, World, make_world
 from tidemill.cli.exit_codes import ExitCode
-from tidemill.core.errors import AmendmentError, BackfillOpen, NothingRead
 from tidemill.core.failpoints import boundaries_beside, boundaries_of
 from tidemill.ledger.ledger import Ledger
 
@@ -33,25 +45,32 @@ OWN_SPARK, SPARK_WRITES = (0,), (2,)
 
 @dataclass(kw_only=True)
 class Life:
-    """A worker that was started."""
+    """A worker that was started, `since` a time in seconds since 1970, under a name and a wording of the pipeline.
+
+    By then the lake knew so many `renames`, and the name that it gave to the pipeline was `known`, or another.
+    """
 
     kind: Kind
     fate: Fate
     folder: Path
     started: float
+    since: float
     said: Path
     pending: dict[float, str]
+    renames: int
+    known: bool
 
 
 @dataclass(kw_only=True)
 class Outcome:
-    """What came of a seed. `ends` counts how its workers ended."""
+    """What came of a seed. `ends` counts how its workers ended, `refused` those that had to be, by the error's name."""
 
     seed: int
     folder: Path
     kills: int = 0
     fenced: int = 0
     ends: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
     judgement: Judgement = field(default_factory=Judgement)
     seconds: float = 0.0
 
@@ -68,6 +87,7 @@ class Storm:
         flow = project.pipeline(PIPELINE)
         self._boundaries, self._beside = boundaries_of(flow), boundaries_beside(flow)
         self._producer = Producer(world, Random(f"{seed} records"), steps=STEPS)
+        self._weather = Weather(world, Random(f"{seed} weather"))
         self._said = world.folder / "said"
         self._said.mkdir()
 
@@ -77,8 +97,9 @@ class Storm:
         end = time.monotonic() + LONGEST
         while (self.outcome.kills < kills or self._producer.left) and time.monotonic() < end:
             now = time.monotonic()
+            self._weather.pass_by(now)
             if self._producer.left and now >= next_step:
-                self._producer.step()
+                self._step()
                 next_step = now + random.uniform(0.5, 2.0)
             if len(self._alive) < AT_ONCE and now >= self._next_start:
                 self._start_next()
@@ -92,16 +113,27 @@ class Storm:
 
     def settle(self) -> None:
         """What is left of the records, and what brings the pipeline to its end, which nobody harms."""
+        self._weather.clear()
         while self._producer.left:
             self._producer.step()
         random = Random(f"{self._seed} end")
         for kind in (random.choice([kind for kind in KINDS if kind.amends]), REBUILD, *LAST):
-            if kind is REBUILD and self._ledger.view().superseded is None:
-                continue
-            self._start(kind, Fate(), random)
-            self._wait(LONGEST)
+            # What was to be built anew goes on in the wording that began it.
+            for wording in WORDINGS if kind is REBUILD else (None,):
+                view = self._ledger.view()
+                if kind is REBUILD and view.superseded is None:
+                    continue
+                self._weather.wording = wording or self._weather.fitting(view)
+                self._start(kind, Fate(), random)
+                self._wait(LONGEST)
         if self.outcome.ends[f"{LAST[-1].name}: {ExitCode.DONE.name}"] != 1:
             self.outcome.judgement.wrong.append("the last run did not catch up")
+
+    def _step(self) -> None:
+        """The last records are of every partition."""
+        if self._producer.left == 1:
+            self._weather.clear()
+        self._producer.step(self._weather.hidden)
 
     @property
     def _ledger(self) -> Ledger:
@@ -113,21 +145,36 @@ class Storm:
         # By its number, so that how long a worker lives does not change what the next one is.
         random = Random(f"{self._seed} life {self._started}")
         own = self._started == 2 and self._seed % 4 in OWN_SPARK
-        kind = WITH_OWN_SPARK if own else draw_kind(random)
+        kind = WITH_OWN_SPARK if own else draw_kind(random, self._weather.kinds)
         last = self._ledger.view().last_batch_id
         # Some boundaries are only met by what goes back or tidies.
         places = self._boundaries if kind.name.startswith("run") else [*self._boundaries, *self._beside]
+        if kind.name == RENAME.name:
+            places = [place for place in self._beside if place.name == "renamed"]
         self._start(kind, draw_fate(random, places, last_batch=last, slow=kind.spark), random)
 
     def _start(self, kind: Kind, fate: Fate, random: Random) -> None:
         said = self._said / f"{len(list(self._said.iterdir())):03d}"
         said.touch()
         folder = self._world.own if kind.spark else self._free_seat()
-        arguments = kind.arguments(folder, random, self._ledger.view().position)
-        environ = fate.environ(str(self._pause_of(said)))
-        number = self._crew.start(kind, arguments, environ, said)
+        name, weather = self._weather.name, self._weather
+        # Who was not told of a rename comes with the name of before.
+        told = name if fate == Fate() or random.random() < TOLD else PIPELINE
+        self._world.declare(folder, told, weather.wording)
+        now = Now(self._ledger.view().position, name=told, wording=weather.wording, hidden=weather.missing)
+        place = self._world.guest_of(folder) if kind.stranger else folder
+        arguments = kind.arguments(place, random, now)
+        number = self._crew.start(kind, arguments, fate.environ(str(self._pause_of(said))), said)
         self._alive[number] = Life(
-            kind=kind, fate=fate, folder=folder, started=time.monotonic(), said=said, pending=dict(fate.signals)
+            kind=kind,
+            fate=fate,
+            folder=folder,
+            started=time.monotonic(),
+            since=time.time(),
+            said=said,
+            pending=dict(fate.signals),
+            renames=weather.renames,
+            known=told == name,
         )
 
     def _free_seat(self) -> Path:
@@ -167,16 +214,35 @@ class Storm:
         outcome.kills += killed
         # Somebody takes over at once; who was only busy is not followed so soon.
         self._next_start = 0.0 if killed else self._next_start
-        outcome.fenced += any(f.get("error") == "Fenced" for f in _failures(said))
+        errors = [str(f.get("error")) for f in _failures(said)]
+        error = errors[-1] if errors else "ConfigError" if life.kind.name == RENAME.name and code else ""
+        outcome.fenced += "Fenced" in errors
         outcome.ends[f"{life.kind.name}: {_name(code)}"] += 1
-        refused = life.kind.amends and [f.get("error") for f in _failures(said)][-1:] in REFUSALS
+        refused = code > 0 and error in self._refusals(life)
+        outcome.refused[error] += refused
+        passing = code in fate.codes or (code in PASSING and not life.kind.stranger)
         trace = "Traceback (most recent call last)" in said and "upkeep" not in fate.failpoint
-        if not (killed or refused or code in PASSING or code in fate.codes) or trace:
+        if not (killed or refused or passing) or trace:
             outcome.judgement.wrong.append(f"{life.kind.name} ({fate}) ended with {code}: {_end_of(life.said)}")
 
+    def _refusals(self, life: Life) -> set[str]:
+        """The errors by which a worker may be refused, after all that happened in its life."""
+        if life.kind.stranger:
+            return {"ForeignTable"}
+        weather, found = self._weather, set()
+        if life.kind.amends:
+            found |= {"AmendmentError", "BackfillOpen", "NothingRead"}
+        if weather.may_have_hidden(life.since):
+            found |= {"OffsetsLost", "UnknownTopic", "EngineError"}
+        if weather.changes:
+            found |= {"Incompatible", "BackfillOpen"}
+        if not life.known or weather.renames > life.renames:
+            found |= {"ConfigError"}
+        return found
 
-REFUSALS = [[refusal.__name__] for refusal in (AmendmentError, BackfillOpen, NothingRead)]
-"""How something that goes back may be refused; what the pipeline is in the middle of decides."""
+
+TOLD = 0.9
+"""How likely it is that somebody knows of a rename."""
 
 
 def run_seed(seed: int, crew: Crew, folder: Path, *, remotes: Sequence[str], kills: int) -> Outcome:

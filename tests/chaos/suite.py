@@ -25,7 +25,7 @@ LANES = 2
 KILLS = 10
 """Of each seed, at least."""
 
-_COLUMNS = ("seed", "kills", "batches", "retries", "fenced", "lost", "doubled", "seconds")
+_COLUMNS = ("seed", "kills", "batches", "retries", "fenced", "refused", "lost", "doubled", "seconds")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,8 +74,9 @@ def run_seeds(seeds: Iterable[int], folder: Path, *, kills: int) -> list[Outcome
     return outcomes
 
 
-def figures_of(outcomes: Sequence[Outcome], seconds: float) -> dict[str, float]:
-    """All seeds together."""
+def figures_of(outcomes: Sequence[Outcome], seconds: float) -> dict[str, float | dict[str, int]]:
+    """All seeds together; who was refused, by the name of the error."""
+    refused = sum((o.refused for o in outcomes), Counter[str]())
     return {
         "seeds": len(outcomes),
         "kills": sum(o.kills for o in outcomes),
@@ -83,6 +84,7 @@ def figures_of(outcomes: Sequence[Outcome], seconds: float) -> dict[str, float]:
         "fenced": sum(o.fenced for o in outcomes),
         "lost": sum(o.judgement.lost.total() for o in outcomes),
         "doubled": sum(o.judgement.doubled.total() for o in outcomes),
+        "refused": dict(sorted(refused.items())),
         "seconds": round(seconds, 1),
     }
 
@@ -91,7 +93,7 @@ def _line(outcome: Outcome) -> str:
     found = outcome.judgement
     values: Iterable[int] = (
         *(outcome.seed, outcome.kills, found.batches, found.retries, outcome.fenced),
-        *(found.lost.total(), found.doubled.total(), round(outcome.seconds)),
+        *(outcome.refused.total(), found.lost.total(), found.doubled.total(), round(outcome.seconds)),
     )
     return "".join(f" {value}".rjust(9) for value in values)
 

@@ -7,16 +7,21 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
+from deltalake import CommitProperties, Transaction, write_deltalake
 
 from chaos import suite
-from chaos.oracle import Judgement, check_tiling, compare
+from chaos.oracle import Judgement, Moment, check_tiling, compare, raw_log, strangers, wrong_sights
 from chaos.recompute import Contents, Recomputation, Row, Step
 from chaos.records import BROKEN, START
 from chaos.storm import Outcome
+from chaos.weather import FILES, SHOWN, TOPIC, Absence, move
+from chaos.world import make_world
 from tidemill.core.plan import Kind
 from tidemill.core.times import micros
 from tidemill.core.watermarks import END
+from tidemill.log.records import NewRecord
 
 
 def event(second: float, user: str = "ada", amount: int = 1, number: int = 1) -> bytes:
@@ -144,11 +149,112 @@ def test_offsets_that_two_commits_hold_or_none_are_noticed(expected: Recomputati
     assert (wrong.lost.total(), wrong.doubled.total()) == (1, 1)
 
 
+FEWER = replace(STEPS[1], wording="fewer", decided="fewer")
+BY_CLEO = {**LOG, WEB: [*LOG[WEB][:3], event(99, "cleo", 80, 9)]}
+
+
+def test_recomputation_means_what_somebody_decided_from_that_batch_on() -> None:
+    before, after = (Recomputation([STEPS[0], step], BY_CLEO) for step in (STEPS[1], FEWER))
+    assert {row.key[1] for row in before.contents["sums"]} == {"ada", "cleo"}
+    assert {row.key[1] for row in after.contents["sums"]} == {"ada"}
+    assert (before.accounts[3, "web"]["filtered"], after.accounts[3, "web"]["filtered"]) == (0, 1)
+    assert before.wrong == after.wrong == []
+
+
+def test_backfill_takes_records_again_by_what_numbers_mean_by_then() -> None:
+    everything = {SHOP: (range(3),), OTHER: (range(1),), WEB: (range(4),)}
+    again = Step(batch_id=4, kind=Kind.BACKFILL, ranges=everything, completes=True, wording="fewer")
+    decided = replace(STEPS[1], batch_id=2, wording="fewer", decided="fewer", ranges={}, drain=False)
+    read = replace(STEPS[0], ranges={**STEPS[0].ranges, WEB: (range(4),)})
+    assert "cleo" in {row.key[1] for row in Recomputation([read, decided], BY_CLEO).contents["sums"]}
+    found = Recomputation([read, decided, again], BY_CLEO)
+    assert "cleo" not in {row.key[1] for row in found.contents["sums"]}
+    assert found.wrong == []
+
+
+@pytest.mark.parametrize("kind", [Kind.LIVE, Kind.BACKFILL, Kind.REPAIR])
+def test_change_of_meaning_that_nobody_decided_is_noticed(kind: Kind) -> None:
+    step = replace(FEWER, decided=None, kind=kind, completes=True, late=True, drain=False)
+    assert Recomputation([STEPS[0], step], LOG).wrong == [
+        "batch 3: leaves out ['cleo', 'nobody'] though nobody decided it"
+    ]
+
+
+def test_decision_that_another_declaration_takes_is_noticed() -> None:
+    [wrong] = Recomputation([STEPS[0], replace(FEWER, wording="plain")], LOG).wrong
+    assert "was decided for 'fewer', and took 'plain'" in wrong
+
+
+def test_watermark_does_not_wait_for_what_is_missing() -> None:
+    shown, gone = frozenset({SHOP, WEB}), frozenset({OTHER})
+    last = Step(batch_id=3, ranges={WEB: (range(1, 4),)}, shown=shown, missing=gone, gone=gone)
+    log = {**LOG, OTHER: [event(10)]}
+    found = Recomputation([STEPS[0], last], log)
+    assert found.watermarks == {1: micros(at(7)), 3: micros(at(96))}
+    assert found.wrong == []
+    back = Step(batch_id=4, ranges={}, drain=True)
+    [wrong] = Recomputation([STEPS[0], last, back, replace(last, batch_id=5, ranges={}, gone=frozenset())], log).wrong
+    assert wrong == f"batch 5: went on without {OTHER}, which nobody declared gone"
+
+
+def test_partition_that_is_forgotten_is_noticed() -> None:
+    forgets = replace(STEPS[1], shown=frozenset({SHOP, WEB}))
+    assert Recomputation([STEPS[0], forgets], LOG).wrong == [f"batch 3: forgot {OTHER}"]
+
+
+def test_what_a_batch_saw_is_compared_with_what_was_there() -> None:
+    away = Absence(topic="shop", partition=1, way=SHOWN, leaves=10, left=11, comes=20, came=21)
+    without = Step(batch_id=2, ranges={}, shown=frozenset({SHOP, WEB}), missing=frozenset({OTHER}))
+    with_it = Step(batch_id=3, ranges={OTHER: (range(1),)})
+    for since, until in ((5, 12), (12, 14), (20.5, 30)):
+        assert list(wrong_sights([Moment(without, since, until)], [away])) == []
+    for since, until in ((5, 12), (10.5, 14), (19, 25)):
+        assert list(wrong_sights([Moment(with_it, since, until)], [away])) == []
+    assert "was missing, which was there" in next(wrong_sights([Moment(without, 22, 30)], [away]))
+    assert "was away all the time" in next(wrong_sights([Moment(with_it, 12, 14)], [away]))
+    files = replace(away, way=FILES)
+    assert "was missing, which was there" in next(wrong_sights([Moment(without, 12, 14)], [files]))
+    assert list(wrong_sights([Moment(replace(with_it, ranges={}), 12, 14)], [files])) == []
+
+
+def test_write_of_another_pipeline_is_noticed(tmp_path: Path) -> None:
+    def written(by: str) -> None:
+        kept = CommitProperties(app_transactions=[Transaction(by, 1)])
+        rows = pa.table({"n": [1]})
+        write_deltalake(tmp_path / "published" / "sums", rows, mode="append", commit_properties=kept)
+
+    (tmp_path / "pipelines" / "mixed").mkdir(parents=True)
+    written("mixed/sums")
+    assert list(strangers(tmp_path)) == []
+    written("other/sums")
+    assert list(strangers(tmp_path)) == ["sums has a transaction of other/sums: version 1"]
+    (tmp_path / "pipelines" / "other").mkdir()
+    assert "a pipeline other, which should have been refused" in next(strangers(tmp_path))
+
+
+@pytest.mark.parametrize(("topic", "partition", "way"), [("web", 0, TOPIC), ("shop", 1, SHOWN), ("shop", 0, FILES)])
+def test_weather_takes_away_and_brings_back_what_was_there(
+    tmp_path: Path, topic: str, partition: int, way: str
+) -> None:
+    world = make_world(tmp_path, [], trigger="on_close")
+    for place in (SHOP, OTHER, WEB):
+        world.log.append(*place, [NewRecord(value=event(1))])
+    before, names = raw_log(world), world.log.names()
+    away = Absence(topic=topic, partition=partition, way=way, leaves=0, left=0)
+    move(world, away, back=False)
+    held = {name: {p: len(r) for p, r in world.log.bounds(name).items()} for name in world.log.names()}
+    assert held.get(topic, {}).get(partition, 0) == 0
+    assert sum(len(p) - list(p.values()).count(0) for p in held.values()) == 2
+    move(world, away, back=True)
+    assert (raw_log(world), world.log.names()) == (before, names)
+
+
 def test_failure_names_the_command_that_repeats_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outcome = Outcome(seed=17, folder=tmp_path, kills=9, judgement=Judgement(batches=4))
     outcome.judgement.lost["offset 3"] += 1
+    outcome.refused["ForeignTable"] += 2
     suite.tell(outcome, 12)
     monkeypatch.setattr(suite, "run_seeds", lambda *_, **__: [outcome])
     figures = tmp_path / "chaos.json"
@@ -164,5 +270,6 @@ def test_failure_names_the_command_that_repeats_it(
         "fenced": 0,
         "lost": 1,
         "doubled": 0,
+        "refused": {"ForeignTable": 2},
         "seconds": seconds,
     }

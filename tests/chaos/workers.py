@@ -11,13 +11,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
-from chaos.world import PIPELINE, TAKEOVER_AFTER
+from chaos.world import OTHER_NAME, PIPELINE, STRANGER, TAKEOVER_AFTER
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.core.failpoints import VARIABLE, Boundary
 from tidemill.core.position import Position
 
-Arguments = Callable[[Path, Random, Position], Sequence[str]]
-"""Of a command, from the folder of its project and where the pipeline stands."""
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """What a command is made of: where the pipeline stands, what it is called and worded like, what is hidden."""
+
+    position: Position
+    name: str = PIPELINE
+    wording: str = "plain"
+    hidden: Sequence[str] = ()
+
+
+Words = Callable[[Random, Now], Sequence[object]]
 
 PASSING = frozenset({ExitCode.DONE, ExitCode.NOTHING_TO_DO, ExitCode.BUSY})
 """How a worker may end that nobody harmed."""
@@ -31,65 +41,88 @@ class Kind:
     """A kind of worker: a Python module and its arguments. It is drawn as often as its `weight` says.
 
     A `spark` worker starts a Spark of its own, as a plain command does; all others are forked, and clients of a server.
+    One that `amends` may be refused: the ledger says whether it fits. A `stranger` is of another project, and refused.
     """
 
     name: str
     module: str
-    arguments: Arguments
+    words: Words
     weight: int
     spark: bool = False
     amends: bool = False
+    stranger: bool = False
+    json: bool = True
+
+    def arguments(self, folder: Path, random: Random, now: Now) -> list[str]:
+        """The command line in a project's folder."""
+        return ["--project", str(folder), *map(str, self.words(random, now)), *(["--json"] if self.json else [])]
 
 
-def _command(
-    name: str, weight: int, words: Callable[[Random, Position], Sequence[object]], *, amends: bool = True
-) -> Kind:
-    """A kind of `tidemill` in its project's folder. One that amends may be refused: the ledger says whether it fits."""
-
-    def arguments(folder: Path, random: Random, position: Position) -> list[str]:
-        return ["--project", str(folder), *map(str, words(random, position)), "--json"]
-
-    return Kind(name=name, module="tidemill.cli.main", arguments=arguments, weight=weight, amends=amends)
+def _command(name: str, weight: int, words: Words, *, amends: bool = True) -> Kind:
+    """A kind of `tidemill` in its project's folder."""
+    return Kind(name=name, module="tidemill.cli.main", words=words, weight=weight, amends=amends)
 
 
-def _run(random: Random, _: Position) -> Sequence[object]:
-    return ("run", PIPELINE, "--until-caught-up", "--limit", random.randint(5, 40))
+def _run(random: Random, now: Now) -> Sequence[object]:
+    return ("run", now.name, "--until-caught-up", "--limit", random.randint(5, 40))
 
 
-def _backfill(random: Random, position: Position) -> Sequence[object]:
+def _from_now(random: Random, now: Now) -> Sequence[object]:
+    return (*_run(random, now), "--from-now", "--by", "the weather", "--why", now.wording)
+
+
+def _backfill(random: Random, now: Now) -> Sequence[object]:
     """Some offsets of one partition, in batches of any size; of the others, all."""
-    known = [(t, p, end) for t, at in sorted(position.topics.items()) for p, end in sorted(at.offsets.items()) if end]
+    topics = sorted(now.position.topics.items())
+    known = [(t, p, end) for t, at in topics for p, end in sorted(at.offsets.items()) if end]
     topic, partition, end = random.choice(known) if known else ("shop", 0, 1)
     since = random.randrange(end)
     places = ("--from-offsets", f"{topic}-{partition}:{since}", "--to-offsets", f"{topic}-{partition}:{end}")
-    return ("backfill", PIPELINE, *places, "--batch-records", random.randint(5, 200))
+    return ("backfill", now.name, *places, "--batch-records", random.randint(5, 200))
 
 
-def _rewind(random: Random, position: Position) -> Sequence[object]:
-    return ("rewind", PIPELINE, "--to", max(position.batch_id - random.randint(1, 3), 0))
+def _rewind(random: Random, now: Now) -> Sequence[object]:
+    return ("rewind", now.name, "--to", max(now.position.batch_id - random.randint(1, 3), 0))
+
+
+def _gone(_: Random, now: Now) -> Sequence[object]:
+    return ("gone", now.name, *(now.hidden or ("web-0",)), "--by", "the weather")
+
+
+def _rename(_: Random, now: Now) -> Sequence[object]:
+    return ("rename", now.name, OTHER_NAME if now.name == PIPELINE else PIPELINE)
 
 
 KINDS = (
     _command("run", 22, _run, amends=False),
     _command("backfill", 10, _backfill),
-    _command("backfill --resume", 4, lambda *_: ("backfill", PIPELINE, "--resume")),
-    _command("backfill --cancel", 2, lambda *_: ("backfill", PIPELINE, "--cancel")),
-    _command("late admit", 6, lambda *_: ("late", "admit", PIPELINE)),
-    _command("quarantine replay", 4, lambda *_: ("quarantine", "replay", PIPELINE)),
+    _command("backfill --resume", 4, lambda _, n: ("backfill", n.name, "--resume")),
+    _command("backfill --cancel", 2, lambda _, n: ("backfill", n.name, "--cancel")),
+    _command("late admit", 6, lambda _, n: ("late", "admit", n.name)),
+    _command("quarantine replay", 4, lambda _, n: ("quarantine", "replay", n.name)),
     _command("rewind", 4, _rewind),
-    _command("rebuild", 1, lambda *_: ("rebuild", PIPELINE)),
-    _command("maintain", 6, lambda *_: ("maintain", PIPELINE, "--keep", "1 second"), amends=False),
+    _command("rebuild", 1, lambda _, n: ("rebuild", n.name)),
+    _command("maintain", 6, lambda _, n: ("maintain", n.name, "--keep", "1 second"), amends=False),
 )
+
+GONE = _command("gone", 0, _gone)
+FROM_NOW = _command("run --from-now", 0, _from_now, amends=False)
+RENAME = replace(_command("rename", 0, _rename, amends=False), json=False)
+ANOTHER = replace(
+    _command("a run of another project", 0, lambda random, n: _run(random, replace(n, name=STRANGER)), amends=False),
+    stranger=True,
+)
+"""What the weather brings: it says how often."""
 
 WITH_OWN_SPARK = replace(_command("run with its own Spark", 0, _run, amends=False), spark=True)
 
-REBUILD = _command("the last rebuild", 0, lambda *_: ("rebuild", PIPELINE))
+REBUILD = _command("the last rebuild", 0, lambda _, n: ("rebuild", n.name))
 """What completes a rebuild that was killed once its old generation had ended: nothing else can go on then."""
 
 LAST = (
-    _command("the last backfill", 0, lambda *_: ("backfill", PIPELINE, "--resume")),
+    _command("the last backfill", 0, lambda _, n: ("backfill", n.name, "--resume")),
     _command(
-        "the last run", 0, lambda *_: ("run", PIPELINE, "--until-caught-up", "--drain", "--limit", 40), amends=False
+        "the last run", 0, lambda _, n: ("run", n.name, "--until-caught-up", "--drain", "--limit", 40), amends=False
     ),
 )
 """What nobody harms, one after the other."""
@@ -112,9 +145,10 @@ class Fate:
         return {VARIABLE: self.failpoint.replace("PAUSE", pause)} if self.failpoint else {}
 
 
-def draw_kind(random: Random) -> Kind:
-    """One of KINDS."""
-    return random.choices(KINDS, [kind.weight for kind in KINDS])[0]
+def draw_kind(random: Random, more: Sequence[Kind] = ()) -> Kind:
+    """One of KINDS, or of those that the weather brings."""
+    kinds = (*KINDS, *more)
+    return random.choices(kinds, [kind.weight for kind in kinds])[0]
 
 
 def draw_fate(random: Random, boundaries: Sequence[Boundary], *, last_batch: int = 0, slow: bool = False) -> Fate:

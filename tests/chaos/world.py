@@ -1,16 +1,27 @@
-"""The project that a seed runs: two inputs, two published tables, and a place for records of every fate."""
+"""The project that a seed runs: two inputs, two published tables, and a place for records of every fate.
+
+It is declared under changing names and in several wordings, and another project on the same lake declares the same
+tables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from support.projects import ROOT, SHORT_LIVED
+from tidemill.core.flow import Flow
 from tidemill.log.file import FileLog
 from tidemill.project import Project
 
 PIPELINE = "mixed"
+"""The first name of the pipeline, by which the lake keeps it."""
+OTHER_NAME = "blend"
+"""What it is renamed to, and back from."""
+STRANGER = "other"
+"""A pipeline of another project on the same lake, which declares the same tables."""
+
 TOPICS = {"shop": 2, "web": 1}
 """Partitions of each input."""
 
@@ -23,16 +34,23 @@ Windows do not overlap: of one that refuses what another takes, a repair would l
 LARGE = 50
 """From which amount on a record is a row of `large`."""
 
+WORDINGS = {
+    "plain": ("user != 'nobody'", frozenset({"nobody"})),
+    "the same": ("user <> 'nobody'", frozenset({"nobody"})),
+    "fewer": ("user not in ('nobody', 'cleo')", frozenset({"nobody", "cleo"})),
+}
+"""How the pipeline may be declared: the filter, and whose records that leaves out, so what its numbers mean."""
+
 TAKEOVER_AFTER = 5.0
 """Seconds, as in the declaration below."""
 
 _DECLARATION = """
 from tidemill import Count, Pipeline, Sum, Tumbling
 
-with Pipeline("mixed", every="EVERY", idle_timeout=None, takeover_after="5 seconds") as pipeline:
+with Pipeline("NAME", every="EVERY", idle_timeout=None, takeover_after="5 seconds") as pipeline:
     shop = pipeline.read("shop", contract="shop", event_time="ts", delay="3 s")
     web = pipeline.read("web", contract="web", event_time="ts", delay="3 s")
-    known = shop.union(web).filter("user != 'nobody'")
+    known = shop.union(web).filter("FILTER")
     windows = known.key_by("user").window(Tumbling("10 seconds"), allowed_lateness="20 s")
     windows.aggregate(n=Count(), amount=Sum("amount")).publish("sums", contract="sums", trigger="TRIGGER")
     known.filter("amount >= 50").select("id", "user", "amount").publish("large", contract="large")
@@ -80,7 +98,10 @@ _CONTRACTS = {"shop": _EVENTS, "web": _EVENTS, "sums": _SUMS, "large": _LARGE}
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """One log and one lake, and projects on them that differ in the place of Spark: one for each worker at a time."""
+    """One log and one lake, and projects on them that differ in the place of Spark: one for each worker at a time.
+
+    Each seat has a guest beside it, a project of somebody else that uses the same Spark.
+    """
 
     folder: Path
 
@@ -99,9 +120,41 @@ class World:
         """The log that all of them read."""
         return FileLog(self.folder / "log")
 
+    @property
+    def lake(self) -> Path:
+        """The lake that all of them write."""
+        return self.folder / "lake"
+
+    @property
+    def journal(self) -> Path:
+        """What happened to the log, a line of JSON for each partition that was away."""
+        return self.folder / "journal"
+
     def load(self) -> Project:
         """The project, for whoever wants to look."""
         return Project.load(self.own)
+
+    def guest_of(self, seat: Path) -> Path:
+        """The project of somebody else with the Spark of a seat."""
+        return seat.with_name(f"guest-of-{seat.name}")
+
+    def declare(self, folder: Path, name: str, wording: str) -> None:
+        """Give a project its declaration, all at once: under a name of the pipeline, in one of WORDINGS."""
+        text = (self.folder / "declaration").read_text().replace("NAME", name)
+        written = folder / "declaration"
+        written.write_text(text.replace("FILTER", WORDINGS[wording][0]))
+        written.rename(folder / "pipelines" / "mixed.py")
+
+    def flows(self) -> Mapping[str, Flow]:
+        """The pipeline in each of WORDINGS."""
+        project = self.folder / "wordings"
+        found = {}
+        for wording in WORDINGS:
+            if not project.exists():
+                _make_project(project, "cores = 1")
+            self.declare(project, PIPELINE, wording)
+            found[wording] = Project.load(project).declared(PIPELINE)
+        return found
 
 
 def make_world(
@@ -112,21 +165,25 @@ def make_world(
     With `spark_writes`, the worker of the last seat writes with Spark, while the others write with delta-rs.
     """
     world = World(folder)
-    declaration = _DECLARATION.replace("TRIGGER", trigger).replace("EVERY", every)
-    _make_project(world.own, "cores = 2", declaration)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "declaration").write_text(_DECLARATION.replace("TRIGGER", trigger).replace("EVERY", every))
+    _make_project(world.own, "cores = 2")
+    world.declare(world.own, PIPELINE, "plain")
     for number, remote in enumerate(remotes):
         writer = 'writer = "spark"\n' if spark_writes and number == len(remotes) - 1 else ""
-        _make_project(folder / f"seat-{number}", f'{writer}remote = "{remote}"', declaration)
+        seat = folder / f"seat-{number}"
+        for project, name in ((seat, PIPELINE), (world.guest_of(seat), STRANGER)):
+            _make_project(project, f'{writer}remote = "{remote}"')
+            world.declare(project, name, "plain")
     for topic, partitions in TOPICS.items():
         world.log.create_topic(topic, partitions)
     return world
 
 
-def _make_project(folder: Path, spark: str, declaration: str) -> None:
+def _make_project(folder: Path, spark: str) -> None:
     pipelines, contracts = folder / "pipelines", folder / "data_contracts"
     pipelines.mkdir(parents=True)
     contracts.mkdir()
-    (pipelines / "mixed.py").write_text(declaration)
     for name, text in _CONTRACTS.items():
         (contracts / f"{name}.odcs.yaml").write_text(_HEAD.replace("NAME", name).rstrip() + text)
     conf = "\n".join(f'"{name}" = "{value}"' for name, value in SHORT_LIVED.items())

@@ -14,7 +14,7 @@ from support.commands import type_command
 from support.projects import NO_SPARK, Mill, an_event
 from tidemill.amend import backfill as filling
 from tidemill.amend.gone import declare_gone
-from tidemill.amend.rebuild import rebuild
+from tidemill.amend.rebuild import _Building, rebuild
 from tidemill.amend.rewind import preview, rewind
 from tidemill.amend.verify import Scope, verify
 from tidemill.batch import NothingToDo
@@ -141,6 +141,55 @@ def test_verify_says_what_it_cannot_read_and_explain_goes_on(landed: Mill) -> No
     window = ("--window", "2026-01-01T00:00:00Z", "--key", "user=a")
     said = type_command(landed.project.folder, "explain", "sums", *window, session=lambda _: NO_SPARK)
     assert (said.code, "events-1 [0, 2)" in said.out) == (0, True), said.err
+
+
+@pytest.fixture
+def away(a_mill: Callable[..., Mill]) -> Mill:
+    """Two partitions, which two batches have read; the files of the second one are away, as a mount may be."""
+    mill = a_mill(trigger="on_update", partitions=2)
+    for second in (1, 3):
+        mill.feed([an_event(second)])
+        mill.feed([an_event(second + 1)], partition=1)
+        run(mill)
+    files_of(mill).rename(mill.project.folder / "away")
+    return mill
+
+
+def files_of(mill: Mill) -> Path:
+    return Path(mill.project.settings.log) / "events" / mill.log.topic("events").topic_id / "1"
+
+
+def test_what_would_read_again_a_partition_whose_files_are_away_names_it(away: Mill) -> None:
+    whole = again(away).everything()
+    for attempt in (
+        lambda: run(away),
+        lambda: filling.preview(an_errand(away), OfOffsets(since={}, until={})),
+        lambda: ids(filling.backfill(an_errand(away), OfOffsets(since={}, until={}))),
+        lambda: ids(filling.backfill(an_errand(away), OfOffsets(since={PLACE: 1}, until={PLACE: 2}))),
+        lambda: ids(rewind(an_errand(away), 1)),
+        lambda: ids(rebuild(an_errand(away))),
+    ):
+        with pytest.raises(OffsetsLost, match="events-1"):
+            attempt()
+        assert (again(away).everything(), offsets(away)) == (whole, {0: 2, 1: 2})
+    (away.project.folder / "away").rename(files_of(away))
+    ids(rebuild(an_errand(away)))
+    assert (again(away).everything(), offsets(away)) == (whole, {0: 2, 1: 2})
+
+
+def test_a_rebuild_that_saw_less_than_was_published_replaces_nothing(
+    away: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = again(away).everything()
+    with monkeypatch.context() as patch:
+        # The partition goes right after the look at the log with which a rebuild begins.
+        patch.setattr(_Building, "check_log", lambda _: None)
+        with pytest.raises(OffsetsLost, match="events-1: read to 0, before to 2; they are as they were"):
+            ids(rebuild(an_errand(away)))
+    assert (again(away).everything(), offsets(away)) == (whole, {0: 2, 1: 2})
+    (away.project.folder / "away").rename(files_of(away))
+    ids(rebuild(an_errand(away)))
+    assert (again(away).everything(), offsets(away)) == (whole, {0: 2, 1: 2})
 
 
 def test_a_named_topic_that_disappears_is_refused_and_its_offsets_are_kept(landed: Mill) -> None:

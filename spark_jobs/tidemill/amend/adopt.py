@@ -10,6 +10,8 @@ from deltalake.exceptions import CommitFailedError
 from tidemill.amend.errand import Errand
 from tidemill.core.columns import unknown
 from tidemill.core.errors import AmendmentError
+from tidemill.core.failpoints import answered, boundary
+from tidemill.engine.failures import explained
 from tidemill.tables.handles import newest
 from tidemill.tables.owner import hand_over, owner_of
 
@@ -45,7 +47,9 @@ def adopt(errand: Errand, table: str) -> str | None:
     reason = errand.reason
     said = {"before": before or "", "by": reason.by, "why": reason.why, "at": datetime.now(UTC).isoformat()}
     try:
-        hand_over(handle, spec, said)
+        with explained(f"{errand.pipeline}: {table}"), boundary("adopted", 0):
+            hand_over(handle, spec, said)
+            answered()
     except CommitFailedError as error:
         raise AmendmentError(
             f"{errand.pipeline}: somebody writes to {table} at this moment; nothing was taken over: {error}",

@@ -29,6 +29,7 @@ from tidemill.core.failpoints import boundary
 from tidemill.core.flow import RowSink
 from tidemill.core.offsets import TopicPartition
 from tidemill.core.plan import BatchPlan, Kind
+from tidemill.core.position import TopicPosition
 from tidemill.core.view import View
 from tidemill.core.watermarks import END
 from tidemill.log.flows import held_of
@@ -57,8 +58,12 @@ def rebuild(errand: Errand, *, accept_loss: bool = False) -> Iterator[Committed]
             building.check_log()
             building.check_sent()
         yield from building.build()
+        if not accept_loss:
+            building.check_complete()
         building.end_old()
         yield from building.build()
+        if not accept_loss:
+            building.check_complete()
     yield from building.switch()
     building.publish()
 
@@ -129,6 +134,33 @@ class _Building:
                 "nothing was moved",
                 fix="bring the log back, or say --accept-loss: what is gone will not be in the new tables",
             )
+
+    def check_complete(self) -> None:
+        """Refuses to replace what was computed from offsets that the log did not show while it was built.
+
+        A partition whose files are away, or that a topic does not show, looks like one that never had more.
+        """
+        then, now = self._positions()
+        short = [
+            f"{TopicPartition(topic, p)}: read to {reached}, before to {end}"
+            for topic in sorted(then.keys() & {source.topic for source in self.old.flow.inputs})
+            for p, end in sorted(then[topic].offsets.items())
+            if (reached := now[topic].offsets.get(p, 0) if topic in now else 0) < end
+        ]
+        if short:
+            raise OffsetsLost(
+                f"{self.old.pipeline}: the log did not show all that the published tables were computed from: "
+                f"{'; '.join(short)}; they are as they were",
+                fix="bring the log back, then the same command goes on; or say --accept-loss: what is gone will not be "
+                "in the new tables",
+            )
+
+    def _positions(self) -> tuple[Mapping[str, TopicPosition], Mapping[str, TopicPosition]]:
+        """Where the old generation stands, as far as its ledger tells, and where the new one does."""
+        now = self.new.ledger.view().position.topics
+        with suppress(LedgerDamaged):
+            return self.old.ledger.view().position.topics, now
+        return {}, now
 
     def check_sent(self) -> None:
         """Refuses to leave out of a topic what nothing could send there later."""

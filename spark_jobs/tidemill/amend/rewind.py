@@ -134,12 +134,10 @@ def _check_log(errand: Errand, view: View, position: Position, first: Mapping[To
     held = held_of(log, view.position.topics)
     for again in _read_again(view, position, first):
         place = again.topic_partition
-        there = held[place.topic].get(place.partition)
-        start = again.until_offset if there is None else there.from_offset
-        if again and again.from_offset < start:
+        for lost in again.without(held[place.topic].get(place.partition)):
             raise OffsetsLost(
-                f"{errand.pipeline}: {place}: offsets {again.from_offset} to {start - 1} are gone, and would "
-                "have to be read again; nothing was moved",
+                f"{errand.pipeline}: {place}: offsets {lost.from_offset} to {lost.until_offset - 1} are gone, and "
+                "would have to be read again; nothing was moved",
                 fix="rewind less far",
             )
 

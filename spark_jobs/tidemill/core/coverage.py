@@ -135,14 +135,14 @@ def still_held(
                 fix=f"build everything again without it: `tidemill rebuild {pipeline}`",
             )
         there = {
-            topic: tuple(part for r in items if (part := _inside(r, _held(held, r))))
+            topic: tuple(part for r in items if (part := _inside(r, held[topic].get(r.topic_partition.partition))))
             for topic, items in cover.ranges.items()
         }
         missing = [
-            OffsetRange(r.topic_partition, r.from_offset, min(r.until_offset, start))
-            for items in cover.ranges.values()
+            part
+            for topic, items in cover.ranges.items()
             for r in items
-            if r.from_offset < (start := _held(held, r).from_offset)
+            for part in r.without(held[topic].get(r.topic_partition.partition))
         ]
         lost += missing
         if any(there.values()) or not missing:
@@ -159,12 +159,8 @@ def still_held(
     return tuple(kept), {topic: items for topic, items in united(ranges).items() if items}
 
 
-def _held(held: Mapping[str, Mapping[int, OffsetRange]], wanted: OffsetRange) -> OffsetRange:
-    """What the log holds of the partition: nothing from there on, where it is missing."""
-    place, end = wanted.topic_partition, wanted.until_offset
-    return held[place.topic].get(place.partition, OffsetRange(place, end, end))
-
-
-def _inside(item: OffsetRange, held: OffsetRange) -> OffsetRange | None:
+def _inside(item: OffsetRange, held: OffsetRange | None) -> OffsetRange | None:
+    if held is None:
+        return None
     low, high = max(item.from_offset, held.from_offset), min(item.until_offset, held.until_offset)
     return OffsetRange(item.topic_partition, low, high) if low < high else None

@@ -70,9 +70,10 @@ def boundaries_of(flow: Flow) -> tuple[Boundary, ...]:
 
 
 def boundaries_beside(flow: Flow) -> tuple[Boundary, ...]:
-    """Those that only batches which go back have, rebuilds and maintenance."""
+    """Those that only batches which go back have, rebuilds, maintenance, and changes of names and owners."""
     waiting = [*(s.table for s in flow.sinks if not isinstance(s, WindowedSink)), "quarantine"]
     writes = [*(f"waiting:{t}" for t in waiting), "corrections", "superseded", "generation", "maintenance", "decided"]
+    writes += ["renamed", "adopted"]
     return (Boundary("aside", False), *(Boundary(name, True) for name in writes))
 
 

@@ -60,6 +60,15 @@ class OffsetRange:
             self.until_offset, other.until_offset
         )
 
+    def without(self, held: OffsetRange | None) -> tuple[OffsetRange, ...]:
+        """The parts of the range that are not in `held`, a range of the same partition; all of it for None."""
+        cuts = [self.from_offset, self.until_offset]
+        if held is not None:
+            cuts = [self.from_offset, min(held.from_offset, self.until_offset)]
+            cuts += [max(held.until_offset, self.from_offset), self.until_offset]
+        parts = zip(cuts[::2], cuts[1::2], strict=True)
+        return tuple(OffsetRange(self.topic_partition, low, high) for low, high in parts if low < high)
+
     def take(self, count: int) -> OffsetRange:
         """The first `count` offsets of the range, or all of it when it has fewer."""
         until = min(self.until_offset, self.from_offset + max(count, 0))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from support.projects import Mill, an_event, sums
 from tidemill.claiming import check_shapes
@@ -78,6 +79,13 @@ def test_an_expression_that_fails_for_a_row_is_the_users_to_correct(tmp_path: Pa
 def test_whatever_else_spark_refuses_is_worth_another_try() -> None:
     with pytest.raises(EngineError, match="p: batch 7: Spark failed: gone") as error, explained("p: batch 7"):
         raise ConnectionResetError("gone")
+    assert (error.value.retryable, error.value.exit_code) == (True, 6)
+
+
+@pytest.mark.parametrize("gone", ["[PATH_NOT_FOUND] Path does not exist", "[FAILED_READ_FILE.FILE_NOT_EXIST] File"])
+def test_a_file_that_goes_away_under_spark_is_no_expression(gone: str) -> None:
+    with pytest.raises(EngineError, match="a file went away while the batch read it") as error, explained("p: batch 7"):
+        raise AnalysisException(f"{gone}: file:/log/events/0/00.parquet. SQLSTATE: 42K03")
     assert (error.value.retryable, error.value.exit_code) == (True, 6)
 
 

@@ -31,11 +31,15 @@ KEYS = {
 
 @dataclass(slots=True)
 class Judgement:
-    """What was found. `lost` and `doubled` count records; `wrong` says what is wrong in another way."""
+    """What was found. `lost` and `doubled` count records; `wrong` says what is wrong in another way.
+
+    `weather` counts what happened around the batches.
+    """
 
     batches: int = 0
     retries: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
+    weather: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
     doubled: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
@@ -61,6 +65,10 @@ def judge(world: World) -> Judgement:
     expected = Recomputation(steps, raw_log(world))
     judgement = Judgement(batches=len(steps), retries=sum(isinstance(e, Claimed) for e in events))
     judgement.kinds.update(str(step.kind) for step in steps)
+    judgement.weather["decisions"] = sum(step.decided is not None for step in steps)
+    judgement.weather["batches without a partition"] = sum(bool(step.missing) for step in steps)
+    judgement.weather["partitions away"] = len(list(absences(world)))
+    judgement.weather["renames"] = len(list(world.lake.glob("names/*")))
     check_tiling(expected, judgement)
     compare(contents_of(project), expected.contents, judgement)
     judgement.wrong += expected.wrong

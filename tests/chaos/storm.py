@@ -36,11 +36,12 @@ AT_ONCE = 3
 """Workers that are alive at the same time."""
 
 STEPS = 10
-LONGEST = 120.0
+LONGEST = 180.0
 """Seconds of a seed until it must have had its kills, and of its last run."""
 
-OWN_SPARK, SPARK_WRITES = (0,), (2,)
-"""Of four seeds, those in which one worker starts a Spark of its own, and those in which some write with Spark."""
+OWN_SPARK, SPARK_WRITES, FROM_NOTHING = (0,), (2,), (3,)
+"""Of four seeds, those in which one worker starts a Spark of its own, those in which some write with Spark, and those
+in which already the first batch meets everything; in others there is a published batch before the weather changes."""
 
 
 @dataclass(kw_only=True)
@@ -90,6 +91,12 @@ class Storm:
         self._weather = Weather(world, Random(f"{seed} weather"))
         self._said = world.folder / "said"
         self._said.mkdir()
+
+    def begin(self) -> None:
+        """A first batch that nobody harms."""
+        self._producer.step()
+        self._start(KINDS[0], Fate(), Random(f"{self._seed} begin"))
+        self._wait(LONGEST)
 
     def blow(self, kills: int) -> None:
         """Until there were so many kills, and all records are appended; then whoever is left is killed, all at once."""
@@ -251,6 +258,8 @@ def run_seed(seed: int, crew: Crew, folder: Path, *, remotes: Sequence[str], kil
     trigger = "on_update" if seed % 2 else "on_close"
     world = make_world(folder / f"seed-{seed}", remotes, trigger=trigger, spark_writes=seed % 4 in SPARK_WRITES)
     storm = Storm(seed, world, crew)
+    if seed % 4 not in FROM_NOTHING:
+        storm.begin()
     storm.blow(kills)
     storm.settle()
     found = judge(world)

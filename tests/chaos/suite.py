@@ -39,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures = figures_of(outcomes, time.monotonic() - started)
     kinds = sum((o.judgement.kinds for o in outcomes), Counter[str]())
     print(f"batches: {', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}")
+    weather = sum((o.judgement.weather for o in outcomes), Counter[str]())
+    print(f"weather: {', '.join(f'{count} {what}' for what, count in weather.most_common())}")
     print(json.dumps(figures))
     options.figures.parent.mkdir(parents=True, exist_ok=True)
     options.figures.write_text(json.dumps(figures, indent=2) + "\n")

@@ -23,6 +23,7 @@ from tidemill.stores.refusals import refusal
 _LONGEST = 600
 _NOT_SQL = (ParseException, AnalysisException)
 _LACKING = ("[DATA_SOURCE_NOT_FOUND]", "Failed to find data source", "[DELTA_CONFIGURE_SPARK_SESSION")
+_GONE = ("[PATH_NOT_FOUND]", "FILE_NOT_EXIST]", "java.io.FileNotFoundException")
 _OF_A_ROW = (
     ArithmeticException,
     ArrayIndexOutOfBoundsException,
@@ -62,6 +63,11 @@ def _of_spark(where: str, error: Exception) -> TidemillError:
             f"{where}: this Spark lacks jars: {text}",
             fix="start it with Delta's jars and extension, and with those for Kafka and S3 where they are used: "
             "`tidemill jars fetch` brings them",
+        )
+    if any(code in text for code in _GONE):
+        return EngineError(
+            f"{where}: a file went away while the batch read it: {text}",
+            fix="run it again: what the log or a table has lost is named then, and nothing moves",
         )
     if isinstance(error, _NOT_SQL):
         return DeclarationError(

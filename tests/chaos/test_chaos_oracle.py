@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
 
-from chaos import suite
+from chaos import suite, workers
 from chaos.oracle import Judgement, Moment, check_tiling, compare, raw_log, strangers, wrong_sights
 from chaos.recompute import Contents, Recomputation, Row, Step
 from chaos.records import BROKEN, START
-from chaos.storm import Outcome
+from chaos.storm import Life, Outcome, Storm
 from chaos.weather import FILES, SHOWN, TOPIC, Absence, move
+from chaos.workers import ANOTHER, KINDS, Fate
 from chaos.world import make_world
 from tidemill.core.plan import Kind
 from tidemill.core.times import micros
 from tidemill.core.watermarks import END
 from tidemill.log.records import NewRecord
+
+if TYPE_CHECKING:
+    from chaos.crew import Crew
 
 
 def event(second: float, user: str = "ada", amount: int = 1, number: int = 1) -> bytes:
@@ -247,6 +253,32 @@ def test_weather_takes_away_and_brings_back_what_was_there(
     assert sum(len(p) - list(p.values()).count(0) for p in held.values()) == 2
     move(world, away, back=True)
     assert (raw_log(world), world.log.names()) == (before, names)
+
+
+ENDS = [
+    (ANOTHER, 5, "ForeignTable", True),
+    (ANOTHER, 0, "", False),
+    (ANOTHER, 3, "Busy", False),
+    (KINDS[0], 0, "", True),
+    (KINDS[0], 5, "ForeignTable", False),
+    (KINDS[0], 5, "OffsetsLost", False),
+    (KINDS[0], 5, "Incompatible", False),
+    (KINDS[0], 5, "ConfigError", False),
+    (KINDS[1], 5, "BackfillOpen", True),
+]
+
+
+@pytest.mark.parametrize(("kind", "code", "error", "good"), ENDS)
+def test_worker_that_ends_as_nothing_explains_is_a_finding(
+    tmp_path: Path, kind: workers.Kind, code: int, error: str, good: bool
+) -> None:
+    storm = Storm(3, make_world(tmp_path / "world", [], trigger="on_close"), cast("Crew", None))
+    said = tmp_path / "said"
+    said.write_text(json.dumps({"event": "failed", "error": error}) if error else "")
+    moments: dict[str, Any] = {"started": 0.0, "since": time.time(), "pending": {}, "renames": 0}
+    storm._note(Life(kind=kind, fate=Fate(), folder=tmp_path, said=said, known=True, **moments), code)
+    assert storm.outcome.judgement.good == good
+    assert storm.outcome.refused.total() == (good and bool(error))
 
 
 def test_failure_names_the_command_that_repeats_it(

@@ -13,6 +13,7 @@ from tidemill.core.errors import AuditBlocked, Fenced, LedgerDamaged, TableDamag
 from tidemill.core.events import Audited, Cancelled, Claimed, Decided, Decision, Executor, Planned
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow
+from tidemill.core.forgetting import check_lateness
 from tidemill.core.guarantees import Guarantee
 from tidemill.core.leases import Holder
 from tidemill.core.offsets import TopicPartition
@@ -166,6 +167,7 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan |
         LogError: the log does not hold what comes next.
     """
     check_shapes(flow, view)
+    check_lateness(flow, view.position)
     change = redefined(flow, view.position, request.from_now)
     batch_id, bounds = view.last_batch_id + 1, {}
     with boundary("bounds", batch_id):

@@ -2,34 +2,40 @@
 
 A *horizon* says how far back one may want to go: commits younger than `keep` can be rewound to, and their versions of
 published tables can be read. State that was superseded before the horizon, files that no such version needs, and rows
-that waited for a backfill are removed. It may run beside batches at any time, and be killed at any time.
+that waited for a backfill are removed. So is the state of windows that closed for good longer ago than the project's
+`state`, wherever one may go back to: first the ledger says so, then rows go. It may run beside batches at any time, and
+be killed at any time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 
 from tidemill.core.amendments import Rewind
-from tidemill.core.events import Committed
+from tidemill.core.errors import Fenced
+from tidemill.core.events import Committed, Forgotten
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, RowSink, WindowedSink
+from tidemill.core.forgetting import first_kept, forgettable
 from tidemill.core.index import IndexedBatch
 from tidemill.core.pane_tree import forgotten
 from tidemill.core.past import Past
 from tidemill.core.position import Position
 from tidemill.core.slices import BatchRange, batch_ranges, in_both
-from tidemill.core.times import micros
-from tidemill.core.view import OpenBatch
+from tidemill.core.times import micros, moment
+from tidemill.core.view import OpenBatch, View
 from tidemill.engine.places import Uris
-from tidemill.engine.state import State, state_horizon
+from tidemill.engine.state import State, forgotten_app, state_horizon
 from tidemill.ledger.ledger import Ledger
 from tidemill.project import Project
 from tidemill.tables.handles import newest
 from tidemill.tables.keeping import KeptTable
-from tidemill.tables.protocol import TableSpec, Transaction
+from tidemill.tables.protocol import Between, TableSpec, Transaction
 from tidemill.upkeep import foldable, tidy_now
 
 READERS = timedelta(hours=1)
@@ -155,6 +161,8 @@ def maintain(
     if kept is None:
         return
     newest_commit = kept.newest
+    until_of = partial(forgettable, flow, others=kept.positions, age=project.settings.state)
+    forgotten = _forgotten(ledger, until_of, now, dry_run=dry_run)
     for name, files in foldable(flow, uris, newest_commit):
         yield Chore(table=name, what="small files folded", count=files)
     # First, so that what is folded now stays until the next time for those who read it.
@@ -169,6 +177,8 @@ def maintain(
             horizon = Transaction(state_horizon(flow.key, sink), kept.horizon)
             rows = KeptTable(state.spec, opened=state.handle).drop(kept.dead, horizon=horizon, dry_run=dry_run)
             yield Chore(table=state.spec.name, what="rows of superseded slices removed", count=rows)
+            if forgotten is not None:
+                yield forgotten.removed(flow, sink, state.spec, dry_run=dry_run)
             yield _vacuumed(state.spec, unused, [], dry_run=dry_run)
             yield from _merged(uris, sink, kept, unused, dry_run=dry_run)
     lease = None if kept.opened is None else kept.opened.lease
@@ -177,6 +187,51 @@ def maintain(
     yield from _waited(flow, uris, kept, unused, dry_run=dry_run)
     yield from _readable(flow, uris, kept, max(keep, unused), dry_run=dry_run)
     yield from _outdated(project, pipeline, kept, now - keep, dry_run=dry_run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Forgotten:
+    """The state that goes: of windows that end at `until` or earlier, in slices of batches up to `through`."""
+
+    until: int
+    through: int
+
+    def removed(self, flow: Flow, sink: WindowedSink, spec: TableSpec, *, dry_run: bool) -> Chore:
+        """Their panes, but for those that are in later windows, too."""
+        edge = moment(first_kept(sink.window.panes, self.until))
+        # What a backfill that begins meanwhile writes there stays.
+        where = (
+            Between(column="pane_start", low=None, high=edge),
+            Between(column="batch_id", low=None, high=self.through + 1),
+        )
+        remembered = Transaction(forgotten_app(flow.key, sink), self.until)
+        with nullcontext() if dry_run else boundary(f"removed:{sink.table}", self.through):
+            count = KeptTable(spec).forget(where, remembered=remembered, dry_run=dry_run)
+        return Chore(table=spec.name, what="rows of windows closed for good removed", count=count)
+
+
+def _forgotten(
+    ledger: Ledger, until_of: Callable[[Position], int | None], now: datetime, *, dry_run: bool
+) -> _Forgotten | None:
+    """What may go, once the ledger says so; None while a backfill is open, which may need it."""
+
+    def event(view: View) -> Forgotten:
+        until = until_of(view.position)
+        if until is None:
+            raise Fenced("nothing more can be forgotten")
+        return Forgotten(batch_id=view.last_batch_id, until=until, at=now)
+
+    view = ledger.view()
+    until = until_of(view.position)
+    # A batch that is open may count on what would be forgotten.
+    if until is not None and view.open_batch is None and view.superseded is None and not dry_run:
+        with suppress(Fenced), boundary("forgotten", view.last_batch_id):
+            ledger.append(event)
+        view = ledger.view()
+    found = until if dry_run and until is not None else view.position.forgotten_until
+    if found is None or view.position.backfill is not None:
+        return None
+    return _Forgotten(until=found, through=view.position.batch_id)
 
 
 def _merged(uris: Uris, sink: WindowedSink, kept: _Kept, unused: timedelta, *, dry_run: bool) -> Iterator[Chore]:
@@ -202,7 +257,7 @@ def _readable(flow: Flow, uris: Uris, kept: _Kept, readers: timedelta, *, dry_ru
 def _waited(flow: Flow, uris: Uris, kept: _Kept, unused: timedelta, *, dry_run: bool) -> Iterator[Chore]:
     """What waited for backfills that are complete or given up."""
     rows = [uris.published_table(sink) for sink in flow.sinks if isinstance(sink, RowSink)]
-    for spec in (uris.waiting(spec) for spec in (*rows, uris.quarantine())):
+    for spec in (uris.waiting(spec) for spec in (*rows, uris.quarantine(), uris.late())):
         if newest(spec) is not None:
             gone = KeptTable(spec).drop(kept.waited, dry_run=dry_run)
             yield Chore(table=spec.name, what="rows of finished backfills removed", count=gone)

@@ -15,6 +15,7 @@ from tidemill.core.binding import bind
 from tidemill.core.contract import Contract
 from tidemill.core.errors import ConfigError, DeclarationError
 from tidemill.core.flow import Flow
+from tidemill.core.forgetting import check_age
 from tidemill.core.read_limit import ReadLimit
 from tidemill.declarations import Declarations, read_declarations
 from tidemill.generations import Generations
@@ -86,10 +87,13 @@ class Project:
         """The same without a look at the lake.
 
         Raises:
-            DeclarationError: there is no such pipeline, its file cannot be loaded, or it does not fit its contracts.
+            DeclarationError: there is no such pipeline, its file cannot be loaded, it does not fit its contracts, or
+                its windows take records for longer than state is kept.
             ContractError: one of its contracts cannot be used; those of others do not matter.
         """
-        return bind(self._declared.pipeline(name).spec, self.contracts)
+        flow = bind(self._declared.pipeline(name).spec, self.contracts)
+        check_age(flow, self.settings.state)
+        return flow
 
     def limit(self, records: int | None = None) -> ReadLimit:
         """How much one batch reads at most: so many records, or what the settings say."""

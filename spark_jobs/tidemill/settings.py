@@ -28,12 +28,12 @@ class Settings:
     `driver_rows` is how many rows a batch may carry through the driver; beyond it Spark writes. `writer` forces
     "delta-rs" or "spark"; None chooses by size. `batch_records` is the most that one batch reads, `partition_records`
     the most that it reads of one topic-partition. `remote` is the address of a Spark Connect server, `master` that of a
-    cluster; both are empty for a session on this machine. `keep` is how far back maintenance lets one go. `kafka` says
-    how to reach the cluster whose topics are the log, instead of `log`; secrets are not in it. `lake` and `log` are
-    folders, or addresses in S3, `s3://BUCKET/FOLDER`, and `s3` says how its store is reached. `layout` says that the
-    log's files are those of others, and `gaps` whether offsets may be missing between them. `kinesis` says of streams
-    what `s3` says of stores. `load_timeout` is how long one pipeline file may load: by default less than the 30 s that
-    Airflow gives a DAG file.
+    cluster; both are empty for a session on this machine. `keep` is how far back maintenance lets one go, `state` how
+    long windows that are closed for good can be repaired from state. `kafka` says how to reach the cluster whose topics
+    are the log, instead of `log`; secrets are not in it. `lake` and `log` are folders, or addresses in S3,
+    `s3://BUCKET/FOLDER`, and `s3` says how its store is reached. `layout` says that the log's files are those of
+    others, and `gaps` whether offsets may be missing between them. `kinesis` says of streams what `s3` says of stores.
+    `load_timeout` is how long one pipeline file may load: by default less than the 30 s that Airflow gives a DAG file.
     """
 
     lake: str
@@ -50,6 +50,7 @@ class Settings:
     driver_rows: int = 500_000
     writer: str | None = None
     keep: timedelta = timedelta(days=7)
+    state: timedelta = timedelta(days=30)
     load_timeout: timedelta = timedelta(seconds=25)
     kafka: Mapping[str, str] | None = None
     layout: str = ""
@@ -79,7 +80,7 @@ _SECTIONS: Mapping[str, Mapping[str, type]] = {
     "project": {"pipelines": str, "contracts": str, "load_timeout": str},
     "spark": {"remote": str, "master": str, "cores": int, "conf": dict, "jars": str, "writer": str},
     "limits": {"batch_records": int, "partition_records": int, "driver_rows": int},
-    "maintenance": {"keep": str},
+    "maintenance": {"keep": str, "state": str},
 }
 
 
@@ -135,6 +136,7 @@ def read_settings(root: Path) -> Settings:
         partition_records=_number(path, "[limits] partition_records", get("limits", "partition_records", None)),
         driver_rows=_number(path, "[limits] driver_rows", get("limits", "driver_rows", 500_000)),
         keep=_length(path, "[maintenance] keep", get("maintenance", "keep", "7 days")),
+        state=_length(path, "[maintenance] state", get("maintenance", "state", "30 days")),
         load_timeout=_length(path, "[project] load_timeout", get("project", "load_timeout", "25 seconds"), least=1),
         **_log(root, path, data.get("log", {})),
         s3=data.get("s3", {}),

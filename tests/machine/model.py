@@ -10,6 +10,7 @@ from tidemill.core.amendments import Aside
 from tidemill.core.events import Committed
 from tidemill.core.offsets import OffsetRange
 from tidemill.core.plan import BatchPlan, Kind
+from tidemill.core.times import micros
 
 SIZE, LATENESS = 10, 20
 
@@ -42,12 +43,12 @@ class Model:
                     self._place(place, records)
                 self._move(plan, commit, records)
             case Kind.REPAIR:
-                self._admit(read if plan.repair and plan.repair.source is Aside.LATE else ())
+                self._admit(read if plan.repair and plan.repair.source is Aside.LATE else (), plan, records)
             case Kind.BACKFILL:
                 given_up = plan.backfill is not None and not plan.backfill.supersedes
                 self.job |= set(read)
                 if commit.position.backfill is None:
-                    self._admit(self.job if not given_up else ())
+                    self._admit(self.job if not given_up else (), plan, records)
                     self.job = set()
             case _:
                 assert plan.kind is Kind.FOLD
@@ -93,7 +94,11 @@ class Model:
             late = self.watermark is not None and end + LATENESS <= self.watermark
             self.fates[place] = "late" if late else "aggregated"
 
-    def _admit(self, places: Collection[Place]) -> None:
+    def _admit(self, places: Collection[Place], plan: BatchPlan, records: Records) -> None:
+        """Late records come into their windows, but into those that are forgotten."""
+        until = plan.position.forgotten_until
         for place in places:
             if self.fates[place] == "late":
-                self.fates[place] = "aggregated"
+                second, _, _ = records[place] or (0, "", 0)
+                end = micros(NOW) + (second // SIZE * SIZE + SIZE) * 1_000_000
+                self.fates[place] = "late" if until is not None and end <= until else "aggregated"

@@ -31,7 +31,7 @@ from machine.neighbours import beside, called
 from machine.tiny import TinyAttempt
 from support.projects import Mill, an_event, rows_of, sums
 from support.recovery import paused
-from tidemill import batch, names
+from tidemill import batch, maintenance, names
 from tidemill.amend.backfill import backfill, give_up, resume
 from tidemill.amend.errand import Errand
 from tidemill.amend.fold import fold
@@ -98,6 +98,8 @@ class Machine(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         if self.session is None:
             self.patch.setattr(batch, "Attempt", TinyAttempt)
+        # A day without the need to go back to, as in a pipeline that has run for years.
+        self.patch.setattr(maintenance, "AT_LEAST", 2)
         self.records: Records = {}
         self.model, self.past = Model(), {0: Model()}
         self.start: dict[int, int] = {0: 0, 1: 0}
@@ -111,7 +113,8 @@ class Machine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         """An empty topic."""
-        self.mill: Mill = sums(self.folder, self.session, lateness=f"{LATENESS} s", partitions=2)
+        age = {"state": f"{LATENESS} s"}
+        self.mill: Mill = sums(self.folder, self.session, lateness=f"{LATENESS} s", partitions=2, maintenance=age)
 
     # What the world does.
 
@@ -277,7 +280,7 @@ class Machine(RuleBasedStateMachine):
         """Some batches never were, unless maintenance has removed what that would need."""
         known = [b for b in sorted(self.past) if b]
         if len(known) > back:
-            with failing(failure), suppress(LogError, EngineError):
+            with failing(failure), suppress(LogError, EngineError, AmendmentError):
                 list(rewind(self._errand(), known[-1 - back]))
 
     @rule(failure=st.sampled_from([None, *FAILURES]))
@@ -290,6 +293,16 @@ class Machine(RuleBasedStateMachine):
     def tidy(self, keep: timedelta) -> None:
         """Files are folded, what nobody can go back to is removed."""
         list(maintain(self.mill.project, self.mill.name, keep=keep, now=datetime.now(UTC)))
+
+    @rule(second=st.sampled_from([70, 110, 150, 190]), limit=st.sampled_from([None, 3]))
+    def live_for_long(self, second: int, limit: int | None) -> None:
+        """Time goes on everywhere, and maintenance removes the state of what closed long ago."""
+        for number in range(2):
+            for partition in range(len(self.start)):
+                self._append(partition, [an_event(second + number, "a")], [(second + number, "a", 1)])
+            with self._unless_missing():
+                self.mill.catch_up(limit=limit, drain=False, executor=this_process(WHO))
+        self.tidy(timedelta(0))
 
     @invariant()
     def readers_see_what_one_computation_gives(self) -> None:

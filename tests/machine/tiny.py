@@ -172,7 +172,7 @@ class TinyStrays(Strays):
     """Rejected and late rows, given as they are."""
 
     def __init__(self, attempt: TinyAttempt) -> None:
-        super().__init__((), attempt.counts, attempt.plan, attempt.lanes)
+        super().__init__((), attempt.counts, attempt.plan, attempt.lanes, attempt._publisher.superseded_aside)
         object.__setattr__(self, "attempt", attempt)
 
     def rejected(self, spec: Any) -> Held | None:
@@ -181,7 +181,7 @@ class TinyStrays(Strays):
 
     def late(self, spec: Any) -> Held | None:
         rows = []
-        for row in self.attempt.late:
+        for row in self._kept():
             window = self.attempt.sink.window.panes.last_window_of(row.time)
             rows.append(
                 place(row)
@@ -196,6 +196,12 @@ class TinyStrays(Strays):
                 }
             )
         return self._rows(rows)
+
+    def _kept(self) -> list[Row]:
+        if self.plan.backfill is None:
+            return self.attempt.late
+        before = {(r["partition"], r["offset"]) for r in self.superseded().to_pylist()}
+        return [r for r in self.attempt.late if (r.record.partition, r.record.offset) in before]
 
     def _rows(self, rows: list[dict[str, Any]]) -> Held | None:
         if not rows:
@@ -264,7 +270,7 @@ class TinyAttempt(Attempt):
             self.times[tp] = max(self.times.get(tp, row.time), row.time)
 
     def _is_late(self, row: Row) -> bool:
-        lateness = micros(self.sink.allowed_lateness)
+        lateness = micros(self.sink.allowed_lateness) if self.plan.is_live else 0
         watermark = self.plan.lateness_watermark
         return self.sink.window.panes.is_late(row.time, watermark=watermark, allowed_lateness=lateness)
 

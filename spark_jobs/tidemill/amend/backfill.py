@@ -130,10 +130,7 @@ def preview(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> Pre
     covers, ranges = _held(errand, view, wanted, accept_loss=accept_loss)
     job = backfill_of(view, covers, ranges, errand.reason)
     windows = {
-        sink.table: tuple(
-            Window(low, high)
-            for low, high in Refiring.of(sink, job.panes.get(sink.table, ()), view.position.watermark).ranges
-        )
+        sink.table: tuple(Window(low, high) for low, high in Refiring.of(sink, job, view.position).ranges)
         for sink in errand.flow.sinks
         if isinstance(sink, WindowedSink)
     }

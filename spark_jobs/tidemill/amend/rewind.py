@@ -12,6 +12,7 @@ from tidemill.core.amendments import Rewind
 from tidemill.core.errors import AmendmentError, OffsetsLost
 from tidemill.core.events import Committed
 from tidemill.core.flow import WindowedSink
+from tidemill.core.forgetting import back_to
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.operators import StartFrom
 from tidemill.core.past import Past
@@ -80,7 +81,7 @@ def preview(errand: Errand, to: int) -> TakenBack:
 
 def _checked(errand: Errand, view: View, past: Past, to: int) -> tuple[Position, dict[str, int | None]]:
     """Position and versions of tables after batch `to`, which can be gone back to."""
-    position = _position(errand, view, past, to)
+    position = back_to(errand.flow, _position(errand, view, past, to), view.position)
     _check_log(errand, view, position, past.begin)
     for sink in errand.flow.sinks:
         if isinstance(sink, WindowedSink):

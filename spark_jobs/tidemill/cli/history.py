@@ -17,7 +17,7 @@ from tidemill.cli.output import (
     open_project,
     show_watermark,
 )
-from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Decided, Event, Planned, Superseded
+from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Decided, Event, Forgotten, Planned, Superseded
 from tidemill.core.plan import BatchPlan
 from tidemill.core.summary import account_of
 from tidemill.core.times import moment
@@ -97,6 +97,8 @@ def _said(event: Event) -> str:
             return f"{decision.value} by {by}: {why}"
         case Superseded(generation=generation, by=by):
             return f"by generation {generation}, of {by}"
+        case Forgotten(until=until):
+            return f"the state of windows that end by {moment(until).isoformat()} may go"
         case _:
             assert_never(event)
 

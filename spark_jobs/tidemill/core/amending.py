@@ -20,8 +20,9 @@ from tidemill.core.view import View
 
 
 def plan_reading(flow: Flow, view: View, ranges: Ranges, *, clock: datetime) -> BatchPlan:
-    """A plan that only reads: it is never written to a ledger."""
-    return replace(_amendment(flow, view, Kind.BACKFILL, clock), again=ranges)
+    """A plan that only reads, also records of windows that are forgotten: it is never written to a ledger."""
+    plan = _amendment(flow, view, Kind.BACKFILL, clock)
+    return replace(plan, again=ranges, position=replace(view.position, forgotten_until=None))
 
 
 def backfill_of(view: View, covers: tuple[Cover, ...], ranges: Ranges, reason: Reason) -> Backfill:

@@ -138,4 +138,17 @@ class Superseded:
     at: datetime
 
 
-Event = Planned | Claimed | Audited | Committed | Cancelled | Decided | Superseded
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """Maintenance is about to remove the state of windows that end at `until` or earlier, in event time.
+
+    From now on no plan counts on it. `batch_id` is the last one before.
+    """
+
+    batch_id: int
+    attempt: int = 0
+    until: int
+    at: datetime
+
+
+Event = Planned | Claimed | Audited | Committed | Cancelled | Decided | Superseded | Forgotten

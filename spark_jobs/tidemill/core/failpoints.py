@@ -71,9 +71,10 @@ def boundaries_of(flow: Flow) -> tuple[Boundary, ...]:
 
 def boundaries_beside(flow: Flow) -> tuple[Boundary, ...]:
     """Those that only batches which go back have, rebuilds, maintenance, and changes of names and owners."""
-    waiting = [*(s.table for s in flow.sinks if not isinstance(s, WindowedSink)), "quarantine"]
+    windowed = [s.table for s in flow.sinks if isinstance(s, WindowedSink)]
+    waiting = [*(s.table for s in flow.sinks if s.table not in windowed), "quarantine", *(["late"] if windowed else [])]
     writes = [*(f"waiting:{t}" for t in waiting), "corrections", "superseded", "generation", "maintenance", "decided"]
-    writes += ["renamed", "adopted"]
+    writes += ["renamed", "adopted", "forgotten", *(f"removed:{t}" for t in windowed)]
     return (Boundary("aside", False), *(Boundary(name, True) for name in writes))
 
 

@@ -98,6 +98,8 @@ class Position:
     that the log does not show and that somebody declared gone. `meanings` says for each published table what its
     numbers mean (`tidemill.core.meaning`), `since` from which batch on where that changed. `merged_since` says for
     each table whose panes are merged ahead from which event time on these nodes count (`tidemill.core.pane_tree`).
+    Windows that end at `forgotten_until` or earlier never fire from state again, because that may be gone
+    (`tidemill.core.forgetting`); None while everything is there.
     """
 
     batch_id: int = 0
@@ -111,6 +113,7 @@ class Position:
     meanings: Mapping[str, Mapping[str, str]] | None = None
     since: Mapping[str, Since] | None = None
     merged_since: Mapping[str, int] | None = None
+    forgotten_until: int | None = None
 
     def first_of_meaning(self, table: str) -> int:
         """The first batch of which the numbers of a table mean what they mean now; 0 where that never changed."""
@@ -170,6 +173,10 @@ class Position:
 
     def _from_now(self) -> Mapping[str, int] | None:
         return None if self.merged_since is None else dict.fromkeys(self.merged_since, self.watermark)
+
+    def forgetting(self, until: int) -> Position:
+        """The same without the state of windows that end at `until` or earlier."""
+        return replace(self, forgotten_until=until)
 
     def amended(self, *, batch_id: int, attempt: int, hidden: tuple[BatchRange, ...] = ()) -> Position:
         """The position after a batch that moves neither offsets nor watermark; skipped batches do not count.

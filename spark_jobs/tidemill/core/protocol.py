@@ -29,6 +29,7 @@ from tidemill.core.events import (
     Decision,
     Event,
     Executor,
+    Forgotten,
     Planned,
     Superseded,
 )
@@ -74,6 +75,8 @@ def apply(view: View, event: Event) -> View:
             return _decided(view, event)
         case Superseded():
             return _superseded(view, event)
+        case Forgotten():
+            return _forgotten(view, event)
         case _:
             assert_never(event)
 
@@ -90,6 +93,16 @@ def check_current(view: View) -> None:
 def _superseded(view: View, event: Superseded) -> View:
     # A batch that is open then never commits: the next generation reads its offsets, and fences what it published.
     return replace(view, superseded=event)
+
+
+def _forgotten(view: View, event: Forgotten) -> View:
+    position = view.position
+    if view.open_batch is not None or position.backfill is not None:
+        what = "a backfill" if view.open_batch is None else f"batch {view.open_batch.plan.batch_id}"
+        raise Fenced(f"{what} is open, and may need the state that would be forgotten")
+    if position.forgotten_until is not None and event.until < position.forgotten_until:
+        raise Fenced(f"windows until {position.forgotten_until} are forgotten: those until {event.until} already are")
+    return replace(view, position=position.forgetting(event.until))
 
 
 def _planned(view: View, event: Planned) -> View:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
@@ -31,12 +31,17 @@ _PLACE = ("topic", "partition", "offset")
 
 @dataclass(frozen=True)
 class Strays:
-    """The rows that go to quarantine or to the late table, found by a second pass over the blocks that hold some."""
+    """The rows that go to quarantine or to the late table, found by a second pass over the blocks that hold some.
+
+    In a backfill, rows are late for windows that are forgotten. Those of records that were aside before stay aside,
+    and `superseded` tells which were; all others are in these windows as they were published.
+    """
 
     streams: Sequence[Stream]
     counts: Mapping[str, Counts]
     plan: BatchPlan
     lanes: Lanes
+    superseded: Callable[[], pa.Table]
 
     def rejected(self, spec: TableSpec) -> Held | None:
         """Rows of `spec`, the quarantine, with every reason; None when no record was rejected."""
@@ -51,6 +56,12 @@ class Strays:
         watermark = self.plan.lateness_watermark
         known = None if watermark in (BEGINNING, END) else moment(watermark)
         parts = [query(s.session, text, frame) for s, frame in self._frames if (text := late_rows(s.branches))]
+        if self.plan.backfill is not None:
+            before = self.superseded()
+            if not before.num_rows:
+                return None
+            there = self.lanes.spark.session.createDataFrame(before)
+            parts = [part.join(there, before.column_names, "left_semi") for part in parts]
         return self._held(spec, parts, watermark=pa.scalar(known, _TIMESTAMP))
 
     @property

@@ -241,7 +241,7 @@ class Attempt:
             self._append_nodes(sink, found.nodes)
             fired = found.windows
         elif job.complete:
-            fired = self._windows.fire_again(sink, job, position.slices, position.watermark)
+            fired = self._windows.fire_again(sink, job, position.slices)
         else:
             fired = None
         return None if fired is None else fired.stamped(own_values(self.plan))
@@ -272,7 +272,7 @@ class Attempt:
 
     def strays(self) -> Strays:
         """What the pass found that goes to quarantine or to the late table."""
-        return Strays(self._streams, self.counts, self.plan, self.lanes)
+        return Strays(self._streams, self.counts, self.plan, self.lanes, self._publisher.superseded_aside)
 
     def _put_aside(self) -> None:
         strays = self.strays()

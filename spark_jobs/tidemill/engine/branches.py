@@ -29,13 +29,17 @@ _ALIVE = "_alive"
 _KEPT = "_kept_"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Branch:
-    """The columns of one path to one sink: each logical column `c` is kept as `prefix + c`."""
+    """The columns of one path to one sink: each logical column `c` is kept as `prefix + c`.
+
+    Windows take records for `lateness` microseconds after the watermark has passed their end.
+    """
 
     prefix: str
     sink: Sink
     columns: tuple[str, ...]
+    lateness: int = 0
 
     @property
     def alive(self) -> str:
@@ -61,13 +65,17 @@ class Branch:
 Path = tuple[Step, ...]
 
 
-def branches_of(flow: Flow, source: Input) -> tuple[tuple[Branch, Path], ...]:
-    """The branches that start at an input, each with its path."""
+def branches_of(flow: Flow, source: Input, *, live: bool = True) -> tuple[tuple[Branch, Path], ...]:
+    """The branches that start at an input, each with its path. Only `live` records may come late to windows."""
     return tuple(
-        (Branch(prefix=f"_s{number}p{way}_", sink=sink, columns=needed_columns(sink)), path)
+        (Branch(f"_s{number}p{way}_", sink, needed_columns(sink), _allowed(sink) if live else 0), path)
         for number, sink in enumerate(flow.sinks)
         for way, path in enumerate(sink.paths.get(source.name, ()))
     )
+
+
+def _allowed(sink: Sink) -> int:
+    return micros(sink.allowed_lateness) if isinstance(sink, WindowedSink) else 0
 
 
 def needed_columns(sink: Sink) -> tuple[str, ...]:
@@ -147,7 +155,7 @@ def _routed(split: op.Split, port: str) -> str:
 
 
 def _ending(branch: Branch) -> dict[str, str]:
-    late, refused = _lateness(branch.sink)
+    late, refused = _lateness(branch.sink, branch.lateness)
     return {
         **{branch.prefix + c: quoted(c) for c in branch.columns},
         branch.alive: _ALIVE,
@@ -156,7 +164,7 @@ def _ending(branch: Branch) -> dict[str, str]:
     }
 
 
-def _lateness(sink: Sink) -> tuple[str, str]:
+def _lateness(sink: Sink, allowed: int) -> tuple[str, str]:
     """SQL: whether a row is late for all windows of the sink, and how many of its windows refuse it.
 
     A window refuses a row when its end and the allowed lateness are not after the watermark. With a row's place
@@ -166,7 +174,7 @@ def _lateness(sink: Sink) -> tuple[str, str]:
         return "false", "0L"
     panes = sink.window.panes
     inside = f"pmod(_time - {panes.offset}L, {panes.slide}L)"
-    left = f"({panes.size + micros(sink.allowed_lateness)}L - _behind - {inside})"
+    left = f"({panes.size + allowed}L - _behind - {inside})"
     windows = f"(({panes.size}L - {inside} - 1L) div {panes.slide}L + 1L)"
     accepted = f"(({left} + {panes.slide - 1}L) div {panes.slide}L)"
     return f"coalesce({left} <= 0L, false)", f"greatest({windows} - {accepted}, 0L)"

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidemill.core.flow import WindowedSink
+from tidemill.core.forgetting import first_kept
 from tidemill.core.operators import Trigger
 from tidemill.core.pane_tree import Span, unite
 from tidemill.core.plan import BatchPlan
-from tidemill.core.position import PaneSpan
+from tidemill.core.position import Backfill, Position
 from tidemill.core.times import micros
 from tidemill.core.watermarks import BEGINNING, END
 from tidemill.core.windows import Panes
@@ -24,24 +25,28 @@ class Firing:
 
     On close: every window with `before < end <= after` fires, on time; and each (window, key) that the batch touched
     with `end <= before` fires again, late. On update: each (window, key) that the batch touched fires. A window with
-    `end + allowed_lateness <= before` refuses records and never fires again; without a lateness (None) none does.
+    `end + allowed_lateness <= before` refuses records and never fires again; without a lateness (None) those do that
+    are `forgotten`: they end there or earlier.
     """
 
     trigger: Trigger
     before: int
     after: int
     allowed_lateness: int | None
+    forgotten: int = BEGINNING
 
     @staticmethod
     def of(sink: WindowedSink, plan: BatchPlan, after: int) -> Firing:
         """The firing of a sink in a batch that moves the watermark to `after`."""
         lateness = micros(sink.allowed_lateness) if plan.is_live else None
-        return Firing(trigger=sink.trigger, before=plan.position.watermark, after=after, allowed_lateness=lateness)
+        before, until = plan.position.watermark, plan.position.forgotten_until
+        forgotten = BEGINNING if until is None else until
+        return Firing(trigger=sink.trigger, before=before, after=after, allowed_lateness=lateness, forgotten=forgotten)
 
     @property
     def refused_until(self) -> int:
         """Windows that end here or earlier are closed for good."""
-        return BEGINNING if self.allowed_lateness is None else max(self.before - self.allowed_lateness, BEGINNING)
+        return self.forgotten if self.allowed_lateness is None else max(self.before - self.allowed_lateness, BEGINNING)
 
     @property
     def again_until(self) -> int:
@@ -119,12 +124,16 @@ class Refiring:
     until: int
 
     @staticmethod
-    def of(sink: WindowedSink, spans: Iterable[PaneSpan], watermark: int) -> Refiring:
-        """The windows that contain some of these panes; with a trigger on close, those that are closed."""
-        panes = sink.window.panes
+    def of(sink: WindowedSink, job: Backfill, position: Position) -> Refiring:
+        """The windows that contain some panes of a job; with a trigger on close, those that are closed.
+
+        `position` is where the job's plan starts from. What is forgotten there does not fire.
+        """
+        panes, spans, watermark = sink.window.panes, job.panes.get(sink.table, ()), position.watermark
+        kept = BEGINNING if position.forgotten_until is None else first_kept(panes, position.forgotten_until)
         edges = [(panes.windows_of(s.first)[0].start, panes.windows_of(s.last)[-1].end) for s in spans]
         until = watermark if sink.trigger is Trigger.ON_CLOSE else END
-        ranges = [(low, min(high, until)) for low, high in unite(edges)]
+        ranges = [(max(low, kept), min(high, until)) for low, high in unite(edges)]
         return Refiring(ranges=tuple((low, high) for low, high in ranges if high - low >= panes.size), until=until)
 
     def bounds(self, sink: WindowedSink, panes: tuple[int, int]) -> dict[str, int]:

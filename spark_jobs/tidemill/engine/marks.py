@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidemill.core.flow import Flow, Sink, WindowedSink
 from tidemill.core.plan import BatchPlan
 from tidemill.core.slices import slice_number
+from tidemill.core.watermarks import BEGINNING
 from tidemill.engine.places import NODE_FIELDS, PANE_FIELDS, Uris
+from tidemill.engine.state import forgotten_app
 from tidemill.tables.known import Known
 from tidemill.tables.protocol import TableSpec, Transaction
 
@@ -31,7 +33,9 @@ class Marks:
     def state(self, sink: WindowedSink) -> Known:
         """The state of a windowed sink."""
         number = slice_number(self.plan.batch_id, self.attempt)
-        return self._known(f"state/{sink.table}", number, by_slice=True)
+        until = self.plan.position.forgotten_until
+        removed = Transaction(forgotten_app(self.plan.pipeline, sink), BEGINNING if until is None else until)
+        return replace(self._known(f"state/{sink.table}", number, by_slice=True), removed=removed)
 
     def merged(self, sink: WindowedSink) -> Known:
         """The panes of a windowed sink that were merged ahead."""

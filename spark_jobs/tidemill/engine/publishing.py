@@ -27,12 +27,16 @@ from tidemill.engine.holding import Held, Lanes
 from tidemill.engine.marks import Marks
 from tidemill.engine.places import OWN_FIELDS, Uris
 from tidemill.engine.state import check_horizon
+from tidemill.tables.arrow_types import arrow_schema
 from tidemill.tables.create import ensure_table
 from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.fence import find_commit
 from tidemill.tables.handles import newest, open_table, rows_of
 from tidemill.tables.keeping import KeptTable
 from tidemill.tables.known import Known
 from tidemill.tables.protocol import AlreadyThere, Between, Table, TableSpec, Transaction, Written, of_batches
+
+_ROW = ("table_name", "topic", "partition", "offset")
 
 Write = Callable[[Table[Any], Transaction], Written]
 
@@ -102,6 +106,25 @@ class Publisher:
         within = of_batches(job.supersedes)
         rows = self.lanes.together(parts) if parts else self._no_rows(spec)
         self._write(spec, rows, lambda table, transaction: self._replace(table, rows, within, transaction))
+
+    def superseded_aside(self) -> pa.Table:
+        """Which records the batches that a backfill supersedes had put aside, once for each table with windows."""
+        late, rejected = self._superseded(self.uris.late(), _ROW), self._superseded(self.uris.quarantine(), _ROW[1:])
+        tables = [sink.table for sink in self.flow.sinks if isinstance(sink, WindowedSink)]
+        named = [rejected.add_column(0, _ROW[0], pa.array([t] * rejected.num_rows, pa.string())) for t in tables]
+        return pa.concat_tables([late, *named])
+
+    def _superseded(self, spec: TableSpec, columns: tuple[str, ...]) -> pa.Table:
+        """What superseded batches have left there, also when an earlier attempt has replaced it."""
+        job, handle, wrote = self.plan.backfill, newest(spec), self.marks.own(spec).newest
+        fields = tuple(spec.field(column) for column in columns)
+        if job is None or handle is None or not job.supersedes:
+            return arrow_schema(fields).empty_table()
+        there = handle.transaction_version(wrote.app_id) == wrote.version
+        found = find_commit(handle, wrote) if there else None
+        parts = tuple((bounds,) for bounds in of_batches(job.supersedes))
+        version = None if found is None else found[0] - 1
+        return DeltaRsTable(spec).read(any_of=parts, columns=columns, version=version)
 
     def go_back(self) -> None:
         """Every table as it was: published ones, quarantine and the late table."""
@@ -185,7 +208,7 @@ class Publisher:
 
     def _replace_windows(self, sink: WindowedSink, held: Held | None, job: Backfill) -> None:
         spec = self.uris.published_table(sink)
-        refiring = Refiring.of(sink, job.panes.get(sink.table, ()), self.plan.position.watermark)
+        refiring = Refiring.of(sink, job, self.plan.position)
         within = tuple(
             Between(column="window_start", low=moment(low), high=moment(high))
             for low, high in refiring.window_starts(sink)

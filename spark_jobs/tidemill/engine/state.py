@@ -29,6 +29,11 @@ def state_horizon(pipeline: str, sink: WindowedSink) -> str:
     return f"{pipeline}/horizon/{sink.table}"
 
 
+def forgotten_app(pipeline: str, sink: WindowedSink) -> str:
+    """The transaction by which a state table remembers until when, in event time, its windows are forgotten."""
+    return f"{pipeline}/forgotten/{sink.table}"
+
+
 def check_horizon(uris: Uris, sink: WindowedSink, to: int) -> None:
     """Refuses to go back to batch `to` when maintenance has removed state that counted then.
 

@@ -107,9 +107,9 @@ class Windows:
             nodes.picked({**node_columns(ahead.sink), TOUCHED: TOUCHED}) if nodes.count else None,
         )
 
-    def fire_again(self, sink: WindowedSink, job: Backfill, slices: SliceSet, watermark: int) -> Held | None:
+    def fire_again(self, sink: WindowedSink, job: Backfill, slices: SliceSet) -> Held | None:
         """The rows of every window over the panes of a job, once `slices` count; None when there are none."""
-        refiring = Refiring.of(sink, job.panes.get(sink.table, ()), watermark)
+        refiring = Refiring.of(sink, job, self.plan.position)
         # Slices of this very batch were appended after its state was opened.
         self.states.pop(sink.table, None)
         parts = []

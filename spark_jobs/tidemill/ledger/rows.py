@@ -21,6 +21,7 @@ from tidemill.core.events import (
     Committed,
     Decided,
     Event,
+    Forgotten,
     Planned,
     Superseded,
 )
@@ -33,6 +34,7 @@ _KINDS: Mapping[str, type[Event]] = {
     "cancelled": Cancelled,
     "decided": Decided,
     "superseded": Superseded,
+    "forgotten": Forgotten,
 }
 NAMES = {kind: name for name, kind in _KINDS.items()}
 SCHEMA = pa.schema(

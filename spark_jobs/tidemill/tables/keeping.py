@@ -21,7 +21,7 @@ from tidemill.tables.deltars import ATTEMPTS, HOOKS, DeltaRsTable, properties_of
 from tidemill.tables.fence import Stamp, earlier_write
 from tidemill.tables.handles import open_table
 from tidemill.tables.protocol import Between, Transaction, Written, of_batches
-from tidemill.tables.rewrite import replace_actions, rows_inside
+from tidemill.tables.rewrite import count_meeting, replace_actions, rows_inside, without
 
 
 class KeptTable(DeltaRsTable):
@@ -90,6 +90,27 @@ class KeptTable(DeltaRsTable):
             return count
         return 0
 
+    def forget(self, where: tuple[Between, ...], *, remembered: Transaction, dry_run: bool = False) -> int:
+        """Takes out the rows that meet every condition of `where`; how many there were.
+
+        The first condition chooses files. The table remembers the transaction in the commit that removes rows. Beside
+        writers that go on, as `drop`.
+        """
+        for _ in range(ATTEMPTS):
+            handle = self._open()
+            files = self.files(handle)
+            if dry_run:
+                return count_meeting(files, where)
+            actions, count = without(files, where, (self.spec.pruned_by or self.spec.columns)[0])
+            if not count:
+                return 0
+            try:
+                self._commit(partial(self._replace, handle, actions, _remembering(handle, remembered)))
+            except CommitFailedError:
+                continue
+            return count
+        return 0
+
     def vacuum(self, older: timedelta, *, keep_versions: Sequence[int] = (), dry_run: bool = False) -> int:
         """Deletes files that neither the newest version nor `keep_versions` need; how many.
 
@@ -117,7 +138,8 @@ class KeptTable(DeltaRsTable):
 def _remembering(handle: DeltaTable, transaction: Transaction | None) -> CommitProperties:
     if transaction is None:
         return CommitProperties(max_commit_retries=0)
-    version = max(transaction.version, handle.transaction_version(transaction.app_id) or 0)
+    there = handle.transaction_version(transaction.app_id)
+    version = transaction.version if there is None else max(transaction.version, there)
     return CommitProperties(max_commit_retries=0, app_transactions=[DeltaTransaction(transaction.app_id, version)])
 
 

@@ -24,7 +24,8 @@ class Known:
 
     `newest` is the transaction of an attempt; nothing later may be there. `mark` is how the last commit left the table,
     None when none wrote it. In a table of slices also those may be there that are not in `slices`: attempts left them
-    that never committed. Of an `exclusive` table the pipeline is the only writer.
+    that never committed. Of an `exclusive` table the pipeline is the only writer. `removed` is the transaction by which
+    the table may remember, at most, that maintenance has removed rows.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Known:
     mark: TableMark | None
     slices: SliceSet | None = None
     exclusive: bool = False
+    removed: Transaction | None = None
 
     def check(self, spec: TableSpec, handle: DeltaTable | None) -> None:
         """Compare with the table as it is.
@@ -46,6 +48,7 @@ class Known:
             return
         if self.mark is not None:
             self._check_identity(spec, handle, self.mark)
+        self._check_removed(spec, handle)
         found = handle.transaction_version(self.newest.app_id)
         before = None if self.mark is None else self.mark.transaction
         if found == before:
@@ -59,6 +62,14 @@ class Known:
             raise LedgerDamaged(
                 f"table {spec.name} ({spec.uri}) holds {self.newest.who(found)} of {self.newest.app_id}, and the last "
                 f"that the ledger knows there is {known}: the ledger lost its end, or an older copy was put back"
+            )
+
+    def _check_removed(self, spec: TableSpec, handle: DeltaTable) -> None:
+        there = None if self.removed is None else handle.transaction_version(self.removed.app_id)
+        if self.removed is not None and there is not None and there > self.removed.version:
+            raise LedgerDamaged(
+                f"maintenance has removed rows of table {spec.name} ({spec.uri}), and the ledger does not know of it: "
+                "it lost its end, or an older copy was put back"
             )
 
     def mark_after(self, handle: DeltaTable, version: int) -> TableMark:

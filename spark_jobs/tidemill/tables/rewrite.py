@@ -149,6 +149,30 @@ def replace_actions(files: Files, rows: pa.Table, within: tuple[Between, ...], s
     return actions + files.write(rows, sort_by)
 
 
+def without(files: Files, where: tuple[Between, ...], sort_by: str) -> tuple[list[Action], int]:
+    """What takes all rows out of the table's state that meet every condition of `where`, and how many these are."""
+    schema = files.schema()
+    actions: list[Action] = []
+    count = 0
+    for path, fragment in files.overlapping(where[0]).items():
+        old = fragment.to_table(schema=schema)
+        kept = old.filter(pc.invert(reduce(pc.and_, [inside(old[bounds.column], bounds) for bounds in where])))
+        if kept.num_rows < old.num_rows:
+            count += old.num_rows - kept.num_rows
+            actions.append(removal(path))
+            actions.extend(files.write(kept, sort_by))
+    return actions, count
+
+
+def count_meeting(files: Files, where: tuple[Between, ...]) -> int:
+    """How many rows meet every condition of `where`."""
+    found = 0
+    for fragment in files.overlapping(where[0]).values():
+        rows = fragment.to_table(columns=[bounds.column for bounds in where])
+        found += pc.sum(reduce(pc.and_, [inside(rows[b.column], b) for b in where]), min_count=0).as_py()
+    return found
+
+
 def rows_inside(files: Files, within: tuple[Between, ...]) -> int:
     """How many rows lie inside any of `within`, which are of one column and do not overlap."""
     found = 0

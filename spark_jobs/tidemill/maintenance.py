@@ -173,14 +173,11 @@ def maintain(
         with boundary("maintenance", newest_commit.batch_id):
             tidy_now(flow, uris, ledger, newest_commit)
     for sink in flow.sinks:
-        if isinstance(sink, WindowedSink) and (state := State.of(uris, sink)):
-            horizon = Transaction(state_horizon(flow.key, sink), kept.horizon)
-            rows = KeptTable(state.spec, opened=state.handle).drop(kept.dead, horizon=horizon, dry_run=dry_run)
-            yield Chore(table=state.spec.name, what="rows of superseded slices removed", count=rows)
-            if forgotten is not None:
-                yield forgotten.removed(flow, sink, state.spec, dry_run=dry_run)
-            yield _vacuumed(state.spec, unused, [], dry_run=dry_run)
-            yield from _merged(uris, sink, kept, unused, dry_run=dry_run)
+        if isinstance(sink, WindowedSink):
+            yield from _state(uris, sink, kept, forgotten, dry_run=dry_run)
+            yield from _merged(uris, sink, kept, dry_run=dry_run)
+            for spec in (state.spec for state in (State.of(uris, sink), State.merged(uris, sink)) if state is not None):
+                yield _vacuumed(spec, unused, [], dry_run=dry_run)
     lease = None if kept.opened is None else kept.opened.lease
     if left := project.lease(pipeline, flow.spec.takeover_after).sweep(unused, keep=lease, dry_run=dry_run):
         yield Chore(table=f"leases of {pipeline}", what="of runs that were killed removed", count=left)
@@ -196,7 +193,7 @@ class _Forgotten:
     until: int
     through: int
 
-    def removed(self, flow: Flow, sink: WindowedSink, spec: TableSpec, *, dry_run: bool) -> Chore:
+    def removed(self, uris: Uris, sink: WindowedSink, spec: TableSpec, *, dry_run: bool) -> Chore:
         """Their panes, but for those that are in later windows, too."""
         edge = moment(first_kept(sink.window.panes, self.until))
         # What a backfill that begins meanwhile writes there stays.
@@ -204,7 +201,7 @@ class _Forgotten:
             Between(column="pane_start", low=None, high=edge),
             Between(column="batch_id", low=None, high=self.through + 1),
         )
-        remembered = Transaction(forgotten_app(flow.key, sink), self.until)
+        remembered = Transaction(forgotten_app(uris.owner, sink), self.until)
         with nullcontext() if dry_run else boundary(f"removed:{sink.table}", self.through):
             count = KeptTable(spec).forget(where, remembered=remembered, dry_run=dry_run)
         return Chore(table=spec.name, what="rows of windows closed for good removed", count=count)
@@ -234,7 +231,20 @@ def _forgotten(
     return _Forgotten(until=found, through=view.position.batch_id)
 
 
-def _merged(uris: Uris, sink: WindowedSink, kept: _Kept, unused: timedelta, *, dry_run: bool) -> Iterator[Chore]:
+def _state(
+    uris: Uris, sink: WindowedSink, kept: _Kept, forgotten: _Forgotten | None, *, dry_run: bool
+) -> Iterator[Chore]:
+    """Rows of state that nobody looks at any more."""
+    state = State.of(uris, sink)
+    if state is not None:
+        horizon = Transaction(state_horizon(uris.owner, sink), kept.horizon)
+        rows = KeptTable(state.spec, opened=state.handle).drop(kept.dead, horizon=horizon, dry_run=dry_run)
+        yield Chore(table=state.spec.name, what="rows of superseded slices removed", count=rows)
+        if forgotten is not None:
+            yield forgotten.removed(uris, sink, state.spec, dry_run=dry_run)
+
+
+def _merged(uris: Uris, sink: WindowedSink, kept: _Kept, *, dry_run: bool) -> Iterator[Chore]:
     """Panes merged ahead: of superseded slices, and those that only windows hold which are closed for good."""
     state = State.merged(uris, sink) if sink.merges_ahead else None
     if state is not None:
@@ -242,7 +252,6 @@ def _merged(uris: Uris, sink: WindowedSink, kept: _Kept, unused: timedelta, *, d
         there = batch_ranges(table.read(columns=("batch_id",))["batch_id"].unique().to_pylist())
         gone = table.drop(kept.unmerged(sink, there), dry_run=dry_run)
         yield Chore(table=state.spec.name, what="rows removed that no window needs", count=gone)
-        yield _vacuumed(state.spec, unused, [], dry_run=dry_run)
 
 
 def _readable(flow: Flow, uris: Uris, kept: _Kept, readers: timedelta, *, dry_run: bool) -> Iterator[Chore]:

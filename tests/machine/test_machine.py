@@ -26,6 +26,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from machine.failing import FAILURES, failing
 from machine.model import LATENESS, Model, Records, offsets_of
 from machine.neighbours import beside, called
 from machine.tiny import TinyAttempt
@@ -39,7 +40,6 @@ from tidemill.amend.gone import declare_gone
 from tidemill.amend.repair import repair
 from tidemill.amend.rewind import rewind
 from tidemill.batch import NothingToDo
-from tidemill.core import failpoints
 from tidemill.core.amendments import Aside, Reason
 from tidemill.core.aside import Choice
 from tidemill.core.asked import OfOffsets
@@ -51,7 +51,6 @@ from tidemill.core.errors import (
     ForeignTable,
     LogError,
     OffsetsLost,
-    TidemillError,
     UnknownTopic,
 )
 from tidemill.core.events import Committed, Planned
@@ -63,27 +62,9 @@ from tidemill.maintenance import maintain
 from tidemill.tables.handles import newest
 
 EASY = Folding(group=4, overlap=1.0, groups=1)
-READS = ("scan", "records:sums", "panes:sums")
-WRITES = ("planned", "state:sums", "audited", "corrections", "quarantine", "late", "published:sums", "committed")
-FAILURES = [
-    *(f"{side}:{place}=raise" for place in (*READS, *WRITES) for side in ("before", "after")),
-    *(f"{place}=lose" for place in WRITES),
-]
 WHO = "the machine"
 PARTITIONS = st.integers(0, 3)
 """Of those that there are, by their remainder."""
-
-
-@contextmanager
-def failing(failure: str | None) -> Iterator[None]:
-    """Inside the block, the place fails; what that leads to ends the block."""
-    if failure is None:
-        yield
-        return
-    with pytest.MonkeyPatch.context() as patch, suppress(TidemillError):
-        patch.setattr(failpoints, "_lost", set())
-        patch.setenv(failpoints.VARIABLE, failure)
-        yield
 
 
 class Machine(RuleBasedStateMachine):

@@ -120,14 +120,9 @@ class BatchPlan:
 
     @property
     def lateness_watermark(self) -> int:
-        """The watermark that decides what is late, for the whole batch.
-
-        What is read again is late only where windows are forgotten, and without `allowed_lateness`.
-        """
-        if self.is_live:
-            return self.position.watermark
+        """The watermark that decides what is late, for the whole batch; of what is read again, what is forgotten is."""
         until = self.position.forgotten_until
-        return BEGINNING if until is None else until
+        return self.position.watermark if self.is_live else BEGINNING if until is None else until
 
     def position_after(  # noqa: PLR0913  all that a position is
         self,

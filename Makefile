@@ -94,7 +94,7 @@ bench-history: setup ## looks at a ledger of a million events, and repairs of a 
 bench-pace: setup ## whether batches keep up with 47,000 records a second in Kafka, for 5 minutes
 	@$(RUN) python tests/bench/bench_pace.py $(OPTIONS)
 
-bench-sliding: setup ## windows of an hour by a minute beside tumbling ones: 300 batches with 5,000 and with 200,000 keys
+bench-sliding: setup ## windows of an hour by a minute beside tumbling ones: 300 batches with 5,000 keys, 90 with 200,000; KEYS= BATCHES=
 	@$(RUN) python tests/bench/bench_sliding.py $(if $(KEYS),--keys $(KEYS)) $(if $(BATCHES),--batches $(BATCHES)) $(OPTIONS)
 
 lock: ## resolve the packages of pyproject.toml again; UPGRADE=1 takes the newest

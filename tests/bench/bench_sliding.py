@@ -1,11 +1,14 @@
 """What sliding windows of an hour by a minute cost beside tumbling ones of a minute. Run it by hand:
 
-python tests/bench/bench_sliding.py [--keys 5000,200000] [--batches 300] [--out build/bench_sliding.json]
+python tests/bench/bench_sliding.py [--keys 5000,200000] [--batches 300,90] [--out build/bench_sliding.json]
 
-Each batch is a minute of event time in which every key occurs: four times with 5,000 keys, once with 200,000. Both
-pipelines read the same topic in turn, in one process with Spark's default heap of 1 GB, and publish a row for each key
-and batch. Early is what batches 60 to 80 took, when the first windows are whole, late what the last 20 did; both are
-medians. Memory is that of this process, and of Java after a collection.
+Each batch is a minute of event time in which every key occurs: four times with 5,000 keys, once with 200,000. So after
+60 batches every window is whole. Both pipelines read the same topic in turn, in one process with Spark's default heap
+of 1 GB, and publish a row for each key and batch.
+
+Figures are medians of the 20 batches around some: 70, 150 and the last ones. A ratio is the median of the ratios of
+batches that ran one after the other, so that what else the machine did then was the same for both. `cpu_s` is processor
+time of this process, of Java and of Python's workers. Memory is that of this process, and of Java after a collection.
 """
 
 from __future__ import annotations
@@ -16,34 +19,43 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 HERE = Path(__file__).parent
+EACH = ("seconds", "cpu_seconds")
 PIPELINES = ("by_minute", "by_hour")
-EARLY, AROUND = 70, 10
+EARLY, MIDDLE, AROUND = 70, 150, 10
 
 
 def main() -> int:
     """Run the batches, tell the figures, and fail when they are not those that ADR 30 promises."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", default="5000,200000")
-    parser.add_argument("--batches", type=int, default=300)
+    parser.add_argument("--batches", default="300,90", help="for each number of keys; the last one for the rest")
     parser.add_argument("--only", choices=PIPELINES, help="leave the other one out")
     parser.add_argument("--out", type=Path, default=Path("build/bench_sliding.json"))
     given = parser.parse_args()
     from bench.suite import bench_session
 
     found = {}
-    for keys in map(int, given.keys.split(",")):
+    for keys, batches in _sizes(given.keys, given.batches):
         with tempfile.TemporaryDirectory(prefix="tidemill-sliding-") as folder, bench_session() as spark:
-            found[str(keys)] = measured(spark, Path(folder), keys, given.batches, only=given.only)
+            found[str(keys)] = measured(spark, Path(folder), keys, batches, only=given.only)
         given.out.parent.mkdir(parents=True, exist_ok=True)
         given.out.write_text(json.dumps(found, indent=2) + "\n")
-    print(json.dumps({k: {n: v for n, v in f.items() if n != "seconds"} for k, f in found.items()}, indent=2))
-    return 0 if all(f.get("ratio", 0) <= 1.5 and f.get("late_to_early", 0) <= 1.1 for f in found.values()) else 1
+    print(json.dumps({k: {n: v for n, v in f.items() if n not in EACH} for k, f in found.items()}, indent=2))
+    return 0 if all(f.get("ratio", 0) <= 1.5 and f.get("cpu_late_to_early", 0) <= 1.1 for f in found.values()) else 1
+
+
+def _sizes(keys: str, batches: str) -> list[tuple[int, int]]:
+    counts = [int(n) for n in batches.split(",")]
+    return [(int(k), counts[min(i, len(counts) - 1)]) for i, k in enumerate(keys.split(","))]
 
 
 def measured(spark: Any, folder: Path, keys: int, batches: int, *, only: str | None) -> dict[str, Any]:
@@ -60,47 +72,77 @@ def measured(spark: Any, folder: Path, keys: int, batches: int, *, only: str | N
     own = {"pipelines": str(HERE / "sliding" / "pipelines"), "contracts": str(HERE / "sliding" / "data_contracts")}
     project = Project(HERE, Settings(lake=str(folder / "lake"), log=str(folder / "log"), jars="", **own))
     names = [only] if only else list(PIPELINES)
-    seconds: dict[str, list[float]] = {name: [] for name in names}
+    times = Times({name: [] for name in names}, {name: [] for name in names})
     memory = {}
     for number in range(1, batches + 1):
         feed.deliver()
         for name in names if number % 2 else reversed(names):
-            begin = time.perf_counter()
             request = Request(executor=this_process(None), clock=datetime.now(UTC), limit=ReadLimit(None))
-            run_batch(project, name, request, session=lambda: spark)
-            seconds[name].append(time.perf_counter() - begin)
-        if number in (EARLY, batches):
+            with times.of(name):
+                run_batch(project, name, request, session=lambda: spark)
+        if number in (EARLY, MIDDLE, batches):
             memory[str(number)] = used(spark)
         if number % 10 == 0:
-            last = "  ".join(f"{name} {median(s[-10:]):.2f} s" for name, s in seconds.items())
-            print(f"{keys:,} keys, batch {number}: {last}  {used(spark)}", flush=True)
-    return {"batches": batches, **compared(seconds), "memory": memory, "seconds": rounded(seconds)}
+            print(f"{keys:,} keys, batch {number}: {times.around(number)}  {used(spark)}", flush=True)
+    return {"batches": batches, **times.compared(), "memory": memory, **times.each()}
 
 
-def compared(seconds: dict[str, list[float]]) -> dict[str, Any]:
-    """The figures that are promised, where the run is long enough for them.
+@dataclass(frozen=True)
+class Times:
+    """What the batches of each pipeline took, by the clock and of the processor."""
 
-    `ratio` is sliding to tumbling at the end; `late_to_early` that of sliding.
-    """
-    if any(len(s) <= EARLY for s in seconds.values()):
-        return {}
-    early = {name: round(median(s[EARLY - AROUND - 1 : EARLY + AROUND]), 3) for name, s in seconds.items()}
-    late = {name: round(median(s[-2 * AROUND :]), 3) for name, s in seconds.items()}
-    found: dict[str, Any] = {"early_s": early, "late_s": late}
-    if len(seconds) == len(PIPELINES):
-        tumbling, sliding = PIPELINES
-        drift = late[tumbling] / early[tumbling]
-        found |= {
-            "ratio": round(late[sliding] / late[tumbling], 3),
-            "late_to_early": round(late[sliding] / early[sliding], 3),
-            "tumbling_late_to_early": round(drift, 3),
-        }
-    return found
+    seconds: dict[str, list[float]]
+    cpu_seconds: dict[str, list[float]]
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        """Measure one batch."""
+        from bench.machine import cpu_seconds
+
+        spent, begin = cpu_seconds(), time.perf_counter()
+        yield
+        self.seconds[name].append(time.perf_counter() - begin)
+        self.cpu_seconds[name].append((cpu_seconds() or 0.0) - (spent or 0.0))
+
+    def around(self, number: int) -> dict[str, Any]:
+        """Medians of the batches around one of them."""
+        done = len(next(iter(self.seconds.values())))
+        part = (
+            slice(max(number - AROUND - 1, 0), number + AROUND) if number + AROUND <= done else slice(-2 * AROUND, None)
+        )
+        found: dict[str, Any] = {}
+        for kind, measured in (("s", self.seconds), ("cpu_s", self.cpu_seconds)):
+            found[kind] = {name: round(median(values[part]), 3) for name, values in measured.items()}
+        if len(self.seconds) == len(PIPELINES):
+            found |= {"ratio": _ratio(self.seconds, part), "cpu_ratio": _ratio(self.cpu_seconds, part)}
+        return found
+
+    def compared(self) -> dict[str, Any]:
+        """The figures that are promised, where the run is long enough for them.
+
+        `ratio` is sliding to tumbling at the end; `late_to_early` that of the end to batch 70, of sliding.
+        """
+        done = len(next(iter(self.seconds.values())))
+        if done <= EARLY:
+            return {}
+        early, late = self.around(EARLY), self.around(done)
+        at = {str(n): self.around(n) for n in (EARLY, MIDDLE, done) if n <= done}
+        found = {"at": at, **{name: late[name] for name in ("ratio", "cpu_ratio") if name in late}}
+        if (sliding := PIPELINES[1]) in self.seconds:
+            found["late_to_early"] = round(late["s"][sliding] / early["s"][sliding], 3)
+            found["cpu_late_to_early"] = round(late["cpu_s"][sliding] / max(early["cpu_s"][sliding], 0.01), 3)
+        return found
+
+    def each(self) -> dict[str, dict[str, list[float]]]:
+        """Every batch, so that peaks can be seen."""
+        measured = zip(EACH, (self.seconds, self.cpu_seconds), strict=True)
+        return {kind: {name: [round(s, 3) for s in v] for name, v in by.items()} for kind, by in measured}
 
 
-def rounded(seconds: dict[str, list[float]]) -> dict[str, list[float]]:
-    """Every batch, so that peaks can be seen."""
-    return {name: [round(s, 3) for s in values] for name, values in seconds.items()}
+def _ratio(measured: dict[str, list[float]], part: slice) -> float:
+    """Sliding to tumbling, of batches that ran one after the other."""
+    tumbling, sliding = (measured[name][part] for name in PIPELINES)
+    return round(median(s / max(t, 0.01) for s, t in zip(sliding, tumbling, strict=True)), 3)
 
 
 def used(spark: Any) -> dict[str, int]:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.operators import Trigger
+from tidemill.core.windows import Panes
 from tidemill.engine.firing import Firing
 
 TIMES = st.integers(-30, 30)
@@ -54,3 +55,15 @@ def test_every_open_window_fires_in_every_batch_that_touches_it_when_updates_are
 ) -> None:
     firing = a_firing(before, before + ahead, trigger=Trigger.ON_UPDATE, allowed_lateness=lateness)
     assert all(again(firing, before + 1 + further) for further in range(30))
+
+
+@given(TIMES, TIMES, st.integers(0, 30), st.sampled_from(Trigger), st.integers(-60, 60))
+def test_every_window_that_may_fire_starts_between_the_bounds(
+    before: int, after: int, lateness: int, trigger: Trigger, start: int
+) -> None:
+    panes = Panes(size=16, slide=1)
+    firing = a_firing(before, after, trigger=trigger, allowed_lateness=lateness)
+    first, last = firing.starts(panes)
+    end = start + panes.size
+    assert first <= start <= last or not (on_time(firing, end) or again(firing, end))
+    assert all(-(2**63) < edge < 2**63 for edge in (first, last))

@@ -130,6 +130,19 @@ def test_many_windows_at_once_are_merged_like_one_by_one(
     feed.check()
 
 
+def test_a_batch_that_closes_nothing_takes_records_behind_the_watermark(
+    a_mill: Callable[..., Mill], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch, "audit", lambda *_: [])
+    mill = a_mill(**{**SLIDING, "lateness": "0 s"})
+    for seconds in (range(SIZE), [10], range(SIZE, 3 * SIZE)):
+        mill.feed([an_event(second, "a", 1) for second in seconds])
+        run(mill)
+    counts = {round((row["window_end"] - NOW).total_seconds()): row["n"] for row in mill.published()}
+    # The watermark stood at 13; the record of second 10 counts in the windows that ended later.
+    assert {end: counts[end] for end in (13, 14, 26, 27)} == {13: 13, 14: 15, 26: SIZE + 1, 27: SIZE}
+
+
 def test_nodes_are_right_after_every_way_back(feed: Feed) -> None:
     errand, topic = (lambda: an_errand(feed.mill)), TopicPartition("events", 0)
     feed.batch(FAR)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
@@ -14,7 +15,9 @@ from tidemill.core.times import micros
 from tidemill.core.watermarks import END
 from tidemill.engine.firing import Firing
 from tidemill.engine.holding import Held
-from tidemill.engine.node_sql import of_nodes
+from tidemill.engine.node_sql import of_nodes, spread_rows
+from tidemill.engine.query import ROWS
+from tidemill.engine.spread import Made, Spread
 from tidemill.engine.state import Part, node_predicates, pane_predicates
 
 _EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_800_000_000
@@ -81,6 +84,22 @@ class Ahead:
         tree = {"_since": self.tree.since, "_built": self.tree.built, "_until": self.until}
         return _integers({**self.firing.bounds, **tree, "_first": first, "_last": last})
 
+    def spread(self, bounds: Mapping[str, pa.Scalar]) -> Spread:
+        """What rows with these bounds are for."""
+        text, columns = spread_rows(ROWS, self.sink), of_nodes(self.sink)
+        return Spread(made=partial(self._made, _values(bounds)), text=text, bounds=bounds, columns=columns)
+
+    def _made(self, bounds: Mapping[str, int], node: Node, alone: bool) -> Sequence[Made]:
+        tree, size = replace(self.tree, since=bounds["_since"], built=bounds["_built"]), self.sink.window.panes.size
+        nodes = [Made(n.level, n.start, certain=True) for n in tree.grown(node, bounds["_until"], alone=alone)]
+        starts = tree.window_starts(node, alone=alone)
+        windows = []
+        for start in within(starts, bounds["_first"], bounds["_last"]):
+            on_time = bounds["_before"] < start + size <= bounds["_after"]
+            if on_time or bounds["_refused_until"] < start + size <= bounds["_again_until"]:
+                windows.append(Made(0, start, certain=on_time))
+        return [*windows, *nodes]
+
     @property
     def ends(self) -> bool:
         """Whether no batch looks at nodes any more."""
@@ -108,6 +127,17 @@ def rows_for_nodes(
 
 def _integers(values: Mapping[str, int]) -> dict[str, pa.Scalar]:
     return {name: pa.scalar(value, pa.int64()) for name, value in values.items()}
+
+
+def _values(bounds: Mapping[str, pa.Scalar]) -> Mapping[str, int]:
+    return {name: value.as_py() for name, value in bounds.items()}
+
+
+def within(starts: range, first: int, last: int) -> range:
+    """The part of a range that lies between two values, both included."""
+    step = starts.step
+    low = starts.start + max(-(-(first - starts.start) // step), 0) * step
+    return range(low, min(starts.stop, last + 1), step)
 
 
 def edges_of(span: Span) -> tuple[int | None, int | None] | None:

@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemill.core.account import Account
 from tidemill.core.amending import is_repair_of
 from tidemill.core.amendments import Aside
-from tidemill.core.codec import fingerprint
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.plan import BatchPlan, Kind
@@ -35,7 +34,6 @@ from tidemill.engine.streams import Stream
 from tidemill.engine.types import check_types
 from tidemill.engine.windowing import SLICE_COLUMNS, partial_aggregates
 from tidemill.engine.windows import Windows
-from tidemill.tables.create import ensure_table
 
 _STAGING_NOTHING = (Kind.FOLD, Kind.REWIND, Kind.SWITCH)
 """Batches that compute no rows to publish: whole tables go back or over, or nothing is published."""
@@ -90,7 +88,7 @@ class Attempt:
         self.lanes = Lanes(self.session, driver_rows=self.driver_rows, writer=self.writer, before_job=self.before_job)
         self._windows = Windows(session=self.session, plan=self.plan, uris=self.uris, lanes=self.lanes, marks=marks)
         self._publisher = Publisher(flow=self.flow, plan=self.plan, uris=self.uris, lanes=self.lanes, marks=marks)
-        self._marks, self._plan_hash = marks, fingerprint(self.plan)
+        self._marks = marks
 
     @staticmethod
     def check_types(session: SparkSession, flow: Flow, uris: Uris) -> None:
@@ -150,12 +148,8 @@ class Attempt:
     def _append_state(self, sink: WindowedSink, held: Held) -> None:
         spec = self.uris.state(sink, held.lane.fields(held.rows))
         with boundary(f"state:{sink.table}", self.plan.batch_id):
-            known = self._marks.state(sink)
-            state = self._windows.states[sink.table] = State(spec=spec, handle=ensure_table(spec, known=known))
-            # Readers tell slices apart, but not what is twice in one: a ledger that lost its end has it planned again.
-            table = held.lane.table(spec, state.handle)
-            written = table.append(held.rows, transaction=known.newest, plan_hash=self._plan_hash)
-            self._publisher.wrote(spec, known, state.handle, written)
+            handle = self._publisher.append_slice(spec, self._marks.state(sink), held)
+            self._windows.states[sink.table] = State(spec=spec, handle=handle)
 
     def _append_nodes(self, sink: WindowedSink, nodes: Held | None) -> None:
         """Panes merged ahead, in the slice of this attempt."""
@@ -163,13 +157,9 @@ class Attempt:
             return
         names = ("pane_level", "pane_start", *of_nodes(sink), *SLICE_COLUMNS)
         held = nodes.stamped(self._slice()).picked({name: name for name in names})
-        spec = self.uris.merged(sink, held.lane.fields(held.rows))
         with boundary(f"merged:{sink.table}", self.plan.batch_id):
-            known = self._marks.merged(sink)
-            handle = ensure_table(spec, known=known)
-            table = held.lane.table(spec, handle)
-            written = table.append(held.rows, transaction=known.newest, plan_hash=self._plan_hash)
-            self._publisher.wrote(spec, known, handle, written)
+            spec = self.uris.merged(sink, held.lane.fields(held.rows))
+            self._publisher.append_slice(spec, self._marks.merged(sink), held)
 
     def jobs(self, without: DataFrame | None = None) -> Mapping[str, DataFrame]:
         """The job of step 3 for each published table, described but not run; ask after step 2.

@@ -92,10 +92,12 @@ class Firing:
         return min(panes.overlap, -(-on_time // panes.slide) + -(-again // panes.slide))
 
     def starts(self, panes: Panes) -> Span:
-        """Between which moments, both included, all windows start that may fire."""
+        """Between which moments, both included, all windows start that may fire; where none may, (1, 0)."""
         on_time = (self.before, self.after) if self.trigger is Trigger.ON_CLOSE and self.after > self.before else None
         ends = [e for e in (on_time, (self.refused_until, self.again_until)) if e is not None and e[0] < e[1]]
-        low, high = min((e[0] for e in ends), default=END), max((e[1] for e in ends), default=BEGINNING)
+        if not ends:
+            return 1, 0
+        low, high = min(e[0] for e in ends), max(e[1] for e in ends)
         return max(low + 1 - panes.size, -_FAR), min(high - panes.size, _FAR)
 
     @property

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.core.schema import Field
 from tidemill.engine.lanes import DriverLane, Lane, SparkLane
+from tidemill.engine.spread import Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,15 @@ class Lanes:
         """All rows as one DataFrame, with the columns of the first part; at least one part."""
         lanes = [(lane, [p.rows for p in parts if p.lane is lane]) for lane in (self.driver, self.spark)]
         return self.spark.frame([lane.frame(rows) for lane, rows in lanes if rows])
+
+    def spread(self, parts: Sequence[Held], spread: Spread, *, at_most: int) -> list[Held]:
+        """The rows of all parts, once for all that they are for: not more than `at_most`."""
+        found = []
+        for lane in (self.driver, self.spark):
+            if mine := [p.rows for p in parts if p.lane is lane and p.count]:
+                rows = lane.spread(mine, spread)
+                found.append(Held(lane, rows, lane.at_most(rows, at_most)))
+        return found
 
     def together(self, parts: Sequence[Held]) -> Held:
         """All rows as one; at least one part."""

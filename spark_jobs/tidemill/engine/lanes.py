@@ -23,7 +23,8 @@ from tidemill.core.schema import Field, ddl, spark_type
 from tidemill.core.slices import SliceSet
 from tidemill.core.sql import quoted, renamed
 from tidemill.engine.garbage import handed
-from tidemill.engine.query import in_few_tasks
+from tidemill.engine.query import in_few_tasks, query
+from tidemill.engine.spread import Spread
 from tidemill.tables.arrow_types import data_type, schema_fields
 from tidemill.tables.create import ensure_table
 from tidemill.tables.deltars import DeltaRsTable
@@ -52,6 +53,10 @@ class Lane(Protocol[Rows]):
         """Rows that are held, with the columns of the first part, as a DataFrame; at least one row or one part."""
         ...
 
+    def spread(self, parts: Sequence[Rows], spread: Spread) -> Rows:
+        """The rows of all parts, once for each window and node that they are for; at least one part."""
+        ...
+
     def fields(self, rows: Rows) -> tuple[Field, ...]:
         """The columns of the rows."""
         ...
@@ -74,6 +79,10 @@ class Lane(Protocol[Rows]):
 
     def count(self, rows: Rows) -> int:
         """How many rows there are."""
+        ...
+
+    def at_most(self, rows: Rows, bound: int) -> int:
+        """How many rows there are at most, as far as that is known without a job; `bound` was known before."""
         ...
 
     def arrow(self, rows: Rows) -> pa.Table:
@@ -125,10 +134,12 @@ class DriverLane:
         full = [part for part in parts if part.num_rows]
         if not full:
             return self._session.createDataFrame([], ddl(self.fields(parts[0])))
-        schema = full[0].schema
-        whole = pa.concat_tables([part.select(schema.names).cast(schema) for part in full])
+        whole = _together(full)
         handed(whole.num_rows)
         return in_few_tasks(self._session.createDataFrame(whole), whole.num_rows)
+
+    def spread(self, parts: Sequence[pa.Table], spread: Spread) -> pa.Table:  # noqa: D102
+        return spread.over(_together(parts))
 
     def fields(self, rows: pa.Table) -> tuple[Field, ...]:  # noqa: D102
         return schema_fields(rows.schema)
@@ -150,6 +161,9 @@ class DriverLane:
         return [int(v) for v in pc.unique(rows[column].cast(pa.int64())).to_pylist()]
 
     def count(self, rows: pa.Table) -> int:  # noqa: D102
+        return int(rows.num_rows)
+
+    def at_most(self, rows: pa.Table, bound: int) -> int:  # noqa: D102
         return int(rows.num_rows)
 
     def arrow(self, rows: pa.Table) -> pa.Table:  # noqa: D102
@@ -208,6 +222,9 @@ class SparkLane:
             whole = whole.unionByName(part.select(*whole.columns))
         return whole
 
+    def spread(self, parts: Sequence[DataFrame], spread: Spread) -> DataFrame:  # noqa: D102
+        return query(self.session, spread.text, self.stamped(self.frame(parts), spread.bounds))
+
     def fields(self, rows: DataFrame) -> tuple[Field, ...]:  # noqa: D102
         return schema_fields(to_arrow_schema(rows.schema, timezone="UTC"))
 
@@ -230,6 +247,9 @@ class SparkLane:
 
     def count(self, rows: DataFrame) -> int:  # noqa: D102
         return rows.count()
+
+    def at_most(self, rows: DataFrame, bound: int) -> int:  # noqa: D102
+        return bound
 
     def arrow(self, rows: DataFrame) -> pa.Table:  # noqa: D102
         return rows.toArrow()
@@ -263,3 +283,9 @@ class SparkLane:
             with suppress(PySparkException):
                 frame.unpersist()
         self._held.clear()
+
+
+def _together(parts: Sequence[pa.Table]) -> pa.Table:
+    """All rows, with the columns of the first part."""
+    schema = parts[0].schema
+    return pa.concat_tables([part.select(schema.names).cast(schema) for part in parts])

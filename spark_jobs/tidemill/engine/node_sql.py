@@ -1,4 +1,4 @@
-"""Windows merged from nodes of the pane tree, and the nodes that a batch builds, in one statement.
+"""Windows merged from nodes of the pane tree, and the nodes that a batch builds, in one statement for both.
 
 What `PaneTree.window_starts` and `PaneTree.grown` say of one node is said here of rows, in SQL.
 """
@@ -12,32 +12,30 @@ from tidemill.core.pane_tree import levels_of
 from tidemill.core.schema import Field, cast_or_null
 from tidemill.core.sql import quoted, renamed, select
 from tidemill.engine.fitted import fitted
+from tidemill.engine.spread import CERTAIN, LEVEL, START, TOUCHED
 from tidemill.engine.windowing import beyond, finished_values, merges, state_columns, types_of
 
-LEVEL, TOUCHED = "_level", "_touched"
 _NODE = "_node_"
 _LEVELS = 16
 """A window and a node that are built travel as one number, start * 16 + level: there are at most 13 levels."""
 
 
-def merged_nodes(state: str, sink: WindowedSink, types: Sequence[Field]) -> str:
-    """A statement over rows of state and nodes: the windows to publish, at `_level` 0, and the nodes to write.
+def merged_nodes(rows: str, sink: WindowedSink, types: Sequence[Field]) -> str:
+    """A statement over rows that were spread: the windows to publish, at `_level` 0, and the nodes to write.
 
-    Rows also have the columns of `Firing.bounds` and `tree_bounds`; `_touched`, when they are of this batch; `_alone`,
-    when no node has them. Columns of `merged_windows` are set for windows, those of `node_columns` for nodes, in the
-    `types` of state.
+    Columns of `merged_windows` are set for windows, those of `node_columns` for nodes, in the `types` of state.
     """
     keys = [quoted(k) for k in sink.keys]
     built = select(
         [
-            *(LEVEL, "_start"),
+            *(LEVEL, START),
             *keys,
-            renamed(f"bool_or({LEVEL} > 0 OR _on_time OR (_again AND {TOUCHED}))", "_fires"),
+            renamed(f"bool_or({CERTAIN} OR {TOUCHED})", "_fires"),
             renamed(f"bool_or({TOUCHED})", TOUCHED),
             *(renamed(text, name) for name, text in merges(sink).items()),
         ],
-        _wanted(state, sink),
-        group_by=[LEVEL, "_start", *sink.keys],
+        rows,
+        group_by=[LEVEL, START, *sink.keys],
     )
     of = types_of(sink, types)
     windows = {c: f"CASE WHEN {LEVEL} = 0 THEN {value} END" for c, value in finished_values(sink).items()}
@@ -59,17 +57,23 @@ def node_columns(sink: WindowedSink) -> Mapping[str, str]:
     return {_NODE + c: c for c in ("pane_level", "pane_start", *of_nodes(sink))}
 
 
-def _wanted(state: str, sink: WindowedSink) -> str:
-    """The rows, once for each window that may fire and each node to be built of them."""
+def spread_rows(state: str, sink: WindowedSink) -> str:
+    """A statement over rows of state and nodes: each once for each window that may fire and each node to be built.
+
+    Rows also have the columns of `Ahead.bounds`; `_touched`, when they are of this batch; `_alone`, when no node has
+    them. See `Spread`.
+    """
     panes = sink.window.panes
     made = select(["*", renamed(f"explode({_made(sink)})", "_made")], _placed(state, sink))
     start, level = f"shiftright(_made, {_LEVELS.bit_length() - 1})", f"CAST(_made & {_LEVELS - 1}L AS INT)"
-    known = select(["*", renamed(start, "_start"), renamed(level, LEVEL)], made, where="_made IS NOT NULL")
+    known = select(["*", renamed(start, START), renamed(level, LEVEL)], made, where="_made IS NOT NULL")
     end = f"(_start + {panes.size}L)"
     on_time = f"{end} > _before AND {end} <= _after"
     again = f"{end} > _refused_until AND {end} <= _again_until"
     judged = select(["*", renamed(on_time, "_on_time"), renamed(again, "_again")], known)
-    return select(["*"], judged, where=f"{LEVEL} > 0 OR _on_time OR _again")
+    certain = renamed(f"{LEVEL} > 0 OR _on_time", CERTAIN)
+    columns = [*map(quoted, of_nodes(sink)), TOUCHED, LEVEL, START, certain]
+    return select(columns, judged, where=f"{LEVEL} > 0 OR _on_time OR _again")
 
 
 def _placed(state: str, sink: WindowedSink) -> str:

@@ -252,6 +252,17 @@ class Publisher:
         sinks = [sink for sink in self.flow.sinks if sink.table == spec.name]
         return self.marks.table(sinks[0]) if sinks else self.marks.own(spec)
 
+    def append_slice(self, spec: TableSpec, known: Known, held: Held) -> DeltaTable:
+        """A handle on the table, to which these rows were appended as the slice of the attempt.
+
+        Readers tell slices apart, but not what is twice in one. So the slice is the transaction: when the ledger lost
+        its last commit, the same slice is planned again and must not be written twice.
+        """
+        handle = ensure_table(spec, known=known)
+        table = held.lane.table(spec, handle)
+        self.wrote(spec, known, handle, table.append(held.rows, transaction=known.newest, plan_hash=self._plan_hash))
+        return handle
+
     def wrote(self, spec: TableSpec, known: Known, handle: DeltaTable, written: Written) -> None:
         """Remember what was written to a table that was opened as `handle`."""
         self.versions[spec.name] = written.version

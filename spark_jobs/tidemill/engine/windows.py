@@ -21,9 +21,10 @@ from tidemill.engine.firing import Firing, Refiring
 from tidemill.engine.fitted import UNFIT, told
 from tidemill.engine.holding import Held, Lanes
 from tidemill.engine.marks import Marks
-from tidemill.engine.node_sql import LEVEL, TOUCHED, merged_nodes, node_columns
+from tidemill.engine.node_sql import merged_nodes, node_columns
 from tidemill.engine.places import Uris
 from tidemill.engine.query import ROWS, query
+from tidemill.engine.spread import LEVEL, TOUCHED
 from tidemill.engine.state import Part, State, node_predicates, pane_predicates
 from tidemill.engine.windowing import folded_state, merged_windows, state_columns
 
@@ -98,10 +99,12 @@ class Windows:
         brought, rows = (sum(part.count for part in parts) for parts in (own, [*own, *old]))
         if not rows:
             return Fired()
-        whole = self.lanes.frame([part.stamped(bounds) for part in (*own, *old) if part.count])
+        spread = self.lanes.spread([*own, *old], ahead.spread(bounds), at_most=ahead.most(rows, brought))
+        if not any(part.count for part in spread):
+            return Fired()
         types = self.lanes.fields([*own, *old])
-        found = query(self.session, merged_nodes(ROWS, ahead.sink, types), whole)
-        windows, nodes = self.lanes.hold_apart(found, LEVEL, at_most=ahead.most(rows, brought))
+        found = query(self.session, merged_nodes(ROWS, ahead.sink, types), self.lanes.frame(spread))
+        windows, nodes = self.lanes.hold_apart(found, LEVEL, at_most=sum(part.count for part in spread))
         return Fired(
             self._told(ahead.sink, windows.picked({c: c for c in (*ahead.sink.contract.columns, UNFIT)})),
             nodes.picked({**node_columns(ahead.sink), TOUCHED: TOUCHED}) if nodes.count else None,
@@ -186,7 +189,7 @@ class Windows:
         # State of before may lack columns of aggregates that came later.
         there = {f.name for f in state.spec.fields}
         missing = {c: pa.scalar(None, pa.int64()) for c in state_columns(sink) if c not in there}
-        return [Held(lane, rows, count).stamped(missing)]
+        return [Held(lane, rows, lane.at_most(rows, count)).stamped(missing)]
 
 
 def _scalars(bounds: Mapping[str, int]) -> dict[str, pa.Scalar]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG, DeltaTriggerTimetable, Param, get_parsing_context
 
-from tidemill.core.errors import InputError
+from tidemill.core.errors import DeclarationError, InputError
 from tidemill.project import Project
 from tidemill_airflow.amending_dags import backfill_dag, maintenance_dag, replay_dag
 from tidemill_airflow.assets import batch_asset, table_asset
@@ -43,11 +43,10 @@ def dags_for(project: Project | str | Path | None = None) -> dict[str, DAG]:
         return pipeline_dag(found.declared(name), str(found.folder))
 
     wanted = get_parsing_context().dag_id
-    makers = _makers(found.pipeline_names(), entity)
-    if wanted in makers:
-        return {wanted: makers[wanted]()}
-    if wanted and wanted != MAINTENANCE and found.faults:
-        found.check_declared(wanted.partition(".")[0])
+    if wanted and wanted != MAINTENANCE and _declares(found, pipeline := wanted.partition(".")[0]):
+        makers = _makers([pipeline], entity)
+        if wanted in makers:
+            return {wanted: makers[wanted]()}
     fit, faults = _fit(found, entity)
     if wanted == MAINTENANCE:
         return {MAINTENANCE: maintenance_dag(map(entity, fit))}
@@ -57,6 +56,21 @@ def dags_for(project: Project | str | Path | None = None) -> dict[str, DAG]:
         raise faults[0]
     dags = {dag_id: make() for dag_id, make in _makers(fit, entity).items()}
     return {MAINTENANCE: maintenance_dag(map(entity, fit)), **dags}
+
+
+def _declares(project: Project, pipeline: str) -> bool:
+    """Whether a project has this pipeline; files of others are not waited for as long.
+
+    Raises:
+        DeclarationError: it has not, and some file is wrong.
+    """
+    try:
+        project.check_declared(pipeline)
+    except DeclarationError:
+        if project.faults:
+            raise
+        return False
+    return True
 
 
 def _makers(names: Sequence[str], entity: Callable[[str], PipelineDag]) -> dict[str, Callable[[], DAG]]:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from tidemill.core.columns import unknown
 from tidemill.core.errors import ConfigError, DeclarationError
 from tidemill.core.operators import Publish
 from tidemill.core.pipeline import Pipeline
 
-Load = Callable[[Path], tuple[Pipeline, ...]]
+
+class Load(Protocol):
+    """Loads files together, and says what each declares or what is wrong with it."""
+
+    def __call__(
+        self, paths: Iterable[Path], *, wanted: str | None
+    ) -> Mapping[Path, tuple[Pipeline, ...] | DeclarationError]:
+        """The same paths, in their order; `wanted` is the pipeline that somebody waits for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,24 +64,24 @@ class Declarations:
         return DeclarationError(f"{error.message}; these files could not be loaded:\n{failed}", fix=error.fix)
 
 
-def read_declarations(folder: Path, load: Load) -> Declarations:
+def read_declarations(folder: Path, load: Load, wanted: str | None = None) -> Declarations:
     """What the Python files of a folder declare, by `load`; nothing when there is no such folder.
+
+    With a pipeline that is `wanted`, files that mention it come first.
 
     Raises:
         ConfigError: it is no folder, or cannot be read.
     """
-    unloaded: dict[Path, DeclarationError] = {}
-    declared: list[tuple[Path, Pipeline]] = []
-    for path in _files(folder):
-        try:
-            declared += [(path, pipeline) for pipeline in load(path)]
-        except DeclarationError as error:
-            unloaded[path] = error
+    files = _files(folder)
+    order = files if wanted is None else sorted(files, key=lambda path: not _mentions(path, wanted))
+    found = load(order, wanted=wanted)
+    unloaded = {path: error for path in files if isinstance(error := found[path], DeclarationError)}
+    declared = [(path, p) for path in files if isinstance(some := found[path], tuple) for p in some]
     refused = _unfinished(declared) | _of_one_name(declared)
     declared = [(path, p) for path, p in declared if p.name not in refused]
     refused |= _of_one_table(declared)
-    found = {p.name: p for _, p in declared if p.name not in refused}
-    return Declarations(folder=str(folder), pipelines=found, refused=refused, unloaded=unloaded)
+    pipelines = {p.name: p for _, p in declared if p.name not in refused}
+    return Declarations(folder=str(folder), pipelines=pipelines, refused=refused, unloaded=unloaded)
 
 
 def _files(folder: Path) -> list[Path]:

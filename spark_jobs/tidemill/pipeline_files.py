@@ -1,6 +1,6 @@
-"""Loads one Python file of a project: within a bounded time, and so that whatever it raises is an error that names it.
+"""Loads the Python files of a project: within one bounded time, and so that what one raises is an error that names it.
 
-The file runs in a thread of its own. The caller waits, can be interrupted, and goes on when the file does not return.
+Each file runs in a thread of its own. The caller waits, can be interrupted, and goes on when a file does not return.
 Not everything can be caught: `os._exit` ends the process, and a file that waits in foreign code keeps its thread.
 """
 
@@ -13,12 +13,13 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from datetime import timedelta
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from threading import Event, Thread
+from time import monotonic
 from types import CodeType, ModuleType
 from zlib import crc32
 
@@ -29,47 +30,73 @@ from tidemill.core.times import show_duration
 TOLD_AFTER = timedelta(seconds=10)
 """How long a file may load before it is named as one that takes long."""
 
+OTHERS = timedelta(seconds=5)
+"""How long the other files are waited for once the one pipeline that is wanted has been found."""
+
+Loaded = tuple[Pipeline, ...] | DeclarationError
+"""The pipelines among the names of a file, or what is wrong with it."""
+
 _logger = logging.getLogger(__name__)
 _SHOWN_LINES = 8
 
 
-def load_pipelines(path: Path, *, patience: timedelta, told_after: timedelta = TOLD_AFTER) -> tuple[Pipeline, ...]:
-    """The pipelines among the names of a file. What it prints goes to standard error; its folder stays the caller's.
+def load_files(
+    paths: Iterable[Path], *, patience: timedelta, wanted: str | None = None, told_after: timedelta = TOLD_AFTER
+) -> Mapping[Path, Loaded]:
+    """What each file declares, in the order of the paths; all together take `patience` at most.
 
-    Raises:
-        DeclarationError: the file cannot be read or compiled, raises anything, leaves the process, or does not return
-            within `patience`. The text begins with the file and, where one is known, the line.
+    One file is loaded after the other. One that takes long is left to itself, so that all have begun by half of the
+    time. Once the pipeline that is `wanted` is found, all others have `OTHERS`, and who has not returned is named in
+    the log. What files print goes to standard error; the working folder stays the caller's.
+
+    An error begins with the file and, where one is known, the line: the file cannot be read or compiled, raises
+    anything, leaves the process, or does not return.
     """
-    _check_file(path)
-    load = _Load(path)
+    loads, time = [_Load(path) for path in paths], _Time(patience)
     with _as_it_was():
-        load.start()
-        first = min(told_after, patience)
-        if not load.done.wait(first.total_seconds()) and first < patience:
-            _logger.warning("%s: still loading after %s", path, show_duration(first))
-        if not load.done.wait((patience - first).total_seconds()):
-            load.abandon()
-            raise DeclarationError(
-                f"{path}: not loaded after {show_duration(patience)}{load.place()}",
-                fix="a file declares pipelines only, without waiting for anything; [project] load_timeout allows more",
-            )
-    if load.error is not None:
-        raise _fault(path, load.error) from load.error
-    return load.found
+        for index, load in enumerate(loads):
+            with _as_it_was():
+                load.start()
+                load.done.wait(time.turn(len(loads) - index))
+            time.found(load, wanted)
+        for load in loads:
+            load.done.wait(min(time.left(), load.began + told_after.total_seconds() - monotonic()))
+            time.found(load, wanted)
+            if not load.done.is_set() and time.left() > 0:
+                _logger.warning("%s: still loading after %s", load.path, show_duration(told_after))
+        for load in loads:
+            load.done.wait(time.left())
+            time.found(load, wanted)
+    return {load.path: load.abandoned(time) if load.result is None else load.result for load in loads}
 
 
-def _check_file(path: Path) -> None:
-    try:
-        if path.is_file():
-            return
-        found = "a link to nothing" if path.is_symlink() and not path.exists() else "no file"
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    raise DeclarationError(f"{path}: expected a Python file, found {found}", fix="remove it from the pipelines")
+class _Time:
+    """What is left of the time that all files have together."""
 
+    def __init__(self, patience: timedelta) -> None:
+        self.patience, self.shortened = patience, False
+        self._set(patience)
 
-def _unreadable(path: Path, error: OSError) -> DeclarationError:
-    return DeclarationError(f"{path}: cannot be read: {error.strerror}", fix="change its rights")
+    def _set(self, patience: timedelta) -> None:
+        seconds = patience.total_seconds()
+        self._end, self._begun_by = monotonic() + seconds, monotonic() + seconds / 2
+
+    def left(self) -> float:
+        """Seconds until the end."""
+        return max(0.0, self._end - monotonic())
+
+    def turn(self, files: int) -> float:
+        """Seconds that the first of so many files may have for itself."""
+        return max(0.0, self._begun_by - monotonic()) / files
+
+    def found(self, load: _Load, wanted: str | None) -> None:
+        """Shorten what is left when this file declares the pipeline that is wanted."""
+        declared = load.result if isinstance(load.result, tuple) else ()
+        if not self.shortened and any(p.name == wanted for p in declared):
+            self.shortened = True
+            if self.left() > OTHERS.total_seconds():
+                self.patience = OTHERS
+                self._set(OTHERS)
 
 
 @contextmanager
@@ -98,31 +125,44 @@ class _Abandoned(BaseException):
 
 
 class _Load(Thread):
-    """One file being loaded. Once `done` is set there is either an `error`, or `found` is what it declares."""
+    """One file being loaded. Once `done` is set there is a `result`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(name=f"loading {path}", daemon=True)
-        self.path, self.done = path, Event()
-        self.found: tuple[Pipeline, ...] = ()
-        self.error: BaseException | None = None
+        self.path, self.done, self.began = path, Event(), 0.0
+        self.result: Loaded | None = None
         self._context = contextvars.copy_context()
+
+    def start(self) -> None:
+        """Begin to load the file."""
+        self.began = monotonic()
+        super().start()
 
     def run(self) -> None:
         """Load the file; never raises."""
-        try:
-            self.found = self._context.run(_declared_in, self.path)
-        # A file may raise anything, `SystemExit` too.
-        except BaseException as error:
-            self.error = error
+        with suppress(_Abandoned):
+            # A file may raise anything, `SystemExit` too, and what it raises may take long to say what it is.
+            try:
+                self.result = self._context.run(_declared_in, self.path)
+            except BaseException as error:
+                self.result = _fault(self.path, error)
+                self.result.__cause__ = error
         self.done.set()
 
-    def abandon(self) -> None:
-        """Ask the thread to end; one that waits outside of Python goes on waiting."""
+    def abandoned(self, time: _Time) -> DeclarationError:
+        """Ask the thread to end, and say where it is; one that waits outside of Python goes on waiting."""
+        place = self._place()
         if self.ident is not None:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident), ctypes.py_object(_Abandoned))
+        error = DeclarationError(
+            f"{self.path}: not loaded after {show_duration(time.patience)}{place}",
+            fix="a file declares pipelines only, without waiting for anything; [project] load_timeout allows more",
+        )
+        if time.shortened:
+            _logger.warning("%s; what it declares is not known", error.message)
+        return error
 
-    def place(self) -> str:
-        """The line of the file that is being executed, for an error; empty when there is none."""
+    def _place(self) -> str:
         frame = sys._current_frames().get(self.ident or 0)
         lines = [line for f, line in traceback.walk_stack(frame) if f.f_code.co_filename == str(self.path)]
         return f", waiting in line {lines[-1]}" if lines else ""
@@ -138,6 +178,10 @@ class _AsWritten(SourceFileLoader):
 
 
 def _declared_in(path: Path) -> tuple[Pipeline, ...]:
+    # What is no file, such as a pipe, may never end.
+    if not path.is_file():
+        found = "a link to nothing" if path.is_symlink() and not path.exists() else "no file"
+        raise DeclarationError(f"expected a Python file, found {found}", fix="remove it from the pipelines")
     values = vars(_module(path)).values()
     return tuple(dict.fromkeys(value for value in values if isinstance(value, Pipeline)))
 
@@ -168,8 +212,8 @@ def _fault(path: Path, error: BaseException) -> DeclarationError:
         case ModuleNotFoundError():
             fix = "install the package, or add its folder to PYTHONPATH: files beside a pipeline are no modules"
             return DeclarationError(f"{where}: {type(error).__name__}: {_said(error)}", fix=fix)
-        case OSError(filename=name) if name == str(path):
-            return _unreadable(path, error)
+        case OSError(filename=name) if str(name) == str(path):
+            return DeclarationError(f"{path}: cannot be read: {error.strerror}", fix="change its rights")
         case _:
             said = _said(error)
             return DeclarationError(f"{where}: {type(error).__name__}{': ' if said else ''}{said}")

@@ -19,7 +19,7 @@ from tidemill.core.forgetting import check_age
 from tidemill.core.read_limit import ReadLimit
 from tidemill.declarations import Declarations, read_declarations
 from tidemill.generations import Generations
-from tidemill.pipeline_files import load_pipelines
+from tidemill.pipeline_files import load_files
 from tidemill.settings import FILE, LANDING, Settings, is_remote, read_settings
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "TIDEMILL_PROJECT"
 
-_SHARED = ("_files", "_cluster", "access", "contracts", "_declared")
+_SHARED = ("_files", "_cluster", "access", "contracts", "_read")
 """What does not depend on the generation, and is costly to make again."""
 
 
@@ -43,6 +43,7 @@ class Project:
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         self.folder, self.settings = folder, settings
+        self._read: dict[str | None, Declarations] = {}
 
     @staticmethod
     def load(folder: str | Path | None = None) -> Project:
@@ -61,16 +62,16 @@ class Project:
 
     def pipeline_names(self) -> tuple[str, ...]:
         """The names of all pipelines, sorted; without those of `faults`."""
-        return tuple(sorted(self._declared.pipelines))
+        return tuple(sorted(self._declared().pipelines))
 
     @property
     def faults(self) -> tuple[DeclarationError, ...]:
         """What is wrong with pipeline files, and with pipelines that exclude each other; all others can run."""
-        return self._declared.faults
+        return self._declared().faults
 
     def check_declared(self, name: str) -> None:
         """Raise what `pipeline` raises of the declaration alone, without its contracts."""
-        self._declared.pipeline(name)
+        self._declared(name).pipeline(name)
 
     def pipeline(self, name: str) -> Flow:
         """A pipeline joined with its contracts, as the lake knows it.
@@ -91,7 +92,7 @@ class Project:
                 its windows take records for longer than state is kept.
             ContractError: one of its contracts cannot be used; those of others do not matter.
         """
-        flow = bind(self._declared.pipeline(name).spec, self.contracts)
+        flow = bind(self._declared(name).pipeline(name).spec, self.contracts)
         check_age(flow, self.settings.state)
         return flow
 
@@ -219,10 +220,16 @@ class Project:
         other.generations = self.generations.only(pipeline, number, built=built)
         return other
 
-    @cached_property
-    def _declared(self) -> Declarations:
-        load = partial(load_pipelines, patience=self.settings.load_timeout)
-        return read_declarations(Path(self.settings.pipelines), load)
+    def _declared(self, wanted: str | None = None) -> Declarations:
+        """What the files declare. Where one pipeline is wanted, other files are not waited for as long."""
+        known = next((self._read[name] for name in (None, wanted) if name in self._read), None)
+        if known is not None:
+            return known
+        load = partial(load_files, patience=self.settings.load_timeout)
+        found = read_declarations(Path(self.settings.pipelines), load, wanted)
+        in_haste = found.unloaded and (wanted in found.pipelines or wanted in found.refused)
+        self._read[wanted if in_haste else None] = found
+        return found
 
 
 def _find(folder: str | Path | None) -> Path:

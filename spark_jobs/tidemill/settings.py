@@ -33,7 +33,7 @@ class Settings:
     are the log, instead of `log`; secrets are not in it. `lake` and `log` are folders, or addresses in S3,
     `s3://BUCKET/FOLDER`, and `s3` says how its store is reached. `layout` says that the log's files are those of
     others, and `gaps` whether offsets may be missing between them. `kinesis` says of streams what `s3` says of stores.
-    `load_timeout` is how long one pipeline file may load: by default less than the 30 s that Airflow gives a DAG file.
+    `load_timeout` is how long all pipeline files may load: by default less than the 30 s that Airflow gives a DAG file.
     """
 
     lake: str

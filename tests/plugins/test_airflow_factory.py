@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from support.projects import sums
-from tidemill.core.errors import InputError
+from tidemill.core.errors import DeclarationError, InputError
 from tidemill.core.flow import Flow
 from tidemill_airflow.entities import PipelineDag, pipeline_dag
 
@@ -119,9 +120,17 @@ def two_pipelines(monkeypatch: pytest.MonkeyPatch, flow: Flow) -> list[str]:
         bound.append(name)
         return replace(flow, spec=replace(flow.spec, name=name))
 
-    names = ("orders", "visits")
-    project = SimpleNamespace(folder=Path("/srv/shop"), pipeline_names=lambda: names, declared=pipeline, faults=())
-    monkeypatch.setattr("tidemill_airflow.factory.Project.load", lambda folder: project)
+    class TwoPipelines(SimpleNamespace):
+        folder, faults = Path("/srv/shop"), ()
+
+        def pipeline_names(self) -> tuple[str, ...]:
+            return ("orders", "visits")
+
+        def check_declared(self, name: str) -> None:
+            if name not in self.pipeline_names():
+                raise DeclarationError("there is no such pipeline")
+
+    monkeypatch.setattr("tidemill_airflow.factory.Project.load", lambda folder: TwoPipelines(declared=pipeline))
     return bound
 
 
@@ -185,3 +194,26 @@ def test_task_process_makes_only_the_dag_that_it_runs(
         monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", wanted)
         assert list(dags_for("/srv/shop")) == [wanted]
         assert two_pipelines == ["visits"]
+
+
+def test_task_process_of_a_dag_that_is_none_of_ours_makes_all(
+    two_pipelines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tidemill_airflow.factory import dags_for
+
+    for wanted in ("others", "visits.others"):
+        monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", wanted)
+        assert len(dags_for("/srv/shop")) == 7
+
+
+def test_task_process_waits_a_short_time_for_files_of_other_pipelines(
+    half_broken: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tidemill_airflow.factory import dags_for
+
+    (half_broken / "pipelines" / "a.py").write_text("from time import sleep\nwhile True:\n    sleep(0.1)\n")
+    monkeypatch.setattr("tidemill.pipeline_files.OTHERS", timedelta(seconds=0.2))
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "sums")
+    began = monotonic()
+    assert list(dags_for(half_broken)) == ["sums"]
+    assert monotonic() - began < 5

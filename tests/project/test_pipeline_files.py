@@ -15,7 +15,7 @@ import pytest
 
 from support.projects import Mill, sums
 from tidemill.core.errors import ConfigError, ContractError, DeclarationError, TidemillError
-from tidemill.pipeline_files import load_pipelines
+from tidemill.pipeline_files import load_files
 from tidemill.project import Project
 
 PATIENCE = timedelta(milliseconds=200)
@@ -87,17 +87,22 @@ def test_what_is_no_file_is_named_and_not_waited_for(mill: Mill, make: Callable[
         project.pipeline("nobody")
 
 
-@pytest.mark.parametrize("text", ["while True:\n    pass\n", "from time import sleep\nsleep(5)\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "while True:\n    pass\n",
+        "from time import sleep\nsleep(5)\n",
+        "class E(Exception):\n    def __str__(self):\n        while True:\n            pass\nraise E\n",
+    ],
+    ids=["busy", "waiting", "telling"],
+)
 @pytest.mark.parametrize("beside", [False, True], ids=["main thread", "other thread"])
 def test_a_file_that_does_not_return_ends_in_an_error_that_names_it(tmp_path: Path, text: str, beside: bool) -> None:
-    path, faults = tmp_path / "a.py", []
+    path, found = tmp_path / "a.py", []
     path.write_text(text)
 
     def load() -> None:
-        try:
-            load_pipelines(path, patience=PATIENCE)
-        except DeclarationError as error:
-            faults.append(error)
+        found.append(load_files([path], patience=PATIENCE)[path])
 
     began = monotonic()
     if beside:
@@ -105,17 +110,66 @@ def test_a_file_that_does_not_return_ends_in_an_error_that_names_it(tmp_path: Pa
         thread.join()
     else:
         load()
-    [fault] = faults
+    [fault] = found
+    assert isinstance(fault, DeclarationError)
     assert str(fault).startswith(f"{path}: not loaded after 200 ms, waiting in line ")
     assert "load_timeout" in fault.fix
     assert monotonic() - began < 3
 
 
+def test_files_that_do_not_return_take_one_bound_together_are_all_named_and_let_others_load(mill: Mill) -> None:
+    (mill.project.folder / "tidemill.toml").write_text('[project]\nload_timeout = "2 seconds"\n')
+    hang = "from time import sleep\nwhile True:\n    sleep(0.1)\n"
+    project = again(mill, {f"{name}.py": hang for name in ("a", "b", "c", "z")})
+    began = monotonic()
+    assert project.pipeline_names() == ("sums",)
+    assert 2 <= monotonic() - began < 4
+    folder = mill.project.folder / "pipelines"
+    told = [f"{folder / name}.py: not loaded after 2 seconds, waiting in line " for name in ("a", "b", "c", "z")]
+    assert [fault.message[:-1] for fault in project.faults] == told
+
+
+def test_other_files_are_waited_for_a_short_time_once_the_wanted_pipeline_is_found(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tidemill.pipeline_files.OTHERS", PATIENCE)
+    hang = "from time import sleep\nwhile True:\n    sleep(0.1)\n"
+    project = again(mill, {"a.py": hang})
+    began = monotonic()
+    assert project.pipeline("sums").name == "sums"
+    assert monotonic() - began < 5 < project.settings.load_timeout.total_seconds()
+    [told] = caplog.messages
+    assert "a.py: not loaded after 200 ms, waiting in line" in told
+    assert told.endswith("what it declares is not known")
+
+
+def test_a_pipeline_of_a_slow_file_is_found_whatever_its_name_is_written_like(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidemill.pipeline_files.OTHERS", timedelta(0))
+    slow = "from time import sleep\nsleep(0.5)\n" + OTHER.replace('"NAME"', '"sl" + "ow"')
+    project = again(mill, {"z.py": slow.replace("TABLE", "users").replace("CONTRACT", "sums")})
+    project.check_declared("slow")
+    with pytest.raises(DeclarationError, match="there is no pipeline `slo`"):
+        project.check_declared("slo")
+
+
+def test_files_load_one_after_the_other_while_none_takes_long(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.py" for name in "abc"]
+    for path in paths:
+        path.write_text(
+            "import sys\nassert not hasattr(sys, 'loads_alone')\nsys.loads_alone = __file__\n"
+            "from time import sleep\nsleep(0.05)\ndel sys.loads_alone\n"
+        )
+    assert load_files(paths, patience=timedelta(seconds=60)) == dict.fromkeys(paths, ())
+
+
 def test_a_file_that_takes_long_is_named_while_it_loads(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "a.py"
-    path.write_text("from time import sleep\nsleep(0.1)\n")
-    assert load_pipelines(path, patience=timedelta(seconds=9), told_after=timedelta(milliseconds=20)) == ()
-    assert [r.getMessage() for r in caplog.records] == [f"{path}: still loading after 20 ms"]
+    path.write_text("from time import sleep\nsleep(1)\n")
+    found = load_files([path], patience=timedelta(seconds=1.5), told_after=timedelta(milliseconds=800))
+    assert found == {path: ()}
+    assert caplog.messages == [f"{path}: still loading after 800 ms"]
 
 
 def test_ctrl_c_ends_the_wait_for_a_file(tmp_path: Path) -> None:
@@ -123,7 +177,7 @@ def test_ctrl_c_ends_the_wait_for_a_file(tmp_path: Path) -> None:
     path.write_text("import os, signal\nfrom time import sleep\nos.kill(os.getpid(), signal.SIGINT)\nsleep(3)\n")
     began = monotonic()
     with pytest.raises(KeyboardInterrupt):
-        load_pipelines(path, patience=timedelta(seconds=9))
+        load_files([path], patience=timedelta(seconds=9))
     assert monotonic() - began < 2
 
 

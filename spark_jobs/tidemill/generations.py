@@ -29,8 +29,9 @@ class Generations:
     building: str | None = None
 
     def pipelines(self) -> list[str]:
-        """The names of all pipelines that have begun, whether they are still declared or not."""
-        return sorted(self.store.list("pipelines"))
+        """What all pipelines that have begun are called now, whether they are still declared or not."""
+        names = self.known_names()
+        return sorted(names.current(key) for key in self.store.list("pipelines"))
 
     def only(self, pipeline: str, number: int, *, built: bool) -> Generations:
         """The same lake with a pipeline in this generation; while it is `built`, it publishes aside."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tidemill.core.amendments import Reason
-from tidemill.core.errors import ConfigError
+from tidemill.core.errors import ConfigError, DeclarationError
 from tidemill.core.failpoints import boundary
 from tidemill.core.streams import checked_name
 from tidemill.stores.protocol import Store
@@ -31,12 +31,15 @@ class Names:
 
     @staticmethod
     def read(store: Store) -> Names:
-        """The names of a lake now."""
+        """The names of a lake now.
+
+        Raises:
+            ConfigError: an object is not what `rename` writes.
+        """
         first: dict[str, str] = {}
         renamed: dict[str, str] = {}
         objects = sorted(name for name in store.list(_FOLDER) if name.isdecimal())
-        for said in (json.loads(store.read(f"{_FOLDER}/{name}")) for name in objects):
-            old, new = said["old"], said["new"]
+        for old, new in (_rename_in(store, f"{_FOLDER}/{name}") for name in objects):
             first[new] = first.pop(old, old)
             renamed[old] = new
             renamed.pop(new, None)
@@ -48,6 +51,10 @@ class Names:
             name = self.renamed[name]
         return self.first.get(name, name)
 
+    def current(self, key: str) -> str:
+        """What the pipeline with this first name is called now."""
+        return next((name for name, first in self.first.items() if first == key), key)
+
     def check(self, name: str) -> None:
         """Raises ConfigError when a pipeline of this name is called otherwise now."""
         if name in self.renamed:
@@ -58,12 +65,25 @@ class Names:
             )
 
 
+def _rename_in(store: Store, path: str) -> tuple[str, str]:
+    try:
+        said = json.loads(store.read(path))
+        return checked_name(said["old"], "a pipeline"), checked_name(said["new"], "a pipeline")
+    except (ValueError, TypeError, LookupError, DeclarationError) as error:
+        raise ConfigError(
+            f"{path} in the lake does not say what a pipeline was renamed to: {error}",
+            fix="bring it back as it was: `tidemill rename` wrote it",
+        ) from None
+
+
 def rename(store: Store, old: str, new: str, reason: Reason, *, at: datetime) -> None:
     """From now on the pipeline `old` is called `new`.
 
     Raises:
         ConfigError: there is no such pipeline, or the name is taken.
+        DeclarationError: one of them cannot be a pipeline's name.
     """
+    checked_name(old, "a pipeline")
     names = Names.read(store)
     names.check(old)
     key = names.key(old)

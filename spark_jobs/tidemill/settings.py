@@ -90,6 +90,8 @@ def _get(data: Mapping[str, Any], section: str, key: str, default: Any) -> Any:
 
 def _place(path: Path, data: Mapping[str, Any], section: str, key: str, default: str) -> str:
     named = _get(data, section, key, default)
+    if "\0" in named:
+        raise ConfigError(f"{path}: [{section}] {key}: a path cannot hold the character U+0000, found {named!r}")
     if "://" in named and not (section in ("lake", "log") and _BUCKET.match(named)):
         raise ConfigError(f"{path}: [{section}] {key}: expected a folder or s3://BUCKET/FOLDER, found {named}")
     if section == "lake" and _ESCAPED.search(named if "://" in named else str((path.parent / named).resolve())):

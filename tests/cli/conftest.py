@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from support.commands import Said, Type, type_command
-from support.projects import Mill, sums
+from support.projects import NO_SPARK, Mill, sums
 
 
 @pytest.fixture
 def mill(tmp_path: Path) -> Mill:
     """The project `sums` with an empty topic `events`; no Spark."""
-    return sums(tmp_path, None)  # type: ignore[arg-type]
+    return sums(tmp_path, NO_SPARK)
 
 
 @pytest.fixture

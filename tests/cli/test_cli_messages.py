@@ -96,6 +96,13 @@ def test_a_setting_beyond_its_bounds_is_refused_by_every_command(
         assert len(said.err) < 600
 
 
+@pytest.mark.parametrize("section", ["[lake]\npath", "[log]\npath", "[project]\npipelines", "[project]\ncontracts"])
+def test_a_path_with_a_null_byte_is_named(tidemill, mill: Mill, section: str) -> None:  # type: ignore[no-untyped-def]
+    (mill.project.folder / "tidemill.toml").write_text(f'{section} = "a\\u0000b"\n')
+    said = tidemill("status")
+    assert (said.code, "a path cannot hold the character U+0000" in said.err) == (ExitCode.WRONG, True), said.err
+
+
 def test_the_largest_settings_work(tidemill, mill: Mill) -> None:  # type: ignore[no-untyped-def]
     toml = mill.project.folder / "tidemill.toml"
     toml.write_text(toml.read_text() + '[maintenance]\nkeep = "365000 days"\n')

@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from machine.conftest import run
 from machine.tiny import TinyAttempt
 from support.commands import Said, type_command
-from support.projects import Mill, an_event, sums
+from support.projects import NO_SPARK, Mill, an_event, sums
 from tidemill import batch
 from tidemill.cli.exit_codes import ExitCode
+from tidemill.cli.main import app
 from tidemill.core.errors import EngineError
 from tidemill.project import Project
 
@@ -47,14 +49,21 @@ COMMANDS = {
     "maintain": "maintain",
     "contract lint": "contract lint",
     "doctor": "doctor --no-spark",
+    "gone": "gone sums events-0 --why test",
+    "adopt": "adopt sums sums --why test",
     "log create": "log create other",
     "log ls": "log ls",
     "log cat": "log cat events",
     "log trim": "log trim events --partition 0 --before 1",
     "log append": "log append events INPUT --format jsonl",
+    "log delete": "log delete events --yes",
     # The last: it begins a generation, and others are refused until it is complete.
     "rebuild": "rebuild sums",
+    # Last of all, because its other name stays.
+    "rename": "rename sums other",
 }
+ELSEWHERE = {"demo", "jars fetch", "log bridge"}
+"""Makes a project of its own; asks a repository of packages; asks Kinesis."""
 
 Condition = Callable[[Mill, ExitStack], None]
 
@@ -181,7 +190,7 @@ ENDS: dict[str, dict[str, ExitCode]] = {
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with three committed batches, made without Spark."""
     folder = tmp_path_factory.mktemp("made") / "project"
-    mill = sums(folder, None)  # type: ignore[arg-type]
+    mill = sums(folder, NO_SPARK)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batch, "Attempt", TinyAttempt)
         for number in range(3):
@@ -212,6 +221,22 @@ def _is_clear(said: Said) -> bool:
     return said.code in (ExitCode.WRONG, ExitCode.RETRY) and told == 1 and not foreign and len(said.err) < 800
 
 
+def _commands(command: Any, *words: str) -> Iterator[str]:
+    """All that can be typed."""
+    below = getattr(command, "commands", None)
+    if below is None:
+        yield " ".join(words)
+        return
+    for name, each in below.items():
+        yield from _commands(each, *words, name)
+
+
+def test_no_command_is_left_out() -> None:
+    names = set(_commands(get_command(app)))
+    tried = {name for name in names if any(f"{typed} ".startswith(f"{name} ") for typed in COMMANDS.values())}
+    assert names - tried == ELSEWHERE
+
+
 def no_spark(_: Any) -> Any:
     raise EngineError("there is no Spark here")
 
@@ -226,12 +251,12 @@ def test_every_command_says_in_one_message_what_the_storage_refuses(
     given.write_text('{"ts":"2026-01-01T10:00:07Z"}\n')
     found: dict[str, Said] = {}
     shutil.copytree(made, disk / "project")
-    mill = Mill(Project.load(disk / "project"), None, "sums")  # type: ignore[arg-type]
+    mill = Mill(Project.load(disk / "project"), NO_SPARK, "sums")
     with ExitStack() as stack:
         CONDITIONS[condition](mill, stack)
         for name, text in COMMANDS.items():
             words = [str(given) if word == "INPUT" else word for word in text.split()]
-            session = no_spark if name == "verify" else (lambda _: None)
+            session = no_spark if name == "verify" else (lambda _: NO_SPARK)
             found[name] = type_command(mill.project.folder, *words, session=session)
     assert {name: found[name].code for name in ENDS.get(condition, {})} == ENDS.get(condition, {})
     assert [f"{n}: {said.code}: {said.err}" for n, said in found.items() if not _is_clear(said)] == []

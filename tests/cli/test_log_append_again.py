@@ -182,6 +182,32 @@ def test_other_records_under_a_name_that_was_used_are_refused_although_they_are_
     assert values(log) == list(range(10))
 
 
+@pytest.mark.parametrize("given", [b'{"k":"a"}\n', b'{"k":"a"}\n{"k":"a"}\n'])
+def test_the_same_file_with_another_key_is_refused_before_a_share_is_written(
+    append: Append, log: FileLog, lines: Path, given: bytes
+) -> None:
+    lines.write_bytes(given)
+    append(lines, "--format", "jsonl", "--key", "k")
+    before = log.bounds("t")
+    assert sum(map(len, before.values())) == len(given.splitlines())
+    said = append(lines)
+    assert (said.code, log.bounds("t")) == (ExitCode.WRONG, before)
+    assert "fix: retry with the same records, options and partitioning; or append them as another input" in said.err
+    assert "then type" not in said.err
+    assert append(lines, "--again").code == ExitCode.DONE
+
+
+def test_an_input_under_the_name_of_another_is_refused_however_long_it_is(
+    append: Append, log: FileLog, lines: Path
+) -> None:
+    append(lines, "--producer-id", "daily")
+    for other in (b"20\n", b"".join(b"%d\n" % n for n in range(8)), b"".join(b"%d\n" % n for n in range(20, 40))):
+        said = append("--producer-id", "daily", given=other)
+        assert said.code == ExitCode.WRONG
+        assert "producer id that was never used" in said.err or "retry with the same records" in said.err
+    assert values(log) == list(range(10))
+
+
 def test_standard_input_that_ends_on_the_way_has_a_name_by_which_it_goes_on(
     append: Append, log: FileLog, lines: Path, failing: Failing
 ) -> None:

@@ -161,9 +161,9 @@ def test_cat_from_a_trimmed_offset_says_what_is_gone(run: Run, log: FileLog) -> 
     log.create_topic("t", 1)
     log.append("t", 0, [NewRecord(value=b"a")] * 5)
     log.trim("t", 0, 3)
-    with pytest.raises(OffsetsLost, match=r"offsets 1 to 2 are gone: expected to read from 1, the log starts at 3"):
+    with pytest.raises(OffsetsLost, match=r"offset 1 is gone: the log starts at 3[\s\S]*give an offset from 3 to 5"):
         run("cat", "t", "--from", "1")
-    with pytest.raises(OffsetsLost, match=r"ends at 5"):
+    with pytest.raises(LogInputError, match=r"offset 6 is not there yet: the log ends at 5"):
         run("cat", "t", "--from", "6")
 
 

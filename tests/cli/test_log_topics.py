@@ -98,6 +98,8 @@ def test_a_topic_that_a_pipeline_has_read_or_is_reading_is_deleted_by_force_only
         assert said.code == ExitCode.WRONG
         assert "topic events was read by sums" in said.err
         assert mill.log.names() == ["events"]
+    assert tidemill("rename", "sums", "totals").code == ExitCode.DONE
+    assert "topic events was read by totals:" in tidemill("log", "delete", "events", "--yes").err
     assert tidemill("log", "delete", "events", "--yes", "--force", "--json").json["deleted"]
     assert mill.log.names() == []
 

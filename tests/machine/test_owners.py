@@ -178,6 +178,9 @@ def test_a_rename_that_cannot_be_meant_is_refused(mill: Mill, tmp_path: Path) ->
         ("nobody", "somebody", "the lake has no pipeline nobody"),
         ("sums", "sums", "is called so already"),
         ("sums", "Sums", "not a name"),
+        ("", "x", "not a name"),
+        ("..", "x", "not a name"),
+        ("sums/../sums", "x", "not a name"),
     ):
         found = type_command(folder, "rename", old, new)
         assert (found.code, said in found.err) == (5, True), found.err
@@ -185,6 +188,15 @@ def test_a_rename_that_cannot_be_meant_is_refused(mill: Mill, tmp_path: Path) ->
     found = type_command(folder, "rename", "other", "sums")
     assert (found.code, "is taken by another pipeline" in found.err) == (5, True)
     assert Names.read(mill.project.generations.store).key("new") == "sums"
+
+
+@pytest.mark.parametrize("said", [b"{cut", b"[]", b'{"old": "sums"}', b'{"old": "sums", "new": 1}', b"\xff"])
+def test_a_rename_that_cannot_be_read_is_named(mill: Mill, said: bytes) -> None:
+    names = Path(mill.project.settings.lake) / "names"
+    names.mkdir()
+    (names / "00000001").write_bytes(said)
+    found = type_command(mill.project.folder, "status", "sums")
+    assert (found.code, "names/00000001 in the lake does not say" in found.err) == (5, True), found.err
 
 
 def test_a_table_is_taken_over_on_purpose_and_its_history_keeps_who_and_why(mill: Mill, tmp_path: Path) -> None:

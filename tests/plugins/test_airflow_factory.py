@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from support.projects import sums
+from support.projects import NO_SPARK, sums
 from tidemill.core.errors import DeclarationError, InputError
 from tidemill.core.flow import Flow
 from tidemill_airflow.entities import PipelineDag, pipeline_dag
@@ -152,7 +152,7 @@ def test_every_pipeline_of_a_project_gets_a_dag(two_pipelines: list[str]) -> Non
 @pytest.fixture
 def half_broken(tmp_path: Path) -> Path:
     """A project whose pipeline `sums` is fine, beside a file that is not and one that has a wrong contract."""
-    sums(tmp_path, None)  # type: ignore[arg-type]
+    sums(tmp_path, NO_SPARK)
     text = (tmp_path / "pipelines" / "pipeline.py").read_text()
     (tmp_path / "pipelines" / "a.py").write_text("import sys\nsys.exit('orders')\n")
     (tmp_path / "pipelines" / "b.py").write_text(text.replace('"sums"', '"more"'))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from support.projects import Mill, sums
+from support.projects import NO_SPARK, Mill, sums
 from tidemill.core.errors import ConfigError, ContractError, DeclarationError, TidemillError
 from tidemill.pipeline_files import load_files
 from tidemill.project import Project
@@ -28,7 +28,7 @@ with Pipeline("NAME", every="1 minute") as other:
 
 @pytest.fixture
 def mill(tmp_path: Path) -> Mill:
-    return sums(tmp_path, None)  # type: ignore[arg-type]
+    return sums(tmp_path, NO_SPARK)
 
 
 def again(mill: Mill, files: dict[str, str | bytes]) -> Project:

@@ -153,7 +153,8 @@ def append(
 ) -> None:
     """Append records from files or standard input.
 
-    Of files that were appended before, only what is missing is appended.
+    The files of one command are one input, known by their content: of an input that was appended before, only what is
+    missing is appended. The same files together with others are another input, and all of them are appended.
     """
     from tidemill.cli.log_append import appended_json, check_resumed, go_on, identify, show_appended
     from tidemill.log import loading

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import replace
 
 from tidemill.core.errors import LogInputError, OffsetsLost, TooManyPartitions, TopicRecreated, UnknownTopic
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.log.protocol import Topic
-from tidemill.log.writable import LandedBatch, ProducerBatch
+from tidemill.log.writable import LandedBatch, LandedWhole, ProducerBatch
 
 MAX_SEGMENT_RECORDS = 1_000_000
 """An append of more records to one partition is refused: segments are read and retried whole."""
@@ -157,6 +157,17 @@ def check_position(held: OffsetRange, at: int | None) -> None:
     )
 
 
+def check_start(held: OffsetRange, from_offset: int) -> None:
+    """Refuse to begin where the partition has nothing any more, or nothing yet."""
+    if held.from_offset <= from_offset <= held.until_offset:
+        return
+    fix = f"give an offset from {held.from_offset} to {held.until_offset}"
+    if from_offset > held.until_offset:
+        what = f"offset {from_offset} is not there yet: the log ends at {held.until_offset}"
+        raise LogInputError(f"{_place(held)}: {what}", fix=fix)
+    raise OffsetsLost(f"{_place(held)}: offset {from_offset} is gone: the log starts at {held.from_offset}", fix=fix)
+
+
 def check_trim(held: OffsetRange, before_offset: int) -> None:
     """Refuse to trim what has not been written."""
     if not 0 <= before_offset <= held.until_offset:
@@ -171,6 +182,30 @@ def is_same(landed: ProducerBatch, batch: ProducerBatch) -> bool:
     if landed.digest is None or batch.digest is None:
         landed, batch = replace(landed, digest=None), replace(batch, digest=None)
     return landed == batch
+
+
+class OtherBatch(LogInputError):
+    """The number of a batch is taken by one with other records, or that was dealt otherwise."""
+
+
+def same_batch(
+    topic: Topic, landed: LandedWhole, batch: ProducerBatch, shares: Sequence[tuple[int, Sized]] | None = None
+) -> None:
+    """Refuse, before anything is written, to complete a batch with other records or with other shares.
+
+    `shares` are those of each partition, where the log has a batch share by share.
+    """
+    counts = None if shares is None else {number: len(share) for number, share in shares}
+    fits = counts is None or all(counts.get(r.topic_partition.partition) == len(r) for r in landed.ranges)
+    if is_same(landed.batch, batch) and fits:
+        return
+    there = f" ({', '.join(map(str, landed.ranges))})" if landed.ranges else ""
+    raise OtherBatch(
+        f"topic {topic.name}: sequence {batch.sequence} of producer {batch.producer_id} landed with "
+        f"{landed.batch.records} records{there}; the retry has {batch.records}, other ones, or deals them otherwise",
+        fix="retry with the same records, options and partitioning; or append them as another input: with --again, or "
+        "under a producer id that was never used",
+    )
 
 
 def repeated(landed: LandedBatch, batch: ProducerBatch, count: int) -> OffsetRange:

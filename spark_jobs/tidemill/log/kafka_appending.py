@@ -16,7 +16,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as Place
 
-from tidemill.core.errors import CommitUnknown, Fenced, LogInputError, LogUnreachable
+from tidemill.core.errors import CommitUnknown, Fenced, LogUnreachable
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.log import checks
 from tidemill.log.kafka import PATIENCE
@@ -99,12 +99,7 @@ class Appender:
         place = TopicPartition(self._topic.name, 0)
         if newest.batch.sequence > batch.sequence:
             raise checks.outdated(place, batch, newest.batch.sequence)
-        if not checks.is_same(newest.batch, batch):
-            raise LogInputError(
-                f"topic {self._topic.name}: sequence {batch.sequence} of producer {batch.producer_id} landed with "
-                f"{newest.batch.records} records; the retry has {batch.records}, other ones, or deals them otherwise",
-                fix="retry with the same records and partitioning, or give new records a new sequence number",
-            )
+        checks.same_batch(self._topic, newest, batch)
         return newest.ranges
 
     def _write(self, shares: Sequence[tuple[int, pa.Table]], batch: ProducerBatch | None) -> tuple[OffsetRange, ...]:

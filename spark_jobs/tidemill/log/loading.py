@@ -13,6 +13,7 @@ from typing import IO, assert_never
 
 from tidemill.core.errors import LogInputError, TidemillError
 from tidemill.core.offsets import OffsetRange, merge_ranges
+from tidemill.log.checks import OtherBatch
 from tidemill.log.inputs.chunks import Chunk, ChunkSize, gather
 from tidemill.log.inputs.lines import JsonLines, Lines, read_json_lines, read_lines
 from tidemill.log.inputs.tables import Csv, ParquetRows, read_csv, read_parquet
@@ -75,7 +76,8 @@ def load(  # noqa: PLR0913  an append is all of these
             loading.append(chunk)
     except TidemillError as error:
         what, some = loading.so_far()
-        fix = "; then ".join(text for text in (error.fix, go_on if some else "") if text)
+        goes_on = some and not isinstance(error, OtherBatch)
+        fix = "; then ".join(text for text in (error.fix, go_on if goes_on else "") if text)
         raise type(error)(f"{error.message}; {what}", fix=fix) from error
     return loading.done()
 
@@ -102,7 +104,18 @@ class _Loading:
         self._progress(chunk.consumed)
 
     def done(self) -> Loaded:
-        """What came of all of it."""
+        """What came of all of it.
+
+        Raises:
+            LogInputError: the log has more under this name than the input.
+        """
+        if self._known > self._chunks:
+            raise LogInputError(
+                f"the log has {self._known} chunks of producer {self._producer.producer_id}, and this input has "
+                f"{self._chunks}: it is another input, or it is cut otherwise; nothing was appended",
+                fix="give all of the first input with the same options; or append this one as another input: with "
+                "--again, or under a producer id that was never used",
+            )
         return Loaded(records=self._records, bytes=self._bytes, ranges=self._ranges, there=self._there)
 
     def so_far(self) -> tuple[str, bool]:

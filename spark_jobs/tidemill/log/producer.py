@@ -94,6 +94,10 @@ class Producer:
             return self._write(shares, None)
         return self._append_once(self._producer_id, table, sequence)
 
+    @property
+    def _at_once(self) -> bool:
+        return isinstance(self._log, AppendsAtOnce)
+
     def next_sequence(self) -> int:
         """One more than the highest sequence number of this producer in the log; 0 when there is none."""
         newest = self._newest(self._producer_id) if self._producer_id else None
@@ -139,12 +143,12 @@ class Producer:
 
     def _append_once(self, producer_id: str, table: pa.Table, sequence: int) -> tuple[OffsetRange, ...]:
         first_slot = self._last.next_slot if self._last and sequence > self._last.sequence else None
+        newest: LandedWhole | None = None
         if first_slot is None:
             newest = self._newest(producer_id)
             if newest and sequence < newest.batch.sequence:
                 return self._older(producer_id, sequence, table)
-            at_once = isinstance(self._log, AppendsAtOnce)
-            first_slot = _first_slot(newest, sequence, whole=at_once) if newest else 0
+            first_slot = _first_slot(newest, sequence, whole=self._at_once) if newest else 0
         shares, next_slot = deal(table, self._partitioning, self._topic.partitions, first_slot)
         batch = ProducerBatch(
             producer_id=producer_id,
@@ -154,6 +158,8 @@ class Producer:
             records=len(table),
             digest=digest_of(table),
         )
+        if newest and newest.batch.sequence == sequence:
+            checks.same_batch(self._topic, newest, batch, None if self._at_once else shares)
         written = self._write(shares, batch)
         # The caller sees to it that nobody else appends under this id.
         self._last = batch

@@ -64,8 +64,8 @@ def read_topic(
         limit: how many records at most, of all partitions together.
 
     Raises:
-        LogInputError: there is no such partition.
-        OffsetsLost: `from_offset` is below the start or past the end.
+        LogInputError: there is no such partition, or `from_offset` is past its end.
+        OffsetsLost: `from_offset` is below its start.
         SegmentDamaged: see `read_records`.
     """
     topic = log.topic(name)
@@ -75,8 +75,8 @@ def read_topic(
         place = checks.check_partition(topic, number)
         wanted = held = bounds.get(number, OffsetRange(place, 0, 0))
         if from_offset is not None:
-            wanted = OffsetRange(place, from_offset, max(from_offset, held.until_offset))
-            checks.check_held(wanted, held)
+            checks.check_start(held, from_offset)
+            wanted = OffsetRange(place, from_offset, held.until_offset)
         if left is not None:
             wanted = wanted.take(left)
             left -= len(wanted)

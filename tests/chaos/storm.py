@@ -234,9 +234,10 @@ class Storm:
 
     def _refusals(self, life: Life) -> set[str]:
         """The errors by which a worker may be refused, after all that happened in its life."""
+        weather, found = self._weather, set[str]()
         if life.kind.stranger:
-            return {"ForeignTable"}
-        weather, found = self._weather, set()
+            # It looks for its topics first.
+            return {"ForeignTable", *(["UnknownTopic"] if weather.may_have_hidden(life.since) else [])}
         if life.kind.amends:
             found |= {"AmendmentError", "BackfillOpen", "NothingRead"}
         if weather.may_have_hidden(life.since):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -258,6 +258,7 @@ def test_weather_takes_away_and_brings_back_what_was_there(
 ENDS = [
     (ANOTHER, 5, "ForeignTable", True),
     (ANOTHER, 0, "", False),
+    (ANOTHER, 5, "UnknownTopic", False),
     (ANOTHER, 3, "Busy", False),
     (KINDS[0], 0, "", True),
     (KINDS[0], 5, "ForeignTable", False),
@@ -279,6 +280,18 @@ def test_worker_that_ends_as_nothing_explains_is_a_finding(
     storm._note(Life(kind=kind, fate=Fate(), folder=tmp_path, said=said, known=True, **moments), code)
     assert storm.outcome.judgement.good == good
     assert storm.outcome.refused.total() == (good and bool(error))
+
+
+@pytest.mark.parametrize(("error", "good"), [("UnknownTopic", True), ("ForeignTable", True), ("Incompatible", False)])
+def test_stranger_is_refused_by_one_of_two_names_while_a_topic_is_away(tmp_path: Path, error: str, good: bool) -> None:
+    world = make_world(tmp_path / "world", [], trigger="on_close")
+    storm, said = Storm(3, world, cast("Crew", None)), tmp_path / "said"
+    said.write_text(json.dumps({"event": "failed", "error": error}))
+    away = Absence(topic="web", partition=0, way=TOPIC, leaves=5, left=5, comes=20, came=20)
+    world.journal.write_text(json.dumps(asdict(away)))
+    moments: dict[str, Any] = {"started": 0.0, "since": 10.0, "pending": {}, "renames": 0}
+    storm._note(Life(kind=ANOTHER, fate=Fate(), folder=tmp_path, said=said, known=True, **moments), 5)
+    assert storm.outcome.judgement.good == good
 
 
 def test_failure_names_the_command_that_repeats_it(

@@ -222,7 +222,9 @@ class Storm:
         # Somebody takes over at once; who was only busy is not followed so soon.
         self._next_start = 0.0 if killed else self._next_start
         errors = [str(f.get("error")) for f in _failures(said)]
-        error = errors[-1] if errors else "ConfigError" if life.kind.name == RENAME.name and code else ""
+        # What has no batches tells people alone.
+        unknown_name = life.kind.name == RENAME.name or "was renamed to" in said
+        error = errors[-1] if errors else "ConfigError" if unknown_name and code else ""
         outcome.fenced += "Fenced" in errors
         outcome.ends[f"{life.kind.name}: {_name(code)}"] += 1
         refused = code > 0 and error in self._refusals(life)

@@ -1,0 +1,109 @@
+"""Whatever a contract means is in its fingerprint: no part that is added is left out by mistake."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from enum import Enum
+from typing import Any
+
+import pytest
+
+from tidemill.core.contract import (
+    Between,
+    Check,
+    Compare,
+    Contract,
+    Format,
+    LengthBetween,
+    Matches,
+    NotNull,
+    OneOf,
+    RowCountBetween,
+    RowRule,
+    TableRule,
+    Unique,
+)
+from tidemill.core.contract_identity import fingerprint_of
+from tidemill.core.schema import Array, Decimal, Field, Object, Scalar
+
+WHOLE = Contract(
+    name="c",
+    version="1",
+    fields=(Field(name="a", type=Scalar.INTEGER), Field(name="t", type=Scalar.STRING)),
+    format=Format.JSON,
+    row_rules=(RowRule(name="r", predicate="a > 0"),),
+    options={"o": "1"},
+)
+CHECKS = [
+    NotNull(column="a"),
+    Unique(columns=("a",)),
+    Between(column="a", minimum=1, maximum=2),
+    OneOf(column="a", values=(1,)),
+    Matches(column="t", pattern="x"),
+    LengthBetween(column="t", minimum=1, maximum=2),
+    RowCountBetween(minimum=1, maximum=2),
+    Compare(left="a", operator="<", right="t"),
+]
+NO_MEANING = {"name", "version", "description", "source", "fingerprint"}
+"""Of a contract; of its parts, descriptions alone."""
+
+
+def others(value: Any) -> Any:
+    """Another value of the same kind."""
+    match value:
+        case bool():
+            return not value
+        case Enum():
+            return next(each for each in type(value) if each is not value)
+        case int():
+            return value + 1
+        case str():
+            return f"{value}x"
+        case tuple():
+            return (*value, *value[:1], others(value[0])) if value else ("a",)
+        case dict():
+            return {**value, "more": "1"}
+        case _:
+            return replace(value, **{fields(value)[0].name: others(getattr(value, fields(value)[0].name))})
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: type(check).__name__)
+def test_every_part_of_a_contract_is_in_its_fingerprint_or_left_out_on_purpose(check: Check) -> None:
+    def of(rule: TableRule, **more: Any) -> str:
+        return fingerprint_of(replace(WHOLE, table_rules=(rule,), **more))
+
+    rule = TableRule(name="t", check=check)
+    whole = of(rule)
+    for part in fields(check):
+        assert of(replace(rule, check=replace(check, **{part.name: others(getattr(check, part.name))}))) != whole, part
+    for part in fields(rule):
+        changed = of(replace(rule, **{part.name: others(getattr(rule, part.name))}))
+        assert (changed == whole) == (part.name == "description"), part
+    for part in fields(WHOLE):
+        if part.name != "table_rules":
+            changed = of(rule, **{part.name: others(getattr(WHOLE, part.name))})
+            assert (changed == whole) == (part.name in NO_MEANING), part
+
+
+@pytest.mark.parametrize(
+    "part", [*WHOLE.fields, *WHOLE.row_rules], ids=lambda part: f"{type(part).__name__} {part.name}"
+)
+def test_every_part_of_a_field_and_a_rule_is_in_the_fingerprint_but_what_describes_it(part: Any) -> None:
+    name = "fields" if isinstance(part, Field) else "row_rules"
+    for each in fields(part):
+        other = replace(part, **{each.name: others(getattr(part, each.name))})
+        changed = replace(WHOLE, **{name: tuple(other if p is part else p for p in getattr(WHOLE, name))})
+        assert (fingerprint_of(changed) == fingerprint_of(WHOLE)) == (each.name == "description"), each
+
+
+def test_the_parts_of_types_are_in_the_fingerprint() -> None:
+    kinds = [
+        Decimal(9, 2),
+        Decimal(8, 2),
+        Decimal(9, 1),
+        Array(Decimal(9, 2)),
+        Object((Field(name="a", type=Scalar.INTEGER),)),
+    ]
+    whole = [replace(WHOLE, fields=(Field(name="a", type=each),)) for each in kinds]
+    assert len({fingerprint_of(contract) for contract in whole}) == len(kinds)
+    assert [len(fields(each)) for each in (Decimal, Array, Object)] == [2, 1, 1], "say what a new part means"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pyarrow.compute as pc
+from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tables.table_writers import DeltaRsWriter, a_row, a_spec, append, at, minutes, seen, upsert
+from tables.table_writers import PLAN, DeltaRsWriter, a_row, a_spec, append, at, batch, minutes, seen, upsert
 from tidemill.tables.protocol import Between
+from tidemill.tables.rewrite import Picked
 
 MINUTES = st.integers(0, 7)
 KEYS = st.tuples(MINUTES, st.sampled_from(["/a", "/b", None]))
@@ -59,3 +62,27 @@ def test_a_bounded_read_is_a_filtered_whole_read(commits: list, bounds: tuple) -
             row for row in seen(table, WRITER) if (low is None or low <= row[0]) and (high is None or row[0] < high)
         ]
         assert seen(table, WRITER, where=(minutes(low, high),)) == wanted
+
+
+@settings(max_examples=30)
+@given(
+    commits=st.lists(st.lists(KEYS, min_size=1, max_size=5), min_size=1, max_size=4),
+    page=st.sampled_from(["/a", "/b", "/c"]),
+    low=MINUTES,
+    new=st.lists(KEYS, max_size=3),
+)
+def test_of_the_rows_within_bounds_only_some_may_be_replaced(commits: list, page: str, low: int, new: list) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        table = WRITER.table(a_spec(Path(folder)))
+        for number, keys in enumerate(commits):
+            append(table, WRITER, [a_row(minute, page) for minute, page in keys], number)
+        before, files = seen(table, WRITER), set(DeltaTable(table.spec.uri).file_uris())
+        only = Picked(("page",), lambda rows: pc.fill_null(pc.equal(rows["page"], page), False).to_numpy())
+        rows = WRITER.rows([a_row(minute, "/new") for minute, _ in new])
+        within = (minutes(low, None),)
+        table.replace(rows, within=within, transaction=batch(len(commits)), plan_hash=PLAN, only=only)
+        stay = [row for row in before if not (row[0] >= low and row[1] == page)]
+        found = seen(table, WRITER)
+        assert sorted(map(str, found)) == sorted([*map(str, stay), *(str((float(m), "/new", 1)) for m, _ in new)])
+        touched = sum(any(minute >= low and at_page == page for minute, at_page in keys) for keys in commits)
+        assert len(files - set(DeltaTable(table.spec.uri).file_uris())) == touched

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import chain
 
 from tidemill.core.offsets import OffsetRange, TopicPartition, merge_ranges
 
@@ -34,7 +35,9 @@ def unpacked(places: Packed) -> Mapping[str, tuple[OffsetRange, ...]]:
     Raises:
         ValueError: a text is not what `packed` writes.
     """
-    return {t: tuple(r for p in sorted(texts) for r in _ranges(t, p, texts[p])) for t, texts in places.items()}
+    return {
+        t: tuple(chain.from_iterable(_ranges(t, p, texts[p]) for p in sorted(texts))) for t, texts in places.items()
+    }
 
 
 # A plan is asked several times in a batch for what it reads.

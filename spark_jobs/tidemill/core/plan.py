@@ -56,9 +56,9 @@ class BatchPlan:
 
     A live batch takes the next offsets, in `topics`; those that it `skipped` were gone. Partitions that were read
     before and that the log does not show are `missing`; with this plan somebody declares some of them `gone`, or that
-    numbers are `redefined`: from it on they mean something else. Others
-    (`tidemill.core.amendments`) read `again` what was read before: a repair what it names, a backfill the next part of
-    its job, which `backfill` shows without this batch's slice and with what is left after it.
+    numbers are `redefined`: from it on they mean something else. Others (`tidemill.core.amendments`) read `again` what
+    was read before: a repair what it names, a backfill the next part of its job, which `backfill` shows without this
+    batch's slice and with what is left after it.
     """
 
     pipeline: str
@@ -110,8 +110,8 @@ class BatchPlan:
     @property
     def reads(self) -> Ranges:
         """What it reads of each topic, without empty ranges."""
-        found = {t: tuple(r for r in self.ranges(t) if r) for t in (*self.topics, *(self._amended or ()))}
-        return {topic: ranges for topic, ranges in found.items() if ranges}
+        found = self._amended or {t: topic.ranges for t, topic in self.topics.items()}
+        return {topic: full for topic, ranges in found.items() if (full := tuple(filter(None, ranges)))}
 
     @property
     def records(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from tidemill.core.lines import part_of
 from tidemill.core.offsets import OffsetRange
@@ -60,6 +61,22 @@ class MemoryScan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableScan:
+    """The records as a table of Arrow, exactly those of `ranges`.
+
+    `rows` has the columns `topic`, `partition`, `offset`, `timestamp` and `value`.
+    """
+
+    rows: Any = field(repr=False, compare=False)
+    ranges: tuple[OffsetRange, ...]
+
+    @property
+    def dense(self) -> bool:
+        """Whether the ranges hold as many records as they are long."""
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaScan:
     """Offsets of a topic of Kafka. They may have gaps: transactions that were aborted, records that compaction took.
 
@@ -96,4 +113,4 @@ class LinesScan:
         return tuple(named for file in self.files if (named := part_of(file)))
 
 
-Scan = ParquetScan | MemoryScan | KafkaScan | LinesScan
+Scan = ParquetScan | MemoryScan | TableScan | KafkaScan | LinesScan

@@ -1,4 +1,4 @@
-"""Rejected and late rows of a batch, and what a repair leaves where it takes records from."""
+"""Rejected and late rows of a batch, and what a repair takes out of the table where they were put."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
+from tidemill.core.amendments import Repair
 from tidemill.core.failpoints import boundary
 from tidemill.core.plan import BatchPlan
 from tidemill.core.times import moment
@@ -23,7 +24,8 @@ from tidemill.engine.strays import late_rows, rejected_rows
 from tidemill.engine.streams import Stream
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.lookup import Lookup
-from tidemill.tables.protocol import TableSpec, of_batches
+from tidemill.tables.protocol import Between, TableSpec, of_batches
+from tidemill.tables.rewrite import Picked
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
 _PLACE = ("topic", "partition", "offset")
@@ -88,39 +90,54 @@ class Strays:
         return held.stamped({"batch_id": batch_id, "recorded_at": clock, **values})
 
 
-def kept_aside(spec: TableSpec, plan: BatchPlan, refused: pa.Table | None = None) -> pa.Table:
-    """The rows that a repair leaves in its source: of the batches that it takes records from, all other rows.
+@dataclass(frozen=True)
+class Taken:
+    """What a repair takes out of the table `spec`: rows that its batches put there."""
 
-    Those of records that were `refused` once more stay too, as this batch's: in the late table they say which
-    published table lacks the record, as the quarantine could not.
-    """
-    repair = plan.repair
-    if repair is None:
-        raise ValueError(f"batch {plan.batch_id} is no repair")
-    table = DeltaRsTable(spec)
-    parts = [table.read(where=(bounds,), version=repair.version) for bounds in of_batches(repair.batches)]
-    rows = pa.concat_tables(parts)
-    taken = _places_in(rows, plan)
-    if repair.only is not None:
-        taken &= pc.equal(rows["table_name"], repair.only).to_numpy()
-    left = rows.filter(pa.array(~taken))
-    if refused is None:
-        return left
-    again = set(zip(*(refused[c].to_pylist() for c in _PLACE), strict=True))
-    back = rows.filter(pa.array(taken))
-    places = zip(*(back[c].to_pylist() for c in _PLACE), strict=True)
-    back = back.filter(pa.array([place in again for place in places], pa.bool_()))
-    return pa.concat_tables([left, _of_this_batch(back, plan)])
+    spec: TableSpec
+    plan: BatchPlan
+    repair: Repair
 
+    @property
+    def within(self) -> tuple[Between, ...]:
+        """The rows of the batches that it takes from."""
+        return of_batches(self.repair.batches)
 
-def _places_in(rows: pa.Table, plan: BatchPlan) -> npt.NDArray[np.bool_]:
-    """Which rows are of records that the plan reads."""
-    found = np.zeros(rows.num_rows, dtype=bool)
-    for topic, ranges in plan.reads.items():
-        found |= pc.equal(rows["topic"], topic).to_numpy() & (
-            Lookup(ranges).find(rows["partition"], rows["offset"]) >= 0
-        )
-    return found
+    @cached_property
+    def rows(self) -> Picked:
+        """Which of these rows it takes: those of records that the plan reads, of the one table that is meant."""
+        places = {topic: Lookup(ranges) for topic, ranges in self.plan.reads.items()}
+        only = self.repair.only
+
+        def meant(rows: pa.Table) -> npt.NDArray[np.bool_]:
+            found = np.zeros(rows.num_rows, dtype=bool)
+            for topic, lookup in places.items():
+                here = pc.equal(rows["topic"], topic).to_numpy()
+                found |= here & (lookup.find(rows["partition"], rows["offset"]) >= 0)
+            return found if only is None else found & pc.equal(rows["table_name"], only).to_numpy()
+
+        return Picked(_PLACE if only is None else (*_PLACE, "table_name"), meant)
+
+    def left(self) -> pa.Table:
+        """All other rows of these batches."""
+        rows = self._there()
+        return rows.filter(pa.array(~self.rows.meant(rows)))
+
+    def back(self, refused: pa.Table) -> pa.Table:
+        """The rows of records that were `refused` once more, as this batch's.
+
+        In the late table they say which published table lacks the record, as the quarantine could not.
+        """
+        rows = self._there()
+        rows = rows.filter(pa.array(self.rows.meant(rows)))
+        again = set(zip(*(refused[c].to_pylist() for c in _PLACE), strict=True))
+        places = zip(*(rows[c].to_pylist() for c in _PLACE), strict=True)
+        return _of_this_batch(rows.filter(pa.array([place in again for place in places], pa.bool_())), self.plan)
+
+    def _there(self) -> pa.Table:
+        """The rows of these batches, as the plan knows them."""
+        table = DeltaRsTable(self.spec)
+        return pa.concat_tables(table.read(where=(bounds,), version=self.repair.version) for bounds in self.within)
 
 
 def _of_this_batch(rows: pa.Table, plan: BatchPlan) -> pa.Table:

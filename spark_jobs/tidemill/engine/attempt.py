@@ -19,7 +19,7 @@ from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.position import Backfill, PaneSpan, Position, TableMark
 from tidemill.core.scan import Scan
 from tidemill.core.verdict import CheckResult
-from tidemill.engine.aside import Strays, kept_aside
+from tidemill.engine.aside import Strays, Taken
 from tidemill.engine.branches import unpack
 from tidemill.engine.counting import Counts
 from tidemill.engine.fitted import fitted, told
@@ -275,8 +275,8 @@ class Attempt:
             (Aside.QUARANTINE, self.uris.quarantine(), rejected),
             (Aside.LATE, self.uris.late(), strays.late(self.uris.late())),
         ):
-            if is_repair_of(self.plan, aside):
-                self._publisher.put_back(spec, kept_aside(spec, self.plan, refused), held)
+            if self.plan.repair is not None and is_repair_of(self.plan, aside):
+                self._publisher.take_out(Taken(spec, self.plan, self.plan.repair), refused, held)
             else:
                 self._publisher.put_aside(spec, held, self._job_done)
 

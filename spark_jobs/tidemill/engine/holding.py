@@ -82,6 +82,10 @@ class Lanes:
             return Held(self.driver, *self.driver.hold(rows))
         return Held(self.spark, rows, count)
 
+    def in_driver(self, rows: pa.Table) -> Held:
+        """Rows that are in the driver already."""
+        return Held(self.driver, rows, rows.num_rows)
+
     def fields(self, parts: Sequence[Held]) -> tuple[Field, ...]:
         """The columns of rows that become one."""
         first = next((p for p in parts if p.count), parts[0])

@@ -21,6 +21,7 @@ from tidemill.core.plan import BatchPlan
 from tidemill.core.position import Backfill, TableMark
 from tidemill.core.slices import batch_ranges
 from tidemill.core.times import moment
+from tidemill.engine.aside import Taken
 from tidemill.engine.corrections import corrections
 from tidemill.engine.firing import Refiring
 from tidemill.engine.holding import Held, Lanes
@@ -88,15 +89,25 @@ class Publisher:
             case _:
                 pass
 
-    def put_back(self, spec: TableSpec, kept: pa.Table, held: Held | None) -> None:
-        """The rows that stay in the table that a repair takes records from, and those that it puts there again."""
-        repair = self.plan.repair
-        if repair is None:
+    def take_out(self, taken: Taken, refused: pa.Table | None, held: Held | None) -> None:
+        """What a repair takes out of a table; rows of records `refused` again, or `held`, are put there as its own."""
+        spec, within = taken.spec, taken.within
+        back = None if refused is None else self.lanes.in_driver(taken.back(refused))
+        full = [part for part in (back, held) if part is not None and part.count]
+        rows = self.lanes.together(full) if full else self._no_rows(spec)
+        if rows.lane is self.lanes.driver:
+
+            def take(table: Table[Any], named: Transaction) -> Written:
+                assert isinstance(table, DeltaRsTable)
+                hash_ = self._plan_hash
+                return table.replace(rows.rows, within=within, transaction=named, plan_hash=hash_, only=taken.rows)
+
+            self._write(spec, rows, take)
             return
-        parts = [Held(self.lanes.driver, kept, kept.num_rows), *([held] if held is not None else ())]
-        rows = self.lanes.together([p for p in parts if p.count] or parts[:1])
-        within = of_batches(repair.batches)
-        self._write(spec, rows, lambda table, transaction: self._replace(table, rows, within, transaction))
+        # Spark replaces all rows of a batch, those that stay by themselves.
+        left = taken.left()
+        whole = self.lanes.together([rows, Held(self.lanes.driver, left, left.num_rows)]) if left.num_rows else rows
+        self._write(spec, whole, lambda table, transaction: self._replace(table, whole, within, transaction))
 
     def _replace_batches(self, spec: TableSpec, held: Held | None, job: Backfill) -> None:
         """In the place of the rows of superseded batches, those that the job has kept waiting and these."""

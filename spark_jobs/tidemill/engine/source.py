@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.core.lines import records_of
 from tidemill.core.offsets import OffsetRange
-from tidemill.core.scan import KafkaScan, LinesScan, MemoryScan, ParquetScan, Scan
+from tidemill.core.scan import KafkaScan, LinesScan, MemoryScan, ParquetScan, Scan, TableScan
 from tidemill.core.times import UNKNOWN
 from tidemill.engine.query import in_few_tasks
 from tidemill.stores.opened import for_spark
@@ -55,6 +55,9 @@ def records(session: SparkSession, scan: Scan) -> DataFrame:
             columns = [[getattr(r, name) for r in scan.records] for name in _ARROW.names]
             rows = pa.table([pa.array(c, f.type) for c, f in zip(columns, _ARROW, strict=True)], schema=_ARROW)
             frame = session.createDataFrame(rows) if scan.records else _none(session)
+        case TableScan():
+            rows = scan.rows.select(_ARROW.names).cast(_ARROW)
+            frame = session.createDataFrame(rows) if rows.num_rows else _none(session)
         case KafkaScan():
             frame = _kafka(session, scan)
         case LinesScan():

@@ -13,9 +13,9 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from tidemill.core.amendments import Aside, Ranges, Repair
 from tidemill.core.aside import FIELDS, Choice
 from tidemill.core.errors import LogError
-from tidemill.core.offsets import MAX_OFFSET, OffsetRange, TopicPartition, merge_ranges
+from tidemill.core.offsets import MAX_OFFSET, OffsetRange, TopicPartition
 from tidemill.core.reasons import sort_of
-from tidemill.core.scan import MemoryScan, Record
+from tidemill.core.scan import TableScan
 from tidemill.core.slices import BatchRange, batch_ranges, in_both
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.files import edges_of
@@ -42,11 +42,19 @@ class Chosen:
     @property
     def ranges(self) -> Ranges:
         """Where they are in the log, each once."""
-        columns = (self.rows[name].to_pylist() for name in ("topic", "partition", "offset"))
-        items: dict[str, list[OffsetRange]] = {}
-        for topic, partition, offset in zip(*columns, strict=True):
-            items.setdefault(topic, []).append(OffsetRange(TopicPartition(topic, partition), offset, offset + 1))
-        return {topic: merge_ranges(items[topic]) for topic in sorted(items)}
+        topics = sorted(pc.unique(self.rows["topic"]).to_pylist())
+        return {topic: self._ranges(topic) for topic in topics}
+
+    def _ranges(self, topic: str) -> tuple[OffsetRange, ...]:
+        rows = self.rows.filter(pc.equal(self.rows["topic"], topic))
+        partitions, offsets = rows["partition"].to_numpy(), rows["offset"].to_numpy()
+        found: list[OffsetRange] = []
+        for partition in np.unique(partitions).tolist():
+            place, own = TopicPartition(topic, partition), np.unique(offsets[partitions == partition])
+            cuts = np.flatnonzero(np.diff(own) != 1)
+            firsts, lasts = own[np.append(0, cuts + 1)], own[np.append(cuts, len(own) - 1)]
+            found += [OffsetRange(place, a, b + 1) for a, b in zip(firsts.tolist(), lasts.tolist(), strict=True)]
+        return tuple(found)
 
     def take(self, most: int | None) -> Chosen:
         """The oldest of them, at most so many."""
@@ -85,7 +93,7 @@ class AsideTables:
                 break
         return Chosen(version=handle.version(), rows=pa.concat_tables(found)).take(most)
 
-    def scans(self, repair: Repair, ranges: Ranges) -> Mapping[str, MemoryScan]:
+    def scans(self, repair: Repair, ranges: Ranges) -> Mapping[str, TableScan]:
         """The records of a repair, by topic, as its plan names them.
 
         Raises:
@@ -95,12 +103,12 @@ class AsideTables:
         within = of_batches(repair.batches)
         rows = pa.concat_tables(table.read(where=(b,), columns=_RECORD, version=repair.version) for b in within)
         return {
-            topic: MemoryScan(records=self._records(repair, _placed(rows, topic, items), items), ranges=items)
+            topic: TableScan(rows=self._all_of(repair, _placed(rows, topic, items), items), ranges=items)
             for topic, items in ranges.items()
         }
 
-    def _records(self, repair: Repair, rows: pa.Table, items: tuple[OffsetRange, ...]) -> tuple[Record, ...]:
-        """The records of one topic; `rows` has each of them once."""
+    def _all_of(self, repair: Repair, rows: pa.Table, items: tuple[OffsetRange, ...]) -> pa.Table:
+        """The rows of one topic, which have each of its records once, when all of them are there."""
         if rows.num_rows < sum(map(len, items)):
             there = set(zip(rows["partition"].to_pylist(), rows["offset"].to_pylist(), strict=True))
             tp, offset = next(place for place in _places(items) if (place[0].partition, place[1]) not in there)
@@ -109,11 +117,7 @@ class AsideTables:
                 "which the plan names",
                 fix="restore the table as it was when the repair was planned",
             )
-        columns = (rows[name].to_pylist() for name in _RECORD)
-        return tuple(
-            Record(topic=t, partition=p, offset=o, timestamp=at, value=v)
-            for t, p, o, at, v in zip(*columns, strict=True)
-        )
+        return rows
 
     def _chosen(self, spec: TableSpec, version: int, choice: Choice, columns: tuple[str, ...] | None) -> Chosen:
         table = DeltaRsTable(spec)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from tidemill.core.errors import SegmentDamaged
 from tidemill.core.lines import records_of
 from tidemill.core.offsets import OffsetRange
-from tidemill.core.scan import KafkaScan, LinesScan, MemoryScan, ParquetScan, Record, Scan
+from tidemill.core.scan import KafkaScan, LinesScan, MemoryScan, ParquetScan, Record, Scan, TableScan
 from tidemill.core.times import UNKNOWN
 from tidemill.log import checks
 from tidemill.log.protocol import Log
@@ -32,6 +32,8 @@ def read_records(scan: Scan) -> Iterator[Record]:
     match scan:
         case MemoryScan(records=records):
             yield from records
+        case TableScan(rows=rows):
+            yield from (Record(**row) for row in rows.to_pylist())
         case ParquetScan(files=files, ranges=ranges):
             for file in files:
                 yield from _read_file(file, scan.storage, ranges)
@@ -134,24 +136,29 @@ def first_at(log: Log, name: str, partition: int, moment: datetime) -> int:
     held = log.bounds(name)[partition]
     scan = log.scan(log.topic(name).topic_id, [held])
     if isinstance(scan, ParquetScan):
-        found = (
-            offset for file in scan.files for offset in _offsets_since(file, scan.storage, moment) if offset in held
-        )
+        firsts = (_first_since(file, scan.storage, moment, held) for file in scan.files)
+        found = (offset for offset in firsts if offset is not None)
     else:
         found = (r.offset for r in read_records(scan) if r.timestamp >= moment)
     return next(found, held.until_offset)
 
 
-def _offsets_since(path: str, storage: Mapping[str, str], moment: datetime) -> list[int]:
+def _first_since(path: str, storage: Mapping[str, str], moment: datetime, held: OffsetRange) -> int | None:
+    """The first of these offsets in a file whose record is not before `moment`."""
     try:
         with pq.ParquetFile(opened(path, storage)) as file:
             groups = [g for g in range(file.num_row_groups) if _ends(file.metadata.row_group(g)) >= moment]
+            if not groups:
+                return None
             rows = file.read_row_groups(groups, columns=["offset", "timestamp"])
     except (pa.ArrowException, OSError) as error:
         raise SegmentDamaged(
             f"segment {path} cannot be read: {error}", fix="bring the file back from a copy"
         ) from error
-    return sorted(rows.filter(pc.greater_equal(rows["timestamp"], moment))["offset"].to_pylist())
+    late = rows["offset"].filter(pc.greater_equal(rows["timestamp"], moment))
+    there = pc.and_(pc.greater_equal(late, held.from_offset), pc.less(late, held.until_offset))
+    first: int | None = pc.min(late.filter(there)).as_py()
+    return first
 
 
 def _ends(group: pq.RowGroupMetaData) -> datetime:

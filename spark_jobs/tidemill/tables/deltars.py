@@ -21,7 +21,7 @@ from tidemill.tables.fence import FORMAT_VERSION, Stamp, earlier_write, unknown
 from tidemill.tables.handles import Opened, open_table
 from tidemill.tables.predicates import Parts, datafusion
 from tidemill.tables.protocol import Between, Landed, TableSpec, Transaction, Written
-from tidemill.tables.rewrite import Action, Files, inside, removed_paths, replace_actions, upsert_actions
+from tidemill.tables.rewrite import Action, Files, Picked, inside, removed_paths, replace_actions, upsert_actions
 
 Commit = Callable[[], int]
 
@@ -69,9 +69,15 @@ class DeltaRsTable(Opened):
         return self._land(stamp, prepare)
 
     def replace(
-        self, rows: pa.Table, *, within: tuple[Between, ...], transaction: Transaction, plan_hash: str
+        self,
+        rows: pa.Table,
+        *,
+        within: tuple[Between, ...],
+        transaction: Transaction,
+        plan_hash: str,
+        only: Picked | None = None,
     ) -> Written:
-        """See `Table.replace`."""
+        """See `Table.replace`. Of the rows inside `within`, `only` some go, if it is given."""
         stamp = Stamp(transaction, plan_hash)
         shaped = conform(rows, self.spec)
         bounds = [self.spec.check(b) for b in within]
@@ -79,7 +85,7 @@ class DeltaRsTable(Opened):
 
         def prepare(handle: DeltaTable) -> Commit:
             check_protocol(handle, self.spec)
-            actions = replace_actions(self.files(handle), shaped, within, sort_by)
+            actions = replace_actions(self.files(handle), shaped, within, sort_by, only)
             return partial(self._replace, handle, actions, properties_of(stamp, max_commit_retries=0))
 
         return self._land(stamp, prepare)

@@ -20,12 +20,11 @@ class Lookup:
     """
 
     def __init__(self, ranges: Iterable[OffsetRange]) -> None:
-        items = list(ranges)
-        order = sorted((n for n, r in enumerate(items) if r), key=lambda n: items[n])
-        self._order = np.array(order, dtype=np.int64)
-        self._partitions = np.array([items[n].topic_partition.partition for n in order], dtype=np.int64)
-        self._starts = np.array([items[n].from_offset for n in order], dtype=np.int64)
-        self._ends = np.array([items[n].until_offset for n in order], dtype=np.int64)
+        items = [(r.topic_partition.partition, r.from_offset, r.until_offset) for r in ranges]
+        partitions, starts, ends = np.array(items, dtype=np.int64).reshape(-1, 3).T
+        order = np.lexsort((starts, partitions))
+        self._order = order[starts[order] < ends[order]]
+        self._partitions, self._starts, self._ends = (each[self._order] for each in (partitions, starts, ends))
 
     def find(self, partitions: pa.Array, offsets: pa.Array) -> Numbers:
         """For each offset the place of its range, and -1 where it lies in none."""

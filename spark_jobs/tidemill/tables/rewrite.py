@@ -15,12 +15,13 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import reduce
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.dataset as ds  # type: ignore[import-untyped]
@@ -134,14 +135,30 @@ def upsert_actions(files: Files, rows: pa.Table, keys: tuple[str, ...], within: 
     return actions + files.write(rows, within.column)
 
 
-def replace_actions(files: Files, rows: pa.Table, within: tuple[Between, ...], sort_by: str) -> list[Action]:
-    """What turns the table's state into the one where `rows` are in the place of all rows inside any of `within`."""
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """Rows of a table, told from others by some columns: `meant` says it of each row."""
+
+    columns: tuple[str, ...]
+    meant: Callable[[pa.Table], npt.NDArray[np.bool_]]
+
+
+def replace_actions(
+    files: Files, rows: pa.Table, within: tuple[Between, ...], sort_by: str, only: Picked | None = None
+) -> list[Action]:
+    """What turns the table's state into the one where `rows` are in the place of all rows inside any of `within`.
+
+    Of these rows `only` some, if it is given: a file that has none of them stays, and its other columns are not read.
+    """
     schema = files.schema()
     actions: list[Action] = []
     touched = {path: part for bounds in within for path, part in files.overlapping(bounds).items()}
     for path, fragment in touched.items():
+        if only is not None and not only.meant(fragment.to_table(schema=schema, columns=list(only.columns))).any():
+            continue
         old = fragment.to_table(schema=schema)
         gone = reduce(pc.or_, [inside(old[bounds.column], bounds) for bounds in within])
+        gone = gone if only is None else pc.and_(gone, pa.chunked_array([only.meant(old)]))
         kept = old.filter(pc.invert(gone))
         if kept.num_rows < old.num_rows:
             actions.append(removal(path))

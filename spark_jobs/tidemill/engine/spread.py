@@ -45,21 +45,22 @@ class Spread:
         nodes, which = _nodes(rows)
         made = [self.made(node, alone) for node, alone in nodes]
         times = np.array([len(m) for m in made], np.int64)[which]
+        # What a row is for are neighbours in `flat`, from `first` on.
         first = np.array([0, *accumulate(len(m) for m in made)], np.int64)[which]
-        row = np.repeat(np.arange(rows.num_rows), times)
-        # What a row is for are neighbours, from its first on.
-        each = np.arange(len(row)) + np.repeat(first - (np.cumsum(times) - times), times)
         flat = [m for some in made for m in some]
-        kept = rows.select([*self.columns, TOUCHED])
-        kept = kept if (times == 1).all() else kept.take(pa.array(row))
         values: Mapping[str, np.ndarray] = {
             LEVEL: np.array([m.level for m in flat], np.int32),
             START: np.array([m.start for m in flat], np.int64),
             CERTAIN: np.array([m.certain for m in flat], np.bool_),
         }
-        for name, column in values.items():
-            kept = kept.append_column(name, pa.array(column[each]))
-        return kept
+        kept, parts = rows.select([*self.columns, TOUCHED]), []
+        for nth in range(max(map(len, made), default=0) or 1):
+            row = np.flatnonzero(times > nth)
+            part = kept if len(row) == kept.num_rows else kept.take(pa.array(row))
+            for name, column in values.items():
+                part = part.append_column(name, pa.array(column[first[row] + nth]))
+            parts.append(part)
+        return pa.concat_tables(parts)
 
 
 def _nodes(rows: pa.Table) -> tuple[list[tuple[Node, bool]], np.ndarray]:

@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 
 from bench import machine, report
+from bench.bench_sliding import Times
 from bench.feed import Feed
 from bench.measured import AROUND, EARLY, LATE, Series, Steady
 from bench.records import EVENT_TIME_PER_BATCH, OUT_OF_ORDER, START, Traffic
@@ -166,3 +167,16 @@ def test_report_shows_medians_and_aims_of_a_run_without_the_product() -> None:
         report.show(console, [a_series(floor=[0.2], available_now_hdfs=[2.0, 3.0], available_now_rocksdb=[4.0])], None)
     assert "2.50 (2.00-3.00)" in capture.get()
     assert "not measured" in capture.get()
+
+
+def test_sliding_is_held_against_the_tumbling_batch_beside_it() -> None:
+    # The machine is twice as busy in every other minute, and the last batches need a tenth more of the processor.
+    busy = [1.0 + number % 2 for number in range(100)]
+    work = [1.0] * 80 + [1.1] * 20
+    times = Times(
+        {"by_minute": busy, "by_hour": [1.4 * b for b in busy]},
+        {"by_minute": [1.0] * 100, "by_hour": [1.2 * w for w in work]},
+    )
+    found = times.compared()
+    assert (found["ratio"], found["cpu_ratio"], found["cpu_late_to_early"]) == (1.4, 1.32, 1.1)
+    assert sorted(found["at"]) == ["100", "70"]

@@ -27,7 +27,7 @@ def _nobody_else_collects(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("batches", "gone"), [(1, False), (3, False), (4, True)])
-def test_stand_ins_are_collected_once_enough_rows_were_handed_over(batches: int, gone: bool) -> None:
+def test_stand_ins_are_collected_once_enough_was_handed_over(batches: int, gone: bool) -> None:
     there = weakref.ref(StandIn())
     for _ in range(batches):
         garbage.handed(garbage.MOST // 4)

@@ -135,7 +135,7 @@ class DriverLane:
         if not full:
             return self._session.createDataFrame([], ddl(self.fields(parts[0])))
         whole = _together(full)
-        handed(whole.num_rows)
+        handed(whole.nbytes)
         return in_few_tasks(self._session.createDataFrame(whole), whole.num_rows)
 
     def spread(self, parts: Sequence[pa.Table], spread: Spread) -> pa.Table:  # noqa: D102

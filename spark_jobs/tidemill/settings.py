@@ -119,6 +119,8 @@ def read_settings(root: Path) -> Settings:
         data = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: lists or tables are nested too deeply", fix="write it flatter") from None
     for section, values in data.items():
         _check_section(path, section, values)
 

@@ -46,6 +46,33 @@ def test_status_of_all_shows_those_that_work_and_then_what_is_wrong(tidemill, pi
     assert tidemill("status", "sums").code == ExitCode.DONE
 
 
+@pytest.mark.parametrize(
+    ("contract", "told"),
+    [
+        ("[" * 20_000, "a document has at most 100 levels"),
+        (
+            "k0: &k0 x\n" + "".join(f"k{i}: &k{i} [*k{i - 1}, *k{i - 1}]\n" for i in range(1, 60)),
+            "a document has at most",
+        ),
+        ('kind: "\\ud800"\n', "is half a character"),
+        ('kind: "\\UFFFFFFFF"\n', "not YAML: OverflowError"),
+    ],
+    ids=["deep", "aliases", "half", "beyond"],
+)
+def test_a_contract_that_nobody_can_read_hides_nothing_of_others(tidemill, pipelines, mill, contract, told):
+    (pipelines / "b.py").write_text(MORE)
+    (mill.project.folder / "data_contracts" / "wrong.odcs.yaml").write_text(contract)
+    said = tidemill("status")
+    assert said.code == ExitCode.WRONG
+    assert "sums" in said.out
+    assert "wrong.odcs.yaml:" in said.err
+    assert told in said.err
+    lint = tidemill("contract", "lint")
+    assert lint.code == ExitCode.WRONG
+    assert told in lint.out
+    assert "events.odcs.yaml" in lint.out
+
+
 def test_maintenance_of_all_sees_to_those_that_work(tidemill, pipelines):
     (pipelines / "a.py").write_text(EXITS)
     said = tidemill("maintain")

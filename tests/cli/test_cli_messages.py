@@ -78,6 +78,7 @@ def test_columns_of_a_run_stay_apart_whatever_is_counted(capsys: pytest.CaptureF
         (f"[limits]\ndriver_rows = {10**30}\n", "[limits] driver_rows: expected 1 to"),
         ("[spark]\ncores = 0\n", "[spark] cores: expected 1 to 1,024, found 0"),
         ("[spark]\ncores = 99999999\n", "[spark] cores: expected 1 to 1,024"),
+        (f"x = {'[' * 20_000}", "tidemill.toml: lists or tables are nested too deeply"),
         ('[lake]\npath = "a%20b"\n', "has a % before two digits"),
         ('[lake]\npath = "s3://bucket/a%2Fb"\n', "has a % before two digits"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -110,7 +111,10 @@ def test_every_value_knows_the_line_of_its_key() -> None:
         ("a: 1\nb: &x !!str 12", 2, "tag `tag:yaml.org,2002:str`"),
         ("a: 1\nb: !mine [x]", 2, "tag `!mine`"),
         ("a: 1\nb: &b\n  c: *b", 3, "an alias refers to what it stands in"),
-        ("a: 1\nb: \x07", 1, "not YAML"),
+        ("a: 1\nb: \x07", 2, "not YAML"),
+        ('a: 1\nb: "\\UFFFFFFFF"', 2, "not YAML: OverflowError"),
+        ('a: 1\nb: "x\\ud800"', 2, r"`\ud800` is half a character"),
+        ('a: 1\n"\\udfff": 2', 2, r"`\udfff` is half a character"),
         ("", 1, "the document is empty"),
         ("# only a comment", 1, "the document is empty"),
     ],
@@ -120,6 +124,45 @@ def test_what_is_no_plain_yaml_is_named_with_its_line(text: str, line: int, word
     parse(text, findings)
     assert [f.line for f in findings.all] == [line]
     assert words in findings.all[0].message
+
+
+def nested(levels: int) -> str:
+    return "\n".join(" " * level + "a:" for level in range(levels))
+
+
+def bomb(levels: int) -> str:
+    words = [f"k{level}: &k{level} [{', '.join([f'*k{level - 1}'] * 10)}]" for level in range(1, levels)]
+    return "\n".join(["k0: &k0 [x, x, x, x, x, x, x, x, x, x]", *words])
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("[" * 20_000, 1, "100 levels"),
+        ("{a: " * 20_000, 1, "100 levels"),
+        ("- " * 20_000, 1, "100 levels"),
+        ("x: 1\n" + nested(101), 101, "100 levels"),
+        ("a: &a0 [x]\n" + "".join(f"b{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 110)) + "#" * 20_000, 1, "100 levels"),
+        (bomb(9), 1, "values, aliases counted as what they stand for"),
+        ("a: " + "x" * 500_000, 1, "500,000 characters"),
+    ],
+    ids=["lists", "keys", "dashes", "block", "aliases in a row", "aliases that multiply", "long"],
+)
+def test_a_document_has_bounds_and_says_where_it_exceeds_them(text: str, line: int, words: str) -> None:
+    findings = Findings("f")
+    began = monotonic()
+    assert parse(text, findings) is None
+    assert monotonic() - began < 10
+    [finding] = findings.all
+    assert finding.line == line
+    assert finding.message.startswith("a document has at most ")
+    assert finding.message.endswith(words)
+
+
+def test_what_is_within_the_bounds_is_read() -> None:
+    assert read(nested(98) + " [x]")
+    assert len(read(bomb(2))["k1"]) == 10
+    assert len(read(f"a: [{'x, ' * 3_000}]")["a"]) == 3_000
 
 
 def test_a_merge_key_is_a_key_like_any_other() -> None:

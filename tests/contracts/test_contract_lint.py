@@ -121,9 +121,26 @@ def test_a_folder_is_linted_file_by_file(file: Any, tmp_path: Path) -> None:
 
 def test_a_folder_with_a_file_named_almost_like_a_contract_is_a_finding(tmp_path: Path) -> None:
     (tmp_path / "a.odcs.yml").write_text("a: 1", encoding="utf-8")
-    (finding,) = lint(tmp_path)
-    assert finding.severity is Severity.ERROR
-    assert finding.fix == "rename the file"
+    (tmp_path / "b.odcs.yaml").write_text("", encoding="utf-8")
+    renamed, other = lint(tmp_path)
+    assert renamed.severity is Severity.ERROR
+    assert renamed.fix == "rename the file"
+    assert str(other) == f"{tmp_path}/b.odcs.yaml:1: the document is empty"
+
+
+def test_a_fault_that_nobody_foresaw_is_a_finding_and_hides_no_other_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def defect(*_: object) -> None:
+        raise RuntimeError("so deep")
+
+    monkeypatch.setattr("tidemill.contracts.compile.compile_document", defect)
+    (tmp_path / "a.odcs.yaml").write_text("a: 1", encoding="utf-8")
+    (tmp_path / "b.odcs.yaml").write_text("", encoding="utf-8")
+    assert [f.message for f in lint(tmp_path)] == [
+        "cannot be used: unexpected RuntimeError: so deep",
+        "the document is empty",
+    ]
 
 
 def test_a_finding_prints_as_file_line_and_message() -> None:

@@ -230,7 +230,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.odcs.yml", "a.ODCS.yaml"])
 def test_a_file_named_almost_like_a_contract_is_not_overlooked(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("a: 1", encoding="utf-8")
-    with pytest.raises(ContractError, match=r"names of contract files end in \.odcs\.yaml"):
+    with pytest.raises(ContractError, match=r"the name of a contract file is NAME\.odcs\.yaml"):
         load_contracts(tmp_path)
 
 

@@ -250,7 +250,7 @@ def test_a_wrong_contract_stops_only_who_uses_it(mill: Mill, name: str, used: bo
 def test_a_contract_that_is_named_almost_right_is_named(mill: Mill) -> None:
     folder = mill.project.folder / "data_contracts"
     (folder / "sums.odcs.yaml").rename(folder / "sums.odcs.yml")
-    with pytest.raises(ContractError, match=r"sums\.odcs\.yml: names of contract files end in \.odcs\.yaml"):
+    with pytest.raises(ContractError, match=r"sums\.odcs\.yml: the name of a contract file is NAME\.odcs\.yaml"):
         Project.load(mill.project.folder).pipeline("sums")
     (folder / "sums.odcs.yml").unlink()
     with pytest.raises(TidemillError, match="there is no contract `sums`; there are: events"):

@@ -28,7 +28,19 @@ _UNSTORABLE = " ,;{}()\n\t="
 
 
 def compile_contract(path: Path, findings: Findings) -> Contract | None:
-    """The contract in a file, usable when `findings` has no error; None where not even a schema was found."""
+    """The contract in a file, usable when `findings` has no error; None where not even a schema was found.
+
+    Whatever a file holds is a finding, and never an exception: one file must not hide what is wrong with others.
+    """
+    try:
+        return _compiled(path, findings)
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}".splitlines()[0]
+        findings.error(1, f"cannot be used: unexpected {said}", fix="write it in simpler words, and report this")
+        return None
+
+
+def _compiled(path: Path, findings: Findings) -> Contract | None:
     if not path.name.endswith(SUFFIX) or path.name == SUFFIX:
         findings.error(1, f"the name of a contract file is NAME{SUFFIX}", fix="rename the file")
         return None

@@ -2,6 +2,9 @@
 
 Only `true` and `false` are booleans: `no`, `off`, `on`, `yes` and `True` stay text. Dates, sexagesimal
 numbers, numbers with underscores or leading zeros stay text too. A key that stands twice is an error.
+
+A document is bounded in length, depth and number of values, with what its aliases repeat: what reads it needs no
+bounds of its own.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _LONGEST = 500
 _TAG = re.compile(r"(&\S+\s+)?!")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_MOST_CHARACTERS, _MOST_VALUES, _DEEPEST = 500_000, 50_000, 100
+_SPARE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,8 @@ class Node:
 def read(path: Path, findings: Findings) -> Node | None:
     """The document of a file, or None where it cannot be read; what is wrong goes to `findings`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_MOST_CHARACTERS + 1)
     except FileNotFoundError:
         findings.error(1, "there is no such file", fix="give the path of a *.odcs.yaml file")
     except UnicodeDecodeError as error:
@@ -68,21 +74,72 @@ def read(path: Path, findings: Findings) -> Node | None:
 
 
 def parse(text: str, findings: Findings, *, first_line: int = 1) -> Node | None:
-    """The document in a text that starts at `first_line` of its file; None where it is no YAML."""
+    """The document in a text that starts at `first_line` of its file; None where it is no YAML, or too much of it."""
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        if len(text) > _MOST_CHARACTERS:
+            raise _TooMuch(0, f"{_MOST_CHARACTERS:,} characters")
+        root = _composed(text)
+        if root is not None:
+            return _Reader(text, findings, first_line).node(root, root.start_mark.line + first_line, frozenset())
+        findings.error(first_line, "the document is empty", fix="start from one of data_contracts/*.odcs.yaml")
+    except _TooMuch as error:
+        fix = "a contract is about one topic or table: write it shorter and flatter, without aliases"
+        findings.error(error.line + first_line, f"a document has at most {error}", fix=fix)
+    except _Wrong as error:
+        findings.error(error.line + first_line, f"not YAML: {error}")
+    return None
+
+
+class _Wrong(Exception):
+    """The text is no YAML, at this line from 0."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+class _TooMuch(_Wrong):
+    """The text has more than a contract can need."""
+
+
+def _composed(text: str) -> yaml.Node | None:
+    loader = None
+    try:
+        loader = _Loader(text)
+        return loader.get_single_node()
+    except _TooMuch:
+        raise
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = mark.line if mark else 0
-        findings.error(line + first_line, f"not YAML: {error.problem or error.context}")
-        return None
-    except yaml.YAMLError as error:
-        findings.error(first_line, f"not YAML: {str(error).splitlines()[0]}")
-        return None
-    if root is None:
-        findings.error(first_line, "the document is empty", fix="start from one of data_contracts/*.odcs.yaml")
-        return None
-    return _Reader(text, findings, first_line).node(root, root.start_mark.line + first_line, frozenset())
+        raise _Wrong(mark.line if mark else 0, error.problem or error.context) from None
+    except yaml.reader.ReaderError as error:
+        raise _Wrong(text.count("\n", 0, error.position), str(error).splitlines()[0]) from None
+    # The parser leaves some texts to Python: a character beyond Unicode is an OverflowError.
+    except Exception as error:
+        raise _Wrong(loader.line if loader else 0, f"{type(error).__name__}: {error}") from None
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """The parser, which calls itself for every level, within bounds."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = self._values = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
+        """The next value, with all that is in it."""
+        self._depth, self._values = self._depth + 1, self._values + 1
+        _check_bounds(self.peek_event().start_mark.line, self._depth, self._values)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
+def _check_bounds(line: int, depth: int, values: int, most: int = _MOST_VALUES) -> None:
+    if depth > _DEEPEST:
+        raise _TooMuch(line, f"{_DEEPEST} levels")
+    if values > most:
+        raise _TooMuch(line, f"{most:,} values, aliases counted as what they stand for")
 
 
 class _Reader:
@@ -90,8 +147,13 @@ class _Reader:
         self.text = text
         self.findings = findings
         self.first_line = first_line
+        self._values = 0
 
     def node(self, raw: yaml.Node, line: int, above: frozenset[int]) -> Node:
+        self._values += 1
+        # Without aliases a text of so many characters has no more values.
+        most = min(_MOST_VALUES, len(self.text) + _SPARE)
+        _check_bounds(line - self.first_line, len(above) + 1, self._values, most)
         if id(raw) in above:
             self.findings.error(line, "an alias refers to what it stands in", fix="write the value out")
             return Node(None, line)
@@ -102,7 +164,7 @@ class _Reader:
         if isinstance(raw, yaml.SequenceNode):
             inner = above | {id(raw)}
             return Node(tuple(self.node(item, self._line(item), inner) for item in raw.value), line)
-        return Node(self._scalar(raw), line)
+        return Node(self._scalar(raw, line), line)
 
     def _mapping(self, raw: yaml.MappingNode, above: frozenset[int]) -> Mapping[str, Node]:
         found: dict[str, Node] = {}
@@ -116,11 +178,23 @@ class _Reader:
                     line, f"key `{key}` stands twice, first in line {found[key].line}", fix="remove one of them"
                 )
             else:
-                found[key] = self.node(raw_value, line, above)
+                found[self._whole(key, line)] = self.node(raw_value, line, above)
         return found
 
-    def _scalar(self, raw: yaml.Node) -> str | int | float | bool | None:
-        text = str(raw.value)
+    def _whole(self, text: str, line: int) -> str:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            self.findings.error(
+                line,
+                f"`\\u{ord(text[error.start]):x}` is half a character",
+                fix="write the character itself, or \\U and its eight digits",
+            )
+            return text.encode(errors="replace").decode()
+        return text
+
+    def _scalar(self, raw: yaml.Node, line: int) -> str | int | float | bool | None:
+        text = self._whole(str(raw.value), line)
         if raw.style is not None:
             return text
         if text in _WORDS:

@@ -77,16 +77,12 @@ class Contracts(Mapping[str, Contract]):
 
 
 def contract_files(folder: Path) -> list[Path]:
-    """The contract files of a folder, sorted.
+    """The contract files of a folder, sorted; also those that are named almost like one, and cannot be loaded.
 
     Raises:
-        ContractError: there is no such folder, or a file is named almost like a contract.
+        ContractError: there is no such folder.
     """
-    files = _listed(folder)
-    for path in files:
-        if _misnamed(path):
-            raise _misnaming(path)
-    return [path for path in files if path.name.endswith(SUFFIX)]
+    return [path for path in _listed(folder) if path.name.endswith(SUFFIX) or _misnamed(path)]
 
 
 def _is_file(path: Path) -> bool:
@@ -117,4 +113,4 @@ def _misnamed(path: Path) -> bool:
 
 
 def _misnaming(path: Path) -> ContractError:
-    return ContractError(f"{path}: names of contract files end in {SUFFIX}", fix="rename the file")
+    return ContractError(f"{path}: the name of a contract file is NAME{SUFFIX}", fix="rename the file")

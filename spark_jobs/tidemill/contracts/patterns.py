@@ -35,6 +35,8 @@ def complaint(pattern: str) -> str:
             re.compile(f"(?:{pattern})", re.ASCII)
     except re.error as error:
         return f"{error.msg} at character {error.pos}" if error.pos is not None else error.msg
-    except Warning as warning:
-        return str(warning)
+    except RecursionError:
+        return "its groups are nested too deeply"
+    except (Warning, OverflowError) as problem:
+        return str(problem)
     return ""

@@ -22,9 +22,12 @@ def _is_clock(operand: exp.Expr, *, computed: bool) -> bool:
     text = text_of(operand)
     if text is not None:
         return _CLOCK.match(text) is not None or "\\" in text
+    # Looked at from the root, each part would be walked through for every one that it is in.
+    if not computed:
+        return False
     made_of_texts = any(text_of(part) is not None for part in operand.find_all(exp.Literal, exp.RawString))
     is_constant = not operand.find(exp.Column, exp.Identifier, exp.Null)
-    return computed and made_of_texts and is_constant and not is_moment(operand)
+    return made_of_texts and is_constant and not is_moment(operand)
 
 
 def is_moment(node: exp.Expr) -> bool:

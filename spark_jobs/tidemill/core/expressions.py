@@ -53,11 +53,14 @@ def parsed(expression: str, *, aggregates: bool = False) -> Parsed:
             fix="split it with with_columns",
         )
     try:
+        expression.encode()
         tokens = tokens_of(expression)
         _check_tokens(tokens, expression)
         # A number such as 1L has this token, too, where it is not written.
         casts = any(t.token_type.name == "DCOLON" and expression[t.start : t.end + 1] == "::" for t in tokens)
         return Walk(expression, aggregates=aggregates, casts=casts).of(tree_of(expression))
+    except UnicodeEncodeError:
+        raise DeclarationError(f"half a character in {expression!r}", fix="write the character itself") from None
     except ValueError as error:
         raise DeclarationError(f"not an SQL expression: {expression!r}: {error}", fix=_BACKTICKS) from None
     except RecursionError:

@@ -108,6 +108,15 @@ def is_remote(place: str) -> bool:
     return place.startswith("s3://")
 
 
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: lists or tables are nested too deeply", fix="write it flatter") from None
+
+
 def read_settings(root: Path) -> Settings:
     """The settings of the project in this folder.
 
@@ -115,12 +124,7 @@ def read_settings(root: Path) -> Settings:
         ConfigError: there is something in its `tidemill.toml` that is wrong, or not known.
     """
     path = root / FILE
-    try:
-        data = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not TOML: {error}") from None
-    except RecursionError:
-        raise ConfigError(f"{path}: lists or tables are nested too deeply", fix="write it flatter") from None
+    data = _toml(path)
     for section, values in data.items():
         _check_section(path, section, values)
 

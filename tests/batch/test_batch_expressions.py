@@ -77,6 +77,8 @@ def test_spark_and_tidemill_see_the_same_columns_where_names_are_words_of_sql(sp
         "sum({})",
         "{} > 1",
         "1 + {}",
+        "{} + 1",
+        "{} - 1",
         "case when {} then 1 end",
         "{}.x",
         "{}['x']",

@@ -106,12 +106,52 @@ def test_what_differs_between_attempts_is_refused(call: str) -> None:
         ("case when " * 200 + "x" + " then 1 end" * 200, "nested at most 30 deep"),
         ("not " * 3000 + "x", "nested at most 30 deep"),
         ("x = '\ud800'", "half a character"),
+        ("interval + 1 > 0", "an interval without a unit.*\n.*backticks"),
+        ("interval - x", "an interval without a unit"),
+        ("interval + 1e3", "an interval without a unit"),
+        ("interval * 2", "an interval without a unit"),
+        ("interval - '1 day'", "`interval` is a word of SQL here.*\n.*backticks"),
         (" + ".join(["x"] * 9000), "at most 20000 characters"),
     ],
 )
 def test_what_is_no_expression_of_one_row_is_refused(expression: str, words: str) -> None:
     with pytest.raises(DeclarationError, match=f"(?s){words}"):
         columns_of(expression)
+
+
+@pytest.mark.parametrize(
+    "text", ["interval -1 day", "interval - '1' day", "interval '1 day 2 hours'", "interval '1 02:03' day to minute"]
+)
+def test_a_constant_interval_reads_no_column(text: str) -> None:
+    assert columns_of(f"ts + {text}") == {"ts"}
+    assert columns_of("`interval` - 1 > interval") == {"interval"}
+
+
+@pytest.mark.parametrize(
+    ("text", "fine"),
+    [
+        ("collect_list(x)", False),
+        ("array_agg(x)[0]", False),
+        ("array_join(collect_set(x), ',')", False),
+        ("flatten(collect_list(x))", False),
+        ("array_distinct(collect_list(x))", False),
+        ("array_sort(collect_list(x), (a, b) -> 0)", False),
+        ("array_contains(array(1), collect_list(x))", False),
+        ("concat(array_sort(collect_list(x)), collect_list(x))", False),
+        ("transform(collect_list(x), (v, i) -> i * v)", False),
+        ("array_sort(collect_list(x))", True),
+        ("array_join(sort_array(COLLECT_LIST(x), false), ',')", True),
+        ("array_sort(flatten(collect_list(x) FILTER (WHERE x > 0)))", True),
+        ("size(array_distinct((collect_list(x))))", True),
+        ("array_max(collect_set(x)) + count(x)", True),
+    ],
+)
+def test_values_are_collected_only_where_their_order_is_lost(text: str, fine: bool) -> None:
+    if fine:
+        assert parsed(text, aggregates=True).columns == {"x"}
+        return
+    with pytest.raises(DeclarationError, match=r"in the order in which rows are added.*\n.*aggregate Collect"):
+        parsed(text, aggregates=True)
 
 
 def test_a_long_chain_is_read_to_its_end_in_a_time_that_grows_with_its_length() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from tidemill.core.binding import bind
 from tidemill.core.contract import Contract
 from tidemill.core.errors import DeclarationError
 from tidemill.core.fitting import Fit, fit
-from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar
+from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar, spark_type
 
 INT, LONG, DOUBLE, TEXT = Scalar.INTEGER, Scalar.LONG, Scalar.DOUBLE, Scalar.STRING
 
@@ -101,6 +103,41 @@ def test_a_key_that_its_column_cannot_hold_is_refused() -> None:
     with pytest.raises(DeclarationError, match="`user` is string, but the contract says bigint for it") as refused:
         bound(Count(), LONG, key=LONG)
     assert "tidemill rebuild" in refused.value.fix
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "fine"),
+    [
+        (INT, LONG, True),
+        (INT, DOUBLE, True),
+        (TEXT, TEXT, True),
+        (LONG, Decimal(10, 2), True),
+        (Decimal(10, 2), Decimal(10, 4), True),
+        (Decimal(38, 2), Decimal(10, 4), False),
+        (LONG, DOUBLE, False),
+        (LONG, TEXT, False),
+        (Decimal(10, 2), DOUBLE, False),
+        (Scalar.BOOLEAN, INT, False),
+        (Array(LONG), Array(DOUBLE), False),
+    ],
+)
+def test_streams_are_merged_where_one_type_holds_every_value_of_both(
+    one: DataType, other: DataType, fine: bool
+) -> None:
+    contracts = {
+        n: replace(EVENTS, name=n, fields=(Field(name="x", type=t),)) for n, t in {"a": one, "b": other}.items()
+    }
+    table = Contract(name="out", version="1", fields=(Field(name="n", type=TEXT),))
+    for first, second in ("ab", "ba"):
+        with Pipeline("p", every="1 minute") as pipeline:
+            a, b = (pipeline.read(n, contract=n) for n in (first, second))
+            a.union(b).with_columns(n="'x'").select("n").publish("out", contract="out")
+        if fine:
+            bind(pipeline.spec, {**contracts, "out": table})
+            continue
+        shown = [re.escape(spark_type(contracts[n].fields[0].type)) for n in (first, second)]
+        with pytest.raises(DeclarationError, match=f"streams whose `x` is {shown[0]} in one and {shown[1]} in another"):
+            bind(pipeline.spec, {**contracts, "out": table})
 
 
 def test_what_only_spark_knows_is_left_to_spark() -> None:

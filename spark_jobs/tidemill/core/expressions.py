@@ -23,6 +23,7 @@ _MOST_NESTED, _LONGEST = 30, 20_000
 _BACKTICKS = "put the names of columns that are words of SQL in backticks: `order`, `from`"
 _BARE, _QUOTED = re.compile(r"[A-Za-z_]\w*"), re.compile(r"`(?:[^`]|``)+`")
 _CONSTANTS = ("null", "true", "false")
+_UNIT_INSIDE = re.compile("[A-Za-z]{3}")
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 
 
@@ -95,6 +96,15 @@ def _check_tokens(tokens: list[Token], expression: str) -> None:
 def _check_words(tokens: list[Token]) -> None:
     """Where Spark reads a column of such a name, sqlglot reads a word of a function's arguments, and drops it."""
     texts = ["", *("" if t.token_type.name in _TEXTS else t.text.upper() for t in tokens), ""]
+    for word, sign, value in zip(texts[1:], texts[2:], tokens[2:], strict=False):
+        # With a sign before it, no text names a unit: interval '1 day' is a constant, interval - '1 day' is none.
+        if (
+            word == "INTERVAL"
+            and sign in ("+", "-")
+            and value.token_type.name == "STRING"
+            and _UNIT_INSIDE.search(value.text)
+        ):
+            raise ValueError("`interval` is a word of SQL here")
     for before, word, after in zip(texts, texts[1:], texts[2:], strict=False):
         if before != "." and (
             (word == "ALL" and after != "(")

@@ -9,6 +9,8 @@ from tidemill.core.schema import Array, DataType, Decimal, Object, Scalar
 _DIGITS = {Scalar.INTEGER: 10, Scalar.LONG: 19}
 """How many digits an integer has at most."""
 
+_MOST_DIGITS = 38
+
 _WIDER = {
     (Scalar.INTEGER, Scalar.LONG),
     (Scalar.INTEGER, Scalar.DOUBLE),
@@ -53,6 +55,22 @@ def fit(found: DataType, wanted: DataType) -> Fit:
             return _inside([fit(f.type, o.type) for f, o in zip(fields, others, strict=True)])
         case _:
             return Fit.LOSES
+
+
+def united(one: DataType, other: DataType) -> bool:
+    """Whether columns of these types can be merged into one that holds every value of both, unchanged."""
+    a, b = _digits(one), _digits(other)
+    if a is not None and b is not None and Decimal in (type(one), type(other)):
+        # Spark takes the most digits on either side of the point.
+        return max(a[0], b[0]) + max(a[1], b[1]) <= _MOST_DIGITS
+    return Fit.FITS in (fit(one, other), fit(other, one))
+
+
+def _digits(of: DataType) -> tuple[int, int] | None:
+    """How many digits a number has before and behind the point; None for others."""
+    if isinstance(of, Decimal):
+        return of.precision - of.scale, of.scale
+    return (_DIGITS[of], 0) if isinstance(of, Scalar) and of in _DIGITS else None
 
 
 def _of_digits(before: int, behind: int, wanted: Decimal) -> Fit:

@@ -120,6 +120,15 @@ ROW_FUNCTIONS = frozenset(_ROW_TEXT.split()) | TIME_FUNCTIONS
 AGGREGATE_FUNCTIONS = frozenset(_AGGREGATE_TEXT.split())
 """Functions of a group of rows: allowed in `partial` and `merge` of a custom aggregate, besides those of a row."""
 
+COLLECTORS = ("collect_list", "collect_set", "array_agg")
+"""Functions that give the values of a group as an array, in the order in which rows were added."""
+
+KEEPING_VALUES = ("flatten", "array_distinct", "array_compact", "array_remove")
+"""Functions whose array has the same values whatever the order of their first argument is."""
+
+WITHOUT_ORDER = ("array_sort", "sort_array", "size", "cardinality", "array_size", "array_max", "array_min")
+"""Functions whose answer does not depend on the order of their first argument."""
+
 REFUSED_FUNCTIONS = {name: reason for reason, names in _REFUSED_TEXT.items() for name in names.split()}
 """Functions that are never allowed, each with the reason."""
 

@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from tidemill.core.clock_words import clock_in, is_moment
 from tidemill.core.errors import DeclarationError
-from tidemill.core.functions import COLUMN_HINT, TIME_FUNCTIONS, WITHOUT_BRACKETS, refusal
+from tidemill.core.functions import COLLECTORS, COLUMN_HINT, TIME_FUNCTIONS, WITHOUT_BRACKETS, refusal
+from tidemill.core.syntax_parts import has_unit, is_order_lost
 
 _ROW = (
     *(exp.Column, exp.Identifier, exp.Dot, exp.Bracket, exp.Literal, exp.Boolean, exp.Null, exp.HexString),
@@ -121,6 +122,11 @@ class Walk:
         if not isinstance(node, self._allowed):
             reasons = (reason for kind, reason in _BEYOND.items() if isinstance(node, kind))
             self._refuse(next(reasons, f"`{node.sql(dialect='spark')}` cannot be part of an expression"), node)
+        if isinstance(node, exp.Interval) and not has_unit(node):
+            raise DeclarationError(
+                f"an interval without a unit, found in {self._text!r}",
+                fix="put it in backticks if `interval` is a column, or write a unit: interval '1' day",
+            )
         self._note_what_fails(node)
         if isinstance(node, exp.Cast) and node.to.sql(dialect="spark").startswith(_MOMENTS):
             self._refuse_clock([node.this], computed=True)
@@ -148,6 +154,11 @@ class Walk:
         why = refusal(name, aggregates=self._aggregates)
         if why is not None or (name == "unix_timestamp" and not arguments):
             self._refuse_function(name)
+        if name in COLLECTORS and not is_order_lost(node):
+            raise DeclarationError(
+                f"`{name}` gives values in the order in which rows are added, found in {self._text!r}",
+                fix=f"use the aggregate Collect, or put array_sort(...) around it: array_sort({name}(...))",
+            )
         self._functions.add(name)
         if name in _FUNCTIONS_THAT_FAIL:
             self._may_fail[name] = None

@@ -15,7 +15,7 @@ from tidemill.core import sketches
 from tidemill.core.contract import Contract
 from tidemill.core.errors import DeclarationError
 from tidemill.core.expressions import named_alone
-from tidemill.core.fitting import Fit, fit
+from tidemill.core.fitting import Fit, fit, united
 from tidemill.core.graph import Graph
 from tidemill.core.schema import Array, DataType, Decimal, Scalar, spark_type
 
@@ -29,6 +29,9 @@ class Foreign:
 
     name: str
 
+
+Found = Mapping[str, DataType | Foreign | None]
+"""The same, with types of Spark's own."""
 
 _RECORD: Types = {
     "_topic": Scalar.STRING,
@@ -55,6 +58,8 @@ def _leaving(where: str, operator: op.Operator, before: list[Types], contracts: 
         case op.Read():
             return {**_RECORD, **{f.name.lower(): f.type for f in contracts[operator.contract].fields}}
         case op.Union():
+            for other in before[1:]:
+                check_united(where, before[0], other)
             return {c: t if all(other.get(c) == t for other in before) else None for c, t in before[0].items()}
         case op.WithColumns(added):
             return {**before[0], **{c.lower(): type_of(text, before[0]) for c, text in added.items()}}
@@ -81,6 +86,25 @@ def aggregated(where: str, name: str, aggregate: agg.Aggregate, types: Types) ->
     if of is not None:
         check_numbers(where, name, aggregate, of)
     return _result(aggregate, of)
+
+
+def check_united(where: str, one: Found, other: Found) -> None:
+    """Refuses streams to be merged whose columns have types that Spark would make one by changing values.
+
+    Raises:
+        DeclarationError: the column, and both types.
+    """
+    for column, a in one.items():
+        b = other.get(column)
+        if a is None or b is None or a == b:
+            continue
+        if not isinstance(a, Foreign) and not isinstance(b, Foreign) and united(a, b):
+            continue
+        raise DeclarationError(
+            f"{where} merges streams whose `{column}` is {_shown(a)} in one and {_shown(b)} in another: values would "
+            "be lost or changed",
+            fix="convert one of them before, with an expression of your own in with_columns",
+        )
 
 
 def check_numbers(where: str, name: str, aggregate: agg.Aggregate, of: DataType) -> None:
@@ -115,6 +139,10 @@ def _result(aggregate: agg.Aggregate, of: DataType | None) -> DataType | None:
             return None
 
 
+def _shown(found: DataType | Foreign) -> str:
+    return found.name if isinstance(found, Foreign) else spark_type(found)
+
+
 def _wider(of: DataType | None) -> DataType | None:
     return Decimal(min(of.precision + 10, 38), of.scale) if isinstance(of, Decimal) else of
 
@@ -132,7 +160,7 @@ def check_fits(where: str, column: str, found: DataType | Foreign, contract: Con
     wanted = next(f.type for f in contract.fields if f.name == column)
     if not isinstance(found, Foreign) and fit(found, wanted) is not Fit.LOSES:
         return
-    shown = found.name if isinstance(found, Foreign) else spark_type(found)
+    shown = _shown(found)
     there = contract.source or contract.name
     raise DeclarationError(
         f"{where}: `{column}` is {shown}, but the contract says {spark_type(wanted)} for it ({there}): values would "

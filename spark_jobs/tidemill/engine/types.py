@@ -17,7 +17,7 @@ from tidemill.core.flow import Flow, Input, RowSink, Sink, WindowedSink
 from tidemill.core.operators import Publish
 from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar, ddl, spark_type
 from tidemill.core.sql import quoted
-from tidemill.core.types import Foreign, check_fits, check_numbers
+from tidemill.core.types import Foreign, check_fits, check_numbers, check_united
 from tidemill.engine.branches import Branch, Path, branch_out, branches_of, unpack
 from tidemill.engine.decode import decoder_for
 from tidemill.engine.places import Uris
@@ -70,7 +70,7 @@ def check_types(session: SparkSession, flow: Flow, uris: Uris) -> None:
 
 
 def _check(session: SparkSession, flow: Flow, sink: Sink, uris: Uris, where: str) -> None:
-    rows = _rows(session, flow, sink)
+    rows = _rows(session, flow, sink, where)
     if rows is None:
         return
     if isinstance(sink, RowSink):
@@ -87,10 +87,16 @@ def _check(session: SparkSession, flow: Flow, sink: Sink, uris: Uris, where: str
     _check_published(flow, sink, uris)
 
 
-def _rows(session: SparkSession, flow: Flow, sink: Sink) -> DataFrame | None:
+def _rows(session: SparkSession, flow: Flow, sink: Sink, where: str) -> DataFrame | None:
     """The rows that enter a sink, none of them there; None where no topic is known that leads to it."""
     parts = [unpack(_branched(session, *each), [each[2]]) for each in _branches(flow, sink)]
+    for other in parts[1:]:
+        check_united(where, _types_of(parts[0]), _types_of(other))
     return reduce(DataFrame.unionByName, parts) if parts else None
+
+
+def _types_of(rows: DataFrame) -> dict[str, DataType | Foreign | None]:
+    return {f.name.lower(): None if isinstance(f.dataType, T.NullType) else data_type(f.dataType) for f in rows.schema}
 
 
 def _branches(flow: Flow, sink: Sink) -> Iterator[tuple[Input, Path, Branch]]:

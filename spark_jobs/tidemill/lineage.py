@@ -108,7 +108,7 @@ def lineage(project: Project, pipeline: str, table: str | None, start: datetime,
         key=key,
         row=_row(uris, sink, start, key),
         contributions=tuple(parts),
-        publications=_publications(sink, window, touched, batches),
+        publications=_publications(sink, window, touched, batches, (view.position.since or {}).get(sink.table)),
         corrections=_corrections(uris, sink, start, key),
         lacking=tuple(r for b in batches if _lacks(b.incomplete, sink, window) for r in b.skipped or ()),
         since=(view.position.since or {}).get(sink.table),
@@ -214,12 +214,12 @@ def _contribution(
 
 
 def _publications(
-    sink: WindowedSink, window: Window, touched: Collection[int], batches: Sequence[IndexedBatch]
+    sink: WindowedSink, window: Window, touched: Collection[int], batches: Sequence[IndexedBatch], since: Since | None
 ) -> tuple[Publication, ...]:
     found = []
     for batch in batches:
         timing = timing_of(sink, window, batch, touched=batch.batch_id in touched)
-        if timing is None:
+        if timing is None or _was_left_out(sink, window, batch, since):
             continue
         held, broken = (batch.rules or {}).get(sink.table, (0, 0))
         found.append(
@@ -233,6 +233,15 @@ def _publications(
             )
         )
     return tuple(found)
+
+
+def _was_left_out(sink: WindowedSink, window: Window, batch: IndexedBatch, since: Since | None) -> bool:
+    """Whether a batch that would have published the window did not, because batches have left the table out."""
+    if since is None or since.event_time is None or batch.kind not in (Kind.LIVE, Kind.REPAIR):
+        return False
+    if batch.batch_id >= since.batch_id:
+        return window.start <= since.event_time
+    return sink.table not in batch.tables
 
 
 def timing_of(sink: WindowedSink, window: Window, batch: IndexedBatch, *, touched: bool) -> str | None:

@@ -89,7 +89,7 @@ def test_no_window_that_a_repair_or_a_backfill_fires_lacks_a_pane(
     kept = first_kept(panes, until * SECOND)
     position = at(after, until=until)
     plan = replace(a_plan(position=position), kind=Kind.REPAIR)
-    for low, high in Firing.of(sink, plan, position.watermark).spans(sink, [start] if start >= kept else []):
+    for low, high in Firing.of(sink, plan, position).spans(sink, [start] if start >= kept else []):
         assert kept <= low < high
     job = Backfill(since=1, left={}, supersedes=(), panes={sink.table: (PaneSpan(start, start),)}, by="me")
     for low, high in Refiring.of(sink, job, position).ranges:

@@ -21,7 +21,7 @@ from tidemill.core.meaning import VERSION, meanings
 from tidemill.core.offsets import OffsetRange
 from tidemill.core.plan import BatchPlan
 from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
-from tidemill.core.position import Position
+from tidemill.core.position import Position, Since
 from tidemill.core.redefinition import meaning_after, redefined
 from tidemill.core.rule_bounds import implied
 from tidemill.core.schema import Field, Scalar
@@ -193,15 +193,6 @@ def test_a_rule_is_easier_only_when_its_bounds_show_it(before: str, now: str, ea
     assert implied([before], [now]) is easier
 
 
-def test_another_pattern_means_the_same_for_what_it_matches() -> None:
-    def by(pattern: str) -> Flow:
-        with Pipeline("p", every="1 minute") as pipeline:
-            build(pipeline.read(pattern=pattern, contract="events", event_time="ts"))
-        return bind(pipeline.spec, {"events": EVENTS, "sums": SUMS, "rows": ROWS})
-
-    assert redefined(by("shop-(?!fr).*"), Position(meanings=meanings(by("shop-.*")))) is None
-
-
 def routed(*routes: tuple[str, str], **knobs: Any) -> Flow:
     return a_flow(lambda s: split(s, *routes, **knobs))
 
@@ -314,7 +305,7 @@ def test_nothing_goes_back_before_somebody_decided() -> None:
 
 
 def test_records_that_were_put_aside_before_are_not_added_to_numbers_of_before() -> None:
-    position = COMMITTED.meaning({}, ["sums"], by="ana")
+    position = replace(COMMITTED, since={"sums": Since(batch_id=4, by="ana")})
     view = View(position=position, last_batch_id=4)
     repair = Repair(source=Aside.LATE, version=1, batches=(BatchRange(2, 6),), only="sums", reason=REASON)
     with pytest.raises(AmendmentError, match=r"batches 2 to 3 put some of these records aside before batch 4"):

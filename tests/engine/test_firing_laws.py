@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given
@@ -16,6 +17,12 @@ TIMES = st.integers(-30, 30)
 
 def a_firing(before: int, after: int, *, trigger: Trigger = Trigger.ON_CLOSE, allowed_lateness: int = 0) -> Firing:
     return Firing(trigger=trigger, before=before, after=after, allowed_lateness=allowed_lateness)
+
+
+def joined(lacking: int, before: int, after: int, trigger: Trigger, lateness: int | None) -> Firing:
+    """The firing of a table whose windows lack something when they end at `lacking` or before."""
+    found = Firing(trigger=trigger, before=before, after=after, allowed_lateness=lateness)
+    return replace(found, before=max(before, lacking), forgotten=lacking)
 
 
 def on_time(firing: Firing, end: int) -> bool:
@@ -67,3 +74,21 @@ def test_every_window_that_may_fire_starts_between_the_bounds(
     end = start + panes.size
     assert first <= start <= last or not (on_time(firing, end) or again(firing, end))
     assert all(-(2**63) < edge < 2**63 for edge in (first, last))
+
+
+@given(
+    end=TIMES,
+    lacking=TIMES,
+    before=TIMES,
+    ahead=st.integers(0, 30),
+    lateness=st.none() | st.integers(0, 30),
+    trigger=st.sampled_from(Trigger),
+)
+def test_a_table_that_joined_fires_the_windows_that_lack_nothing_as_any_other_and_no_others(
+    *, end: int, lacking: int, before: int, ahead: int, lateness: int | None, trigger: Trigger
+) -> None:
+    whole = Firing(trigger=trigger, before=before, after=before + ahead, allowed_lateness=lateness)
+    late = joined(lacking, before, before + ahead, trigger, lateness)
+    touched = [on_time(f, end) or again(f, end) for f in (whole, late)]
+    assert touched[1] == (touched[0] and end > lacking)
+    assert on_time(late, end) == (on_time(whole, end) and end > lacking)

@@ -1,5 +1,7 @@
 """An engine of a few lines of Python in the place of Spark, for the pipeline `sums`: all else is the product.
 
+There may be several tables, each of the same windows and with a filter that leaves out one user.
+
 It decodes, filters, aggregates and merges one row after the other. Plans, ledger, slices, state, fences, publication,
 quarantine and the late table are the product's own, so that a batch takes milliseconds and protocol and storage are
 what is tested.
@@ -20,6 +22,7 @@ import pyarrow as pa
 from tidemill.core.account import Account
 from tidemill.core.flow import WindowedSink
 from tidemill.core.offsets import TopicPartition
+from tidemill.core.operators import Filter
 from tidemill.core.pane_tree import Node
 from tidemill.core.scan import Record
 from tidemill.core.schema import Field
@@ -181,13 +184,13 @@ class TinyStrays(Strays):
 
     def late(self, spec: Any) -> Held | None:
         rows = []
-        for row in self._kept():
-            window = self.attempt.sink.window.panes.last_window_of(row.time)
+        for sink, row in self._kept():
+            window = sink.window.panes.last_window_of(row.time)
             rows.append(
                 place(row)
                 | {
                     "event_time": moment(row.time),
-                    "table_name": self.attempt.sink.table,
+                    "table_name": sink.table,
                     "window_start": moment(window.start),
                     "window_end": moment(window.end),
                     "watermark": moment(self.plan.lateness_watermark),
@@ -197,11 +200,11 @@ class TinyStrays(Strays):
             )
         return self._rows(rows)
 
-    def _kept(self) -> list[Row]:
+    def _kept(self) -> list[tuple[WindowedSink, Row]]:
         if self.plan.backfill is None:
-            return self.attempt.late
-        before = {(r["partition"], r["offset"]) for r in self.superseded().to_pylist()}
-        return [r for r in self.attempt.late if (r.record.partition, r.record.offset) in before]
+            return self.attempt.refused
+        before = {(r["table_name"], r["partition"], r["offset"]) for r in self.superseded().to_pylist()}
+        return [(sink, r) for sink, r in self.attempt.refused if (sink.table, *_offset(r)) in before]
 
     def _rows(self, rows: list[dict[str, Any]]) -> Held | None:
         if not rows:
@@ -228,6 +231,17 @@ def place(row: Row) -> dict[str, Any]:
     return {"topic": found.topic, "partition": found.partition, "offset": found.offset, "timestamp": found.timestamp}
 
 
+def left_out(sink: Any, source: str) -> str:
+    """The user that the filter of a table leaves out."""
+    [path] = sink.paths[source]
+    [filtering] = [step.operator for step in path if isinstance(step.operator, Filter)]
+    return re.findall(r"'(\w+)'", filtering.predicate)[-1]
+
+
+def _offset(row: Row) -> tuple[int, int]:
+    return row.record.partition, row.record.offset
+
+
 class TinyAttempt(Attempt):
     """`Attempt` without Spark."""
 
@@ -243,13 +257,6 @@ class TinyAttempt(Attempt):
     def check_types(session: Any, flow: Any, uris: Any) -> None:
         """Nothing is computed by expressions."""
 
-    @property
-    def sink(self) -> WindowedSink:
-        """The one table."""
-        [sink] = self.flow.sinks
-        assert isinstance(sink, WindowedSink)
-        return sink
-
     def read(self) -> None:
         """Every record, and what becomes of it."""
         [source] = self.flow.inputs
@@ -260,36 +267,42 @@ class TinyAttempt(Attempt):
         self.read_rows = len(rows)
         self.bad = [r for r in rows if r.error]
         good = [r for r in rows if not r.error]
-        self.filtered = [r for r in good if r.user == "nobody"]
-        known = [r for r in good if r.user != "nobody"]
-        self.late = [r for r in known if self._is_late(r)]
-        self.taken = [r for r in known if not self._is_late(r)]
+        self.good, self.taken, self.refused = len(good), defaultdict[str, list[Row]](list), list[tuple[Any, Row]]()
+        only = self.plan.repair and self.plan.repair.only
+        for sink in (sink for sink in self.flow.sinks if only in (None, sink.table)):
+            for row in (r for r in good if r.user != left_out(sink, source.name)):
+                if self._is_late(sink, row):
+                    self.refused.append((sink, row))
+                else:
+                    self.taken[sink.table].append(row)
         self.times: dict[TopicPartition, int] = {}
         for row in good:
             tp = TopicPartition(source.topic, row.record.partition)
             self.times[tp] = max(self.times.get(tp, row.time), row.time)
 
-    def _is_late(self, row: Row) -> bool:
-        lateness = micros(self.sink.allowed_lateness) if self.plan.is_live else 0
+    def _is_late(self, sink: Any, row: Row) -> bool:
+        lateness = micros(sink.allowed_lateness) if self.plan.is_live else 0
         watermark = self.plan.lateness_watermark
-        return self.sink.window.panes.is_late(row.time, watermark=watermark, allowed_lateness=lateness)
+        return sink.window.panes.is_late(row.time, watermark=watermark, allowed_lateness=lateness)
 
     @property
     def counts(self) -> dict[str, Counts]:  # type: ignore[override]
         """What became of the records."""
         [source] = self.flow.inputs
+        taken = {_offset(row) for rows in self.taken.values() for row in rows}
+        late = {_offset(row) for _, row in self.refused} - taken
         account = Account(
             read=self.read_rows,
-            aggregated=len(self.taken),
-            filtered=len(self.filtered),
+            aggregated=len(taken),
+            filtered=self.good - len(taken) - len(late),
             rejected=len(self.bad),
-            late=len(self.late),
+            late=len(late),
         )
-        return {source.topic: Counts(account=account, max_event_times=self.times, late_rows=len(self.late))}
+        return {source.topic: Counts(account=account, max_event_times=self.times, late_rows=len(self.refused))}
 
     def _job(self, sink: Any, without: Any = None) -> Any:
         sums: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
-        for row in self.taken:
+        for row in self.taken[sink.table]:
             found = sums[sink.window.panes.pane_of(row.time), row.user]
             found[0] += 1
             found[1] += row.amount

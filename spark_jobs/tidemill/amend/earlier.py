@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 class Earlier:
     """The `batches` whose rows meant something else, and in `windows` where the windows start that may hold some.
 
-    A slice that was made of several batches is of then when one of them is.
+    A slice that was made of several batches is of then when one of them is. Windows that start at `whole_after` or
+    before it may lack what was read before there was the table; None where there always was.
     """
 
     batches: tuple[BatchRange, ...]
     windows: tuple[Window, ...]
+    whole_after: int | None = None
 
     @staticmethod
     def of(sink: Sink, position: Position, covers: Sequence[Cover]) -> Earlier:
@@ -32,7 +34,12 @@ class Earlier:
         first = position.first_of_meaning(sink.table)
         old = [cover for cover in covers if cover.batches[0].from_batch < first]
         spans = [c.panes[sink.table] for c in old if sink.table in c.panes]
-        return Earlier(batches=batches_of(old), windows=_windows(sink, spans))
+        since = (position.since or {}).get(sink.table)
+        return Earlier(
+            batches=batches_of(old),
+            windows=_windows(sink, spans),
+            whole_after=None if since is None else since.event_time,
+        )
 
     def others(self, covers: Sequence[Cover]) -> Sequence[Cover]:
         """The batches that are not among them."""
@@ -42,7 +49,9 @@ class Earlier:
     def without_windows(self, rows: DataFrame) -> DataFrame:
         """The rows of windows that hold nothing of then."""
         starts = "unix_micros(window_start)"
-        inside = " OR ".join(f"({starts} >= {w.start}L AND {starts} < {w.end}L)" for w in self.windows)
+        stretches = [f"({starts} >= {w.start}L AND {starts} < {w.end}L)" for w in self.windows]
+        stretches += [] if self.whole_after is None else [f"{starts} <= {self.whole_after}L"]
+        inside = " OR ".join(stretches)
         return rows.where(f"NOT ({inside})") if inside else rows
 
     def without_rows(self, rows: DataFrame) -> DataFrame:

@@ -49,7 +49,8 @@ class Verified:
     """What a comparison of one table found.
 
     `earlier` are the batches whose numbers meant something else, by a decision in the ledger: what they made was not
-    compared. Of windows these are all that start in `left_out`, half-open.
+    compared. Of windows these are all that start in `left_out`, half-open, and where batches had left the table out,
+    all that start at `since.event_time` or before it.
     """
 
     table: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidemill.cli.log_output import print_json
-from tidemill.cli.output import console, grid
+from tidemill.cli.output import console, grid, whole
 from tidemill.core.asked import time_of
 from tidemill.core.codec import encode
 from tidemill.core.errors import ConfigError
@@ -129,6 +129,9 @@ def _show_meaning(out: Console, found: Lineage) -> None:
         mixed = f"; batches {', '.join(map(str, old))} counted by the one before" if old else ""
         said = f"by the declaration of batch {since.batch_id}, of {since.by}: {since.why}{mixed}"
         out.print(said, markup=False, soft_wrap=True)
+        if since.event_time is not None and found.window.start <= since.event_time:
+            lacks = f"earlier batches left the table out: live batches publish windows that start after {whole(since)}"
+            out.print(f"{lacks}; this one may lack records", markup=False, soft_wrap=True)
 
 
 def _rules(held: int, broken: int) -> str:

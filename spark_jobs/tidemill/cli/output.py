@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tidemill.core.account import Account
+    from tidemill.core.position import Since
     from tidemill.project import Project
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line, for programs.")]
@@ -94,6 +95,11 @@ def show_watermark(watermark: int) -> str:
     if watermark == BEGINNING:
         return "none yet"
     return "end of input" if watermark == END else f"{moment(watermark):%Y-%m-%d %H:%M:%S}"
+
+
+def whole(since: Since) -> str:
+    """The event time after which windows are whole of a table that batches had left out, for people."""
+    return "" if since.event_time is None else moment(since.event_time).isoformat()
 
 
 def ago(then: datetime, now: datetime | None = None) -> str:

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.log_output import print_json
-from tidemill.cli.output import AsJson, ago, balance, console, end_with, grid, of_each, open_project, show_watermark
+from tidemill.cli.output import (
+    AsJson,
+    ago,
+    balance,
+    console,
+    end_with,
+    grid,
+    of_each,
+    open_project,
+    show_watermark,
+    whole,
+)
 from tidemill.core.amendments import count
 from tidemill.core.summary import account_of
 from tidemill.core.times import moment, show_duration
@@ -90,7 +101,8 @@ def _show_one(out: Console, found: Standing, sizes: Sequence[StateSize]) -> None
             f"(process {opened.executor.pid} on {opened.executor.host})"
         )
     for table, since in (view.position.since or {}).items():
-        out.print(f"  meaning      of {table} since batch {since.batch_id}, by {since.by}: {since.why}")
+        where = "" if since.event_time is None else f", in windows that start after {whole(since)}"
+        out.print(f"  meaning      of {table} since batch {since.batch_id}{where}, by {since.by}: {since.why}")
     if (job := view.position.backfill) is not None:
         out.print(f"  backfill     of {job.by} since batch {job.since}: {count(job.left):,} records left")
     if view.superseded is not None:

@@ -13,7 +13,7 @@ import typer
 from tidemill.cli.amending import an_errand
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.log_output import print_json
-from tidemill.cli.output import AsJson, PipelineName, console, open_project
+from tidemill.cli.output import AsJson, PipelineName, console, open_project, whole
 from tidemill.core.asked import windows_of
 from tidemill.core.times import moment
 
@@ -86,10 +86,12 @@ def _text(row: Mapping[str, Any] | None) -> dict[str, str] | None:
 
 def _left_out(found: Verified) -> str:
     """What another declaration made; empty when nothing."""
-    if found.since is None or not found.earlier:
+    if found.since is None or (not found.earlier and found.since.event_time is None):
         return ""
-    made = ", ".join(map(str, found.earlier))
     windows = [f"{moment(w.start)} to {moment(w.end - 1)}" for w in found.left_out]
     where = f", in windows that start from {', '.join(windows)}" if windows else ""
+    parts = [f"what {', '.join(map(str, found.earlier))} made{where}"] if found.earlier else []
+    if found.since.event_time is not None:
+        parts.append(f"windows that start up to {whole(found.since)}, when batches had left the table out")
     said = f"since batch {found.since.batch_id} numbers mean something else, by {found.since.by}: {found.since.why}"
-    return f"what {made} made{where}: {said}"
+    return f"{', and '.join(parts)}: {said}"

@@ -37,10 +37,14 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redefined:
-    """From this batch on numbers mean something else, because somebody decided it: what changed, in words, by table."""
+    """From this batch on numbers mean something else, because somebody decided it: what changed, in words, by table.
+
+    Tables that earlier batches left out have windows that start after these `event_times`, in microseconds.
+    """
 
     tables: Mapping[str, tuple[str, ...]]
     reason: Reason
+    event_times: Mapping[str, int] | None = None
 
 
 class Aside(StrEnum):

@@ -31,6 +31,7 @@ Meaning = Mapping[str, str]
 VERSION = "semantics"
 RULES = "rules"
 _OF_INPUT = ": "
+_BY_PATTERN = "topics by pattern"
 
 
 def meanings(flow: Flow) -> Mapping[str, Meaning]:
@@ -53,7 +54,12 @@ def label(source: Input, flow: Flow) -> str:
     """How an input is named in a meaning: by its topic. What a pattern matches is for each plan to say."""
     if source not in flow.patterns:
         return source.topic
-    return "topics by pattern" + (f" {n}" if (n := flow.patterns.index(source)) else "")
+    return _BY_PATTERN + (f" {n}" if (n := flow.patterns.index(source)) else "")
+
+
+def by_pattern(name: str) -> bool:
+    """Whether a label is of an input that reads what a pattern matches: no topic's name has blanks."""
+    return name.startswith(_BY_PATTERN)
 
 
 def of_input(name: str) -> str | None:

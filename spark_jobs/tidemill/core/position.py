@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from tidemill.core.offsets import OffsetRange, TopicPartition
@@ -82,11 +82,16 @@ class TableMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Since:
-    """From `batch_id` on the numbers of a table mean what they mean now, because somebody decided it."""
+    """From `batch_id` on the numbers of a table mean what they mean now, because somebody decided it.
+
+    Of a table that earlier batches left out, windows that start after `event_time`, in microseconds, are whole: live
+    batches publish no others.
+    """
 
     batch_id: int
     by: str
     why: str = ""
+    event_time: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +100,10 @@ class Position:
 
     `shapes` says for each windowed table what its state means (`WindowedSink.shape`), `tables` how each table was left
     by the last commit that wrote it. `backfill` is the job that waits for its next batch. `gone` are the partitions
-    that the log does not show and that somebody declared gone. `meanings` says for each published table what its
-    numbers mean (`tidemill.core.meaning`), `since` from which batch on where that changed. `merged_since` says for
-    each table whose panes are merged ahead from which event time on these nodes count (`tidemill.core.pane_tree`).
+    that the log does not show and that somebody declared gone. `meanings` says for each table that the last batch
+    published what its numbers mean (`tidemill.core.meaning`), `since` from which batch on where that changed, `matched`
+    which topics patterns matched for it. `merged_since` says for each table whose panes are merged ahead from which
+    event time on these nodes count (`tidemill.core.pane_tree`).
     Windows that end at `forgotten_until` or earlier never fire from state again, because that may be gone
     (`tidemill.core.forgetting`); None while everything is there.
     """
@@ -114,11 +120,17 @@ class Position:
     since: Mapping[str, Since] | None = None
     merged_since: Mapping[str, int] | None = None
     forgotten_until: int | None = None
+    matched: Mapping[str, tuple[str, ...]] | None = None
 
     def first_of_meaning(self, table: str) -> int:
         """The first batch of which the numbers of a table mean what they mean now; 0 where that never changed."""
         found = (self.since or {}).get(table)
         return 0 if found is None else found.batch_id
+
+    def whole_after(self, table: str) -> int:
+        """The windows of a table that start after this event time lack nothing of what batches read."""
+        found = (self.since or {}).get(table)
+        return BEGINNING if found is None or found.event_time is None else found.event_time
 
     @property
     def clocks(self) -> Mapping[TopicPartition, PartitionClock]:
@@ -154,17 +166,6 @@ class Position:
             tables={**self.tables, **(tables or {})},
             gone=gone,
             merged_since=self._merged_since(merged),
-        )
-
-    def meaning(
-        self, meanings: Mapping[str, Mapping[str, str]], changed: Iterable[str] = (), *, by: str = "", why: str = ""
-    ) -> Position:
-        """The same with what tables mean from its batch on; of some that `changed`, because somebody decided it."""
-        since = {table: Since(batch_id=self.batch_id, by=by, why=why) for table in changed}
-        return replace(
-            self,
-            meanings={**(self.meanings or {}), **meanings} or None,
-            since={**(self.since or {}), **since} or None,
         )
 
     def _merged_since(self, merged: Collection[str]) -> Mapping[str, int] | None:

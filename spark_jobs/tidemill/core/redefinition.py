@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from tidemill.core.amendments import Reason, Redefined
 from tidemill.core.errors import BackfillOpen, Incompatible
-from tidemill.core.flow import Flow
+from tidemill.core.flow import Flow, Sink
+from tidemill.core.joining import Newcomer, Unread, matched, newcomer, unread
 from tidemill.core.meaning import RULES, VERSION, Meaning, inputs_of, meanings, of_input
 from tidemill.core.operators import Trigger
 from tidemill.core.plan import BatchPlan
-from tidemill.core.position import Position
+from tidemill.core.position import Position, Since
 from tidemill.core.rule_bounds import implied
 from tidemill.core.written import described, same
 
@@ -48,57 +50,100 @@ def _parts(text: str | None) -> list[str]:
     return parts or ["none"]
 
 
+_T = TypeVar("_T")
+_Found = _Change | Newcomer | Unread
+
+
 def redefined(flow: Flow, position: Position, decided: Reason | None = None) -> Redefined | None:
     """What the declaration of now changes in the meaning of published numbers, as somebody `decided` it; None: nothing.
 
-    A ledger that keeps no meaning yet takes that of now.
+    So does a table that batches left out, and a topic that is read no more. A ledger that keeps no meaning yet takes
+    that of now.
 
     Raises:
         Incompatible: numbers would mean something else, and nobody decided; or state cannot follow.
         BackfillOpen: somebody decided while a backfill is not complete, whose batches must all mean the same.
     """
-    known, now = position.meanings or {}, meanings(flow)
-    if all(known.get(table, meaning) == meaning for table, meaning in now.items()):
-        return None
-    found = {table: list(_changes(known[table], now[table])) for table in now if table in known}
-    found = {table: changes for table, changes in found.items() if changes}
+    now = meanings(flow)
+    of_each = {sink.table: tuple(_found(flow, sink, position, now[sink.table])) for sink in flow.sinks}
+    found = {table: changes for table, changes in of_each.items() if changes}
     if not found:
         return None
-    lines = {table: tuple(line for c in changes for line in c.lines()) for table, changes in found.items()}
-    follows = all(change.follows for changes in found.values() for change in changes)
-    if decided is None or not follows:
-        raise _refused(flow.name, lines, follows=follows)
+    if decided is None or not all(change.follows for changes in found.values() for change in changes):
+        raise _refused(flow.name, found)
     if (job := position.backfill) is not None:
         raise BackfillOpen(
             f"{flow.name}: the backfill of {job.by} is not complete, and its batches must all mean the same",
             fix="complete it by the old declaration with `tidemill backfill --resume`, or give it up with --cancel",
         )
-    return Redefined(tables=lines, reason=decided)
+    joined = ((table, change) for table, changes in found.items() for change in changes if isinstance(change, Newcomer))
+    times = {table: change.event_time for table, change in joined if change.event_time is not None}
+    return Redefined(tables=_lines(found), reason=decided, event_times=times or None)
 
 
 def meaning_after(flow: Flow, plan: BatchPlan, after: Position) -> Position:
-    """The position `after` a batch, with what published numbers mean; only live batches say so."""
+    """The position `after` a batch, with what published numbers mean; only live batches say so.
+
+    What a table means is forgotten by any batch that leaves it out: when it comes back, it lacks something.
+    """
     if not plan.is_live:
-        return after
-    if plan.redefined is None:
-        return after.meaning(meanings(flow))
-    reason = plan.redefined.reason
-    return after.meaning(meanings(flow), plan.redefined.tables, by=reason.by, why=reason.why)
+        tables = [sink.table for sink in flow.sinks]
+        return replace(after, meanings=_only(after.meanings, tables), matched=_only(after.matched, tables))
+    since = {**(after.since or {}), **(_since(plan, plan.redefined) if plan.redefined is not None else {})}
+    return replace(after, meanings=meanings(flow), matched=matched(flow, after), since=since or None)
 
 
-def _refused(pipeline: str, lines: Mapping[str, tuple[str, ...]], *, follows: bool) -> Incompatible:
-    said = "\n".join(f" {table}\n" + "\n".join(changes) for table, changes in lines.items())
+def _only(of_tables: Mapping[str, _T] | None, tables: Collection[str]) -> Mapping[str, _T] | None:
+    return None if of_tables is None else {table: v for table, v in of_tables.items() if table in tables}
+
+
+def _since(plan: BatchPlan, change: Redefined) -> Mapping[str, Since]:
+    """From which batch on, and from which event time on, tables mean what they mean now; windows stay as whole."""
+    known, times, reason = plan.position.since or {}, change.event_times or {}, change.reason
+    before = {table: since.event_time for table, since in known.items()}
+    return {
+        table: Since(
+            batch_id=plan.batch_id, by=reason.by, why=reason.why, event_time=times.get(table, before.get(table))
+        )
+        for table in change.tables
+    }
+
+
+def _lines(found: Mapping[str, Sequence[_Found]]) -> Mapping[str, tuple[str, ...]]:
+    return {table: tuple(line for change in changes for line in change.lines()) for table, changes in found.items()}
+
+
+def _refused(pipeline: str, found: Mapping[str, Sequence[_Found]]) -> Incompatible:
+    said = "\n".join(f" {table}\n" + "\n".join(lines) for table, lines in _lines(found).items())
+    changes = [change for of_table in found.values() for change in of_table]
+    follows, joined = all(c.follows for c in changes), any(isinstance(c, Newcomer) for c in changes)
+    what = (
+        "publishes what earlier batches left out"
+        if all(isinstance(c, Newcomer) for c in changes)
+        else "changed what published numbers mean"
+    )
+    windows = ", and after which event time new tables have windows" if joined else ""
     from_now = (
         f"; `tidemill run {pipeline} --from-now --by NAME --why TEXT` leaves the old numbers as they are, and keeps in "
-        "the ledger from which batch on the new meaning holds"
+        f"the ledger from which batch on the new meaning holds{windows}"
         if follows
         else ""
     )
     kept = "" if follows else "; windows that are open cannot go on with it"
     return Incompatible(
-        f"{pipeline}: the declaration changed what published numbers mean{kept}; nothing was moved:\n{said}",
+        f"{pipeline}: the declaration {what}{kept}; nothing was moved:\n{said}",
         fix=f"`tidemill rebuild {pipeline}` computes all of them anew from the log{from_now}; or put the old text back",
     )
+
+
+def _found(flow: Flow, sink: Sink, position: Position, now: Meaning) -> Iterator[_Found]:
+    """What is to be decided about one table."""
+    before = (position.meanings or {}).get(sink.table)
+    if before is not None:
+        yield from _changes(before, now)
+        yield from unread(flow, sink, position)
+    elif (joined := newcomer(flow, sink, position)) is not None:
+        yield joined
 
 
 def _changes(before: Meaning, now: Meaning) -> Iterator[_Change]:

@@ -23,8 +23,10 @@ def check_shapes(flow: Flow, view: View) -> None:
         if changes := _changes(before, sink):
             raise Incompatible(
                 f"{flow.name}: the state of {sink.table} was built by another declaration:\n" + "\n".join(changes),
-                fix="put the old declaration back, or publish to a table of another name, or build a new generation "
-                f"from the log: `tidemill rebuild {flow.name}`; the tables stay as they are until it switches",
+                fix="put the old declaration back; or build a new generation from the log, "
+                f"`tidemill rebuild {flow.name}`: the tables stay as they are until it switches; or publish to a table "
+                "of another name, which gets windows from now on: "
+                f"`tidemill run {flow.name} --from-now --by NAME --why TEXT`",
             )
 
 

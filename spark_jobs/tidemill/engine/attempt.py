@@ -227,7 +227,7 @@ class Attempt:
             return self._rows.get(sink.table)
         if job is None:
             partials, touched = self._partials.get(sink.table), self._touched.get(sink.table, [])
-            found = self._windows.fire(sink, position.watermark, partials, touched)
+            found = self._windows.fire(sink, position, partials, touched)
             self._append_nodes(sink, found.nodes)
             fired = found.windows
         elif job.complete:

@@ -25,8 +25,8 @@ class Firing:
 
     On close: every window with `before < end <= after` fires, on time; and each (window, key) that the batch touched
     with `end <= before` fires again, late. On update: each (window, key) that the batch touched fires. A window with
-    `end + allowed_lateness <= before` refuses records and never fires again; without a lateness (None) those do that
-    are `forgotten`: they end there or earlier.
+    `end + allowed_lateness <= before` refuses records and never fires again. Neither does one that ends at `forgotten`
+    or earlier: its state is gone, or never had what batches read before there was the table.
     """
 
     trigger: Trigger
@@ -36,17 +36,25 @@ class Firing:
     forgotten: int = BEGINNING
 
     @staticmethod
-    def of(sink: WindowedSink, plan: BatchPlan, after: int) -> Firing:
-        """The firing of a sink in a batch that moves the watermark to `after`."""
+    def of(sink: WindowedSink, plan: BatchPlan, after: Position) -> Firing:
+        """The firing of a sink in a batch that moves the pipeline to `after`."""
         lateness = micros(sink.allowed_lateness) if plan.is_live else None
-        before, until = plan.position.watermark, plan.position.forgotten_until
-        forgotten = BEGINNING if until is None else until
-        return Firing(trigger=sink.trigger, before=before, after=after, allowed_lateness=lateness, forgotten=forgotten)
+        until, whole = plan.position.forgotten_until, after.whole_after(sink.table)
+        lacking = BEGINNING if whole == BEGINNING else whole + sink.window.panes.size
+        return Firing(
+            trigger=sink.trigger,
+            # Windows that lack something are treated as if they had ended before.
+            before=max(plan.position.watermark, lacking),
+            after=after.watermark,
+            allowed_lateness=lateness,
+            forgotten=lacking if until is None else max(until, lacking),
+        )
 
     @property
     def refused_until(self) -> int:
         """Windows that end here or earlier are closed for good."""
-        return self.forgotten if self.allowed_lateness is None else max(self.before - self.allowed_lateness, BEGINNING)
+        lateness = self.allowed_lateness
+        return self.forgotten if lateness is None else max(self.before - lateness, self.forgotten)
 
     @property
     def again_until(self) -> int:

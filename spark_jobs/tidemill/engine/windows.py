@@ -12,7 +12,7 @@ from tidemill.core.amendments import Fold
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import WindowedSink
 from tidemill.core.plan import BatchPlan
-from tidemill.core.position import Backfill
+from tidemill.core.position import Backfill, Position
 from tidemill.core.schema import Field
 from tidemill.core.slices import SliceSet
 from tidemill.core.verdict import CheckResult
@@ -56,12 +56,12 @@ class Windows:
     unfit: list[CheckResult] = field(default_factory=list)
     at_once: int = AT_ONCE
 
-    def fire(self, sink: WindowedSink, watermark: int, partials: Held | None, touched: Sequence[int]) -> Fired:
-        """What fires when the watermark moves to `watermark`, and the panes that are merged ahead then.
+    def fire(self, sink: WindowedSink, after: Position, partials: Held | None, touched: Sequence[int]) -> Fired:
+        """What fires when the pipeline moves to `after`, and the panes that are merged ahead then.
 
         `partials` is the state of this batch, which no slice set shows yet, in the panes `touched`.
         """
-        firing = Firing.of(sink, self.plan, watermark)
+        firing = Firing.of(sink, self.plan, after)
         if sink.merges_ahead:
             return self._fire_ahead(Ahead.of(sink, self.plan, firing), partials, touched)
         ranges = [pane_predicates(panes) for panes in firing.pane_ranges(sink, touched)]

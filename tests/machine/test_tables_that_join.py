@@ -1,0 +1,258 @@
+"""A table that is new, or that batches left out, through the protocol: no number of it lacks something in silence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from machine.conftest import again, an_errand, ids, run
+from machine.declaring import declare
+from support.projects import NO_SPARK, NOW, Mill, an_event
+from tidemill.amend.backfill import backfill
+from tidemill.amend.earlier import Earlier
+from tidemill.amend.rebuild import rebuild
+from tidemill.amend.repair import repair
+from tidemill.amend.rewind import rewind
+from tidemill.amend.verify import Scope, verify
+from tidemill.batch import NothingToDo, run_batch
+from tidemill.claiming import Request
+from tidemill.cli.main import app
+from tidemill.core.amendments import Aside, Reason
+from tidemill.core.aside import Choice
+from tidemill.core.asked import OfOffsets
+from tidemill.core.errors import Incompatible
+from tidemill.core.failpoints import VARIABLE, Injected
+from tidemill.core.times import micros
+from tidemill.ledger.process import this_process
+from tidemill.lineage import lineage
+
+Make = Callable[..., Mill]
+REASON = Reason(by="ana", why="others, too")
+SUMS, OTHERS = {"sums": "nobody"}, {"others": "nobody"}
+LEFT_OUT = "publishes what earlier batches left out"
+
+
+def from_now(mill: Mill) -> Any:
+    request = Request(executor=this_process("somebody"), clock=datetime.now(UTC), from_now=REASON)
+    return run_batch(again(mill).project, "sums", request, session=lambda: NO_SPARK)
+
+
+def numbers(mill: Mill, table: str) -> dict[str, int]:
+    """Counts by the second in which a window starts."""
+    return {f"{(r['window_start'] - NOW).total_seconds():.0f}": r["n"] for r in again(mill).published(table)}
+
+
+def publications(mill: Mill, table: str, second: int) -> list[int]:
+    """The batches that published a window of a user, as it is explained."""
+    found = lineage(again(mill).project, "sums", table, NOW + timedelta(seconds=second), {"user": "a"})
+    return [p.batch_id for p in found.publications]
+
+
+@pytest.fixture
+def mill(a_mill: Make) -> Mill:
+    """A batch with two events of a window that is open."""
+    mill = a_mill()
+    mill.feed([an_event(1), an_event(2)])
+    run(mill)
+    return mill
+
+
+def test_a_table_that_is_new_has_no_window_that_lacks_something(mill: Mill) -> None:
+    declare(mill, SUMS | OTHERS)
+    mill.feed([an_event(3), an_event(15)])
+    before = again(mill).project.ledger("sums").view()
+    for refused in (lambda: run(mill), lambda: list(verify(an_errand(mill), Scope()))):
+        with pytest.raises(Incompatible, match=LEFT_OUT):
+            refused()
+    assert again(mill).project.ledger("sums").view() == before
+    since = from_now(mill).position.since
+    assert set(since) == {"others"}
+    assert (since["others"].batch_id, since["others"].event_time) == (2, micros(NOW) + 2_000_000)
+    mill.feed([an_event(4), an_event(16), an_event(60)])
+    run(mill)
+    assert numbers(mill, "sums") == {"0": 4, "10": 2}
+    assert numbers(mill, "others") == {"10": 2}
+
+
+def test_a_table_that_batches_left_out_comes_back_without_the_windows_that_lack_something(mill: Mill) -> None:
+    declare(mill, OTHERS)
+    with pytest.raises(Incompatible, match=LEFT_OUT):
+        run(mill)
+    mill.feed([an_event(3), an_event(15)])
+    from_now(mill)
+    declare(mill, SUMS)
+    mill.feed([an_event(16), an_event(25), an_event(60)])
+    with pytest.raises(Incompatible, match="left out by earlier batches, and back"):
+        run(mill)
+    from_now(mill)
+    assert numbers(mill, "others") == {}
+    assert numbers(mill, "sums") == {"20": 1}
+    assert publications(mill, "sums", 10) == []
+    assert publications(mill, "sums", 20) == [3]
+
+
+def test_a_table_that_no_batch_left_out_comes_back_as_if_it_had_never_left(mill: Mill) -> None:
+    declare(mill, OTHERS)
+    with pytest.raises(Incompatible):
+        run(mill)
+    declare(mill, SUMS)
+    mill.feed([an_event(3), an_event(30)])
+    run(mill)
+    assert numbers(mill, "sums") == {"0": 3}
+
+
+def test_a_table_that_leaves_needs_no_decision(mill: Mill) -> None:
+    declare(mill, SUMS | OTHERS)
+    from_now(mill)
+    declare(mill, SUMS)
+    assert run(mill) == NothingToDo()
+    mill.feed([an_event(30)])
+    assert run(mill).batch_id == 3
+    declare(mill, SUMS | OTHERS)
+    with pytest.raises(Incompatible, match=LEFT_OUT):
+        run(mill)
+
+
+def test_updates_are_not_published_of_windows_that_lack_something(a_mill: Make) -> None:
+    mill = a_mill(trigger="on_update")
+    mill.feed([an_event(1), an_event(12)])
+    run(mill)
+    declare(mill, SUMS | OTHERS, trigger="on_update")
+    mill.feed([an_event(13), an_event(22)])
+    from_now(mill)
+    assert numbers(mill, "sums") == {"0": 1, "10": 2, "20": 1}
+    assert numbers(mill, "others") == {"20": 1}
+
+
+def test_late_records_that_are_let_in_change_no_window_that_lacks_something(mill: Mill) -> None:
+    declare(mill, SUMS | OTHERS)
+    mill.feed([an_event(50), an_event(70)])
+    from_now(mill)
+    mill.feed([an_event(3), an_event(31)])
+    run(mill)
+    ids(repair(an_errand(mill), Aside.LATE, Choice()))
+    assert numbers(mill, "sums") == {"0": 3, "30": 1, "50": 1}
+    assert numbers(mill, "others") == {"30": 1, "50": 1}
+
+
+@pytest.mark.parametrize("window", ['Sliding("16 seconds", "1 second")', 'Sliding("10 seconds", "5 seconds")'])
+def test_sliding_windows_are_whole_or_not_there(a_mill: Make, window: str) -> None:
+    mill = a_mill(window=window)
+    seconds = [1, 2, 9, 21, 22, 30, 33, 40, 47, 80]
+    for number, second in enumerate(seconds):
+        if number == 3:
+            declare(mill, SUMS | OTHERS, window=window)
+            from_now(mill)
+        mill.feed([an_event(second)])
+        run(mill)
+    whole = {start: n for start, n in numbers(mill, "sums").items() if int(start) > 9}
+    assert numbers(mill, "others") == whole
+    assert len(whole) > 4
+
+
+@pytest.mark.parametrize("place", ["after:planned", "before:published:others", "before:committed", "after:committed"])
+def test_a_decision_about_a_table_survives_its_process(mill: Mill, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    declare(mill, SUMS | OTHERS)
+    mill.feed([an_event(3), an_event(15), an_event(25)])
+    monkeypatch.setenv(VARIABLE, f"{place}=raise")
+    with pytest.raises(Injected):
+        from_now(mill)
+    monkeypatch.delenv(VARIABLE)
+    run(mill)
+    since = again(mill).project.ledger("sums").view().position.since["others"]
+    assert (since.batch_id, since.event_time, since.by) == (2, micros(NOW) + 2_000_000, "ana")
+    assert numbers(mill, "others") == {"10": 1}
+
+
+def test_a_rebuild_fills_a_new_table_from_the_log(mill: Mill) -> None:
+    declare(mill, SUMS | OTHERS)
+    mill.feed([an_event(3), an_event(15)])
+    ids(rebuild(an_errand(mill)))
+    assert numbers(mill, "others") == numbers(mill, "sums") == {"0": 3}
+    assert again(mill).project.ledger("sums").view().position.since is None
+    mill.feed([an_event(30)])
+    run(mill)
+    assert numbers(mill, "others") == {"0": 3, "10": 1}
+
+
+def test_a_backfill_fills_a_new_table_with_what_was_before(mill: Mill) -> None:
+    declare(mill, SUMS | OTHERS)
+    mill.feed([an_event(3), an_event(15), an_event(30)])
+    from_now(mill)
+    assert numbers(mill, "others") == {"10": 1}
+    ids(backfill(an_errand(mill), OfOffsets(since={}, until={})))
+    assert numbers(mill, "others") == numbers(mill, "sums") == {"0": 3, "10": 1}
+
+
+def test_a_backfill_without_a_table_makes_its_return_a_decision(mill: Mill) -> None:
+    declare(mill, SUMS | OTHERS)
+    from_now(mill)
+    declare(mill, SUMS)
+    ids(backfill(an_errand(mill), OfOffsets(since={}, until={})))
+    declare(mill, SUMS | OTHERS)
+    with pytest.raises(Incompatible, match="left out by earlier batches, and back"):
+        run(mill)
+
+
+def test_a_batch_without_any_table_of_before_makes_all_of_them_decisions(mill: Mill) -> None:
+    mill.feed([an_event(3)])
+    run(mill)
+    declare(mill, OTHERS)
+    ids(rewind(an_errand(mill), 1))
+    assert again(mill).project.ledger("sums").view().position.meanings == {}
+    for tables in (OTHERS, SUMS):
+        declare(mill, tables)
+        with pytest.raises(Incompatible, match=LEFT_OUT):
+            run(mill)
+
+
+def test_going_back_behind_a_table_asks_for_it_again(mill: Mill) -> None:
+    declare(mill, SUMS | OTHERS)
+    mill.feed([an_event(15)])
+    from_now(mill)
+    ids(rewind(an_errand(mill), 1))
+    with pytest.raises(Incompatible, match=LEFT_OUT):
+        run(mill)
+
+
+def test_what_a_table_lacks_is_left_out_of_the_proof(mill: Mill) -> None:
+    declare(mill, SUMS | OTHERS)
+    mill.feed([an_event(15), an_event(30)])
+    from_now(mill)
+    errand = an_errand(mill)
+    position = errand.ledger.view().position
+    covers = errand.ledger.past().covers(position.slices)
+    sums, others = (Earlier.of(sink, position, covers) for sink in errand.flow.sinks)
+    assert (sums.batches, sums.whole_after) == ((), None)
+    assert ([str(b) for b in others.batches], others.whole_after) == (["batch 1"], micros(NOW) + 2_000_000)
+    assert [c.batch_id for c in others.others(covers)] == [2]
+
+
+def test_the_commands_say_where_a_table_begins(mill: Mill) -> None:
+    declare(mill, SUMS | OTHERS)
+
+    def tidemill(*arguments: str) -> Any:
+        return CliRunner().invoke(app, ["--project", str(mill.project.folder), *arguments])
+
+    refused = tidemill("plan", "sums", "--dry-run")
+    assert refused.exit_code == 5
+    assert "a new table: without what was read up to batch 1" in " ".join(refused.stderr.split())
+    mill.feed([an_event(15), an_event(30)])
+    from_now(mill)
+    shown = " ".join(tidemill("status", "sums").stdout.split())
+    assert (
+        "of others since batch 2, in windows that start after 2026-01-01T00:00:02+00:00, by ana: others, too" in shown
+    )
+    since = json.loads(tidemill("status", "sums", "--json").stdout)["since"]
+    assert since["others"]["event_time"] == micros(NOW) + 2_000_000
+    told = " ".join(tidemill("history", "sums").stdout.split())
+    assert "others: a new table: without what was read up to batch 1" in told
+    where = ("--table", "others", "--window", "2026-01-01T00:00:00", "--key", "a")
+    said = " ".join(tidemill("explain", "sums", *where).stdout.split())
+    assert "earlier batches left the table out" in said
+    assert "this one may lack records" in said

@@ -161,7 +161,7 @@ def draw_fate(random: Random, boundaries: Sequence[Boundary], *, last_batch: int
     place += random.choice(("", f"@{last_batch + 1}+"))
     later = 8.0 if slow else 0.0
     moment = later + random.uniform(0.1, 3.0)
-    long = random.uniform(0.8, 1.3) * TAKEOVER_AFTER
+    long = random.uniform(0.8, 3.0) * TAKEOVER_AFTER
     match random.choices(("moment", "kill", "exit", "lose", "raise", "freeze", "pause", "none"), FATES)[0]:
         case "moment":
             return Fate(signals={moment: "SIGKILL"})
@@ -180,7 +180,7 @@ def draw_fate(random: Random, boundaries: Sequence[Boundary], *, last_batch: int
     return Fate()
 
 
-FATES = (31, 34, 3, 6, 3, 5, 5, 13)
+FATES = (29, 31, 3, 6, 3, 12, 4, 12)
 """How often each is drawn, of 100."""
 
 

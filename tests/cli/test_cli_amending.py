@@ -92,7 +92,7 @@ def test_late_records_are_listed_and_admitted_once(mill: Mill, typed: Typed) -> 
 
 def test_quarantine_is_counted_shown_and_replayed(typed: Typed) -> None:
     [group] = lines(typed("quarantine", "ls", "sums", "--json")[1])
-    assert (group["batch_id"], group["topic"], group["records"]) == (2, "events", 1)
+    assert (group["first_batch"], group["last_batch"], group["topic"], group["records"]) == (2, 2, "events", 1)
     [record] = lines(typed("quarantine", "show", "sums", "--json")[1])
     assert (record["offset"], record["value"]) == (4, "{cut")
     assert "1 records" in typed("quarantine", "show", "sums")[1]

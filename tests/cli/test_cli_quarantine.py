@@ -18,12 +18,12 @@ RECORDS = 20_000
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def put_aside(mill: Mill, reasons: list[list[str]]) -> None:
+def put_aside(mill: Mill, reasons: list[list[str]], batches: list[int] | None = None) -> None:
     spec = mill.project.uris("sums").quarantine()
     ensure_table(spec)
     schema = arrow_schema(spec.fields)
     values = {
-        "batch_id": [1] * len(reasons),
+        "batch_id": batches or [1] * len(reasons),
         "topic": ["events"] * len(reasons),
         "partition": [0] * len(reasons),
         "offset": list(range(len(reasons))),
@@ -54,6 +54,44 @@ def test_many_different_texts_are_a_few_lines_with_samples(tidemill, mill, befor
     assert groups["unknown_field"]["samples"] == ["unknown field `0`", "unknown field `1`", "unknown field `2`"]
     assert groups["amount.maximum"]["samples"] == []
     assert f"{RECORDS:,} records" in tidemill("quarantine", "ls", "sums", "--rule", "wrong_value").out
+
+
+def test_what_is_listed_does_not_grow_with_the_number_of_batches(tidemill, mill):
+    batches = list(range(1, 1001))
+    put_aside(mill, [[stored_reason(f"unknown field `{n}`"), "amount.maximum"] for n in batches], batches)
+    put_aside(mill, [["amount.maximum"]], [7])
+    said = tidemill("quarantine", "ls", "sums")
+    assert len(said.out.splitlines()) == 5
+    assert "1,001 records" in said.out
+    maximum, unknown = tidemill("quarantine", "ls", "sums", "--json").lines
+    assert (maximum["reason"], maximum["records"], maximum["first_batch"], maximum["last_batch"]) == (
+        "amount.maximum",
+        1001,
+        1,
+        1000,
+    )
+    assert "batch_id" not in maximum
+    assert unknown["samples"] == ["unknown field `1`", "unknown field `2`", "unknown field `3`"]
+    apart = tidemill("quarantine", "ls", "sums", "--by-batch", "--json").lines
+    assert len(apart) == 2000
+    [seventh] = [row for row in apart if row["batch_id"] == 7 and row["reason"] == "amount.maximum"]
+    assert (seventh["records"], seventh["first_batch"], seventh["last_batch"]) == (2, 7, 7)
+    assert len(tidemill("quarantine", "ls", "sums", "--by-batch").out.splitlines()) == 2003
+
+
+def test_records_are_counted_without_their_values(tidemill, mill, monkeypatch):
+    put_aside(mill, [["amount.maximum"]])
+    read, columns = DeltaRsTable.read, []
+
+    def noting(table, **how):
+        columns.append(how.get("columns"))
+        return read(table, **how)
+
+    monkeypatch.setattr(DeltaRsTable, "read", noting)
+    tidemill("quarantine", "ls", "sums", "--since", "2025-01-01")
+    assert [sorted(names) for names in columns if names is None or "reasons" in names] == [
+        ["batch_id", "offset", "partition", "reasons", "recorded_at", "topic"]
+    ]
 
 
 def test_records_that_look_like_colours_are_shown_as_they_are(tidemill, mill):

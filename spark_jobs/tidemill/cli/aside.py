@@ -24,7 +24,8 @@ from tidemill.cli.amending import (
     execute,
     looked_at,
 )
-from tidemill.cli.aside_output import show_groups, show_records, show_repair
+from tidemill.cli.aside_groups import show_groups
+from tidemill.cli.aside_output import show_records, show_repair
 from tidemill.cli.output import AsJson, PipelineName
 from tidemill.core.amendments import Aside
 from tidemill.core.asked import choice
@@ -39,6 +40,7 @@ OfReason = Annotated[
     str | None, typer.Option("--rule", metavar="TEXT", help="Rejected for a reason that contains this text.")
 ]
 OfTable = Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Refused by this published table.")]
+ByBatch = Annotated[bool, typer.Option("--by-batch", help="Count each batch apart.")]
 Most = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="At most so many.")]
 
 
@@ -94,11 +96,12 @@ def quarantine_ls(
     since: Since = None,
     until: Until = None,
     rule: OfReason = None,
+    by_batch: ByBatch = False,
     as_json: AsJson = False,
 ) -> None:
-    """Count rejected records by batch, topic and reason."""
+    """Count rejected records by topic and reason, with the first and the last batch that has some."""
     wanted = choice(batch=batch, topic=topic, partition=partition, offset=None, since=since, until=until, reason=rule)
-    show_groups(looked_at(ctx, pipeline), wanted, as_json=as_json)
+    show_groups(looked_at(ctx, pipeline), wanted, by_batch=by_batch, as_json=as_json)
 
 
 @quarantine.command("show")

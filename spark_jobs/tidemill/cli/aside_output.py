@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tidemill.cli.log_output import print_json
 from tidemill.cli.output import console, grid
 from tidemill.core.amendments import Aside
-from tidemill.core.reasons import detail_of, sort_of
 
 if TYPE_CHECKING:
     from tidemill.amend.errand import Errand
@@ -17,7 +14,6 @@ if TYPE_CHECKING:
     from tidemill.log.aside import Chosen
 
 _WIDTH = 60
-_SAMPLES = 3
 
 
 def show_repair(errand: Errand, aside: Aside, wanted: Choice, *, as_json: bool) -> None:
@@ -58,49 +54,6 @@ def _show_rows(aside: Aside, rows: list[dict[str, Any]], total: int, *, as_json:
         table.add_row(*place, escape(reason), escape(shown))
     out.print(table)
     out.print(f"{len(rows):,} of {total:,} records" if total > len(rows) else f"{total:,} records")
-
-
-def show_groups(errand: Errand, wanted: Choice, *, as_json: bool) -> None:
-    """How many rejected records there are by batch, topic and sort of reason, with samples of what was found.
-
-    A record with several reasons counts for each.
-    """
-    from rich.markup import escape
-
-    rows, total = _rows(errand.aside.choose(Aside.QUARANTINE, wanted), None)
-    groups = _groups(rows)
-    if as_json:
-        for (batch, topic, sort), found in groups:
-            print_json(
-                {"batch_id": batch, "topic": topic, "reason": sort, "records": found.records, "samples": found.samples}
-            )
-        return
-    out = console()
-    table = grid("batch", "topic", "reason", "records", "for example", numbers=("batch", "records"))
-    for (batch, topic, sort), found in groups:
-        example = found.samples[0] if found.samples else ""
-        table.add_row(str(batch), topic, escape(sort), f"{found.records:,}", escape(example))
-    out.print(table)
-    out.print(f"{total:,} records")
-
-
-@dataclass
-class _Group:
-    """Rejected records with one sort of reason, and some of the different details."""
-
-    records: int = 0
-    samples: list[str] = field(default_factory=list)
-
-
-def _groups(rows: Iterable[Mapping[str, Any]]) -> list[tuple[tuple[int, str, str], _Group]]:
-    found: dict[tuple[int, str, str], _Group] = {}
-    for row in rows:
-        for reason in row["reasons"]:
-            group = found.setdefault((row["batch_id"], row["topic"], sort_of(reason)), _Group())
-            group.records += 1
-            if len(group.samples) < _SAMPLES and (detail := detail_of(reason)) and detail not in group.samples:
-                group.samples.append(detail)
-    return sorted(found.items())
 
 
 def _rows(chosen: Chosen | None, limit: int | None) -> tuple[list[dict[str, Any]], int]:

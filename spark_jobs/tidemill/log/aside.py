@@ -68,13 +68,17 @@ class AsideTables:
     def __init__(self, uri: Callable[[str], str], storage: Callable[[], Mapping[str, str]] = dict) -> None:
         self._uri, self._storage = uri, storage
 
-    def choose(self, aside: Aside, choice: Choice) -> Chosen | None:
-        """The rows that are meant, at the newest version; None while there is no table."""
+    def choose(self, aside: Aside, choice: Choice, columns: Sequence[str] = ()) -> Chosen | None:
+        """The rows that are meant, at the newest version; None while there is no table.
+
+        With `columns`, no others are read but those that it takes to choose.
+        """
         spec = self._spec(aside)
         handle = newest(spec)
         if handle is None:
             return None
-        return self._chosen(spec, handle.version(), choice, None)
+        read = tuple(dict.fromkeys((*_columns(aside, choice), *columns))) if columns else None
+        return self._chosen(spec, handle.version(), choice, read)
 
     def oldest(self, aside: Aside, choice: Choice, most: int) -> Chosen | None:
         """Where the oldest rows are that are meant, at most so many; None while there is no table.

@@ -69,7 +69,8 @@ class Lineage:
     """All that made the number of one window and key. `row` is what is published now.
 
     `lacking` are offsets that the log lost before they were read, whose records may belong to the window. Batches
-    before `since` counted by another declaration.
+    before `since` counted by another declaration. The state of a window that is `forgotten` was removed: which batches
+    brought its records, and when it fired because of them, is not known any more.
     """
 
     table: str
@@ -81,6 +82,7 @@ class Lineage:
     corrections: tuple[Mapping[str, Any], ...] = ()
     lacking: tuple[OffsetRange, ...] = ()
     since: Since | None = None
+    forgotten: bool = False
 
 
 def lineage(project: Project, pipeline: str, table: str | None, start: datetime, key: Mapping[str, str]) -> Lineage:
@@ -96,7 +98,10 @@ def lineage(project: Project, pipeline: str, table: str | None, start: datetime,
         raise InputError(f"{sink.table} has the key ({', '.join(sink.keys)}), found ({', '.join(key)})")
     uris = project.uris(pipeline)
     view, past = ledger.view(), ledger.past()
-    slices = _slices(uris, sink, window, key)
+    until = view.position.forgotten_until
+    forgotten = until is not None and window.end <= until
+    # A few of its panes may be there, because a later window has them, too: a part says nothing.
+    slices = [] if forgotten else _slices(uris, sink, window, key)
     touched = {s["batch_id"] for s in slices}
     batches = list(past.batches(partial(_may_matter, sink, window, batch_ranges(touched))))
     covers = {c.batch_id: c for c in covers_of(batches, view.position.slices)}
@@ -112,6 +117,7 @@ def lineage(project: Project, pipeline: str, table: str | None, start: datetime,
         corrections=_corrections(uris, sink, start, key),
         lacking=tuple(r for b in batches if _lacks(b.incomplete, sink, window) for r in b.skipped or ()),
         since=(view.position.since or {}).get(sink.table),
+        forgotten=forgotten,
     )
 
 
@@ -257,18 +263,28 @@ def timing_of(sink: WindowedSink, window: Window, batch: IndexedBatch, *, touche
         case Kind.REWIND:
             return "REWIND" if sink.table in batch.tables else None
         case Kind.BACKFILL:
-            spans = batch.job.panes.get(sink.table, ()) if batch.job is not None else ()
-            return "BACKFILL" if any(s.first < window.end and s.last >= window.start for s in spans) else None
+            return "BACKFILL" if _replaced(sink, window, batch) else None
         case Kind.FOLD:
             return None
         case Kind.REPAIR:
-            return "REPAIR" if touched and (not on_close or window.end <= after) else None
+            gone = batch.forgotten_until is not None and window.end <= batch.forgotten_until
+            return "REPAIR" if touched and not gone and (not on_close or window.end <= after) else None
         case _ if on_close and before < window.end <= after:
             return "ON_TIME"
         case _ if touched and firing.refused_until < window.end <= firing.again_until:
             return "EARLY" if window.end > after else "LATE"
         case _:
             return None
+
+
+def _replaced(sink: WindowedSink, window: Window, batch: IndexedBatch) -> bool:
+    """Whether a backfill has replaced the window: of those that were forgotten, it did where it read all of them."""
+    job, until = batch.job, batch.forgotten_until
+    if job is None or not any(s.first < window.end and s.last >= window.start for s in job.panes.get(sink.table, ())):
+        return False
+    if until is None or window.end > until:
+        return True
+    return any(s.first <= window.start <= s.last for s in (job.whole or {}).get(sink.table, ()))
 
 
 def _corrections(

@@ -19,6 +19,7 @@ from tidemill.core.errors import AmendmentError, BackfillOpen, Incompatible
 from tidemill.core.flow import Flow
 from tidemill.core.meaning import VERSION, meanings
 from tidemill.core.offsets import OffsetRange
+from tidemill.core.past import Past
 from tidemill.core.plan import BatchPlan
 from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
 from tidemill.core.position import Position, Since
@@ -299,7 +300,7 @@ def test_nothing_goes_back_before_somebody_decided() -> None:
     repair = Repair(source=Aside.LATE, version=1, batches=(BatchRange(2, 3),), only="sums", reason=REASON)
     with pytest.raises(Incompatible):
         plan_repair(other, view, repair, {}, clock=NOW)
-    job = backfill_of(view, (), {}, REASON)
+    job = backfill_of(a_flow(), view, Past(), (), {})
     with pytest.raises(Incompatible):
         plan_backfill(other, view, job, clock=NOW, most=10)
 
@@ -319,7 +320,7 @@ def test_records_that_were_put_aside_before_are_not_added_to_numbers_of_before()
 
 
 def test_a_backfill_that_is_open_is_completed_before_numbers_mean_something_else() -> None:
-    job = backfill_of(View(position=COMMITTED, last_batch_id=4), (), {}, REASON)
+    job = backfill_of(a_flow(), View(position=COMMITTED, last_batch_id=4), Past(), (), {})
     with pytest.raises(BackfillOpen, match="its batches must all mean the same"):
         redefined(MATTERS["another filter"], replace(COMMITTED, backfill=job), REASON)
 

@@ -96,9 +96,12 @@ class Model:
 
     def _admit(self, places: Collection[Place], plan: BatchPlan, records: Records) -> None:
         """Late records come into their windows, but into those that are forgotten."""
-        until = plan.position.forgotten_until
+        until, job = plan.position.forgotten_until, plan.backfill
+        whole = (job.whole or {}).get("sums", ()) if job is not None else ()
         for place in places:
             if self.fates[place] == "late":
                 second, _, _ = records[place] or (0, "", 0)
-                end = micros(NOW) + (second // SIZE * SIZE + SIZE) * 1_000_000
-                self.fates[place] = "late" if until is not None and end <= until else "aggregated"
+                start = micros(NOW) + second // SIZE * SIZE * 1_000_000
+                refused = until is not None and start + SIZE * 1_000_000 <= until
+                spared = any(span.first <= start <= span.last for span in whole)
+                self.fates[place] = "late" if refused and not spared else "aggregated"

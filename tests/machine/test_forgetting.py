@@ -20,10 +20,11 @@ from tidemill.amend.rewind import rewind
 from tidemill.core import failpoints
 from tidemill.core.amendments import Aside
 from tidemill.core.aside import Choice
-from tidemill.core.asked import OfOffsets
+from tidemill.core.asked import OfOffsets, OfWindows
 from tidemill.core.errors import AmendmentError, DeclarationError, Incompatible, LedgerDamaged, TidemillError
 from tidemill.core.events import Forgotten
 from tidemill.core.failpoints import boundaries_beside
+from tidemill.core.offsets import TopicPartition
 from tidemill.maintenance import maintain
 
 ALL = OfOffsets(since={}, until={})
@@ -125,24 +126,72 @@ def test_rejected_records_of_what_is_forgotten_go_to_the_late_table(mill: Mill) 
     assert mill.published() == before
 
 
+def stretches(mill: Mill, wanted: Any = ALL) -> tuple[list[tuple[float, float]], int]:
+    """Where windows lie that a backfill would replace, in seconds, and how many it leaves."""
+    found = preview(an_errand(mill), wanted)
+    zero = NOW.timestamp()
+    return [(w.start / 1e6 - zero, w.end / 1e6 - zero) for w in found.windows["sums"]], found.left.get("sums", 0)
+
+
+def moment(second: int) -> datetime:
+    """So many seconds after the start of the tests' time."""
+    return NOW + timedelta(seconds=second)
+
+
+def some(since: int, until: int) -> OfOffsets:
+    """These offsets."""
+    place = TopicPartition("events", 0)
+    return OfOffsets(since={place: since}, until={place: until})
+
+
 @pytest.mark.parametrize("most", [2, None])
-def test_a_backfill_leaves_forgotten_windows_as_they_are_and_loses_no_record(mill: Mill, most: int | None) -> None:
+def test_a_backfill_of_everything_computes_forgotten_windows_from_the_log(mill: Mill, most: int | None) -> None:
     mill.feed([an_event(82, amount=82)])
     run(mill)
     tidied(mill)
-    mill, before = loosened(mill), mill.published()
-    found = preview(an_errand(mill, most), ALL)
-    assert [(w.start / 1e6 - NOW.timestamp(), w.end / 1e6 - NOW.timestamp()) for w in found.windows["sums"]] == [
-        (80, 100)
-    ]
+    mill = loosened(mill)
+    assert sorted(stretches(mill)[0]) == [(0, 30), (50, 60), (70, 80), (80, 100)]
     ids(backfill(an_errand(mill, most), ALL))
-    assert (aside(mill, "late"), aside(mill, "quarantine")) == ([3, 5, 9], [])
-    assert window(mill, 80) == [(2, 85 + 82)], "the late record of a window that is kept counts"
-    assert [r for r in mill.published() if r["n"] == 1] == [r for r in before if window(mill, 80) and r["amount"] != 85]
-    assert tidied(mill) == 0
-    mill.feed([an_event(118)])
+    assert aside(mill, "late") == aside(mill, "quarantine") == [], "what was aside counts now, in windows of then, too"
+    assert window(mill, 0) == [(2, 1 + 3)]
+    assert window(mill, -10) == [(1, 2_000_000)]
+    assert window(mill, 60) == [(1, 65)]
+    assert window(mill, 80) == [(2, 85 + 82)]
+    assert tidied(mill) > 0
+    assert panes(mill)[0] == 80, "what it wrote is removed like all state of windows that are closed"
+
+
+@pytest.mark.parametrize("most", [1, None])
+def test_a_backfill_of_some_leaves_windows_that_others_have_a_part_in(mill: Mill, most: int | None) -> None:
+    mill.feed([an_event(101)])
     run(mill)
-    assert window(mill, 90) == [(1, 99)]
+    tidied(mill)
+    mill, before = loosened(mill), mill.published()
+    # Batch 3 made window 50 and had a late record of 0, batch 4 made 70 and rejected a record of -10.
+    assert stretches(mill, some(3, 6)) == ([(50, 60), (70, 80)], 0)
+    ids(backfill(an_errand(mill, most), some(3, 6)))
+    assert aside(mill, "late") == [3, 5, 9], "window 0 is of batch 1, and -10 beyond all that is read"
+    assert aside(mill, "quarantine") == []
+    assert mill.published() == before
+
+
+def test_a_window_that_another_batch_has_a_part_in_is_left_and_named(mill: Mill) -> None:
+    mill.feed([an_event(101), an_event(92)])
+    run(mill)
+    mill.feed([an_event(140)])
+    run(mill)
+    tidied(mill)
+    assert forgotten_until(mill) == 120
+    # Batch 6 made window 90, batch 8 brought something to it.
+    with pytest.raises(AmendmentError, match=r"all 1 windows over these records end before 2026-01-01T00:02:00") as no:
+        preview(an_errand(mill), some(8, 9))
+    assert "--windows" in no.value.fix
+    windows = OfWindows(since=moment(90), until=moment(100))
+    assert stretches(mill, windows) == ([(90, 100)], 1), "100 is of batches 7 and 8"
+    published = mill.published()
+    assert window(mill, 90) == [(2, 99 + 1)]
+    ids(backfill(an_errand(mill), windows))
+    assert mill.published() == published
 
 
 def test_a_rewind_to_where_forgotten_windows_would_fire_is_refused(mill: Mill) -> None:
@@ -192,18 +241,22 @@ def test_nothing_is_forgotten_while_a_batch_or_a_backfill_is_open(mill: Mill, mo
 
 def test_rows_of_a_backfill_that_began_meanwhile_stay(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     tidied(mill)
-    before = panes(mill)
-    job = backfill(an_errand(mill, 100), ALL)
+    published, job = mill.published(), backfill(an_errand(mill, 3), ALL)
     forget = maintenance.KeptTable.forget
 
     def meanwhile(table: Any, where: Any, **more: Any) -> int:
         monkeypatch.setattr(maintenance.KeptTable, "forget", forget)
-        next(iter(job))
+        next(job)
         return int(forget(table, where, **more))
 
     monkeypatch.setattr(maintenance.KeptTable, "forget", meanwhile)
     assert tidied(mill) == 0
-    assert panes(mill) == before
+    assert panes(mill)[:2] == [0, 10], "what its first batch wrote is there for the last one"
+    ids(job)
+    assert window(mill, 10) == [(1, 12)]
+    assert [r for r in mill.published() if r["window_start"] == moment(10)] == [
+        r for r in published if r["window_start"] == moment(10)
+    ]
 
 
 def boundaries(mill: Mill) -> Iterator[str]:

@@ -16,7 +16,7 @@ SECOND = 1_000_000
 def sized(mill: Mill) -> tuple[int, int, int | None]:
     """Rows, bytes, and seconds after the start of the tests' time."""
     flow, view = mill.project.pipeline("sums"), mill.project.ledger("sums").view()
-    [found] = state_sizes(mill.project, flow, view.position.watermark)
+    [found] = state_sizes(mill.project, flow, view.position)
     assert found.table == "sums"
     oldest = None if found.oldest_open is None else (found.oldest_open - micros(NOW)) // SECOND
     return found.rows, found.bytes, oldest

@@ -282,7 +282,10 @@ class TinyAttempt(Attempt):
 
     def _is_late(self, sink: Any, row: Row) -> bool:
         lateness = micros(sink.allowed_lateness) if self.plan.is_live else 0
-        watermark = self.plan.lateness_watermark
+        watermark, job = self.plan.lateness_watermark, self.plan.backfill
+        spared = (job.whole or {}).get(sink.table, ()) if job is not None else ()
+        if any(span.first <= row.time < span.last + sink.window.panes.size for span in spared):
+            return False
         return sink.window.panes.is_late(row.time, watermark=watermark, allowed_lateness=lateness)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from statistics import median
 
@@ -15,9 +15,11 @@ from tidemill.core.asked import Wanted
 from tidemill.core.coverage import Cover, still_held
 from tidemill.core.errors import AmendmentError
 from tidemill.core.events import Committed
-from tidemill.core.flow import WindowedSink
 from tidemill.core.plan import BatchPlan, Kind
+from tidemill.core.position import Backfill
+from tidemill.core.times import moment
 from tidemill.core.view import View
+from tidemill.core.whole import left_of
 from tidemill.core.windows import Window
 from tidemill.engine.firing import Refiring
 from tidemill.log.flows import held_of
@@ -28,12 +30,17 @@ _RECORDS_A_SECOND = 100_000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What a backfill would do. `windows` are those that change or may change, by table; `seconds` is an estimate."""
+    """What a backfill would do. `windows` are those that change or may change, by table; `seconds` is an estimate.
+
+    So many windows are `left` as they were published, by table: their state was removed, and it does not read all that
+    they are made of.
+    """
 
     covers: tuple[Cover, ...]
     ranges: Ranges
     batches: int
     windows: Mapping[str, tuple[Window, ...]]
+    left: Mapping[str, int]
     seconds: float
 
     @property
@@ -48,7 +55,8 @@ def backfill(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> It
     Nothing changes for readers before the last batch, which replaces every window of the old results and the new.
 
     Raises:
-        AmendmentError: another backfill is not complete, or nothing of what is wanted was ever read.
+        AmendmentError: another backfill is not complete, nothing of what is wanted was ever read, or nothing would
+            change, because the state of all these windows was removed and others have a part in them.
         OffsetsLost: the log no longer holds a part of it, and no loss is accepted.
         TidemillError: a batch did not commit; `resume` goes on from there.
     """
@@ -61,7 +69,7 @@ def backfill(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> It
                 _check_not_given_up(errand, plans)
                 return None
             covers, ranges = _held(errand, view, wanted, accept_loss=accept_loss)
-            job = backfill_of(view, covers, ranges, errand.reason)
+            job = _job_of(errand, view, covers, ranges)
             began[:] = [job.since]
         return plan_backfill(errand.flow, view, job, clock=datetime.now(UTC), most=errand.batch_records)
 
@@ -128,20 +136,45 @@ def preview(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> Pre
     """
     view = errand.ledger.view()
     covers, ranges = _held(errand, view, wanted, accept_loss=accept_loss)
-    job = backfill_of(view, covers, ranges, errand.reason)
-    windows = {
-        sink.table: tuple(Window(low, high) for low, high in Refiring.of(sink, job, view.position).ranges)
-        for sink in errand.flow.sinks
-        if isinstance(sink, WindowedSink)
-    }
+    job = _job_of(errand, view, covers, ranges)
     records = count(ranges)
     batches = max(-(-records // errand.batch_records), 1)
     read = [c for c in covers if c.batch.folded is None]
     pace = [count(c.ranges) / max((c.batch.at - c.batch.started).total_seconds(), 0.001) for c in read]
     speed = max(median(pace), _RECORDS_A_SECOND) if pace else _RECORDS_A_SECOND
     return Preview(
-        covers=covers, ranges=ranges, batches=batches, windows=windows, seconds=batches * _A_BATCH + records / speed
+        covers=covers,
+        ranges=ranges,
+        batches=batches,
+        windows=_windows_of(errand, view, job),
+        left=_left_of(errand, view, job),
+        seconds=batches * _A_BATCH + records / speed,
     )
+
+
+def _job_of(errand: Errand, view: View, covers: tuple[Cover, ...], ranges: Ranges) -> Backfill:
+    """The job that reads these ranges again, if it changes anything."""
+    job = backfill_of(errand.flow, view, errand.ledger.past(), covers, ranges)
+    left = sum(_left_of(errand, view, job).values())
+    if left and len(errand.windowed) == len(errand.flow.sinks) and not any(_windows_of(errand, view, job).values()):
+        until = moment(view.position.forgotten_until or 0)
+        raise AmendmentError(
+            f"{errand.pipeline}: all {left} windows over these records end before {until.isoformat()}, where state was "
+            "removed, and other batches brought records to them, too; nothing was moved",
+            fix=f"name windows, so that all batches of theirs are read: `tidemill backfill {errand.pipeline} --windows "
+            "FROM/TO`",
+        )
+    return replace(job, by=errand.reason.by, why=errand.reason.why)
+
+
+def _windows_of(errand: Errand, view: View, job: Backfill) -> Mapping[str, tuple[Window, ...]]:
+    refiring = {sink.table: Refiring.of(sink, job, view.position) for sink in errand.windowed}
+    return {table: tuple(Window(low, high) for low, high in each.ranges) for table, each in refiring.items()}
+
+
+def _left_of(errand: Errand, view: View, job: Backfill) -> Mapping[str, int]:
+    found = {sink.table: left_of(sink, job, view.position) for sink in errand.windowed}
+    return {table: count for table, count in found.items() if count}
 
 
 def _held(errand: Errand, view: View, wanted: Wanted, *, accept_loss: bool) -> tuple[tuple[Cover, ...], Ranges]:

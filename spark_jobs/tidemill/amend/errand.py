@@ -15,7 +15,7 @@ from tidemill.core.amendments import Reason
 from tidemill.core.coverage import plans_of
 from tidemill.core.errors import LedgerDamaged
 from tidemill.core.events import Committed, Executor, Planned
-from tidemill.core.flow import Flow
+from tidemill.core.flow import Flow, WindowedSink
 from tidemill.core.index import asked_of
 from tidemill.core.offsets import MAX_OFFSET, TopicPartition
 from tidemill.core.plan import BatchPlan, Kind
@@ -63,6 +63,11 @@ class Errand:
         with suppress(LedgerDamaged):
             position = self.ledger.view().position
         return readable(flow, self.project.log(), position)
+
+    @property
+    def windowed(self) -> tuple[WindowedSink, ...]:
+        """The published tables with windows."""
+        return tuple(sink for sink in self.flow.sinks if isinstance(sink, WindowedSink))
 
     @cached_property
     def ledger(self) -> Ledger:

@@ -159,6 +159,7 @@ def _show(found: Preview, *, as_json: bool) -> None:
                 "batches": found.batches,
                 "supersedes": [c.batch_id for c in found.covers],
                 "windows": windows,
+                "windows_left": dict(found.left),
                 "seconds": round(found.seconds, 1),
             }
         )
@@ -166,12 +167,18 @@ def _show(found: Preview, *, as_json: bool) -> None:
     out = console()
     out.print(f"reads     {found.records:,} records: {', '.join(ranges)}")
     out.print(f"in        {found.batches} batches, about {found.seconds:.0f} s, live ones in between")
-    out.print(
-        f"instead of what {len(found.covers)} batches made, {found.covers[0].batch_id} to {found.covers[-1].batch_id}"
-    )
+    batches = [c.batch_id for c in found.covers]
+    out.print(f"instead of what {len(batches)} batches made, {batches[0]} to {batches[-1]}")
     table = grid("table", "windows from", "to")
-    for name, stretches in windows.items():
-        for since, until in stretches:
-            table.add_row(name, since, until)
+    for row in ((name, *each) for name, stretches in windows.items() for each in stretches):
+        table.add_row(*row)
     out.print(table)
+    out.print("".join(_said_left(*each) for each in found.left.items()), markup=False, soft_wrap=True, end="")
     out.print("nothing was done: this is a dry run")
+
+
+def _said_left(table: str, count: int) -> str:
+    return (
+        f"{count:,} windows of {table} stay as they were published: their state was removed, and other batches have a "
+        "part in them; --windows takes these batches, too\n"
+    )

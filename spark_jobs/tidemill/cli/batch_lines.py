@@ -77,6 +77,8 @@ class BatchLines:
         # What is wider than its column pushes the others; it never touches them.
         line = "".join(texts[name].rjust(max(width, len(texts[name]) + 1)) for name, width in _COLUMNS.items())
         self._out.print(line + attempt, soft_wrap=True)
+        if facts["kind"] != "live" and facts["late"]:
+            self._out.print(_of_forgotten(facts), soft_wrap=True, markup=False)
 
     def incident(self, batch: object, what: str) -> None:
         """A line about a batch that did not commit."""
@@ -128,3 +130,12 @@ def _short(watermark: str | None) -> str:
     if watermark is None:
         return "none yet"
     return "end of input" if watermark == "end" else watermark[5:19].replace("T", " ")
+
+
+def _of_forgotten(facts: Mapping[str, Any]) -> str:
+    """What became of records that were read again, of windows whose state was removed."""
+    late, until = facts["late"], _short(facts["forgotten_until"])
+    return (
+        f"       {late:,} records are of windows that end by {until}, whose state was removed: those that were put "
+        "aside are in the late table, and the windows stay as they are; `tidemill backfill --windows` computes them"
+    )

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from tidemill.project import Project
 
 
+_REMOVED = (
+    "maintenance has removed the state of this window: which batches brought its records, and whether it fired again "
+    "for late ones, is not known any more"
+)
+
+
 def show_lineage(
     project: Project, pipeline: str, *, window: str, key: str | None, table: str | None, as_json: bool
 ) -> None:
@@ -65,6 +71,7 @@ def lineage_json(found: Lineage) -> dict[str, object]:
         "corrections": [_texts(c) for c in found.corrections],
         "lacking": [str(r) for r in found.lacking],
         "since": None if found.since is None else encode(found.since),
+        "state_removed": found.forgotten,
     }
 
 
@@ -106,7 +113,7 @@ def _show(found: Lineage) -> None:
         shown = ", ".join(ranges[:3]) + (f" and {len(ranges) - 3} more" if len(ranges) > 3 else "")
         kind = f"{c.kind.value} of {', '.join(map(str, c.folded))}" if c.folded else c.kind.value
         slices.add_row(str(c.batch_id), str(c.attempt), kind, str(c.rows), "yes" if c.counts else "no", shown)
-    out.print(slices)
+    out.print(_REMOVED if found.forgotten else slices, soft_wrap=True)
     _show_meaning(out, found)
     firings = grid("batch", "firing", "at", "table version", "rules held", numbers=("batch", "table version"))
     for p in found.publications:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.core.flow import WindowedSink
+from tidemill.core.forgetting import first_kept
 from tidemill.core.times import micros, moment
 from tidemill.core.watermarks import BEGINNING, END
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidemill.core.flow import Flow
+    from tidemill.core.position import Position
     from tidemill.core.windows import Panes
     from tidemill.project import Project
     from tidemill.tables.handles import Extent
@@ -23,17 +25,18 @@ class StateSize:
     """The state of one published table: rows of slices, visible or not, and bytes of its files.
 
     `oldest_open` is where the earliest window starts that still takes records and may have state, in microseconds; None
-    when there is none.
+    when there is none. Windows that start at `kept_from` or later can still be repaired from state; None while all can.
     """
 
     table: str
     rows: int
     bytes: int
     oldest_open: int | None
+    kept_from: int | None = None
 
 
-def state_sizes(project: Project, flow: Flow, watermark: int) -> Sequence[StateSize]:
-    """The state of each windowed table, as of a watermark. Costs the opening of its table.
+def state_sizes(project: Project, flow: Flow, position: Position) -> Sequence[StateSize]:
+    """The state of each windowed table, as of a position. Costs the opening of its table.
 
     Raises:
         EngineError: a table cannot be opened.
@@ -46,16 +49,20 @@ def state_sizes(project: Project, flow: Flow, watermark: int) -> Sequence[StateS
     for sink in flow.sinks:
         if isinstance(sink, WindowedSink):
             extent = Extent.of(uris.state(sink, PANE_FIELDS), "pane_start")
-            closed = _closed(watermark, micros(sink.allowed_lateness))
+            closed = _closed(position.watermark, micros(sink.allowed_lateness))
             oldest = _oldest_open(extent, sink.window.panes, closed)
-            found.append(StateSize(table=sink.table, rows=extent.rows, bytes=extent.bytes, oldest_open=oldest))
+            until = position.forgotten_until
+            kept = None if until is None else first_kept(sink.window.panes, until)
+            sizes = {"rows": extent.rows, "bytes": extent.bytes}
+            found.append(StateSize(table=sink.table, **sizes, oldest_open=oldest, kept_from=kept))
     return found
 
 
 def size_json(found: StateSize) -> dict[str, object]:
     """The same as JSON values."""
-    oldest = None if found.oldest_open is None else moment(found.oldest_open).isoformat()
-    return {"table": found.table, "rows": found.rows, "bytes": found.bytes, "oldest_open_window": oldest}
+    moments = {"oldest_open_window": found.oldest_open, "kept_from_window": found.kept_from}
+    shown = {name: None if at is None else moment(at).isoformat() for name, at in moments.items()}
+    return {"table": found.table, "rows": found.rows, "bytes": found.bytes, **shown}
 
 
 def _closed(watermark: int, lateness: int) -> int:

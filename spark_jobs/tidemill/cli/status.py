@@ -79,7 +79,7 @@ def _show_all(out: Console, found: list[Standing]) -> None:
 def _sizes(project: Project, found: Standing) -> Sequence[StateSize]:
     from tidemill.cli.state_size import state_sizes
 
-    return state_sizes(project, found.flow, found.view.position.watermark)
+    return state_sizes(project, found.flow, found.view.position)
 
 
 def _show_one(out: Console, found: Standing, sizes: Sequence[StateSize]) -> None:
@@ -109,7 +109,8 @@ def _show_one(out: Console, found: Standing, sizes: Sequence[StateSize]) -> None
         out.print(f"  rebuild      generation {view.superseded.generation} takes over: `tidemill rebuild` goes on")
     for size in sizes:
         open_since = "" if size.oldest_open is None else f"; oldest open window {show_watermark(size.oldest_open)}"
-        out.print(f"  state        {size.table}: {size.rows:,} rows, {size.bytes:,} bytes{open_since}")
+        kept = "" if size.kept_from is None else f"; kept from window {show_watermark(size.kept_from)} on"
+        out.print(f"  state        {size.table}: {size.rows:,} rows, {size.bytes:,} bytes{open_since}{kept}")
     out.print(f"  lag          {found.lag:,} records" + (f"; {found.problem}" if found.problem else ""))
     _show_partitions(out, found)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from tidemill.core.amendments import Aside, Fold, Ranges, Reason, Repair, Rewind, Switch, count, split
+from tidemill.core.amendments import Aside, Fold, Ranges, Repair, Rewind, Switch, count, split
 from tidemill.core.coverage import Cover, batches_of, panes_of
 from tidemill.core.errors import AmendmentError, BackfillOpen
 from tidemill.core.flow import Flow
 from tidemill.core.packed import packed
+from tidemill.core.past import Past
 from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.position import Backfill, PaneSpan
 from tidemill.core.redefinition import redefined
@@ -17,6 +18,7 @@ from tidemill.core.semantics import SEMANTICS
 from tidemill.core.shapes import check_shapes
 from tidemill.core.slices import BatchRange, batch_ranges, in_both
 from tidemill.core.view import View
+from tidemill.core.whole import whole_of
 
 
 def plan_reading(flow: Flow, view: View, ranges: Ranges, *, clock: datetime) -> BatchPlan:
@@ -25,8 +27,8 @@ def plan_reading(flow: Flow, view: View, ranges: Ranges, *, clock: datetime) -> 
     return replace(plan, again=ranges, position=replace(view.position, forgotten_until=None))
 
 
-def backfill_of(view: View, covers: tuple[Cover, ...], ranges: Ranges, reason: Reason) -> Backfill:
-    """The job that reads `ranges` again, which the batches `covers` have read.
+def backfill_of(flow: Flow, view: View, past: Past, covers: tuple[Cover, ...], ranges: Ranges) -> Backfill:
+    """The job that reads `ranges` again, which the batches `covers` have read; nobody has asked for it yet.
 
     Raises:
         BackfillOpen: another job is not complete.
@@ -41,8 +43,8 @@ def backfill_of(view: View, covers: tuple[Cover, ...], ranges: Ranges, reason: R
         left=ranges,
         supersedes=batches_of(covers),
         panes=panes_of(covers),
-        by=reason.by,
-        why=reason.why,
+        by="",
+        whole=whole_of(flow, view.position, past, covers),
     )
 
 

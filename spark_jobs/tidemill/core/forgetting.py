@@ -17,7 +17,7 @@ from tidemill.core.times import micros, moment, show_duration
 from tidemill.core.watermarks import BEGINNING, END
 from tidemill.core.windows import Panes
 
-_EARLIEST = -62_135_596_800_000_000
+EARLIEST = -62_135_596_800_000_000
 """The year 1, before which there are no event times."""
 
 
@@ -42,7 +42,7 @@ def forgettable(flow: Flow, now: Position, others: Sequence[Position], age: time
         return None
     jobs = [first for p in others if (first := _first_pane(p)) is not None and first >= before]
     until = min([*(at - micros(age) for at in closed), *jobs])
-    earliest = _EARLIEST + max(sink.window.panes.size for sink in windowed)
+    earliest = EARLIEST + max(sink.window.panes.size for sink in windowed)
     return until if until > max(before, earliest) else None
 
 

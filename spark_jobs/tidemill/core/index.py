@@ -22,11 +22,15 @@ from tidemill.core.verdict import Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedJob:
-    """What a batch did for a backfill: `panes` are those that its last batch replaced, by published table."""
+    """What a batch did for a backfill: `panes` are those that its last batch replaced, by published table.
+
+    Of windows that were forgotten, it replaced those that start in `whole`.
+    """
 
     since: int
     complete: bool
     panes: Mapping[str, tuple[PaneSpan, ...]]
+    whole: Mapping[str, tuple[PaneSpan, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +39,8 @@ class IndexedBatch:
 
     `reads` are the offsets in its slice, those of the batches that it `folded` included. `began` are the partitions
     that the pipeline had not read before, with their first offset. `before` and `after` are watermarks. `rules` says by
-    published table how many rules held and were broken. `asked` is who wanted an amendment.
+    published table how many rules held and were broken. `asked` is who wanted an amendment. Windows that end at
+    `forgotten_until` or earlier were forgotten.
     """
 
     sequence: int
@@ -56,6 +61,7 @@ class IndexedBatch:
     skipped: tuple[OffsetRange, ...] | None = None
     job: IndexedJob | None = None
     asked: Reason | None = None
+    forgotten_until: int | None = None
 
     @property
     def ranges(self) -> Ranges:
@@ -117,13 +123,15 @@ def _batch(
         reads=packed(_united(b.ranges for b in folded) if folded else plan.reads),
         began={name: places for name, places in began.items() if places} or None,
         folded=batch_ranges(r for b in folded for r in b.batches) or None,
-        panes=commit.panes,
+        # What it folded may have lost rows by then.
+        panes=commit.panes if plan.fold is None else plan.fold.panes,
         tables=commit.tables,
         rules=_rules(verdict),
         incomplete=commit.incomplete,
         skipped=plan.skipped,
         job=_job(plan),
         asked=asked_of(plan),
+        forgotten_until=plan.position.forgotten_until,
     )
 
 
@@ -150,7 +158,8 @@ def _job(plan: BatchPlan) -> IndexedJob | None:
     job = plan.backfill
     if job is None:
         return None
-    return IndexedJob(since=job.since, complete=job.complete, panes=job.panes if job.complete else {})
+    panes, whole = (job.panes, job.whole) if job.complete else ({}, None)
+    return IndexedJob(since=job.since, complete=job.complete, panes=panes, whole=whole)
 
 
 def asked_of(plan: BatchPlan) -> Reason | None:

@@ -40,7 +40,8 @@ class Backfill:
 
     `since` is its first batch. `left` is what it has still to read, by topic. `supersedes` are the batches that read
     these offsets before, `panes` where their state and the job's lies, by published table. `slices` has the attempt of
-    each batch of the job so far.
+    each batch of the job so far. `whole` says by table where those forgotten windows start that it replaces; None where
+    nothing is forgotten.
     """
 
     since: int
@@ -50,6 +51,7 @@ class Backfill:
     panes: Mapping[str, tuple[PaneSpan, ...]] = field(default_factory=dict)
     by: str
     why: str = ""
+    whole: Mapping[str, tuple[PaneSpan, ...]] | None = None
 
     @property
     def complete(self) -> bool:

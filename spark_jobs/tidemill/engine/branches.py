@@ -18,6 +18,7 @@ from tidemill.core.aggregate_columns import columns_read
 from tidemill.core.columns import RECORD_COLUMNS, added_to
 from tidemill.core.flow import Flow, Input, RowSink, Sink, WindowedSink
 from tidemill.core.graph import Step
+from tidemill.core.plan import BatchPlan
 from tidemill.core.sql import quoted, renamed, select
 from tidemill.core.times import micros
 
@@ -33,13 +34,15 @@ _KEPT = "_kept_"
 class Branch:
     """The columns of one path to one sink: each logical column `c` is kept as `prefix + c`.
 
-    Windows take records for `lateness` microseconds after the watermark has passed their end.
+    Windows take records for `lateness` microseconds after the watermark has passed their end; those over the event
+    times `spared`, half-open, take all.
     """
 
     prefix: str
     sink: Sink
     columns: tuple[str, ...]
     lateness: int = 0
+    spared: tuple[tuple[int, int], ...] = ()
 
     @property
     def alive(self) -> str:
@@ -65,17 +68,23 @@ class Branch:
 Path = tuple[Step, ...]
 
 
-def branches_of(flow: Flow, source: Input, *, live: bool = True) -> tuple[tuple[Branch, Path], ...]:
-    """The branches that start at an input, each with its path. Only `live` records may come late to windows."""
+def branches_of(flow: Flow, source: Input, plan: BatchPlan | None = None) -> tuple[tuple[Branch, Path], ...]:
+    """The branches that start at an input, each with its path, as a plan judges what is late; else as a live one."""
     return tuple(
-        (Branch(f"_s{number}p{way}_", sink, needed_columns(sink), _allowed(sink) if live else 0), path)
+        (Branch(f"_s{number}p{way}_", sink, needed_columns(sink), *_allowed(sink, plan)), path)
         for number, sink in enumerate(flow.sinks)
         for way, path in enumerate(sink.paths.get(source.name, ()))
     )
 
 
-def _allowed(sink: Sink) -> int:
-    return micros(sink.allowed_lateness) if isinstance(sink, WindowedSink) else 0
+def _allowed(sink: Sink, plan: BatchPlan | None) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """For how long windows take records, and which take all."""
+    if isinstance(sink, RowSink):
+        return 0, ()
+    if plan is None or plan.is_live:
+        return micros(sink.allowed_lateness), ()
+    whole = (plan.backfill.whole or {}).get(sink.table, ()) if plan.backfill is not None else ()
+    return 0, tuple((span.first, span.last + sink.window.panes.size) for span in whole)
 
 
 def needed_columns(sink: Sink) -> tuple[str, ...]:
@@ -156,6 +165,9 @@ def _routed(split: op.Split, port: str) -> str:
 
 def _ending(branch: Branch) -> dict[str, str]:
     late, refused = _lateness(branch.sink, branch.lateness)
+    if branch.spared:
+        spared = " OR ".join(f"(_time >= {low}L AND _time < {high}L)" for low, high in branch.spared)
+        late, refused = f"({late} AND NOT ({spared}))", f"CASE WHEN {spared} THEN 0L ELSE {refused} END"
     return {
         **{branch.prefix + c: quoted(c) for c in branch.columns},
         branch.alive: _ALIVE,

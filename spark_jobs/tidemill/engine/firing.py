@@ -137,13 +137,15 @@ class Refiring:
     def of(sink: WindowedSink, job: Backfill, position: Position) -> Refiring:
         """The windows that contain some panes of a job; with a trigger on close, those that are closed.
 
-        `position` is where the job's plan starts from. What is forgotten there does not fire.
+        `position` is where the job's plan starts from. Of what is forgotten there only those fire that are whole.
         """
         panes, spans, watermark = sink.window.panes, job.panes.get(sink.table, ()), position.watermark
         kept = BEGINNING if position.forgotten_until is None else first_kept(panes, position.forgotten_until)
         edges = [(panes.windows_of(s.first)[0].start, panes.windows_of(s.last)[-1].end) for s in spans]
         until = watermark if sink.trigger is Trigger.ON_CLOSE else END
-        ranges = [(max(low, kept), min(high, until)) for low, high in unite(edges)]
+        # No window lies inside two of these, though they may overlap.
+        parts = [(kept, END), *((s.first, s.last + panes.size) for s in (job.whole or {}).get(sink.table, ()))]
+        ranges = [(max(low, a), min(high, b, until)) for low, high in unite(edges) for a, b in parts]
         return Refiring(ranges=tuple((low, high) for low, high in ranges if high - low >= panes.size), until=until)
 
     def bounds(self, sink: WindowedSink, panes: tuple[int, int]) -> dict[str, int]:

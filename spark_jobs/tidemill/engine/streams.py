@@ -42,7 +42,7 @@ class Stream:
             # Each job would ask the brokers again, and they may have forgotten.
             found = lane.cache(found)
         only = plan.repair.only if plan.repair is not None else None
-        ways = branches_of(flow, source, live=plan.is_live)
+        ways = branches_of(flow, source, plan)
         paths = [(b, p) for b, p in ways if only is None or b.sink.table == only]
         branches = tuple(branch for branch, _ in paths)
         decode = DecodeBatches.of(flow, source, plan)

@@ -15,6 +15,7 @@ from machine.conftest import again, an_errand, ids, run
 from support.projects import NOW, Mill, an_event, rows_of
 from tidemill import maintenance
 from tidemill.amend.backfill import backfill, preview
+from tidemill.amend.fold import fold
 from tidemill.amend.repair import repair
 from tidemill.amend.rewind import rewind
 from tidemill.core import failpoints
@@ -24,7 +25,9 @@ from tidemill.core.asked import OfOffsets, OfWindows
 from tidemill.core.errors import AmendmentError, DeclarationError, Incompatible, LedgerDamaged, TidemillError
 from tidemill.core.events import Forgotten
 from tidemill.core.failpoints import boundaries_beside
+from tidemill.core.folding import Folding
 from tidemill.core.offsets import TopicPartition
+from tidemill.core.times import micros
 from tidemill.maintenance import maintain
 
 ALL = OfOffsets(since={}, until={})
@@ -192,6 +195,17 @@ def test_a_window_that_another_batch_has_a_part_in_is_left_and_named(mill: Mill)
     assert window(mill, 90) == [(2, 99 + 1)]
     ids(backfill(an_errand(mill), windows))
     assert mill.published() == published
+
+
+def test_a_fold_of_slices_that_lost_rows_is_known_to_have_had_them(mill: Mill) -> None:
+    tidied(mill)
+    [folded] = list(fold(an_errand(mill), Folding(group=4, overlap=0.1, groups=1)))
+    ledger = again(mill).project.ledger("sums")
+    found = {c.batch_id: c for c in ledger.past().covers(ledger.view().position.slices)}
+    assert {b for r in found[folded.batch_id].batches for b in r.batches} >= {1, 2, 3}
+    span = found[folded.batch_id].panes["sums"]
+    assert (span.first, span.last) == (micros(moment(0)), micros(moment(50))), "though all of these rows are gone"
+    assert panes(mill)[0] == 80
 
 
 def test_a_rewind_to_where_forgotten_windows_would_fire_is_refused(mill: Mill) -> None:

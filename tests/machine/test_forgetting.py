@@ -14,7 +14,7 @@ import pytest
 from machine.conftest import again, an_errand, ids, run
 from support.projects import NOW, Mill, an_event, rows_of
 from tidemill import maintenance
-from tidemill.amend.backfill import backfill, preview
+from tidemill.amend.backfill import backfill, preview, resume
 from tidemill.amend.fold import fold
 from tidemill.amend.repair import repair
 from tidemill.amend.rewind import rewind
@@ -29,6 +29,7 @@ from tidemill.core.folding import Folding
 from tidemill.core.offsets import TopicPartition
 from tidemill.core.times import micros
 from tidemill.maintenance import maintain
+from tidemill.project import Project
 
 ALL = OfOffsets(since={}, until={})
 GONE = "rows of windows closed for good removed"
@@ -56,6 +57,13 @@ def tidied(mill: Mill, **how: Any) -> int:
     """How many rows of state maintenance has removed, because their windows are closed for good."""
     found = list(maintain(again(mill).project, "sums", keep=timedelta(0), now=datetime.now(UTC), **how))
     return sum(chore.count for chore in found if chore.what == GONE)
+
+
+def a_copy(mill: Mill, places: pytest.TempPathFactory) -> Mill:
+    """The same project in another folder."""
+    folder = places.mktemp("copy") / "project"
+    shutil.copytree(mill.project.folder, folder)
+    return Mill(Project.load(folder), mill.session, "sums")
 
 
 def panes(mill: Mill) -> list[int]:
@@ -178,6 +186,31 @@ def test_a_backfill_of_some_leaves_windows_that_others_have_a_part_in(mill: Mill
     assert mill.published() == before
 
 
+@pytest.mark.parametrize("most", [1, 10])
+def test_whatever_fails_in_such_a_backfill_what_was_aside_stays_aside(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, most: int
+) -> None:
+    mill.feed([an_event(101)])
+    run(mill)
+    tidied(mill)
+    expected = loosened(mill).everything() | {"quarantine": []}
+    expected["late"] = [{"offset": 3}, {"offset": 5}, {"offset": 9}]
+    places = ("quarantine", "late", "published:sums", *(["waiting:late"] if most == 1 else []))
+    for failure in (f"{side}:{p}=raise" for p in places for side in ("before", "after")):
+        broken = a_copy(mill, tmp_path_factory)
+        with monkeypatch.context() as patch, suppress(TidemillError):
+            patch.setenv(failpoints.VARIABLE, failure)
+            ids(backfill(an_errand(broken, most), some(3, 6)))
+        if broken.project.ledger("sums").view().open_batch is not None:
+            run(broken)
+        if broken.project.ledger("sums").view().position.backfill is not None:
+            ids(resume(an_errand(broken, most)))
+        found = broken.everything()
+        assert found["sums"] == expected["sums"], failure
+        assert found["quarantine"] == [], failure
+        assert [{"offset": r["offset"]} for r in sorted(found["late"], key=lambda r: r["offset"])] == expected["late"]
+
+
 def test_a_window_that_another_batch_has_a_part_in_is_left_and_named(mill: Mill) -> None:
     mill.feed([an_event(101), an_event(92)])
     run(mill)
@@ -282,13 +315,10 @@ def boundaries(mill: Mill) -> Iterator[str]:
 
 
 def test_whatever_fails_the_next_maintenance_completes_it_and_batches_go_on(
-    mill: Mill, monkeypatch: pytest.MonkeyPatch
+    mill: Mill, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    source = mill.project.folder
-    for number, failure in enumerate(boundaries(mill)):
-        folder = source.with_name(f"broken-{number}")
-        shutil.copytree(source, folder)
-        broken = Mill(type(mill.project).load(folder), mill.session, "sums")
+    for failure in boundaries(mill):
+        broken = a_copy(mill, tmp_path_factory)
         with monkeypatch.context() as patch:
             patch.setattr(failpoints, "_lost", set())
             patch.setenv(failpoints.VARIABLE, failure)

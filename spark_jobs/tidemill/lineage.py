@@ -24,6 +24,7 @@ from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.position import PaneSpan, Since
 from tidemill.core.slices import BatchRange, batch_ranges
 from tidemill.core.times import micros
+from tidemill.core.whole import replaced
 from tidemill.core.windows import Window
 from tidemill.core.zones import Zone
 from tidemill.engine.firing import Firing
@@ -263,7 +264,7 @@ def timing_of(sink: WindowedSink, window: Window, batch: IndexedBatch, *, touche
         case Kind.REWIND:
             return "REWIND" if sink.table in batch.tables else None
         case Kind.BACKFILL:
-            return "BACKFILL" if _replaced(sink, window, batch) else None
+            return "BACKFILL" if replaced(sink, window, batch) else None
         case Kind.FOLD:
             return None
         case Kind.REPAIR:
@@ -275,16 +276,6 @@ def timing_of(sink: WindowedSink, window: Window, batch: IndexedBatch, *, touche
             return "EARLY" if window.end > after else "LATE"
         case _:
             return None
-
-
-def _replaced(sink: WindowedSink, window: Window, batch: IndexedBatch) -> bool:
-    """Whether a backfill has replaced the window: of those that were forgotten, it did where it read all of them."""
-    job, until = batch.job, batch.forgotten_until
-    if job is None or not any(s.first < window.end and s.last >= window.start for s in job.panes.get(sink.table, ())):
-        return False
-    if until is None or window.end > until:
-        return True
-    return any(s.first <= window.start <= s.last for s in (job.whole or {}).get(sink.table, ()))
 
 
 def _corrections(

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from tidemill.core.coverage import Cover, united_spans
 from tidemill.core.flow import Flow, WindowedSink
 from tidemill.core.forgetting import EARLIEST, first_kept
+from tidemill.core.index import IndexedBatch
 from tidemill.core.past import Past
 from tidemill.core.position import Backfill, PaneSpan, Position
 from tidemill.core.slices import SliceSet
-from tidemill.core.windows import Panes
+from tidemill.core.windows import Panes, Window
 
 
 def whole_of(
@@ -87,3 +88,13 @@ def left_of(sink: WindowedSink, job: Backfill, position: Position) -> int:
 
 def _of(job: Backfill, sink: WindowedSink) -> tuple[PaneSpan, ...]:
     return (job.whole or {}).get(sink.table, ())
+
+
+def replaced(sink: WindowedSink, window: Window, batch: IndexedBatch) -> bool:
+    """Whether a backfill has replaced the window: of those that were forgotten, it did where it read all of them."""
+    job, until = batch.job, batch.forgotten_until
+    if job is None or not any(s.first < window.end and s.last >= window.start for s in job.panes.get(sink.table, ())):
+        return False
+    if until is None or window.end > until:
+        return True
+    return any(s.first <= window.start <= s.last for s in (job.whole or {}).get(sink.table, ()))

@@ -24,6 +24,16 @@ def offsets_of(item: OffsetRange) -> range:
     return range(item.from_offset, item.until_offset)
 
 
+def is_forgotten(fact: tuple[int, str, int] | None, plan: BatchPlan, table: str = "sums") -> bool:
+    """Whether the state of the record's window may be gone, and is not computed as a whole."""
+    until, job = plan.position.forgotten_until, plan.backfill
+    whole = (job.whole or {}).get(table, ()) if job is not None else ()
+    second, _, _ = fact or (0, "", 0)
+    start = micros(NOW) + second // SIZE * SIZE * 1_000_000
+    refused = until is not None and start + SIZE * 1_000_000 <= until
+    return refused and not any(span.first <= start <= span.last for span in whole)
+
+
 @dataclass
 class Model:
     """What became of each record, and how far offsets and time are."""
@@ -43,12 +53,12 @@ class Model:
                     self._place(place, records)
                 self._move(plan, commit, records)
             case Kind.REPAIR:
-                self._admit(read if plan.repair and plan.repair.source is Aside.LATE else (), plan, records)
+                self.admit(read if plan.repair and plan.repair.source is Aside.LATE else (), plan, records)
             case Kind.BACKFILL:
                 given_up = plan.backfill is not None and not plan.backfill.supersedes
                 self.job |= set(read)
                 if commit.position.backfill is None:
-                    self._admit(self.job if not given_up else (), plan, records)
+                    self.admit(self.job if not given_up else (), plan, records)
                     self.job = set()
             case _:
                 assert plan.kind is Kind.FOLD
@@ -90,18 +100,15 @@ class Model:
         elif fact[1] == "nobody":
             self.fates[place] = "filtered"
         else:
-            end = fact[0] // SIZE * SIZE + SIZE
-            late = self.watermark is not None and end + LATENESS <= self.watermark
-            self.fates[place] = "late" if late else "aggregated"
+            self.fates[place] = "late" if self.is_late(fact[0]) else "aggregated"
 
-    def _admit(self, places: Collection[Place], plan: BatchPlan, records: Records) -> None:
+    def is_late(self, second: int) -> bool:
+        """Whether its window takes no record any more."""
+        end = second // SIZE * SIZE + SIZE
+        return self.watermark is not None and end + LATENESS <= self.watermark
+
+    def admit(self, places: Collection[Place], plan: BatchPlan, records: Records) -> None:
         """Late records come into their windows, but into those that are forgotten."""
-        until, job = plan.position.forgotten_until, plan.backfill
-        whole = (job.whole or {}).get("sums", ()) if job is not None else ()
         for place in places:
             if self.fates[place] == "late":
-                second, _, _ = records[place] or (0, "", 0)
-                start = micros(NOW) + second // SIZE * SIZE * 1_000_000
-                refused = until is not None and start + SIZE * 1_000_000 <= until
-                spared = any(span.first <= start <= span.last for span in whole)
-                self.fates[place] = "late" if refused and not spared else "aggregated"
+                self.fates[place] = "late" if is_forgotten(records[place], plan) else "aggregated"

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -30,7 +30,7 @@ from machine.failing import FAILURES, failing
 from machine.model import LATENESS, Model, Records, offsets_of
 from machine.neighbours import beside, called
 from machine.tiny import TinyAttempt
-from support.projects import Mill, an_event, rows_of, sums
+from support.projects import NO_SPARK, Mill, an_event, rows_of, sums
 from support.recovery import paused
 from tidemill import batch, maintenance, names
 from tidemill.amend.backfill import backfill, give_up, resume
@@ -51,6 +51,7 @@ from tidemill.core.errors import (
     ForeignTable,
     LogError,
     OffsetsLost,
+    TidemillError,
     UnknownTopic,
 )
 from tidemill.core.events import Committed, Planned
@@ -82,7 +83,8 @@ class Machine(RuleBasedStateMachine):
         # A day without the need to go back to, as in a pipeline that has run for years.
         self.patch.setattr(maintenance, "AT_LEAST", 2)
         self.records: Records = {}
-        self.model, self.past = Model(), {0: Model()}
+        self.model: Any = Model()
+        self.past: dict[int, Any] = {0: Model()}
         self.start: dict[int, int] = {0: 0, 1: 0}
         self.shown, self.is_there = 2, True
 
@@ -95,7 +97,9 @@ class Machine(RuleBasedStateMachine):
     def begin(self) -> None:
         """An empty topic."""
         age = {"state": f"{LATENESS} s"}
-        self.mill: Mill = sums(self.folder, self.session, lateness=f"{LATENESS} s", partitions=2, maintenance=age)
+        self.mill: Mill = sums(
+            self.folder, self.session or NO_SPARK, lateness=f"{LATENESS} s", partitions=2, maintenance=age
+        )
 
     # What the world does.
 
@@ -150,7 +154,7 @@ class Machine(RuleBasedStateMachine):
     @rule(partition=PARTITIONS)
     def declare_gone(self, partition: int) -> None:
         """A person says that a partition is gone; it may come back all the same."""
-        with suppress(AmendmentError, LogError):
+        with self._refusing(AmendmentError, LogError):
             list(declare_gone(self._errand(), [TopicPartition("events", partition % len(self.start))]))
 
     @rule(name=st.sampled_from(["sums", "totals"]))
@@ -234,7 +238,7 @@ class Machine(RuleBasedStateMachine):
         known = position.topics.get("events")
         end = known.offsets.get(partition, 0) if known else 0
         wanted = OfOffsets(since={tp: min(since, end)}, until={tp: min(since + length, end)})
-        with failing(failure), suppress(AmendmentError, LogError):
+        with failing(failure), self._refusing(AmendmentError, LogError):
             list(resume(self._errand(most)) if position.backfill else backfill(self._errand(most), wanted))
 
     @rule(partition=PARTITIONS, since=st.integers(0, 10), length=st.integers(3, 20), batches=st.integers(1, 3))
@@ -247,7 +251,7 @@ class Machine(RuleBasedStateMachine):
         if since < min(since + length, end):
             wanted = OfOffsets(since={tp: since}, until={tp: min(since + length, end)})
             job = resume(self._errand(2)) if position.backfill else backfill(self._errand(2), wanted)
-            with suppress(AmendmentError, LogError):
+            with self._refusing(AmendmentError, LogError):
                 list(islice(job, batches))
 
     @rule(failure=st.sampled_from([None, *FAILURES]))
@@ -261,7 +265,7 @@ class Machine(RuleBasedStateMachine):
         """Some batches never were, unless maintenance has removed what that would need."""
         known = [b for b in sorted(self.past) if b]
         if len(known) > back:
-            with failing(failure), suppress(LogError, EngineError, AmendmentError):
+            with failing(failure), self._refusing(LogError, EngineError, AmendmentError):
                 list(rewind(self._errand(), known[-1 - back]))
 
     @rule(failure=st.sampled_from([None, *FAILURES]))
@@ -314,6 +318,9 @@ class Machine(RuleBasedStateMachine):
         """The log keeps how many partitions a topic has in one file."""
         file, self.shown = self._topic / "topic.json", count
         file.write_text(json.dumps(json.loads(file.read_text()) | {"partitions": count}))
+
+    def _refusing(self, *kinds: type[TidemillError]) -> AbstractContextManager[Any]:
+        return suppress(*kinds)
 
     @contextmanager
     def _unless_missing(self) -> Iterator[None]:
@@ -371,7 +378,7 @@ class Machine(RuleBasedStateMachine):
             reason=Reason(by=WHO),
             most=most,
             identity=WHO,
-            session=lambda: self.session,
+            session=lambda: self.session or NO_SPARK,
         )
 
 

@@ -85,6 +85,16 @@ REFUSED = {
         {"user": "string", "b": "boolean"},
         "cast\\(today as timestamp\\) gives another answer each time",
     ),
+    "the clock after a blank": (
+        'select("user").with_columns(t="coalesce(_timestamp, \' now\')")',
+        {"user": "string", "t": "timestamp"},
+        "cast\\( now as timestamp\\) gives another answer each time",
+    ),
+    "the clock behind many columns": (
+        'select("user").with_columns(**{f"c{n}": "1" for n in range(30)}, t="coalesce(_timestamp, \'now\')")',
+        {"user": "string", **{f"c{n}": "integer" for n in range(30)}, "t": "timestamp"},
+        "cast\\(now as timestamp\\) gives another answer each time",
+    ),
 }
 
 

@@ -44,7 +44,8 @@ _SCALARS: dict[type[T.DataType], Scalar] = {
     T.TimestampNTZType: Scalar.TIMESTAMP,
 }
 _BOUNDS = ("_before", "_after", "_refused_until", "_again_until")
-_CLOCK = re.compile(r"cast\((?:now|today|yesterday|tomorrow)(?: [^#()]*)? as (?:date|time)\w*\)", re.IGNORECASE)
+_SHOWN_FIELDS = "spark.sql.debug.maxToStringFields"
+_CLOCK = re.compile(r"cast\(\s*(?:now|today|yesterday|tomorrow)(?: [^#()]*)? as (?:date|time)\w*\)", re.IGNORECASE)
 
 
 def check_types(session: SparkSession, flow: Flow, uris: Uris) -> None:
@@ -162,9 +163,15 @@ def _incompatible(flow: Flow, what: str, column: str, before: str, now: str) -> 
 
 def _check_clock(rows: DataFrame, where: str) -> None:
     """A text that is the clock where it becomes a date or a time, although nobody wrote a cast."""
-    shown = io.StringIO()
-    with redirect_stdout(shown):
-        rows.explain(extended=True)
+    shown, conf = io.StringIO(), rows.sparkSession.conf
+    before = conf.get(_SHOWN_FIELDS) or ""
+    # Spark leaves out what is beyond so many columns.
+    conf.set(_SHOWN_FIELDS, 1_000_000)
+    try:
+        with redirect_stdout(shown):
+            rows.explain(extended=True)
+    finally:
+        conf.set(_SHOWN_FIELDS, before)
     found = _CLOCK.search(shown.getvalue().partition("== Optimized")[0])
     if found:
         raise DeclarationError(

@@ -117,10 +117,10 @@ def test_maintenance_removes_what_nobody_can_go_back_to_and_nothing_else(tmp_pat
     planned = list(maintain(mill.project, "sums", keep=timedelta(0), now=datetime.now(UTC), dry_run=True))
     assert DeltaTable(mill.project.table_uri("sums", "state", "sums")).version() == state.version()
     chores = list(maintain(mill.project, "sums", keep=timedelta(0), now=datetime.now(UTC)))
-    assert [(c.table, c.what, c.count) for c in planned if "rows" in c.what] == [
+    assert [(c.table, c.what, c.count) for c in planned if "rows" in c.what and c.count] == [
         ("state of sums", "rows of superseded slices removed", 6)
     ]
-    assert [c.count for c in chores if "rows" in c.what] == [6]
+    assert [c.count for c in chores if "rows" in c.what and c.count] == [6]
     after = DeltaTable(mill.project.table_uri("sums", "state", "sums")).to_pyarrow_table()
     assert after.num_rows == rows - 6
     assert mill.published() == before

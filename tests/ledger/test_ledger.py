@@ -96,6 +96,28 @@ def test_of_two_writers_at_one_version_only_one_appends_and_the_other_looks_agai
         mine.append(always(a_batch(Position(), 1)[1]))
 
 
+def test_whoever_makes_the_ledger_may_find_events_of_others_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, other = a_ledger(tmp_path), a_ledger(tmp_path)
+    create, event = DeltaTable.create, a_batch(Position(), 1)[0]
+
+    def and_be_overtaken(*how: Any, **more: Any) -> Any:
+        made = create(*how, **more)
+        other.append(always(event))
+        return made
+
+    def decide(view: View) -> Event:
+        if view.open_batch is not None:
+            raise Fenced("somebody else has planned")
+        return event
+
+    monkeypatch.setattr(DeltaTable, "create", and_be_overtaken)
+    with pytest.raises(Fenced, match="somebody else"):
+        mine.append(decide)
+    assert [entry.sequence for entry in a_ledger(tmp_path).entries()] == [1]
+
+
 def test_a_forbidden_event_is_never_written(tmp_path: Path) -> None:
     ledger = a_ledger(tmp_path)
     plan, _, commit = a_batch(Position(), 1)
@@ -110,9 +132,9 @@ class Unlucky(Ledger):
 
     lands = True
 
-    def _commit(self, rows: Any, properties: Any) -> None:
+    def _commit(self, *how: Any) -> None:
         if self.lands:
-            super()._commit(rows, properties)
+            super()._commit(*how)
         raise DeltaError("connection reset")
 
 
@@ -127,8 +149,8 @@ def test_who_is_overtaken_while_an_answer_is_lost_is_fenced_at_the_next_append(t
     class Overtaken(Ledger):
         overtake: Callable[[], object] | None = None
 
-        def _commit(self, rows: Any, properties: Any) -> None:
-            super()._commit(rows, properties)
+        def _commit(self, *how: Any) -> None:
+            super()._commit(*how)
             overtake, self.overtake = self.overtake, None
             if overtake:
                 overtake()

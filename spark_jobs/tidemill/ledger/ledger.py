@@ -181,32 +181,46 @@ class Ledger(Events):
 
     def _write(self, event: Event) -> bool:
         """Whether the event landed as the next one; False when another one did."""
-        # The storage sees only what lands after the handle was opened: what it holds must be what the view knows.
-        if self._table is not None and (self._table.transaction_version(self._app) or 0) != self._sequence:
-            return False
         sequence = self._sequence + 1
         rows = row_of(sequence, self._pipeline, event)
         properties = CommitProperties(
             app_transactions=[Transaction(self._app, sequence)], custom_metadata={"tidemill.event": NAMES[type(event)]}
         )
         try:
-            self._commit(rows, properties)
+            table = self._opened() or self._created()
+            # The storage sees only what lands after the handle was opened: what it holds must be what the view knows.
+            if (table.transaction_version(self._app) or 0) != self._sequence:
+                return False
+            self._commit(table, rows, properties)
         except (DeltaError, OSError) as error:
             return self._landed(event, sequence, error)
         return True
 
-    def _commit(self, rows: pa.Table, properties: CommitProperties) -> None:
-        table = self._opened()
-        if table is None:
-            # Creating fails when another process was first, so the loser looks again.
+    @staticmethod
+    def _commit(table: DeltaTable, rows: pa.Table, properties: CommitProperties) -> None:
+        hooks = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+        write_deltalake(table, rows, mode="append", commit_properties=properties, post_commithook_properties=hooks)
+        answered()
+
+    def _created(self) -> DeltaTable:
+        """The table, made now unless another process was first; it may hold events of others already."""
+        try:
+            # With retries, the loser of a race would put its CREATE on top of the winner's table.
+            once = CommitProperties(max_commit_retries=0)
             DeltaTable.create(
-                self._uri, SCHEMA, mode="error", configuration=_CONFIGURATION, storage_options=self._spec.options
+                self._uri,
+                SCHEMA,
+                mode="error",
+                configuration=_CONFIGURATION,
+                storage_options=self._spec.options,
+                commit_properties=once,
             )
-            table = self._opened()
-        if table is not None:
-            hooks = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
-            write_deltalake(table, rows, mode="append", commit_properties=properties, post_commithook_properties=hooks)
-            answered()
+        except (DeltaError, OSError):
+            if not self.exists:
+                raise
+        self._table = DeltaTable(self._uri, storage_options=self._spec.options)
+        self._opened_at = time.monotonic()
+        return self._table
 
     def _landed(self, event: Event, sequence: int, cause: Exception) -> bool:
         """After an error: look whether our event is there, or another one, or none."""

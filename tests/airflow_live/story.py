@@ -70,12 +70,12 @@ class Teller:
         """Scheduled runs, a manual one, and processes of `tidemill run` at the same time."""
         self._feed()
         self._airflow.wait_for("a first batch", self._commits, seconds=90)
-        beside = [self._tidemill("run", PIPELINE, "--until-caught-up", "--limit", "7") for _ in range(2)]
+        beside = [self._tidemill("run", PIPELINE, "--until-caught-up", "--limit", "15") for _ in range(2)]
         manual = self._airflow.call("POST", f"dags/{PIPELINE}/dagRuns", logical_date=None)["dag_run_id"]
         for _ in range(10):
             self._feed()
             time.sleep(1)
-        codes = [process.wait(120) for process in beside]
+        codes = [process.wait(300) for process in beside]
         state = self._airflow.wait_for("the manual run", lambda: self._ended(manual))
         self._caught_up()
         by = Counter("airflow" if e.identity.startswith(OWN) else "tidemill run" for e in self._executors())

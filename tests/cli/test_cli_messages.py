@@ -61,9 +61,10 @@ def test_only_what_is_meant_for_people_reaches_the_terminal() -> None:
 
 def test_columns_of_a_run_stay_apart_whatever_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     counts = dict.fromkeys(("read", "aggregated", "filtered", "rejected", "late"), 123_456_789)
-    facts = {"batch_id": 1_000_000, "published": {"a": 123_456_789}, "watermark": None, "seconds": 1234.5, "attempt": 1}
+    published = {"published": {"a": 123_456_789}}
+    facts = {"batch_id": 1_000_000, "kind": "live", "watermark": None, "seconds": 1234.5, "attempt": 1}
     with batch_lines() as lines:
-        lines.batch({**facts, **counts})
+        lines.batch({**facts, **counts, **published})
     assert capsys.readouterr().out.split().count("123,456,789") == 6
 
 

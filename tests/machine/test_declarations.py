@@ -40,6 +40,8 @@ class Redeclared(Machine):
     """The same pipeline, of which people change filters and tables, take that back, decide, or build all anew.
 
     `astray` are tables of which a rewind or a rebuild took back nothing, because they were not declared then.
+    `behind` are those that the last rebuild left out: nobody declares them again, because their rows are those of a
+    generation that is gone, and a batch refuses them as damaged.
     """
 
     def __init__(self) -> None:
@@ -47,6 +49,7 @@ class Redeclared(Machine):
         self.model, self.past = Tables(), {0: Tables()}
         self.seen: dict[str, Rows] = {}
         self.astray: set[str] = set()
+        self.behind: set[str] = set()
         self.by_hash: dict[str, Declared] = {}
         self.went_back = False
         self.generation = 1
@@ -170,7 +173,9 @@ class Redeclared(Machine):
         self.readers_see_what_one_computation_gives()
 
     def _declare(self, tables: Declared) -> None:
-        known = {name: tables[name] for name in NAMES if name in tables}
+        known = {name: tables[name] for name in NAMES if name in tables and name not in self.behind}
+        if not known:
+            return
         self.mill = declare(self.mill, known, lateness=f"{LATENESS} s")
         self.by_hash[self._hash] = known
 
@@ -196,6 +201,7 @@ class Redeclared(Machine):
         self.went_back |= plan.kind in {Kind.REWIND, Kind.BACKFILL, Kind.SWITCH}
         if plan.kind is Kind.SWITCH:
             self.astray = set(NAMES) - declared.keys()
+            self.behind = set(self.astray)
         if plan.rewind is None:
             self.model.follow(plan, commit, self.records, declared)
         else:

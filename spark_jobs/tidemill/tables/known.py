@@ -59,9 +59,10 @@ class Known:
             raise _damaged(spec, f"it ends with {there} of {self.newest.app_id}, expected {self.newest.who(before)}")
         elif found is not None and not self._may_hold(found):
             known = "none" if before is None else self.newest.who(before)
+            left = "" if before is not None else "a rebuild left the table out, "
             raise LedgerDamaged(
                 f"table {spec.name} ({spec.uri}) holds {self.newest.who(found)} of {self.newest.app_id}, and the last "
-                f"that the ledger knows there is {known}: the ledger lost its end, or an older copy was put back"
+                f"that the ledger knows there is {known}: {left}the ledger lost its end, or an older copy was put back"
             )
 
     def _check_removed(self, spec: TableSpec, handle: DeltaTable) -> None:

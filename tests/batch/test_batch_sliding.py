@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from amend.conftest import an_errand
-from support.projects import Mill, an_event, rows_of, sums
+from support.projects import NOW, Mill, an_event, rows_of, sums
 from tidemill.amend.fold import fold
 from tidemill.amend.verify import Scope, verify
+from tidemill.cli.verify import _left_out
 from tidemill.core.folding import Folding
 from tidemill.engine import windows
 
@@ -54,3 +55,19 @@ def test_windows_of_many_panes_are_what_the_log_gives(
     assert (found.differences.count, found.differences.compared > 50) == (0, True)
     levels = {row["pane_level"] for row in rows_of(mill.project.table_uri("sums", "merged", "sums"))}
     assert levels == {1, 2, 3, 4}
+
+
+def test_windows_that_lack_a_record_of_later_ones_are_left_out_of_the_proof_and_named(
+    tmp_path: Path, spark: Any
+) -> None:
+    mill = sums(tmp_path, spark, delay="1 s", window='Sliding("20 seconds", "1 second")')
+    mill.feed([an_event(second, "a") for second in range(31)])
+    mill.run()
+    mill.feed([an_event(25, "a"), an_event(60, "a")])
+    mill.run()
+    rows = {round(row["window_start"].timestamp() - NOW.timestamp()): row["n"] for row in mill.published()}
+    assert [rows[start] for start in (5, 6, 9, 10, 11)] == [20, 20, 20, 21, 21]
+    [found] = verify(an_errand(mill), Scope())
+    assert (found.differences.count, found.differences.compared) == (0, len(rows) - 4)
+    said = "windows that start from 2026-01-01 00:00:06+00:00 to 2026-01-01 00:00:09+00:00: a record came when "
+    assert _left_out(found).startswith(said)

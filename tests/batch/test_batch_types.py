@@ -141,6 +141,24 @@ def test_a_sum_beyond_its_column_is_the_nearest_number_and_a_warning(tmp_path: P
     assert [v.agrees for v in verify(an_errand(mill), Scope())] == [True]
 
 
+def test_a_sum_beyond_the_digits_of_a_decimal_is_the_nearest_one_and_a_warning(tmp_path: Path, spark: Any) -> None:
+    of = 'Sum("try_cast(amount AS decimal(12,2))")'
+    null = 'Sum("amount", overflow="null")'
+    does = OF_WINDOWS.format(f's={of}, whole=Sum("amount"), none={null}, low=Sum("try_cast(-amount AS decimal(12,2))")')
+    small, whole = (f"logicalType: number, physicalType: 'decimal({digits})'" for digits in ("5,2", "3,0"))
+    mill = a_pipeline(tmp_path, spark, does, {**WINDOW, "s": small, "whole": whole, "none": whole, "low": small})
+    mill.feed([an_event(1, amount=999), an_event(2, amount=1), an_event(20, amount=998), an_event(21, amount=1)])
+    mill.feed([an_event(40, amount=None)])
+    mill.catch_up()
+    rows = {row["window_start"].second: row for row in mill.published("t")}
+    assert [str(rows[0][c]) for c in ("s", "whole", "none", "low")] == ["999.99", "999", "None", "-999.99"]
+    assert [str(rows[20][c]) for c in ("s", "whole", "none", "low")] == ["999.00", "999", "999", "-999.00"]
+    assert [rows[40][c] for c in ("s", "whole", "none", "low")] == [None] * 4
+    told = [f"{column}.overflow" for column in ("low", "none", "s", "whole")]
+    assert sorted(rule for rule, severity, _ in verdicts(mill) if severity == "warning") == told
+    assert [v.agrees for v in verify(an_errand(mill), Scope())] == [True]
+
+
 def test_a_sum_is_exact_in_whatever_order_and_cut_it_is_added(tmp_path: Path, spark: Any) -> None:
     values = [LARGEST, 5, -LARGEST, -(2**62), LARGEST, -1, -LARGEST - 1, 2**62]
     wide = "logicalType: number, physicalType: 'decimal(38,0)'"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.core.coverage import Cover, batches_of, united_spans
 from tidemill.core.flow import Sink, WindowedSink
+from tidemill.core.index import IndexedBatch
 from tidemill.core.position import PaneSpan, Position
 from tidemill.core.slices import BatchRange
+from tidemill.core.times import micros
+from tidemill.core.watermarks import BEGINNING
 from tidemill.core.windows import Window
 
 if TYPE_CHECKING:
@@ -46,10 +49,10 @@ class Earlier:
         old = {batch for found in self.batches for batch in found.batches}
         return [cover for cover in covers if cover.batch_id not in old]
 
-    def without_windows(self, rows: DataFrame) -> DataFrame:
-        """The rows of windows that hold nothing of then."""
+    def without_windows(self, rows: DataFrame, others: Sequence[Window] = ()) -> DataFrame:
+        """The rows of windows that hold nothing of then, and start in none of the `others`."""
         starts = "unix_micros(window_start)"
-        stretches = [f"({starts} >= {w.start}L AND {starts} < {w.end}L)" for w in self.windows]
+        stretches = [f"({starts} >= {w.start}L AND {starts} < {w.end}L)" for w in (*self.windows, *others)]
         stretches += [] if self.whole_after is None else [f"{starts} <= {self.whole_after}L"]
         inside = " OR ".join(stretches)
         return rows.where(f"NOT ({inside})") if inside else rows
@@ -58,6 +61,22 @@ class Earlier:
         """The rows that later batches published."""
         inside = " OR ".join(f"(batch_id >= {b.from_batch} AND batch_id < {b.until_batch})" for b in self.batches)
         return rows.where(f"NOT ({inside})") if inside else rows
+
+
+def parted(sink: WindowedSink, batches: Iterable[IndexedBatch]) -> tuple[Window, ...]:
+    """Where windows start that may lack a record which later windows have, as half-open stretches.
+
+    A record that comes when some of its windows are closed counts in the others. Which ones those were, the ledger
+    tells by batch, not by record: these are all windows that were closed then and reach into what the batch brought.
+    """
+    panes, lateness = sink.window.panes, micros(sink.allowed_lateness)
+    spans = []
+    for batch in batches:
+        span, closed = batch.panes.get(sink.table), batch.before - lateness - panes.size
+        if batch.refused_windows and span is not None and batch.before != BEGINNING:
+            first = max(panes.windows_of(span.first)[0].start, closed - panes.size + 1)
+            spans += [PaneSpan(first, closed)] if first <= closed else []
+    return tuple(Window(span.first, span.last + 1) for span in united_spans(spans))
 
 
 def _windows(sink: Sink, spans: Sequence[PaneSpan]) -> tuple[Window, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from tidemill.amend.earlier import Earlier
+from tidemill.amend.earlier import Earlier, parted
 from tidemill.amend.errand import Errand
 from tidemill.core.amending import plan_reading
 from tidemill.core.amendments import Aside
@@ -50,7 +50,8 @@ class Verified:
 
     `earlier` are the batches whose numbers meant something else, by a decision in the ledger: what they made was not
     compared. Of windows these are all that start in `left_out`, half-open, and where batches had left the table out,
-    all that start at `since.event_time` or before it.
+    all that start at `since.event_time` or before it. Neither were windows that start in `parted`, which may lack a
+    record that later windows have.
     """
 
     table: str
@@ -58,6 +59,7 @@ class Verified:
     earlier: tuple[BatchRange, ...] = ()
     since: Since | None = None
     left_out: tuple[Window, ...] = ()
+    parted: tuple[Window, ...] = ()
 
     @property
     def agrees(self) -> bool:
@@ -78,8 +80,8 @@ def verify(errand: Errand, scope: Scope) -> Iterator[Verified]:
     """Each published table against a computation of all that was read, in one pass, by the declaration of now.
 
     Late records and those in quarantine count as what they are. Windows that the watermark has not passed are not
-    compared where they fire on close. Neither is what was made before numbers came to mean what they mean now. Nothing
-    is written.
+    compared where they fire on close. Neither is what was made before numbers came to mean what they mean now, nor are
+    windows that may lack a record which came after they had closed, but counts in later ones. Nothing is written.
 
     Raises:
         Incompatible: the declaration of now means something else than what was published, and nobody decided.
@@ -88,7 +90,8 @@ def verify(errand: Errand, scope: Scope) -> Iterator[Verified]:
     """
     view = errand.ledger.view()
     redefined(errand.flow, view.position)
-    covers = errand.ledger.past().covers(view.position.slices)
+    past = errand.ledger.past()
+    covers = past.covers(view.position.slices)
     session = errand.session() if errand.session else project_session(errand.project)
     for sink in errand.flow.sinks:
         wanted = _windows(errand, sink, scope) if isinstance(sink, WindowedSink) else None
@@ -96,7 +99,8 @@ def verify(errand: Errand, scope: Scope) -> Iterator[Verified]:
             yield Verified(table=sink.table, differences=Differences())
             continue
         earlier = Earlier.of(sink, view.position, covers)
-        checking = _Checking(errand, view, session, sink, wanted, earlier)
+        lacking = parted(sink, past.batches()) if isinstance(sink, WindowedSink) else ()
+        checking = _Checking(errand, view, session, sink, wanted, earlier, lacking)
         now = earlier.others(covers)
         yield checking.compare(_of_windows(sink, now, wanted) if isinstance(sink, WindowedSink) else now)
 
@@ -141,6 +145,7 @@ class _Checking:
     sink: Sink
     windows: Sequence[Window] | None
     earlier: Earlier
+    parted: Sequence[Window]
 
     def compare(self, covers: Sequence[Cover]) -> Verified:
         """Read what these batches read, and hold it against the table."""
@@ -158,6 +163,7 @@ class _Checking:
                 earlier=self.earlier.batches,
                 since=(self.view.position.since or {}).get(self.sink.table),
                 left_out=self.earlier.windows,
+                parted=tuple(self.parted),
             )
         finally:
             attempt.release()
@@ -203,7 +209,7 @@ class _Checking:
         return panes.selectExpr("*", *(_constant(v, n) for n, v in bounds.items()), "true AS _touched")
 
     def _inside(self, rows: DataFrame | None) -> DataFrame | None:
-        rows = rows if rows is None else self.earlier.without_windows(rows)
+        rows = rows if rows is None else self.earlier.without_windows(rows, self.parted)
         if rows is None or self.windows is None:
             return rows
         starts = pa.array([moment(w.start) for w in self.windows], pa.timestamp("us", "UTC"))

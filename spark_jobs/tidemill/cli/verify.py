@@ -18,10 +18,14 @@ from tidemill.core.asked import windows_of
 from tidemill.core.times import moment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from tidemill.amend.verify import Scope, Verified
+    from tidemill.core.windows import Window
+
+_SHOWN = 5
+"""Stretches of windows that a line names."""
 
 
 def verify(
@@ -85,11 +89,29 @@ def _text(row: Mapping[str, Any] | None) -> dict[str, str] | None:
 
 
 def _left_out(found: Verified) -> str:
+    """What cannot be compared, and why; empty when everything was."""
+    return "; ".join(text for text in (_of_before(found), _parted(found.parted)) if text)
+
+
+def _parted(windows: Sequence[Window]) -> str:
+    if not windows:
+        return ""
+    return (
+        f"windows that start from {_stretches(windows)}: a record came when they had closed, and counts only in those "
+        "of its windows that were open"
+    )
+
+
+def _stretches(windows: Sequence[Window]) -> str:
+    where = ", ".join(f"{moment(w.start)} to {moment(w.end - 1)}" for w in windows[:_SHOWN])
+    return f"{where}, and {len(windows) - _SHOWN:,} more stretches" if len(windows) > _SHOWN else where
+
+
+def _of_before(found: Verified) -> str:
     """What another declaration made; empty when nothing."""
     if found.since is None or (not found.earlier and found.since.event_time is None):
         return ""
-    windows = [f"{moment(w.start)} to {moment(w.end - 1)}" for w in found.left_out]
-    where = f", in windows that start from {', '.join(windows)}" if windows else ""
+    where = f", in windows that start from {_stretches(found.left_out)}" if found.left_out else ""
     parts = [f"what {', '.join(map(str, found.earlier))} made{where}"] if found.earlier else []
     if found.since.event_time is not None:
         parts.append(f"windows that start up to {whole(found.since)}, when batches had left the table out")

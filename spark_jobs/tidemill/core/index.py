@@ -40,7 +40,7 @@ class IndexedBatch:
     `reads` are the offsets in its slice, those of the batches that it `folded` included. `began` are the partitions
     that the pipeline had not read before, with their first offset. `before` and `after` are watermarks. `rules` says by
     published table how many rules held and were broken. `asked` is who wanted an amendment. Windows that end at
-    `forgotten_until` or earlier were forgotten.
+    `forgotten_until` or earlier were forgotten. `refused_windows` is as in `Committed`, None instead of 0.
     """
 
     sequence: int
@@ -62,6 +62,7 @@ class IndexedBatch:
     job: IndexedJob | None = None
     asked: Reason | None = None
     forgotten_until: int | None = None
+    refused_windows: int | None = None
 
     @property
     def ranges(self) -> Ranges:
@@ -132,6 +133,7 @@ def _batch(
         job=_job(plan),
         asked=asked_of(plan),
         forgotten_until=plan.position.forgotten_until,
+        refused_windows=commit.refused_windows or None,
     )
 
 

@@ -11,10 +11,9 @@ from tidemill.core.triples import Aggregate, Triple
 
 
 class Overflow(StrEnum):
-    """What stands for a sum of integers beyond the 64 bits of its column.
+    """What stands for a sum that is beyond what its column can hold.
 
-    SATURATE: the number of 64 bits that is nearest. NULL: nothing. Either is a warning of the audit. In a column that
-    is a decimal, the sum itself stands there.
+    SATURATE: the number of the column's type that is nearest. NULL: nothing. Either is a warning of the audit.
     """
 
     SATURATE = "saturate"
@@ -36,8 +35,9 @@ _LOW = "coalesce({low}, try_cast({value} AS BIGINT) & 4294967295L)"
 class Sum(Aggregate):
     """The sum of the values that are not null; null without any.
 
-    Integers add exactly, however many and however large, in any order. Where the column of the contract is an integer
-    and the sum is beyond its 64 bits, `overflow` says what stands there, "saturate" or "null"; a decimal holds the sum.
+    Integers add exactly, however many and however large, in any order; decimals while their sum has 38 digits, and a
+    longer one is null. Where the sum is beyond the 64 bits of an integer column, or beyond the digits of a decimal
+    column, `overflow` says what stands there, "saturate" or "null".
     """
 
     expression: str
@@ -70,13 +70,27 @@ class Sum(Aggregate):
         )
 
     def finish_as(self, wanted: DataType) -> str:  # noqa: D102
-        return self._finish(_EXACT) if isinstance(wanted, Decimal) else self.triple.finish
+        if not isinstance(wanted, Decimal):
+            return self.triple.finish
+        exact, most = self._finish(_EXACT), _most(wanted)
+        above, below = (most, f"-{most}") if self.overflow == Overflow.SATURATE else ("NULL", "NULL")
+        return f"CASE WHEN {exact} > {most} THEN {above} WHEN {exact} < -{most} THEN {below} ELSE {exact} END"
 
     def overflowed(self, wanted: DataType) -> str | None:  # noqa: D102
         lost = f"({{n}} > 0 AND {{value}} IS NULL AND ({{high}} IS NULL OR NOT {_IS_WHOLE}))"
         beyond = f"({_IS_WHOLE} AND {{high}} NOT BETWEEN -2147483648L AND 2147483647L)"
-        return lost if isinstance(wanted, Decimal) else f"coalesce({beyond}, false) OR {lost}"
+        if isinstance(wanted, Decimal):
+            exact, most = self._finish(_EXACT), _most(wanted)
+            beyond = f"({exact} NOT BETWEEN -{most} AND {most})"
+        return f"coalesce({beyond}, false) OR {lost}"
 
     @staticmethod
     def _finish(whole: str) -> str:
         return f"CASE WHEN {_IS_WHOLE} THEN {whole} ELSE {{value}} END"
+
+
+def _most(of: Decimal) -> str:
+    """The largest number of this type, as a literal."""
+    digits = "9" * of.precision
+    point = of.precision - of.scale
+    return f"{digits[:point] or '0'}.{digits[point:]}BD" if of.scale else f"{digits}BD"

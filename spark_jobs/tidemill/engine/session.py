@@ -32,6 +32,8 @@ SESSION_CONF: Mapping[str, str] = {
     # Rows that come from the driver would be computed while the plan is made, one by one and not compiled: 65,000 rows
     # of state took 3 seconds and as many copies of them as there are steps.
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
+    # Nor do they belong into the plan: every rule of the optimizer goes over each of them, 60 ms for 40,000 rows.
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
     "spark.databricks.delta.v2.enableMode": "NONE",
     # Replaying the log of a table of ours is little work: in 50 tasks, as by default, it takes ten times as long.
     "spark.databricks.delta.snapshotPartitions": "2",

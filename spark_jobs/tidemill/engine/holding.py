@@ -13,6 +13,9 @@ from tidemill.core.schema import Field
 from tidemill.engine.lanes import DriverLane, Lane, SparkLane
 from tidemill.engine.spread import Spread
 
+STATE_ROWS = 3
+"""How many rows of state go through the driver in place of one of a batch, where they are keys and numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -54,6 +57,10 @@ class Lanes:
         small = rows <= self.driver_rows if self._writer is None else self._writer == self.driver.name
         return self.driver if small else self.spark
 
+    def of_state(self, rows: int) -> Lane[Any]:
+        """The lane for so many rows of state: `STATE_ROWS` of them are like one of other rows."""
+        return self.of(-(-rows // STATE_ROWS))
+
     def hold(self, frame: DataFrame, *, at_most: int) -> Held:
         """Run the job and hold its rows in the lane that fits their number, of which `at_most` is known before."""
         self._before_job()
@@ -70,7 +77,7 @@ class Lanes:
         Each are in the lane that fits their number, of which `at_most` together is known before.
         """
         self._before_job()
-        if self.of(at_most) is self.driver:
+        if self.of_state(at_most) is self.driver:
             zero, more = self.driver.apart(self.driver.hold(frame)[0], column)
             return Held(self.driver, *zero), Held(self.driver, *more)
         zero, more = self.spark.apart(self.spark.cache(frame), column)

@@ -23,7 +23,7 @@ from tidemill.core.schema import Field, ddl, spark_type
 from tidemill.core.slices import SliceSet
 from tidemill.core.sql import quoted, renamed
 from tidemill.engine.garbage import handed
-from tidemill.engine.query import ROWS_OF_A_TASK, in_few_tasks, query
+from tidemill.engine.query import of_driver, query
 from tidemill.engine.spread import Spread
 from tidemill.tables.arrow_types import data_type, schema_fields
 from tidemill.tables.create import ensure_table
@@ -136,7 +136,7 @@ class DriverLane:
             return self._session.createDataFrame([], ddl(self.fields(parts[0])))
         whole = _together(full)
         handed(whole.nbytes)
-        return in_few_tasks(self._session.createDataFrame(whole), whole.num_rows, ROWS_OF_A_TASK)
+        return of_driver(self._session, whole)
 
     def spread(self, parts: Sequence[pa.Table], spread: Spread) -> pa.Table:  # noqa: D102
         return spread.over(_together(parts))

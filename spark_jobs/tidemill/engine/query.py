@@ -7,22 +7,29 @@ use, and finds them by their text; a watermark written into it would cost 100 ms
 
 from __future__ import annotations
 
+import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 ROWS = "`the rows`"
 """The name of the data frame in the text of a statement."""
 
 
-RECORDS_OF_A_TASK = 20_000
+_RECORDS_OF_A_TASK = 20_000
 """Up to so many records one task is faster than several and a shuffle: it decodes as many in 20 ms."""
 
-ROWS_OF_A_TASK = 60_000
+_ROWS_OF_A_TASK = 60_000
 """The same of rows that are decoded already: it merges as many in 60 ms."""
 
 
-def in_few_tasks(frame: DataFrame, rows: int, most: int) -> DataFrame:
-    """The same rows, in one task when these are `most` or fewer."""
-    return frame.coalesce(1) if rows <= most else frame
+def in_few_tasks(frame: DataFrame, records: int) -> DataFrame:
+    """A frame of records, in one task when there are few."""
+    return frame.coalesce(1) if records <= _RECORDS_OF_A_TASK else frame
+
+
+def of_driver(session: SparkSession, rows: pa.Table) -> DataFrame:
+    """Rows of the driver, in one task when there are few. A task carries its rows: one with many would fill the heap."""
+    frame = session.createDataFrame(rows)
+    return frame.coalesce(1) if rows.num_rows <= _ROWS_OF_A_TASK else frame
 
 
 def query(session: SparkSession, text: str, rows: DataFrame) -> DataFrame:

@@ -15,7 +15,7 @@ from tidemill.core.lines import records_of
 from tidemill.core.offsets import OffsetRange
 from tidemill.core.scan import KafkaScan, LinesScan, MemoryScan, ParquetScan, Scan, TableScan
 from tidemill.core.times import UNKNOWN
-from tidemill.engine.query import RECORDS_OF_A_TASK, in_few_tasks
+from tidemill.engine.query import in_few_tasks
 from tidemill.stores.opened import for_spark
 
 _SPLIT = 250_000
@@ -64,7 +64,7 @@ def records(session: SparkSession, scan: Scan) -> DataFrame:
             frame = _lines(session, scan)
         case _:
             assert_never(scan)
-    return in_few_tasks(frame, sum(len(r) for r in scan.ranges), RECORDS_OF_A_TASK)
+    return in_few_tasks(frame, sum(len(r) for r in scan.ranges))
 
 
 def _parquet(session: SparkSession, scan: ParquetScan) -> DataFrame:

@@ -53,6 +53,8 @@ def check_horizon(uris: Uris, sink: WindowedSink, to: int) -> None:
 
 PaneRange = tuple[int | None, int | None]
 
+_LIGHT = 2**26
+"""Bytes of files. Rows of numbers take three times as much in Java's heap, sketches about as much."""
 
 Part = tuple[Between, ...]
 """Rows of state that meet all of these conditions."""
@@ -97,12 +99,21 @@ class State:
         The statistics of files say so, which are wide once small files were folded: when they allow for more than
         `most` rows, those that are there are counted.
         """
-        files = pa.table(self.handle.get_add_actions(flatten=True))
-        bound = sum(_rows_in(files, part) for part in parts)
+        files = self._files
+        bound = sum(_sum(files, part, "num_records") for part in parts)
         if bound <= most:
             return bound
         table = DeltaRsTable(self.spec, opened=self.handle)
         return int(table.read(any_of=tuple(parts), columns=("pane_start",)).num_rows)
+
+    def is_light(self, parts: Sequence[Part]) -> bool:
+        """Whether the files with these parts are small, compressed as they are."""
+        files = self._files
+        return sum(_sum(files, part, "size_bytes") for part in parts) <= _LIGHT
+
+    @property
+    def _files(self) -> pa.Table:
+        return pa.table(self.handle.get_add_actions(flatten=True))
 
     def read(self, lane: Lane[Any], parts: Sequence[Part], slices: SliceSet) -> Any:
         """The visible rows of these parts, which have none in common."""
@@ -110,14 +121,15 @@ class State:
         return lane.visible(table.read(any_of=tuple(parts)), slices)
 
 
-def _rows_in(files: pa.Table, part: Part) -> int:
+def _sum(files: pa.Table, part: Part, column: str) -> int:
+    """Over the files that may have rows of a part."""
     inside = pc.is_valid(files["num_records"])
     for bounds in part:
         if bounds.column == "pane_start":
             inside = pc.and_(inside, _may_start(files, bounds))
         elif bounds.column == "pane_level":
             inside = pc.and_(inside, pc.equal(files["partition.pane_level"], bounds.low))
-    return pc.sum(files["num_records"].filter(inside)).as_py() or 0
+    return pc.sum(files[column].filter(inside)).as_py() or 0
 
 
 def _may_start(files: pa.Table, bounds: Between) -> pa.Array:

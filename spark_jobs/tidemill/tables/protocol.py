@@ -64,6 +64,11 @@ class Between:
                 raise ValueError(f"bound of {self.column!r} has no time zone: {bound}")
 
     @property
+    def is_one(self) -> bool:
+        """Whether it is a single whole number that they have."""
+        return isinstance(self.low, int) and self.high == self.low + 1
+
+    @property
     def coarse(self) -> Between:
         """The same for choosing files: Spark cuts their greatest moment to milliseconds, so `low` is cut too."""
         if not isinstance(self.low, datetime):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import reduce
 from hashlib import sha256
 
 from pyspark.sql import DataFrame, SparkSession
@@ -139,10 +140,10 @@ class SparkTable(Opened):
         if version is not None or not self.spec.own:
             reader = reader.option("versionAsOf", handle.version())
         frame = self._shaped(reader.load(self._location()))
-        predicate = spark_sql(where, any_of=any_of)
-        if predicate is not None:
-            frame = frame.where(predicate)
-        return frame.select(*[quoted(c) for c in columns or self.spec.columns])
+        predicates = [spark_sql(where, any_of=parts) for parts in _apart(any_of, self.spec.partition_by)]
+        found = [frame if predicate is None else frame.where(predicate) for predicate in predicates]
+        whole = reduce(DataFrame.unionAll, found)
+        return whole.select(*[quoted(c) for c in columns or self.spec.columns])
 
     def _land(self, stamp: Stamp, commit: Commit, *, tries: int = _TRIES) -> Written:
         before = open_table(self.spec)
@@ -260,3 +261,16 @@ def rows_outside(session: SparkSession) -> Iterator[None]:
         yield
     finally:
         session.conf.set(_REPLACED_ONLY, str(before))
+
+
+def _apart(parts: Parts, partitions: Collection[str]) -> list[Parts]:
+    """The parts by their partition, where each is of one by the same columns; else all as they are.
+
+    Spark skips files by partition or by statistics. A choice between parts that name both skips next to none.
+    """
+    found: dict[tuple[Between, ...], list[tuple[Between, ...]]] = {}
+    for part in parts:
+        chosen = tuple(b for b in part if b.column in partitions and b.is_one)
+        found.setdefault(chosen, []).append(part)
+    columns = {tuple(b.column for b in chosen) for chosen in found}
+    return [tuple(group) for group in found.values()] if len(columns) == 1 and () not in columns else [parts]

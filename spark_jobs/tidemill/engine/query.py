@@ -27,7 +27,7 @@ def in_few_tasks(frame: DataFrame, records: int) -> DataFrame:
 
 
 def of_driver(session: SparkSession, rows: pa.Table) -> DataFrame:
-    """Rows of the driver, in one task when there are few. A task carries its rows: one with many would fill the heap."""
+    """Rows of the driver, in one task when there are few: a task carries its rows, and many would fill the heap."""
     frame = session.createDataFrame(rows)
     return frame.coalesce(1) if rows.num_rows <= _ROWS_OF_A_TASK else frame
 

@@ -39,7 +39,7 @@ FAILS = st.sampled_from([None, None, *FAILURES])
 class Redeclared(Machine):
     """The same pipeline, of which people change filters and tables, take that back, decide, or build all anew.
 
-    `astray` are tables of which a rewind or a rebuild took back nothing, because they were not declared then.
+    `astray` are tables of which a rebuild took back nothing, because they were not declared then.
     `behind` are those that the last rebuild left out: nobody declares them again, because their rows are those of a
     generation that is gone, and a batch refuses them as damaged.
     """
@@ -207,7 +207,6 @@ class Redeclared(Machine):
         else:
             self.model = deepcopy(self.past[plan.rewind.position.batch_id])
             self.model.leave(declared)
-            self.astray |= set(NAMES) - declared.keys()
 
     @property
     def _may_be_refused(self) -> bool:

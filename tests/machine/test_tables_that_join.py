@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,7 +26,7 @@ from tidemill.cli.main import app
 from tidemill.core.amendments import Aside, Reason
 from tidemill.core.aside import Choice
 from tidemill.core.asked import OfOffsets
-from tidemill.core.errors import Incompatible
+from tidemill.core.errors import AmendmentError, Incompatible
 from tidemill.core.failpoints import VARIABLE, Injected
 from tidemill.core.times import micros
 from tidemill.ledger.process import this_process
@@ -218,6 +219,32 @@ def test_going_back_behind_a_table_asks_for_it_again(mill: Mill) -> None:
     ids(rewind(an_errand(mill), 1))
     with pytest.raises(Incompatible, match=LEFT_OUT):
         run(mill)
+
+
+def test_nothing_goes_back_while_a_table_that_would_keep_its_rows_is_not_declared(mill: Mill) -> None:
+    mill.feed([an_event(15)])
+    run(mill)
+    declare(mill, OTHERS)
+    from_now(mill)
+    before = again(mill).project.ledger("sums").view()
+    with pytest.raises(AmendmentError, match="batches after 1 published sums, which is declared no more") as refused:
+        ids(rewind(an_errand(mill), 1))
+    assert "declare sums again until the rewind is done, or move its table away" in (refused.value.fix or "")
+    assert again(mill).project.ledger("sums").view() == before
+    assert numbers(mill, "sums") == {"0": 2}
+    declare(mill, SUMS | OTHERS)
+    ids(rewind(an_errand(mill), 1))
+    assert numbers(mill, "sums") == {}
+
+
+def test_a_table_that_was_moved_away_keeps_nobody_from_going_back(mill: Mill) -> None:
+    mill.feed([an_event(15)])
+    run(mill)
+    declare(mill, OTHERS)
+    from_now(mill)
+    shutil.rmtree(mill.project.published_uri("sums"))
+    ids(rewind(an_errand(mill), 1))
+    assert again(mill).project.ledger("sums").view().position.meanings == {}
 
 
 def test_what_a_table_lacks_is_left_out_of_the_proof(mill: Mill) -> None:

@@ -25,6 +25,8 @@ from tidemill.tables.handles import newest
 from tidemill.tables.keeping import KeptTable
 from tidemill.tables.protocol import TableSpec
 
+_PUBLISHED = "published/"
+
 
 def rewind(errand: Errand, to: int) -> Iterator[Committed]:
     """The batch after which offsets, watermark, state and tables are what they were after batch `to`.
@@ -32,7 +34,8 @@ def rewind(errand: Errand, to: int) -> Iterator[Committed]:
     What the open batch may be is completed first, and is taken back with the others.
 
     Raises:
-        AmendmentError: there was no such commit, or it is the last one.
+        AmendmentError: there was no such commit, or it is the last one; or a table is declared no more, and would keep
+            the rows of batches that are taken back.
         OffsetsLost: the log no longer holds what would have to be read again.
         EngineError: a table no longer has the version of then, or not its state.
     """
@@ -83,6 +86,7 @@ def _checked(errand: Errand, view: View, past: Past, to: int) -> tuple[Position,
     """Position and versions of tables after batch `to`, which can be gone back to."""
     position = back_to(errand.flow, _position(errand, view, past, to), view.position)
     _check_log(errand, view, position, past.begin)
+    _check_left(errand, view, past, to)
     for sink in errand.flow.sinks:
         if isinstance(sink, WindowedSink):
             check_horizon(errand.uris, sink, to)
@@ -140,6 +144,21 @@ def _check_log(errand: Errand, view: View, position: Position, first: Mapping[To
                 f"{errand.pipeline}: {place}: offsets {lost.from_offset} to {lost.until_offset - 1} are gone, and "
                 "would have to be read again; nothing was moved",
                 fix="rewind less far",
+            )
+
+
+def _check_left(errand: Errand, view: View, past: Past, to: int) -> None:
+    """A table that is declared no more is not taken back: what was written to it since then would stay there."""
+    known = {name.removeprefix(_PUBLISHED) for name in view.position.tables if name.startswith(_PUBLISHED)}
+    for table in sorted(known - {sink.table for sink in errand.flow.sinks}):
+        spec = TableSpec(name=table, uri=errand.uris.published(table), storage=errand.uris.storage, fields=())
+        since = max(to + 1, past.since)
+        wrote = past.version(table, since=since, through=view.position.batch_id) is not None
+        if wrote and newest(spec) is not None:
+            raise AmendmentError(
+                f"{errand.pipeline}: batches after {to} published {table}, which is declared no more: their rows would "
+                "stay in it",
+                fix=f"declare {table} again until the rewind is done, or move its table away ({spec.uri})",
             )
 
 

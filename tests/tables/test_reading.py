@@ -48,6 +48,21 @@ def test_a_row_that_meets_all_conditions_of_any_part_is_read_once(tmp_path: Path
     assert len(writer.dicts(table.read(any_of=((few,), (minutes(None, None),))))) == 6
 
 
+def test_parts_of_several_partitions_are_read_once_too(tmp_path: Path, writer: Writer) -> None:
+    fields = (*FIELDS, Field(name="level", type=Scalar.INTEGER))
+    table = writer.table(a_spec(tmp_path, fields=fields, partition_by=("level",)))
+    rows = [a_row(m, views=10 * level + m) | {"level": level} for level in (1, 2, 3) for m in range(4)]
+    load(table.spec, rows, 1)
+    one, two, low = (Between(column="level", low=a, high=b) for a, b in ((1, 2), (2, 3), (0, 3)))
+    for parts, expected in (
+        (((one, minutes(0, 1)), (two, minutes(2, 4)), (one, minutes(3, 4))), [10, 13, 22, 23]),
+        (((one, minutes(0, 1)), (minutes(0, 2),)), [10, 11, 20, 21, 30, 31]),
+        (((one, minutes(0, 1)), (low, minutes(0, 1)), (two,)), [10, 20, 21, 22, 23]),
+        (((one,),), [10, 11, 12, 13]),
+    ):
+        assert sorted(row["views"] for row in writer.dicts(table.read(any_of=parts))) == expected
+
+
 def test_columns_come_in_the_order_asked_for(tmp_path: Path, writer: Writer) -> None:
     table = writer.table(a_spec(tmp_path))
     load(table.spec, [a_row(0)], 1)

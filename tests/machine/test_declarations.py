@@ -39,16 +39,14 @@ FAILS = st.sampled_from([None, None, *FAILURES])
 class Redeclared(Machine):
     """The same pipeline, of which people change filters and tables, take that back, decide, or build all anew.
 
-    `astray` are tables of which a rebuild took back nothing, because they were not declared then.
-    `behind` are those that the last rebuild left out: nobody declares them again, because their rows are those of a
-    generation that is gone, and a batch refuses them as damaged.
+    `behind` are tables that the last rebuild left out, because they were not declared then: nobody declares them again,
+    because their rows are those of a generation that is gone, and a batch refuses them as damaged.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.model, self.past = Tables(), {0: Tables()}
         self.seen: dict[str, Rows] = {}
-        self.astray: set[str] = set()
         self.behind: set[str] = set()
         self.by_hash: dict[str, Declared] = {}
         self.went_back = False
@@ -131,7 +129,7 @@ class Redeclared(Machine):
             return
         for name in NAMES:
             found = self._rows(name)
-            if name not in self.astray:
+            if name not in self.behind:
                 self._check(name, found)
             self.seen[name] = found
         self.went_back = False
@@ -200,8 +198,7 @@ class Redeclared(Machine):
         declared = self.by_hash[plan.logical_hash]
         self.went_back |= plan.kind in {Kind.REWIND, Kind.BACKFILL, Kind.SWITCH}
         if plan.kind is Kind.SWITCH:
-            self.astray = set(NAMES) - declared.keys()
-            self.behind = set(self.astray)
+            self.behind = set(NAMES) - declared.keys()
         if plan.rewind is None:
             self.model.follow(plan, commit, self.records, declared)
         else:

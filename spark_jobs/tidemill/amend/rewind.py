@@ -11,7 +11,7 @@ from tidemill.core.amending import plan_rewind
 from tidemill.core.amendments import Rewind
 from tidemill.core.errors import AmendmentError, OffsetsLost
 from tidemill.core.events import Committed
-from tidemill.core.flow import WindowedSink
+from tidemill.core.flow import PUBLISHED, WindowedSink
 from tidemill.core.forgetting import back_to
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.operators import StartFrom
@@ -24,8 +24,6 @@ from tidemill.log.flows import held_of
 from tidemill.tables.handles import newest
 from tidemill.tables.keeping import KeptTable
 from tidemill.tables.protocol import TableSpec
-
-_PUBLISHED = "published/"
 
 
 def rewind(errand: Errand, to: int) -> Iterator[Committed]:
@@ -149,7 +147,7 @@ def _check_log(errand: Errand, view: View, position: Position, first: Mapping[To
 
 def _check_left(errand: Errand, view: View, past: Past, to: int) -> None:
     """A table that is declared no more is not taken back: what was written to it since then would stay there."""
-    known = {name.removeprefix(_PUBLISHED) for name in view.position.tables if name.startswith(_PUBLISHED)}
+    known = {name.removeprefix(PUBLISHED) for name in view.position.tables if name.startswith(PUBLISHED)}
     for table in sorted(known - {sink.table for sink in errand.flow.sinks}):
         spec = TableSpec(name=table, uri=errand.uris.published(table), storage=errand.uris.storage, fields=())
         since = max(to + 1, past.since)

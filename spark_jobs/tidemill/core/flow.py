@@ -20,6 +20,9 @@ from tidemill.core.pipeline import PipelineSpec
 from tidemill.core.times import micros
 from tidemill.core.windows import WindowSpec
 
+PUBLISHED = "published/"
+"""What the ledger puts before the name of a published table, where it keeps the versions of all tables."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:

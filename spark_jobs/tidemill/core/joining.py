@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tidemill.core.flow import Flow, Input, Sink, WindowedSink
+from tidemill.core.flow import PUBLISHED, Flow, Input, Sink, WindowedSink
 from tidemill.core.meaning import by_pattern, inputs_of
 from tidemill.core.position import Position
 from tidemill.core.times import moment
@@ -62,7 +62,7 @@ def newcomer(flow: Flow, sink: Sink, position: Position) -> Newcomer | None:
     if not times:
         return None
     return Newcomer(
-        back=f"published/{sink.table}" in position.tables or sink.table in position.shapes,
+        back=PUBLISHED + sink.table in position.tables or sink.table in position.shapes,
         until=position.batch_id,
         event_time=max(times) if isinstance(sink, WindowedSink) else None,
     )

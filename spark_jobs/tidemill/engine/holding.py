@@ -16,6 +16,9 @@ from tidemill.engine.spread import Spread
 STATE_ROWS = 3
 """How many rows of state go through the driver in place of one of a batch, where they are keys and numbers."""
 
+_LIGHT = 2**28
+"""Bytes of rows in the driver, which are not compressed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -57,9 +60,13 @@ class Lanes:
         small = rows <= self.driver_rows if self._writer is None else self._writer == self.driver.name
         return self.driver if small else self.spark
 
-    def of_state(self, rows: int) -> Lane[Any]:
-        """The lane for so many rows of state: `STATE_ROWS` of them are like one of other rows."""
-        return self.of(-(-rows // STATE_ROWS))
+    def most(self, *, light: bool) -> int:
+        """How many rows go through the driver: of state that is light, `STATE_ROWS` for one of other rows."""
+        return self.driver_rows * (STATE_ROWS if light else 1)
+
+    def of_state(self, rows: int, *, light: bool) -> Lane[Any]:
+        """The lane for so many rows of state, see `most`."""
+        return self.of(-(-rows // STATE_ROWS) if light else rows)
 
     def hold(self, frame: DataFrame, *, at_most: int) -> Held:
         """Run the job and hold its rows in the lane that fits their number, of which `at_most` is known before."""
@@ -71,13 +78,15 @@ class Lanes:
             return Held(self.driver, *self.driver.hold(cached))
         return Held(self.spark, cached, count)
 
-    def hold_apart(self, frame: DataFrame, column: str, *, at_most: int) -> tuple[Held, Held]:
+    def hold_apart(self, frame: DataFrame, column: str, parts: Sequence[Held]) -> tuple[Held, Held]:
         """Run the job, and hold the rows in which a whole number is 0, and those in which it is more.
 
-        Each are in the lane that fits their number, of which `at_most` together is known before.
+        Each are in the lane that fits their number. They are merged of `parts`: all together they are not more, and
+        about as wide.
         """
         self._before_job()
-        if self.of_state(at_most) is self.driver:
+        light = all(p.lane is self.driver for p in parts) and sum(p.rows.nbytes for p in parts) <= _LIGHT
+        if self.of_state(sum(p.count for p in parts), light=light) is self.driver:
             zero, more = self.driver.apart(self.driver.hold(frame)[0], column)
             return Held(self.driver, *zero), Held(self.driver, *more)
         zero, more = self.spark.apart(self.spark.cache(frame), column)

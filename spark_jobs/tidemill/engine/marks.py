@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tidemill.core.flow import Flow, Sink, WindowedSink
+from tidemill.core.flow import PUBLISHED, Flow, Sink, WindowedSink
 from tidemill.core.plan import BatchPlan
 from tidemill.core.slices import slice_number
 from tidemill.core.watermarks import BEGINNING
@@ -16,7 +16,7 @@ from tidemill.tables.protocol import TableSpec, Transaction
 
 def published(sink: Sink) -> str:
     """What marks call the published table of a sink."""
-    return f"published/{sink.table}"
+    return PUBLISHED + sink.table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -53,14 +54,14 @@ def check_horizon(uris: Uris, sink: WindowedSink, to: int) -> None:
 
 PaneRange = tuple[int | None, int | None]
 
-_LIGHT = 2**26
-"""Bytes of files. Rows of numbers take three times as much in Java's heap, sketches about as much."""
-
 Part = tuple[Between, ...]
 """Rows of state that meet all of these conditions."""
 
+_LIGHT = 2**26
+"""Bytes of files. Rows of numbers take three times as much in Java's heap, sketches about as much."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True)
 class State:
     """The state of a windowed sink as it lies there, or its panes merged ahead: columns, and the newest version."""
 
@@ -99,8 +100,7 @@ class State:
         The statistics of files say so, which are wide once small files were folded: when they allow for more than
         `most` rows, those that are there are counted.
         """
-        files = self._files
-        bound = sum(_sum(files, part, "num_records") for part in parts)
+        bound = sum(_sum(self._files, part, "num_records") for part in parts)
         if bound <= most:
             return bound
         table = DeltaRsTable(self.spec, opened=self.handle)
@@ -108,10 +108,9 @@ class State:
 
     def is_light(self, parts: Sequence[Part]) -> bool:
         """Whether the files with these parts are small, compressed as they are."""
-        files = self._files
-        return sum(_sum(files, part, "size_bytes") for part in parts) <= _LIGHT
+        return sum(_sum(self._files, part, "size_bytes") for part in parts) <= _LIGHT
 
-    @property
+    @cached_property
     def _files(self) -> pa.Table:
         return pa.table(self.handle.get_add_actions(flatten=True))
 

@@ -19,7 +19,7 @@ from tidemill.core.verdict import CheckResult
 from tidemill.engine.ahead import Ahead, edges_of, rows_for_nodes, tree_of
 from tidemill.engine.firing import Firing, Refiring
 from tidemill.engine.fitted import UNFIT, told
-from tidemill.engine.holding import STATE_ROWS, Held, Lanes
+from tidemill.engine.holding import Held, Lanes
 from tidemill.engine.marks import Marks
 from tidemill.engine.node_sql import merged_nodes, node_columns
 from tidemill.engine.places import Uris
@@ -104,7 +104,7 @@ class Windows:
             return Fired()
         types = self.lanes.fields([*own, *old])
         found = query(self.session, merged_nodes(ROWS, ahead.sink, types), self.lanes.frame(spread))
-        windows, nodes = self.lanes.hold_apart(found, LEVEL, at_most=sum(part.count for part in spread))
+        windows, nodes = self.lanes.hold_apart(found, LEVEL, spread)
         return Fired(
             self._told(ahead.sink, windows.picked({c: c for c in (*ahead.sink.contract.columns, UNFIT)})),
             nodes.picked({**node_columns(ahead.sink), TOUCHED: TOUCHED}) if nodes.count else None,
@@ -181,10 +181,12 @@ class Windows:
     def _rows(
         self, sink: WindowedSink, state: State | None, parts: Sequence[Part], slices: SliceSet | None
     ) -> list[Held]:
-        count = 0 if state is None else state.at_most(parts, most=STATE_ROWS * self.lanes.driver_rows)
-        if state is None or not count:
+        if state is None:
             return []
-        lane = self.lanes.of_state(count) if state.is_light(parts) else self.lanes.of(count)
+        light = state.is_light(parts)
+        if not (count := state.at_most(parts, most=self.lanes.most(light=light))):
+            return []
+        lane = self.lanes.of_state(count, light=light)
         rows = state.read(lane, parts, slices or self.plan.position.slices)
         # State of before may lack columns of aggregates that came later.
         there = {f.name for f in state.spec.fields}

@@ -180,15 +180,21 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, *, started: datetim
     )
     position = meaning_after(flow, plan, position)
     staged = attempt.stage(position)
-    _audit(attempt, claim, staged, ledger)
+    verdict = _audit(attempt, claim, staged, ledger)
     attempt.publish(staged)
     send(attempt.to_send(staged), attempt.marks)
     position = replace(position, tables={**plan.position.tables, **attempt.marks})
-    return _commit(attempt, ledger, position, staged, started=started)
+    return _commit(attempt, ledger, position, staged, verdict, started=started)
 
 
-def _commit(
-    attempt: Attempt, ledger: Ledger, position: Position, staged: tuple[Staged, ...], *, started: datetime
+def _commit(  # noqa: PLR0913  all that a commit says
+    attempt: Attempt,
+    ledger: Ledger,
+    position: Position,
+    staged: tuple[Staged, ...],
+    verdict: Verdict,
+    *,
+    started: datetime,
 ) -> Committed:
     """Step 7: the one row that makes all of it count."""
     plan, counts = attempt.plan, attempt.counts
@@ -206,6 +212,7 @@ def _commit(
         refused_windows=sum(c.refused_windows for c in counts.values()),
         skipped=sum(len(r) for r in plan.skipped or ()),
         incomplete=incomplete(attempt.flow, plan, position) or None,
+        broken=tuple(map(str, verdict.broken)) or None,
         logical_hash=plan.logical_hash,
         started=started,
         at=datetime.now(UTC),
@@ -223,7 +230,7 @@ def _check_accounts(attempt: Attempt, accounts: dict[str, Account]) -> None:
         account.check(expected_read=expected, at_most=not dense, where=where)
 
 
-def _audit(attempt: Attempt, claim: Claim, staged: tuple[Staged, ...], ledger: Ledger) -> None:
+def _audit(attempt: Attempt, claim: Claim, staged: tuple[Staged, ...], ledger: Ledger) -> Verdict:
     """Step 5: a verdict that some attempt already wrote is obeyed, not found again."""
     plan = claim.plan
     if claim.audited is not None:
@@ -242,3 +249,4 @@ def _audit(attempt: Attempt, claim: Claim, staged: tuple[Staged, ...], ledger: L
         ledger.append(lambda _: event)
     if verdict.blocks and not claim.accepted:
         raise blocked(attempt.flow.name, plan.batch_id, verdict)
+    return verdict

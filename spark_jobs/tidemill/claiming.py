@@ -7,7 +7,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from tidemill.core.amendments import Reason
+from tidemill.core.amendments import Reason, Redefined
 from tidemill.core.beginning import begun_at
 from tidemill.core.errors import AuditBlocked, Fenced, LedgerDamaged, TableDamaged, UnknownTopic
 from tidemill.core.events import Audited, Cancelled, Claimed, Decided, Decision, Executor, Planned
@@ -166,9 +166,7 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan |
             else.
         LogError: the log does not hold what comes next.
     """
-    check_shapes(flow, view)
-    check_lateness(flow, view.position)
-    change = redefined(flow, view.position, request.from_now)
+    change = change_of(flow, view, request.from_now)
     batch_id, bounds = view.last_batch_id + 1, {}
     with boundary("bounds", batch_id):
         flow = to_be_read(flow, log, view.position)
@@ -190,6 +188,18 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan |
         gone=request.gone,
         redefined=change,
     )
+
+
+def change_of(flow: Flow, view: View, decided: Reason | None = None) -> Redefined | None:
+    """What the next batch changes in the meaning of published numbers, as somebody `decided` it; None: nothing.
+
+    Raises:
+        Incompatible: see `next_plan`.
+        BackfillOpen: see `redefined`.
+    """
+    check_shapes(flow, view)
+    check_lateness(flow, view.position)
+    return redefined(flow, view.position, decided)
 
 
 def _scans(sources: Sources, plan: BatchPlan) -> Mapping[str, Scan]:
@@ -284,7 +294,7 @@ def blocked(pipeline: str, batch_id: int, verdict: Verdict) -> AuditBlocked:
     """The error for a verdict that blocks: it names rules and rows."""
     lines = []
     for result in verdict.broken:
-        lines.append(f"  {result.severity.value} {result.table}: {result.rule}: {result.observed}")
+        lines.append(f"  {result}")
         lines += [f"    row {dict(row)}" for row in result.failing_rows[:5]]
     return AuditBlocked(
         f"{pipeline}: batch {batch_id} is blocked by its audit; nothing was published and no offset moved\n"

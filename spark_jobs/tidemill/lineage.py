@@ -23,7 +23,7 @@ from tidemill.core.operators import Trigger
 from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.position import PaneSpan, Since
 from tidemill.core.slices import BatchRange, batch_ranges
-from tidemill.core.times import micros
+from tidemill.core.times import micros, show_moment
 from tidemill.core.whole import replaced
 from tidemill.core.windows import Window
 from tidemill.core.zones import Zone
@@ -163,7 +163,7 @@ def _window(sink: WindowedSink, start: datetime) -> Window:
     window = panes.last_window_of(time)
     if window.start != time:
         raise InputError(
-            f"no window of {sink.table} ({sink.window}) starts at {start.isoformat()}",
+            f"no window of {sink.table} ({sink.window}) starts at {show_moment(start)}",
             fix="name the start of a window, as `window_start` has it",
         )
     return window

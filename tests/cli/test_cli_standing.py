@@ -170,7 +170,7 @@ def test_status_says_that_a_batch_is_blocked(tidemill, mill):
     verdict(mill, open_batch(mill), broken)
     assert tidemill("status", "sums", "--json").json["open_batch"]["blocked"] is True
     assert "blocked by its audit" in tidemill("status", "sums").out
-    assert "blocks: 0 of 1 rules hold; broken: error n.minimum" in tidemill("history", "sums").out
+    assert "blocks: 0 of 1 rules hold; broken: error sums: n.minimum" in tidemill("history", "sums").out
 
 
 def test_history_says_how_many_events_it_does_not_show(tidemill, mill):

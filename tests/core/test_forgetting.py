@@ -127,7 +127,7 @@ def test_going_back_keeps_in_mind_what_is_forgotten_and_is_refused_where_that_wo
     assert back_to(flow, at(None, newest=100), now) == at(None, until=500, newest=100), "all that comes is late"
     assert back_to(flow, at(100), at(1000)) == at(100), "everything is there"
     for then in (at(519), Position(), at(None, job=a_job(490)), at(900, job=a_job(490))):
-        with pytest.raises(AmendmentError, match=r"1970-01-01T00:08:20\+00:00 would fire.*has removed their state"):
+        with pytest.raises(AmendmentError, match=r"1970-01-01 00:08:20 would fire.*has removed their state"):
             back_to(flow, then, now)
     assert back_to(flow, at(900, job=a_job(500)), now).forgotten_until == 500 * SECOND
 

@@ -17,7 +17,7 @@ from tidemill.core.errors import AmendmentError
 from tidemill.core.events import Committed
 from tidemill.core.plan import BatchPlan, Kind
 from tidemill.core.position import Backfill
-from tidemill.core.times import moment
+from tidemill.core.times import show_moment
 from tidemill.core.view import View
 from tidemill.core.whole import left_of
 from tidemill.core.windows import Window
@@ -157,10 +157,10 @@ def _job_of(errand: Errand, view: View, covers: tuple[Cover, ...], ranges: Range
     job = backfill_of(errand.flow, view, errand.ledger.past(), covers, ranges)
     left = sum(_left_of(errand, view, job).values())
     if left and len(errand.windowed) == len(errand.flow.sinks) and not any(_windows_of(errand, view, job).values()):
-        until = moment(view.position.forgotten_until or 0)
+        until = show_moment(view.position.forgotten_until or 0)
         raise AmendmentError(
-            f"{errand.pipeline}: all {left} windows over these records end before {until.isoformat()}, where state was "
-            "removed, and other batches brought records to them, too; nothing was moved",
+            f"{errand.pipeline}: all {left} windows over these records end before {until}, where state was removed, "
+            "and other batches brought records to them, too; nothing was moved",
             fix=f"name windows, so that all batches of theirs are read: `tidemill backfill {errand.pipeline} --windows "
             "FROM/TO`",
         )

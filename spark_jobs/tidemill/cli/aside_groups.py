@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tidemill.cli.log_output import print_json
-from tidemill.cli.output import console, grid
+from tidemill.cli.output import console, grid, printable
 from tidemill.core.amendments import Aside
 from tidemill.core.reasons import detail_of, sort_of
 
@@ -88,12 +88,11 @@ def _lines(groups: Mapping[Key, Group]) -> Iterator[dict[str, object]]:
 
 
 def _show(groups: Mapping[Key, Group], *, by_batch: bool) -> None:
-    from rich.markup import escape
 
     places = ("batch",) if by_batch else ("first", "last")
     table = grid(*places, "topic", "reason", "records", "for example", numbers=(*places, "records"))
     for (topic, sort, _), found in groups.items():
         batches = (found.first,) if by_batch else (found.first, found.last)
-        example = found.samples[0] if found.samples else ""
-        table.add_row(*map(str, batches), topic, escape(sort), f"{found.records:,}", escape(example))
+        example = printable(found.samples[0]) if found.samples else ""
+        table.add_row(*map(str, batches), topic, sort, f"{found.records:,}", example)
     console().print(table)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tidemill.cli.log_output import print_json
-from tidemill.cli.output import console, grid
+from tidemill.cli.output import console, grid, printable
 from tidemill.core.amendments import Aside
+from tidemill.core.times import show_moment
 
 if TYPE_CHECKING:
     from tidemill.amend.errand import Errand
@@ -41,17 +42,16 @@ def _show_rows(aside: Aside, rows: list[dict[str, Any]], total: int, *, as_json:
         for row in rows:
             print_json({name: _json(value) for name, value in row.items()})
         return
-    from rich.markup import escape
 
     out = console()
     why = "reasons" if aside is Aside.QUARANTINE else "window"
     table = grid("batch", "topic", "partition", "offset", why, "value", numbers=("batch", "partition", "offset"))
     for row in rows:
-        reason = "\n".join(row["reasons"]) if aside is Aside.QUARANTINE else _window(row)
+        reason = printable("\n".join(row["reasons"])) if aside is Aside.QUARANTINE else _window(row)
         value = _text(row["value"])
         shown = value if len(value) <= _WIDTH else value[:_WIDTH] + "…"
         place = str(row["batch_id"]), row["topic"], str(row["partition"]), str(row["offset"])
-        table.add_row(*place, escape(reason), escape(shown))
+        table.add_row(*place, reason, shown)
     out.print(table)
     out.print(f"{len(rows):,} of {total:,} records" if total > len(rows) else f"{total:,} records")
 
@@ -63,11 +63,11 @@ def _rows(chosen: Chosen | None, limit: int | None) -> tuple[list[dict[str, Any]
 
 
 def _window(row: dict[str, Any]) -> str:
-    return f"{row['table_name']} {row['window_start']:%Y-%m-%d %H:%M:%S} to {row['window_end']:%H:%M:%S}"
+    return f"{row['table_name']} {show_moment(row['window_start'])} to {show_moment(row['window_end'])}"
 
 
 def _text(value: bytes | None) -> str:
-    return "(null)" if value is None else value.decode(errors="backslashreplace")
+    return "(null)" if value is None else printable(value.decode(errors="backslashreplace"))
 
 
 def _json(value: Any) -> Any:

@@ -26,9 +26,16 @@ WhyNeeded = Annotated[str, typer.Option("--why", metavar="TEXT", help="Why; kept
 
 
 @app.command("show")
-def show(ctx: typer.Context, pipeline: PipelineName, as_json: AsJson = False) -> None:
-    """Show what the audit of the open batch found."""
-    results = _blocked(ctx, pipeline)[1]
+def show(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    batch: Annotated[
+        int | None, typer.Option("--batch", min=1, metavar="N", help="This one; else the batch that waits.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what the audit of a batch found."""
+    results = _blocked(ctx, pipeline)[1] if batch is None else _past(ctx, pipeline, batch)
     if as_json:
         for each in results:
             print_json(_result(each))
@@ -40,7 +47,7 @@ def show(ctx: typer.Context, pipeline: PipelineName, as_json: AsJson = False) ->
     out.print(table)
     for each in results:
         for row in () if each.passed else each.failing_rows:
-            out.print(f"{each.rule}: {dict(row)}", markup=False, soft_wrap=True)
+            out.print(f"{each.rule}: {dict(row)}", soft_wrap=True)
 
 
 @app.command("accept")
@@ -84,9 +91,24 @@ def _blocked(ctx: typer.Context, pipeline: str) -> tuple[OpenBatch, tuple[CheckR
     batch = _ledger(ctx, pipeline).view().open_batch
     if batch is None or batch.audited is None:
         raise AmendmentError(
-            f"{pipeline}: no batch waits after its audit", fix="`tidemill history` shows past verdicts"
+            f"{pipeline}: no batch waits after its audit",
+            fix=f"`tidemill audit show {pipeline} --batch N` shows a past one",
         )
     return batch, batch.audited.verdict.results
+
+
+def _past(ctx: typer.Context, pipeline: str, batch: int) -> tuple[CheckResult, ...]:
+    """The last verdict on a batch of the published generation."""
+    from tidemill.core.events import Audited
+    from tidemill.core.slices import BatchRange
+
+    found = looked_at(ctx, pipeline).ledger.of_batches(BatchRange(batch, batch + 1), Audited)
+    if not found or not isinstance(event := found[-1].event, Audited):
+        raise AmendmentError(
+            f"{pipeline}: no audit of batch {batch} is in the ledger",
+            fix=f"`tidemill history {pipeline}` shows which batches have one",
+        )
+    return event.verdict.results
 
 
 def _result(found: CheckResult) -> dict[str, object]:

@@ -139,7 +139,7 @@ def _show_rewind(found: TakenBack, *, as_json: bool) -> None:
     out.print(f"taken back    batches {batches}")
     out.print(f"read again    {', '.join(ranges) or 'nothing'}", soft_wrap=True)
     for table, version in found.versions.items():
-        out.print(f"{table}: " + ("no rows" if version is None else f"as of version {version}"), markup=False)
+        out.print(f"{table}: " + ("no rows" if version is None else f"as of version {version}"))
     out.print("nothing was done: this is a dry run")
 
 
@@ -173,7 +173,7 @@ def _show(found: Preview, *, as_json: bool) -> None:
     for row in ((name, *each) for name, stretches in windows.items() for each in stretches):
         table.add_row(*row)
     out.print(table)
-    out.print("".join(_said_left(*each) for each in found.left.items()), markup=False, soft_wrap=True, end="")
+    out.print("".join(_said_left(*each) for each in found.left.items()), soft_wrap=True, end="")
     out.print("nothing was done: this is a dry run")
 
 

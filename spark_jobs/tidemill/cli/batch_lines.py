@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tidemill.cli.output import console
+from tidemill.cli.output import console, styled
 from tidemill.core.summary import commit_json
 
 if TYPE_CHECKING:
@@ -73,17 +73,19 @@ class BatchLines:
         texts["published"] = f"{sum(facts['published'].values()):,}"
         texts["watermark"] = _short(facts["watermark"])
         texts["secs"] = f"{facts['seconds']:.1f}"
-        attempt = f"  [dim]attempt {facts['attempt']}[/]" if facts["attempt"] > 1 else ""
+        attempt = f"  attempt {facts['attempt']}" if facts["attempt"] > 1 else ""
         # What is wider than its column pushes the others; it never touches them.
         line = "".join(texts[name].rjust(max(width, len(texts[name]) + 1)) for name, width in _COLUMNS.items())
-        self._out.print(line + attempt, soft_wrap=True)
+        self._out.print(styled(line, (attempt, "dim")), soft_wrap=True)
         if facts["kind"] != "live" and facts["late"]:
-            self._out.print(_of_forgotten(facts), soft_wrap=True, markup=False)
+            self._out.print(_of_forgotten(facts), soft_wrap=True)
+        for text in facts.get("broken", ()):
+            self._out.print(f"       {text}", soft_wrap=True)
 
     def incident(self, batch: object, what: str) -> None:
         """A line about a batch that did not commit."""
         self._head()
-        self._out.print(f"[bold red]{batch!s:>{_COLUMNS['batch']}}  {what}[/]", soft_wrap=True)
+        self._out.print(f"{batch!s:>{_COLUMNS['batch']}}  {what}", style="bold red", soft_wrap=True)
 
     def say(self, what: str) -> None:
         """A line of its own."""
@@ -92,7 +94,7 @@ class BatchLines:
     def _head(self) -> None:
         if not self._headed:
             self._headed = True
-            self._out.print("[bold]" + "".join(name.rjust(width) for name, width in _COLUMNS.items()) + "[/]")
+            self._out.print("".join(name.rjust(width) for name, width in _COLUMNS.items()), style="bold")
 
 
 class JsonLines:

@@ -206,7 +206,10 @@ def _topics(project: Project, name: str) -> tuple[State, str, str]:
 
 
 def _ledger(project: Project, name: str) -> tuple[State, str, str]:
+    from tidemill.claiming import change_of
+
     view = project.ledger(name).view()
+    change_of(project.pipeline(name), view)
     if view.open_batch is not None:
         return State.OK, f"batch {view.open_batch.plan.batch_id} is open", ""
     return State.OK, f"batch {view.position.batch_id} is committed" if view.last_commit else "nothing committed yet", ""

@@ -9,7 +9,7 @@ import typer
 
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.log_output import print_json
-from tidemill.cli.output import AsJson, console, open_project
+from tidemill.cli.output import AsJson, console, open_project, styled
 from tidemill.core.contract import Severity
 from tidemill.core.errors import InputError
 
@@ -51,10 +51,10 @@ def _show(findings: list[Finding], errors: int, files: int) -> None:
     out = console()
     for finding in findings:
         colour = "red" if finding.severity is Severity.ERROR else "yellow"
-        out.print(f"{finding.file}:{finding.line}: [{colour}]{finding.severity.value}[/]: ", end="")
-        out.print(finding.message, markup=False)
+        where, severity = f"{finding.file}:{finding.line}: ", (finding.severity.value, colour)
+        out.print(styled(where, severity, f": {finding.message}"))
         if finding.fix:
-            out.print(f"  fix: {finding.fix}", markup=False)
+            out.print(f"  fix: {finding.fix}")
     warnings = len(findings) - errors
     if errors:
         out.print(f"{errors} errors, {warnings} warnings")

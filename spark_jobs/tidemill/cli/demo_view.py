@@ -117,7 +117,7 @@ class Stage:
 @contextmanager
 def stage_on_console() -> Iterator[Stage]:
     """A stage on standard output, with a status below it while somebody is looking."""
-    out = console()
+    out = console(markup=True)
     if not out.is_terminal:
         yield Stage(out, None)
         return

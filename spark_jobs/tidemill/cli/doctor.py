@@ -10,7 +10,7 @@ import typer
 
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.log_output import print_json
-from tidemill.cli.output import AsJson, console, grid, open_project
+from tidemill.cli.output import AsJson, console, grid, open_project, styled
 from tidemill.core.errors import TidemillError
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ def _checks(ctx: typer.Context, *, spark: bool) -> Iterator[Checked]:
 
 
 def _show(checked: list[Checked]) -> None:
-    from rich.markup import escape
-
     table = grid("", "", "found", "what to do")
     for each in checked:
-        state = f"[{_COLOURS[each.state]}]{each.state}[/]"
-        table.add_row(each.name, state, escape(each.found), escape(each.fix))
+        table.add_row(each.name, styled((each.state, _COLOURS[each.state])), each.found, each.fix)
     out = console()
     out.print(table)
     problems = sum(1 for each in checked if each.state == "problem")
-    out.print(f"[bold red]{problems} problems[/]" if problems else "[green]everything is there[/]")
+    if problems:
+        out.print(f"{problems} problem{'' if problems == 1 else 's'}", style="bold red")
+    else:
+        out.print("everything is there", style="green")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidemill.cli.log_output import print_json
-from tidemill.cli.output import AsJson, PipelineName, console, grid, open_project
+from tidemill.cli.output import AsJson, PipelineName, console, grid, open_project, styled
 from tidemill.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -61,15 +61,16 @@ def explain(
     _show_logical(out, logical)
     _show_physical(out, physical)
     for name, text in plans.items():
-        out.print(f"\n[bold]Spark's plan[/] of the job for {name}")
-        out.print(text, markup=False, soft_wrap=True)
+        out.print(styled("\n", ("Spark's plan", "bold"), f" of the job for {name}"))
+        out.print(text, soft_wrap=True)
 
 
 def _show_logical(out: Console, logical: dict[str, Any]) -> None:
-    out.print(f"[bold]{logical['pipeline']}[/]  logical hash {logical['logical_hash']}\n\n[bold]Logical plan[/]")
+    out.print(styled((logical["pipeline"], "bold"), f"  logical hash {logical['logical_hash']}\n"))
+    out.print("Logical plan", style="bold")
     table = grid("operator", "kind", "fed by", "does")
     for each in logical["operators"]:
-        table.add_row(*_plain(each["name"], each["kind"], ", ".join(each["fed_by"]) or "-", each["does"]))
+        table.add_row(each["name"], each["kind"], ", ".join(each["fed_by"]) or "-", each["does"])
     out.print(table)
     for sink in logical["sinks"]:
         if sink["windowed"]:
@@ -77,35 +78,30 @@ def _show_logical(out: Console, logical: dict[str, Any]) -> None:
     rules = grid("contract", "version", "format", "rules")
     for each in logical["contracts"]:
         names = ", ".join([*each["row_rules"], *each["table_rules"]])
-        rules.add_row(*_plain(each["name"], each["version"], each["format"] or "table", names or "-"))
+        rules.add_row(each["name"], each["version"], each["format"] or "table", names or "-")
     out.print(rules)
 
 
 def _show_windowed(out: Console, sink: dict[str, Any]) -> None:
     keys = ", ".join(sink["keys"]) or "nothing"
     out.print(
-        f"[bold]{sink['table']}[/]: {sink['window']}, by {keys}, published {sink['trigger']}, "
-        f"allowed lateness {sink['allowed_lateness']}"
+        f"{sink['table']}: {sink['window']}, by {keys}, published {sink['trigger']}, "
+        f"allowed lateness {sink['allowed_lateness']}",
     )
     table = grid("column", "partial, per batch and pane", "merge, of panes and batches", "finish")
     for name, each in sink["aggregates"].items():
-        table.add_row(*_plain(name, _columns(each["partial"]), _columns(each["merge"]), each["finish"]))
+        table.add_row(name, _columns(each["partial"]), _columns(each["merge"]), each["finish"])
     out.print(table)
 
 
 def _show_physical(out: Console, physical: dict[str, Any]) -> None:
-    out.print(f"[bold]Physical plan[/]\nplace   {physical['place']}\nwriter  {physical['writer']}")
+    out.print("Physical plan", style="bold")
+    out.print(f"place   {physical['place']}\nwriter  {physical['writer']}")
     table = grid("step", "", "what", "Spark jobs", "writes", numbers=("step",))
     for each in physical["steps"]:
-        table.add_row(*_plain(str(each["step"]), each["name"], each["what"], each["jobs"], each["writes"]))
+        table.add_row(str(each["step"]), each["name"], each["what"], each["jobs"], each["writes"])
     out.print(table)
 
 
 def _columns(expressions: dict[str, str]) -> str:
     return "\n".join(text if name == "value" else f"{name}: {text}" for name, text in expressions.items())
-
-
-def _plain(*texts: str) -> list[str]:
-    from rich.markup import escape
-
-    return [escape(text) for text in texts]

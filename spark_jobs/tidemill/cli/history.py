@@ -19,8 +19,9 @@ from tidemill.cli.output import (
 )
 from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Decided, Event, Forgotten, Planned, Superseded
 from tidemill.core.plan import BatchPlan
+from tidemill.core.slices import show_batches
 from tidemill.core.summary import account_of
-from tidemill.core.times import moment
+from tidemill.core.times import show_clock, show_moment
 
 if TYPE_CHECKING:
     from tidemill.ledger.rows import Entry
@@ -71,7 +72,7 @@ def _show(entries: object) -> None:
 def _row(entry: Entry) -> tuple[str, str, str, str, str, str]:
     event = entry.event
     batch_id, attempt = (event.plan.batch_id, 1) if isinstance(event, Planned) else (event.batch_id, event.attempt)
-    at = f"{entry.recorded_at:%Y-%m-%d %H:%M:%S}"
+    at = show_clock(entry.recorded_at)
     return str(entry.sequence), at, str(batch_id), str(attempt), type(event).__name__.lower(), _said(event)
 
 
@@ -82,7 +83,7 @@ def _said(event: Event) -> str:
         case Claimed(executor=executor):
             return executor.identity
         case Audited(verdict=verdict):
-            broken = ", ".join(f"{r.severity.value} {r.rule}" for r in verdict.broken)
+            broken = ", ".join(map(str, verdict.broken))
             blocks = "blocks: " if verdict.blocks else ""
             return f"{blocks}{len(verdict.results) - len(verdict.broken)} of {len(verdict.results)} rules hold" + (
                 f"; broken: {broken}" if broken else ""
@@ -98,14 +99,14 @@ def _said(event: Event) -> str:
         case Superseded(generation=generation, by=by):
             return f"by generation {generation}, of {by}"
         case Forgotten(until=until):
-            return f"the state of windows that end by {moment(until).isoformat()} may go"
+            return f"the state of windows that end by {show_moment(until)} may go"
         case _:
             assert_never(event)
 
 
 def _incomplete(commit: Committed) -> list[str]:
     return [
-        f"windows of {table} from {moment(span.first)} to {moment(span.last)} may lack what was skipped"
+        f"windows of {table} from {show_moment(span.first)} to {show_moment(span.last)} may lack what was skipped"
         for table, span in (commit.incomplete or {}).items()
     ]
 
@@ -116,7 +117,7 @@ def _planned(plan: BatchPlan) -> str:
     if plan.switch is not None:
         return f"switch to generation {plan.switch.generation} by {plan.switch.reason.by}"
     if plan.fold is not None:
-        return f"fold of {', '.join(map(str, plan.fold.batches))}"
+        return f"fold of {show_batches(plan.fold.batches)}"
     ranges = [r for items in plan.reads.values() for r in items]
     shown = ", ".join(map(str, ranges[:4])) + (f" and {len(ranges) - 4:,} more" if len(ranges) > 4 else "")
     kind = "" if plan.is_live else f"{plan.kind.value}: "

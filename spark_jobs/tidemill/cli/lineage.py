@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidemill.cli.log_output import print_json
-from tidemill.cli.output import console, grid, whole
+from tidemill.cli.output import console, grid, printable, whole
 from tidemill.core.asked import time_of
 from tidemill.core.codec import encode
 from tidemill.core.errors import ConfigError
-from tidemill.core.times import moment
+from tidemill.core.slices import batch_ranges, show_batches
+from tidemill.core.times import moment, show_clock, show_moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +40,7 @@ def show_lineage(
     if as_json:
         print_json(lineage_json(found))
     else:
-        _show(found)
+        _show(pipeline, found)
 
 
 def _key(project: Project, pipeline: str, table: str | None, text: str | None) -> dict[str, str]:
@@ -102,43 +103,46 @@ def _texts(row: Mapping[str, object] | None) -> dict[str, object] | None:
     return None if row is None else {n: v if isinstance(v, int | None) else str(v) for n, v in row.items()}
 
 
-def _show(found: Lineage) -> None:
+def _show(pipeline: str, found: Lineage) -> None:
     out = console()
     key = ", ".join(f"{name}={value}" for name, value in found.key.items()) or "no key"
-    out.print(f"[bold]{found.table}[/]  {moment(found.window.start)} to {moment(found.window.end)}  {key}", markup=True)
-    out.print(f"published now: {_texts(found.row)}", markup=False, soft_wrap=True)
+    window = f"{show_moment(found.window.start)} to {show_moment(found.window.end)}"
+    out.print(f"{found.table}  {window}  {printable(key)}", soft_wrap=True)
+    row = ", ".join(f"{n}={v}" for n, v in (_texts(found.row) or {}).items())
+    out.print(f"published now: {printable(row) or 'no row of this window and key'}", soft_wrap=True)
     slices = grid("batch", "attempt", "kind", "rows of state", "counts", "read", numbers=("batch", "attempt"))
     for c in found.contributions:
         ranges = [str(r) for items in c.ranges.values() for r in items]
         shown = ", ".join(ranges[:3]) + (f" and {len(ranges) - 3} more" if len(ranges) > 3 else "")
-        kind = f"{c.kind.value} of {', '.join(map(str, c.folded))}" if c.folded else c.kind.value
+        kind = f"{c.kind.value} of {show_batches(c.folded)}" if c.folded else c.kind.value
         slices.add_row(str(c.batch_id), str(c.attempt), kind, str(c.rows), "yes" if c.counts else "no", shown)
     out.print(_REMOVED if found.forgotten else slices, soft_wrap=True)
     _show_meaning(out, found)
     firings = grid("batch", "firing", "at", "table version", "rules held", numbers=("batch", "table version"))
     for p in found.publications:
         version = "-" if p.version is None else str(p.version)
-        firings.add_row(
-            str(p.batch_id), p.timing, f"{p.at:%Y-%m-%d %H:%M:%S}", version, _rules(p.rules_held, p.rules_broken)
-        )
+        firings.add_row(str(p.batch_id), p.timing, show_clock(p.at), version, _rules(p.rules_held, p.rules_broken))
     out.print(firings)
+    for p in found.publications:
+        if p.rules_broken:
+            out.print(f"rules that did not hold: `tidemill audit show {pipeline} --batch {p.batch_id}`")
     if found.lacking:
         lost = ", ".join(map(str, found.lacking))
-        out.print(f"may lack records that the log lost before they were read: {lost}", markup=False, soft_wrap=True)
+        out.print(f"may lack records that the log lost before they were read: {lost}", soft_wrap=True)
     for each in found.corrections:
-        out.print(f"batch {each['batch_id']} changed {each['before']} to {each['after']}", markup=False, soft_wrap=True)
+        out.print(f"batch {each['batch_id']} changed {each['before']} to {each['after']}", soft_wrap=True)
 
 
 def _show_meaning(out: Console, found: Lineage) -> None:
     """Whether batches before another declaration had a part in it."""
     if found.since is not None:
         since, old = found.since, [c.batch_id for c in found.contributions if c.batch_id < found.since.batch_id]
-        mixed = f"; batches {', '.join(map(str, old))} counted by the one before" if old else ""
+        mixed = f"; {show_batches(batch_ranges(old))} counted by the one before" if old else ""
         said = f"by the declaration of batch {since.batch_id}, of {since.by}: {since.why}{mixed}"
-        out.print(said, markup=False, soft_wrap=True)
+        out.print(said, soft_wrap=True)
         if since.event_time is not None and found.window.start <= since.event_time:
             lacks = f"earlier batches left the table out: live batches publish windows that start after {whole(since)}"
-            out.print(f"{lacks}; this one may lack records", markup=False, soft_wrap=True)
+            out.print(f"{lacks}; this one may lack records", soft_wrap=True)
 
 
 def _rules(held: int, broken: int) -> str:

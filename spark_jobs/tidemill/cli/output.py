@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
@@ -10,12 +11,13 @@ import typer
 
 from tidemill.core.errors import TidemillError
 from tidemill.core.summary import ACCOUNT
-from tidemill.core.times import moment
+from tidemill.core.times import show_moment
 from tidemill.core.watermarks import BEGINNING, END
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from tidemill.core.account import Account
     from tidemill.core.position import Since
@@ -25,6 +27,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object a l
 PipelineName = Annotated[str, typer.Argument(metavar="PIPELINE", help="The pipeline's name.")]
 
 _WIDTH_OF_FILES = 160
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
 def open_project(ctx: typer.Context) -> Project:
@@ -71,12 +74,22 @@ def end_with(faults: Sequence[TidemillError]) -> None:
         raise typer.Exit(min(faults, key=lambda fault: fault.retryable).exit_code)
 
 
-def console() -> Console:
-    """Standard output; where nobody is looking it is wide, and plain."""
+def console(*, markup: bool = False) -> Console:
+    """Standard output; where nobody is looking it is wide, and plain.
+
+    Text is shown as it is, unless it is known to have `markup`: what people and records say may look like some.
+    """
     from rich.console import Console
 
-    found = Console(highlight=False)
-    return found if found.is_terminal else Console(highlight=False, width=_WIDTH_OF_FILES)
+    found = Console(highlight=False, markup=markup)
+    return found if found.is_terminal else Console(highlight=False, markup=markup, width=_WIDTH_OF_FILES)
+
+
+def styled(*parts: str | tuple[str, str]) -> Text:
+    """A line of texts, each as it is, or with a style such as "bold red"."""
+    from rich.text import Text
+
+    return Text.assemble(*parts)
 
 
 def grid(*columns: str, numbers: Sequence[str] = ()) -> Table:
@@ -94,12 +107,17 @@ def show_watermark(watermark: int) -> str:
     """A watermark for people."""
     if watermark == BEGINNING:
         return "none yet"
-    return "end of input" if watermark == END else f"{moment(watermark):%Y-%m-%d %H:%M:%S}"
+    return "end of input" if watermark == END else show_moment(watermark)
 
 
 def whole(since: Since) -> str:
     """The event time after which windows are whole of a table that batches had left out, for people."""
-    return "" if since.event_time is None else moment(since.event_time).isoformat()
+    return "" if since.event_time is None else show_moment(since.event_time)
+
+
+def printable(text: str) -> str:
+    """What records say, for a terminal: control characters but line ends are written as Python does."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def ago(then: datetime, now: datetime | None = None) -> str:

@@ -76,11 +76,11 @@ def _next(project: Project, name: str, limit: int | None, *, drain: bool) -> tup
 def _show(opened: OpenBatch | None, found: BatchPlan, fate: str | None) -> None:
     out = console()
     if opened is None:
-        out.print(f"[bold]{found.pipeline}[/]: batch {found.batch_id} would read {found.records:,} records")
+        out.print(f"{found.pipeline}: batch {found.batch_id} would read {found.records:,} records")
     else:
         out.print(
-            f"[bold]{found.pipeline}[/]: batch {found.batch_id} is open and would be {fate}; "
-            f"{found.records:,} records (attempt {opened.attempt} by {opened.executor.identity})"
+            f"{found.pipeline}: batch {found.batch_id} is open and would be {fate}; "
+            f"{found.records:,} records (attempt {opened.attempt} by {opened.executor.identity})",
         )
     out.print(f"watermark {show_watermark(found.lateness_watermark)}{'; it drains the input' if found.drain else ''}")
     table = grid(

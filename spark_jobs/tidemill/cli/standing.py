@@ -56,12 +56,16 @@ class PartitionStanding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """A pipeline at one moment. `problem` says why partitions are missing, if some are."""
+    """A pipeline at one moment. `problem` says why partitions are missing, if some are.
+
+    `refused` is why the next batch is not planned, because committed batches cannot go on by the declaration of now.
+    """
 
     flow: Flow
     view: View
     partitions: tuple[PartitionStanding, ...]
     problem: str = ""
+    refused: TidemillError | None = None
 
     @property
     def lag(self) -> int:
@@ -78,6 +82,7 @@ def standing(project: Project, name: str) -> Standing:
     """
     view, log = project.ledger(name).view(), project.log()
     flow = project.pipeline(name)
+    refused = _refused(flow, view)
     partitions: list[PartitionStanding] = []
     problems = []
     try:
@@ -93,7 +98,17 @@ def standing(project: Project, name: str) -> Standing:
         if known is not None:
             with suppress(LogError):
                 partitions += _missing(topic, known, held_of(log, [topic])[topic], view.position.gone or ())
-    return Standing(flow=flow, view=view, partitions=tuple(partitions), problem="; ".join(problems))
+    return Standing(flow=flow, view=view, partitions=tuple(partitions), problem="; ".join(problems), refused=refused)
+
+
+def _refused(flow: Flow, view: View) -> TidemillError | None:
+    from tidemill.claiming import change_of
+
+    try:
+        change_of(flow, view)
+    except TidemillError as error:
+        return error
+    return None
 
 
 def held_back(project: Project, name: str) -> int:
@@ -160,6 +175,7 @@ def standing_json(found: Standing) -> dict[str, object]:
         "watermark": watermark_json(found.view.position.watermark),
         "lag": found.lag,
         "problem": found.problem or None,
+        "refused": None if found.refused is None else {"why": found.refused.message, "fix": found.refused.fix},
         "last_commit": None
         if commit is None
         else {

@@ -17,20 +17,22 @@ from tidemill.cli.output import (
     of_each,
     open_project,
     show_watermark,
+    styled,
     whole,
 )
 from tidemill.core.amendments import count
 from tidemill.core.summary import account_of
-from tidemill.core.times import moment, show_duration
+from tidemill.core.times import show_duration, show_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
+    from rich.text import Text
 
     from tidemill.cli.standing import PartitionStanding, Standing
     from tidemill.cli.state_size import StateSize
-    from tidemill.core.view import OpenBatch
+    from tidemill.core.view import OpenBatch, View
     from tidemill.project import Project
 
 
@@ -74,6 +76,9 @@ def _show_all(out: Console, found: list[Standing]) -> None:
     for each in found:
         if each.problem:
             out.print(f"{each.flow.name}: {each.problem}")
+        if each.refused is not None:
+            first = each.refused.message.splitlines()[0].rstrip(":")
+            out.print(f"{first}; see `tidemill status {each.flow.name}`")
 
 
 def _sizes(project: Project, found: Standing) -> Sequence[StateSize]:
@@ -84,35 +89,44 @@ def _sizes(project: Project, found: Standing) -> Sequence[StateSize]:
 
 def _show_one(out: Console, found: Standing, sizes: Sequence[StateSize]) -> None:
     view, spec = found.view, found.flow.spec
-    commit, opened = view.last_commit, view.open_batch
-    out.print(f"[bold]{found.flow.name}[/]  every {show_duration(spec.every)}, owner {spec.owner}")
-    out.print(f"  watermark    {show_watermark(view.position.watermark)}")
-    if commit is None:
-        out.print("  last commit  none yet")
-    else:
-        out.print(f"  last commit  batch {commit.batch_id}, attempt {commit.attempt}, {ago(commit.at)}")
-        out.print(f"               {balance(account_of(commit))}")
-    if opened is None:
-        out.print("  open batch   none")
-    else:
-        out.print(f"  open batch   {opened.plan.batch_id}, {opened.plan.records:,} records, {_state(opened)}")
-        out.print(
-            f"               attempt {opened.attempt} since {ago(opened.claimed_at)}: {opened.executor.identity} "
-            f"(process {opened.executor.pid} on {opened.executor.host})"
-        )
+    out.print(styled((found.flow.name, "bold"), f"  every {show_duration(spec.every)}, owner {spec.owner}"))
+    lines = [("watermark", show_watermark(view.position.watermark)), *_batches(view)]
+    if found.refused is not None:
+        lines += [("next batch", f"is refused: {found.refused.message}"), ("", found.refused.fix)]
     for table, since in (view.position.since or {}).items():
         where = "" if since.event_time is None else f", in windows that start after {whole(since)}"
-        out.print(f"  meaning      of {table} since batch {since.batch_id}{where}, by {since.by}: {since.why}")
+        lines.append(("meaning", f"of {table} since batch {since.batch_id}{where}, by {since.by}: {since.why}"))
     if (job := view.position.backfill) is not None:
-        out.print(f"  backfill     of {job.by} since batch {job.since}: {count(job.left):,} records left")
+        lines.append(("backfill", f"of {job.by} since batch {job.since}: {count(job.left):,} records left"))
     if view.superseded is not None:
-        out.print(f"  rebuild      generation {view.superseded.generation} takes over: `tidemill rebuild` goes on")
-    for size in sizes:
-        open_since = "" if size.oldest_open is None else f"; oldest open window {show_watermark(size.oldest_open)}"
-        kept = "" if size.kept_from is None else f"; kept from window {show_watermark(size.kept_from)} on"
-        out.print(f"  state        {size.table}: {size.rows:,} rows, {size.bytes:,} bytes{open_since}{kept}")
-    out.print(f"  lag          {found.lag:,} records" + (f"; {found.problem}" if found.problem else ""))
+        lines.append(("rebuild", f"generation {view.superseded.generation} takes over: `tidemill rebuild` goes on"))
+    lines += [("state", _size(size)) for size in sizes]
+    lines.append(("lag", f"{found.lag:,} records" + (f"; {found.problem}" if found.problem else "")))
+    for name, text in lines:
+        out.print(f"  {name:<12} {text}", soft_wrap=True)
     _show_partitions(out, found)
+
+
+def _batches(view: View) -> Iterator[tuple[str, str]]:
+    """The last batch and the open one."""
+    commit, opened = view.last_commit, view.open_batch
+    if commit is None:
+        yield "last commit", "none yet"
+    else:
+        yield "last commit", f"batch {commit.batch_id}, attempt {commit.attempt}, {ago(commit.at)}"
+        yield "", balance(account_of(commit))
+    if opened is None:
+        yield "open batch", "none"
+    else:
+        yield "open batch", f"{opened.plan.batch_id}, {opened.plan.records:,} records, {_state(opened)}"
+        holder = f"{opened.executor.identity} (process {opened.executor.pid} on {opened.executor.host})"
+        yield "", f"attempt {opened.attempt} since {ago(opened.claimed_at)}: {holder}"
+
+
+def _size(size: StateSize) -> str:
+    open_since = "" if size.oldest_open is None else f"; oldest open window {show_watermark(size.oldest_open)}"
+    kept = "" if size.kept_from is None else f"; kept from window {show_watermark(size.kept_from)} on"
+    return f"{size.table}: {size.rows:,} rows, {size.bytes:,} bytes{open_since}{kept}"
 
 
 def _show_partitions(out: Console, found: Standing) -> None:
@@ -127,20 +141,19 @@ def _show_partitions(out: Console, found: Standing) -> None:
             "-" if part.committed is None else f"{part.committed:,}",
             f"{part.held.until_offset:,}",
             f"{part.lag:,}",
-            "-" if time is None else f"{moment(time):%Y-%m-%d %H:%M:%S}",
+            "-" if time is None else show_moment(time),
             _trouble(part),
         )
     if found.partitions:
         out.print(table)
 
 
-def _trouble(part: PartitionStanding) -> str:
-    from rich.markup import escape
-
+def _trouble(part: PartitionStanding) -> str | Text:
     if part.missing:
-        return "[red]not in the log[/]" if part.gone is None else escape(f"gone, says {part.gone.by}: {part.gone.why}")
+        lacks = styled(("not in the log", "red"))
+        return lacks if part.gone is None else f"gone, says {part.gone.by}: {part.gone.why}"
     if part.lost:
-        return f"[red]{part.lost:,} records lost[/]"
+        return styled((f"{part.lost:,} records lost", "red"))
     return f"{part.waiting:,} offsets wait for an open transaction" if part.waiting else ""
 
 

@@ -15,7 +15,8 @@ from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.log_output import print_json
 from tidemill.cli.output import AsJson, PipelineName, console, open_project, whole
 from tidemill.core.asked import windows_of
-from tidemill.core.times import moment
+from tidemill.core.slices import show_batches
+from tidemill.core.times import show_moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,9 +80,9 @@ def _show(found: Verified, *, as_json: bool) -> None:
     out = console()
     out.print(f"{found.table}: {differences.compared:,} rows compared, {differences.count:,} different")
     if left_out := _left_out(found):
-        out.print(f"  not compared: {left_out}", markup=False, soft_wrap=True)
+        out.print(f"  not compared: {left_out}", soft_wrap=True)
     for each in differences.examples:
-        out.print(f"  expected {_text(each.expected)}\n  found    {_text(each.found)}", markup=False, soft_wrap=True)
+        out.print(f"  expected {_text(each.expected)}\n  found    {_text(each.found)}", soft_wrap=True)
 
 
 def _text(row: Mapping[str, Any] | None) -> dict[str, str] | None:
@@ -103,7 +104,7 @@ def _parted(windows: Sequence[Window]) -> str:
 
 
 def _stretches(windows: Sequence[Window]) -> str:
-    where = ", ".join(f"{moment(w.start)} to {moment(w.end - 1)}" for w in windows[:_SHOWN])
+    where = ", ".join(f"{show_moment(w.start)} to {show_moment(w.end - 1)}" for w in windows[:_SHOWN])
     return f"{where}, and {len(windows) - _SHOWN:,} more stretches" if len(windows) > _SHOWN else where
 
 
@@ -112,7 +113,7 @@ def _of_before(found: Verified) -> str:
     if found.since is None or (not found.earlier and found.since.event_time is None):
         return ""
     where = f", in windows that start from {_stretches(found.left_out)}" if found.left_out else ""
-    parts = [f"what {', '.join(map(str, found.earlier))} made{where}"] if found.earlier else []
+    parts = [f"what {show_batches(found.earlier)} made{where}"] if found.earlier else []
     if found.since.event_time is not None:
         parts.append(f"windows that start up to {whole(found.since)}, when batches had left the table out")
     said = f"since batch {found.since.batch_id} numbers mean something else, by {found.since.by}: {found.since.why}"

@@ -75,7 +75,8 @@ class Committed:
     `accounts` are per input topic. `panes` says where in event time its state lies, by published table. `tables` gives
     the version of each table after the batch, `published` how many rows went to each published table, `skipped`
     how many offsets the log had lost before they were read, `incomplete` where the windows start that may lack them,
-    by published table. `plan_hash` proves which plan it was, `logical_hash` identifies declaration and contracts.
+    by published table. `broken` are the rules of tables that did not hold, each with what was found. `plan_hash` proves
+    which plan it was, `logical_hash` identifies declaration and contracts.
     """
 
     batch_id: int
@@ -91,6 +92,7 @@ class Committed:
     refused_windows: int = 0
     skipped: int = 0
     incomplete: Mapping[str, PaneSpan] | None = None
+    broken: tuple[str, ...] | None = None
     logical_hash: str | None = None
     started: datetime
     at: datetime

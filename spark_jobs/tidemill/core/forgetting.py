@@ -13,7 +13,7 @@ from datetime import timedelta
 from tidemill.core.errors import AmendmentError, DeclarationError, Incompatible
 from tidemill.core.flow import Flow, WindowedSink
 from tidemill.core.position import Position
-from tidemill.core.times import micros, moment, show_duration
+from tidemill.core.times import micros, show_duration, show_moment
 from tidemill.core.watermarks import BEGINNING, END
 from tidemill.core.windows import Panes
 
@@ -82,7 +82,7 @@ def check_lateness(flow: Flow, position: Position) -> None:
         if position.watermark - micros(sink.allowed_lateness) < until:
             raise Incompatible(
                 f"{flow.name}: allowed_lateness of {sink.table}, {show_duration(sink.allowed_lateness)}, lets records "
-                f"into windows that end before {moment(until).isoformat()}, whose state maintenance has removed",
+                f"into windows that end before {show_moment(until)}, whose state maintenance has removed",
                 fix=f"say at most {show_duration(timedelta(microseconds=position.watermark - until))} for now, or "
                 f"build all again from the log: `tidemill rebuild {flow.name}`",
             )
@@ -116,7 +116,7 @@ def back_to(flow: Flow, then: Position, now: Position) -> Position:
     fires = [_closed(then, _lateness(windowed))] if windowed and then.watermark != END else []
     if min([*fires, *(() if first is None else (first,))], default=until) < until:
         raise AmendmentError(
-            f"{flow.name}: after batch {then.batch_id}, windows that end before {moment(until).isoformat()} would fire "
+            f"{flow.name}: after batch {then.batch_id}, windows that end before {show_moment(until)} would fire "
             "again, and maintenance has removed their state; nothing was moved",
             fix=f"rewind to a batch from which on they stay closed; for older ones `tidemill backfill {flow.name}` "
             f"computes windows from the log, and `tidemill rebuild {flow.name}` all of them",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tidemill.core.flow import PUBLISHED, Flow, Input, Sink, WindowedSink
 from tidemill.core.meaning import by_pattern, inputs_of
 from tidemill.core.position import Position
-from tidemill.core.times import moment
+from tidemill.core.times import show_moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Newcomer:
         if self.event_time is None:
             whole = "it gets the rows of later batches alone"
         else:
-            whole = f"it gets windows that start after {moment(self.event_time).isoformat()}"
+            whole = f"it gets windows that start after {show_moment(self.event_time)}"
         yield f"  {missed}: without what was read up to batch {self.until}, {whole}"
 
 

@@ -35,6 +35,7 @@ from tidemill.core.events import (
 )
 from tidemill.core.leases import Holder
 from tidemill.core.tiling import check_tiling
+from tidemill.core.times import show_clock, show_duration
 from tidemill.core.view import OpenBatch, View
 
 
@@ -154,7 +155,7 @@ def _open(view: View, batch_id: int, attempt: int) -> OpenBatch:
     if batch.attempt != attempt:
         raise Fenced(
             f"attempt {attempt} at batch {batch_id} is fenced: {batch.executor.identity} holds attempt "
-            f"{batch.attempt} since {batch.claimed_at.isoformat()}; nothing of this attempt counts"
+            f"{batch.attempt} since {show_clock(batch.claimed_at)}; nothing of this attempt counts"
         )
     return batch
 
@@ -175,6 +176,7 @@ def check_takeover(
         return
     raise Busy(
         f"batch {batch.plan.batch_id} is open: {batch.executor.identity} on {batch.executor.host} (process "
-        f"{batch.executor.pid}) holds it since {batch.claimed_at.isoformat()}",
-        fix=f"wait; it may be taken over {takeover_after} after it stops, or at once when its process is gone",
+        f"{batch.executor.pid}) holds it since {show_clock(batch.claimed_at)}",
+        fix=f"wait; it may be taken over {show_duration(takeover_after)} after it stops, or at once when its process "
+        "is gone",
     )

@@ -7,7 +7,7 @@ ledger holds its commit; rows of crashed attempts and of zombies are never seen.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidemill.core.errors import ProtocolError
@@ -70,6 +70,14 @@ def batch_ranges(batches: Iterable[int | BatchRange]) -> tuple[BatchRange, ...]:
         else:
             found.append(item)
     return tuple(found)
+
+
+def show_batches(ranges: Sequence[BatchRange]) -> str:
+    """For example "batch 3", or "batches 1 and 3 to 4"."""
+    parts = [str(r).partition(" ")[2] for r in ranges]
+    several = len(parts) > 1 or any(len(r) > 1 for r in ranges)
+    *first, last = parts
+    return f"{'batches' if several else 'batch'} {', '.join(first)}{' and ' if first else ''}{last}"
 
 
 def in_both(one: Iterable[BatchRange], other: Iterable[BatchRange]) -> tuple[BatchRange, ...]:

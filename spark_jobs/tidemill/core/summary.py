@@ -43,6 +43,7 @@ def commit_json(commit: Committed) -> dict[str, object]:
             table: [moment(span.first).isoformat(), moment(span.last).isoformat()]
             for table, span in (commit.incomplete or {}).items()
         },
+        "broken": list(commit.broken or ()),
         "forgotten_until": None if (until := commit.position.forgotten_until) is None else moment(until).isoformat(),
         "seconds": round((commit.at - commit.started).total_seconds(), 3),
     }

@@ -93,6 +93,20 @@ def moment(value: int) -> datetime:
     return EPOCH + value * MICROSECOND
 
 
+def show_moment(value: int | datetime) -> str:
+    """A moment as people read it, in UTC: `2026-03-01 12:00:00`, with a fraction of a second where there is one.
+
+    Numbers are microseconds since 1970. What takes moments takes this text, too.
+    """
+    at = (moment(value) if isinstance(value, int) else value).astimezone(UTC)
+    return at.replace(microsecond=0, tzinfo=None).isoformat(" ") + (f".{at:%f}" if at.microsecond else "")
+
+
+def show_clock(at: datetime) -> str:
+    """When something was done, as people read it: in UTC, to the second."""
+    return show_moment(at.replace(microsecond=0))
+
+
 def show_duration(value: timedelta) -> str:
     """A duration as people write it: the largest unit that divides it."""
     count = micros(value)

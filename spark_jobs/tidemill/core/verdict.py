@@ -25,6 +25,10 @@ class CheckResult:
     observed: str = ""
     failing_rows: tuple[Mapping[str, Json], ...] = ()
 
+    def __str__(self) -> str:
+        """For example "warning totals: cents.overflow: 1 of 2 rows: sums beyond BIGINT"."""
+        return f"{self.severity.value} {self.table}: {self.rule}" + (f": {self.observed}" if self.observed else "")
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

@@ -21,8 +21,9 @@ from tidemill.core.index import IndexedBatch
 from tidemill.core.offsets import OffsetRange
 from tidemill.core.operators import Trigger
 from tidemill.core.plan import BatchPlan, Kind
-from tidemill.core.position import PaneSpan, Since
+from tidemill.core.position import Since
 from tidemill.core.slices import BatchRange, batch_ranges
+from tidemill.core.spans import PaneSpan
 from tidemill.core.times import micros, show_moment
 from tidemill.core.whole import replaced
 from tidemill.core.windows import Window

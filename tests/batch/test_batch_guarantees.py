@@ -11,7 +11,7 @@ import pytest
 from support.projects import NOW, Mill, an_event, sums
 from tidemill.core.errors import OffsetsLost
 from tidemill.core.failpoints import VARIABLE, Injected
-from tidemill.core.position import PaneSpan
+from tidemill.core.spans import PaneSpan
 from tidemill.lineage import lineage
 from tidemill.project import Project
 

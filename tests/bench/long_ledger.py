@@ -21,8 +21,9 @@ from tidemill.core.codec import to_json
 from tidemill.core.events import FORMAT_VERSION, Audited, Committed, Event, Executor, Planned
 from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan import BatchPlan, TopicPlan
-from tidemill.core.position import PaneSpan, Position, TopicPosition
+from tidemill.core.position import Position, TopicPosition
 from tidemill.core.slices import SliceSet
+from tidemill.core.spans import PaneSpan
 from tidemill.core.times import micros
 from tidemill.core.watermarks import PartitionClock
 from tidemill.ledger.rows import NAMES, SCHEMA

@@ -13,11 +13,13 @@ from tidemill.core.codec import from_json, to_json
 from tidemill.core.coverage import Cover, batches_of, coverage
 from tidemill.core.events import Committed, Event, Planned
 from tidemill.core.folding import Folding
+from tidemill.core.jobs import Backfill
 from tidemill.core.linking import with_all_of
 from tidemill.core.offsets import OffsetRange
 from tidemill.core.plan import BatchPlan
-from tidemill.core.position import Backfill, PaneSpan, Position
+from tidemill.core.position import Position
 from tidemill.core.slices import BatchRange, SliceSet, batch_ranges
+from tidemill.core.spans import PaneSpan
 from tidemill.core.view import View
 
 PANE = 10_000_000

@@ -16,9 +16,11 @@ from tidemill.core.errors import AmendmentError, DeclarationError, Fenced, Incom
 from tidemill.core.events import Audited, Forgotten, Planned
 from tidemill.core.flow import Flow
 from tidemill.core.forgetting import back_to, check_age, check_lateness, first_kept, forgettable
+from tidemill.core.jobs import Backfill
 from tidemill.core.plan import Kind
-from tidemill.core.position import Backfill, PaneSpan, Position, TopicPosition
+from tidemill.core.position import Position, TopicPosition
 from tidemill.core.protocol import apply
+from tidemill.core.spans import PaneSpan
 from tidemill.core.verdict import Verdict
 from tidemill.core.view import View
 from tidemill.core.watermarks import BEGINNING, END, PartitionClock

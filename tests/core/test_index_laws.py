@@ -19,8 +19,8 @@ from tidemill.core.offsets import OffsetRange
 from tidemill.core.packed import packed
 from tidemill.core.past import Past
 from tidemill.core.plan import Kind
-from tidemill.core.position import PaneSpan
 from tidemill.core.slices import BatchRange, SliceSet
+from tidemill.core.spans import PaneSpan
 from tidemill.core.zones import MOST_ASKED, Reach, Zone, whole_of, zone_of
 
 spans = st.tuples(st.integers(0, 60), st.integers(1, 8)).map(lambda s: (s[0], s[0] + s[1]))

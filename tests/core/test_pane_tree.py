@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidemill.core.jobs import Backfill
 from tidemill.core.pane_tree import Node, PaneTree, levels_of, unite
-from tidemill.core.position import Backfill, Position
+from tidemill.core.position import Position
 from tidemill.core.slices import BatchRange
 from tidemill.core.watermarks import BEGINNING, END
 from tidemill.core.windows import Panes, Window

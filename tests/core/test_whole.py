@@ -13,10 +13,12 @@ from tidemill.core.coverage import covers_of
 from tidemill.core.flow import WindowedSink
 from tidemill.core.forgetting import first_kept
 from tidemill.core.index import IndexedBatch
+from tidemill.core.jobs import Backfill
 from tidemill.core.past import Past
 from tidemill.core.plan import Kind
-from tidemill.core.position import Backfill, PaneSpan, Position
+from tidemill.core.position import Position
 from tidemill.core.slices import SliceSet
+from tidemill.core.spans import PaneSpan
 from tidemill.core.whole import left_of, starts_over, whole_of
 from tidemill.core.zones import zone_of
 

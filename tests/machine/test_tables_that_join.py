@@ -272,9 +272,7 @@ def test_the_commands_say_where_a_table_begins(mill: Mill) -> None:
     mill.feed([an_event(15), an_event(30)])
     from_now(mill)
     shown = " ".join(tidemill("status", "sums").stdout.split())
-    assert (
-        "of others since batch 2, in windows that start after 2026-01-01 00:00:02, by ana: others, too" in shown
-    )
+    assert "of others since batch 2, in windows that start after 2026-01-01 00:00:02, by ana: others, too" in shown
     since = json.loads(tidemill("status", "sums", "--json").stdout)["since"]
     assert since["others"]["event_time"] == micros(NOW) + 2_000_000
     told = " ".join(tidemill("history", "sums").stdout.split())

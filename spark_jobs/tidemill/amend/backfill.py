@@ -15,8 +15,10 @@ from tidemill.core.asked import Wanted
 from tidemill.core.coverage import Cover, still_held
 from tidemill.core.errors import AmendmentError
 from tidemill.core.events import Committed
+from tidemill.core.flow import WindowedSink
+from tidemill.core.jobs import Backfill
 from tidemill.core.plan import BatchPlan, Kind
-from tidemill.core.position import Backfill
+from tidemill.core.position import Position
 from tidemill.core.times import show_moment
 from tidemill.core.view import View
 from tidemill.core.whole import left_of
@@ -33,7 +35,7 @@ class Preview:
     """What a backfill would do. `windows` are those that change or may change, by table; `seconds` is an estimate.
 
     So many windows are `left` as they were published, by table: their state was removed, and it does not read all that
-    they are made of.
+    they are made of. Tables are `unknown` that batches left out: they may get windows that are not named.
     """
 
     covers: tuple[Cover, ...]
@@ -41,6 +43,7 @@ class Preview:
     batches: int
     windows: Mapping[str, tuple[Window, ...]]
     left: Mapping[str, int]
+    unknown: tuple[str, ...]
     seconds: float
 
     @property
@@ -148,6 +151,7 @@ def preview(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> Pre
         batches=batches,
         windows=_windows_of(errand, view, job),
         left=_left_of(errand, view, job),
+        unknown=tuple(sink.table for sink in errand.windowed if _was_left_out(sink, view.position, covers)),
         seconds=batches * _A_BATCH + records / speed,
     )
 
@@ -170,6 +174,13 @@ def _job_of(errand: Errand, view: View, covers: tuple[Cover, ...], ranges: Range
 def _windows_of(errand: Errand, view: View, job: Backfill) -> Mapping[str, tuple[Window, ...]]:
     refiring = {sink.table: Refiring.of(sink, job, view.position) for sink in errand.windowed}
     return {table: tuple(Window(low, high) for low, high in each.ranges) for table, each in refiring.items()}
+
+
+def _was_left_out(sink: WindowedSink, position: Position, covers: Sequence[Cover]) -> bool:
+    """Whether some of the batches that are read again did not publish the table: where its windows lie, none knows."""
+    since = (position.since or {}).get(sink.table)
+    joined = since is not None and since.event_time is not None
+    return joined and any(c.batches[0].from_batch < position.first_of_meaning(sink.table) for c in covers)
 
 
 def _left_of(errand: Errand, view: View, job: Backfill) -> Mapping[str, int]:

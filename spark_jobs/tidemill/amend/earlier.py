@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidemill.core.coverage import Cover, batches_of, united_spans
+from tidemill.core.coverage import Cover, batches_of
 from tidemill.core.flow import Sink, WindowedSink
 from tidemill.core.index import IndexedBatch
-from tidemill.core.position import PaneSpan, Position
+from tidemill.core.position import Position
 from tidemill.core.slices import BatchRange
+from tidemill.core.spans import PaneSpan, united_spans
 from tidemill.core.times import micros
 from tidemill.core.watermarks import BEGINNING
 from tidemill.core.windows import Window

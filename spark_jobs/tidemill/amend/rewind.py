@@ -17,7 +17,7 @@ from tidemill.core.offsets import OffsetRange, TopicPartition
 from tidemill.core.operators import StartFrom
 from tidemill.core.past import Past
 from tidemill.core.plan import BatchPlan, Kind
-from tidemill.core.position import Position
+from tidemill.core.position import Position, Since
 from tidemill.core.view import View
 from tidemill.engine.state import check_horizon
 from tidemill.log.flows import held_of
@@ -57,11 +57,15 @@ def _target(errand: Errand, commit: Committed) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenBack:
-    """What a rewind would do: batches that it takes back, offsets that are read again, versions of the tables."""
+    """What a rewind would do: batches that it takes back, offsets that are read again, versions of the tables.
+
+    `decisions` are those that it takes back, by table: from which batch on numbers mean what they mean now.
+    """
 
     batches: tuple[int, ...]
     ranges: tuple[OffsetRange, ...]
     versions: Mapping[str, int | None]
+    decisions: Mapping[str, Since]
 
 
 def preview(errand: Errand, to: int) -> TakenBack:
@@ -77,7 +81,13 @@ def preview(errand: Errand, to: int) -> TakenBack:
         batches=tuple(b.batch_id for b in later if b.batch_id > to),
         ranges=tuple(r for r in _read_again(view, position, past.begin) if r),
         versions={spec.name: versions.get(spec.name) for spec in tables_of(errand) if newest(spec) is not None},
+        decisions=undone(view.position, to),
     )
+
+
+def undone(position: Position, to: int) -> Mapping[str, Since]:
+    """The decisions about what numbers mean, by table, that a rewind to batch `to` takes back."""
+    return {table: since for table, since in (position.since or {}).items() if since.batch_id > to}
 
 
 def _checked(errand: Errand, view: View, past: Past, to: int) -> tuple[Position, dict[str, int | None]]:

@@ -22,7 +22,7 @@ from tidemill.core.coverage import Cover, united
 from tidemill.core.flow import RowSink, Sink, WindowedSink
 from tidemill.core.operators import Trigger
 from tidemill.core.position import Since
-from tidemill.core.redefinition import redefined
+from tidemill.core.redefinition import redefined, undecided
 from tidemill.core.slices import BatchRange
 from tidemill.core.times import micros, moment
 from tidemill.core.view import View
@@ -84,16 +84,17 @@ def verify(errand: Errand, scope: Scope) -> Iterator[Verified]:
     windows that may lack a record which came after they had closed, but counts in later ones. Nothing is written.
 
     Raises:
-        Incompatible: the declaration of now means something else than what was published, and nobody decided.
+        Incompatible: after all other tables, the declaration of now means something else by some than what was
+            published, and nobody decided.
         OffsetsLost: the log no longer holds what was read.
         EngineError: Spark or a table refused to work.
     """
     view = errand.ledger.view()
-    redefined(errand.flow, view.position)
+    changed = undecided(errand.flow, view.position)
     past = errand.ledger.past()
     covers = past.covers(view.position.slices)
     session = errand.session() if errand.session else project_session(errand.project)
-    for sink in errand.flow.sinks:
+    for sink in (sink for sink in errand.flow.sinks if sink.table not in changed):
         wanted = _windows(errand, sink, scope) if isinstance(sink, WindowedSink) else None
         if wanted is not None and not wanted:
             yield Verified(table=sink.table, differences=Differences())
@@ -103,6 +104,7 @@ def verify(errand: Errand, scope: Scope) -> Iterator[Verified]:
         checking = _Checking(errand, view, session, sink, wanted, earlier, lacking)
         now = earlier.others(covers)
         yield checking.compare(_of_windows(sink, now, wanted) if isinstance(sink, WindowedSink) else now)
+    redefined(errand.flow, view.position)
 
 
 def _windows(errand: Errand, sink: WindowedSink, scope: Scope) -> Sequence[Window] | None:

@@ -14,15 +14,19 @@ from tidemill.cli.amending import BatchRecords, By, DryRun, Why, execute, looked
 from tidemill.cli.log_output import print_json
 from tidemill.cli.output import AsJson, PipelineName, console, grid
 from tidemill.core.asked import PLACES, wanted
+from tidemill.core.codec import encode
 from tidemill.core.errors import ConfigError
+from tidemill.core.slices import batch_ranges, show_batches
+from tidemill.core.times import moment, show_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tidemill.amend.backfill import Preview
     from tidemill.amend.errand import Errand
     from tidemill.amend.rewind import TakenBack
     from tidemill.core.events import Committed
+    from tidemill.core.position import Since
 
 
 def backfill(
@@ -107,6 +111,8 @@ def rewind(
         found = amend.preview(looked_at(ctx, pipeline), to)
         _show_rewind(found, as_json=as_json)
         return
+    if not as_json:
+        _show_undone(amend.undone(looked_at(ctx, pipeline).ledger.view().position, to))
     execute(ctx, pipeline, lambda errand: amend.rewind(errand, to), by=by, why=why, as_json=as_json)
 
 
@@ -132,20 +138,36 @@ def rebuild(
 def _show_rewind(found: TakenBack, *, as_json: bool) -> None:
     ranges = [str(r) for r in found.ranges]
     if as_json:
-        print_json({"batches": list(found.batches), "read_again": ranges, "versions": dict(found.versions)})
+        decisions = {table: encode(since) for table, since in found.decisions.items()}
+        print_json(
+            {
+                "batches": list(found.batches),
+                "read_again": ranges,
+                "versions": dict(found.versions),
+                "decisions": decisions,
+            }
+        )
         return
     out = console()
-    batches = f"{found.batches[0]} to {found.batches[-1]}" if len(found.batches) > 1 else f"{found.batches[0]}"
-    out.print(f"taken back    batches {batches}")
+    batches = show_batches(batch_ranges(found.batches))
+    out.print(f"taken back    {batches}")
     out.print(f"read again    {', '.join(ranges) or 'nothing'}", soft_wrap=True)
     for table, version in found.versions.items():
         out.print(f"{table}: " + ("no rows" if version is None else f"as of version {version}"))
+    _show_undone(found.decisions)
     out.print("nothing was done: this is a dry run")
 
 
-def _show(found: Preview, *, as_json: bool) -> None:
-    from tidemill.core.times import moment
+def _show_undone(decisions: Mapping[str, Since]) -> None:
+    for table, since in decisions.items():
+        console().print(
+            f"{table}: the decision of batch {since.batch_id} about what numbers mean, of {since.by} ({since.why}), is "
+            "taken back, too; the next batch waits for another one",
+            soft_wrap=True,
+        )
 
+
+def _show(found: Preview, *, as_json: bool) -> None:
     windows = {
         table: [(moment(w.start).isoformat(), moment(w.end).isoformat()) for w in stretches]
         for table, stretches in found.windows.items()
@@ -160,19 +182,23 @@ def _show(found: Preview, *, as_json: bool) -> None:
                 "supersedes": [c.batch_id for c in found.covers],
                 "windows": windows,
                 "windows_left": dict(found.left),
+                "windows_unknown": list(found.unknown),
                 "seconds": round(found.seconds, 1),
             }
         )
         return
     out = console()
     out.print(f"reads     {found.records:,} records: {', '.join(ranges)}")
-    out.print(f"in        {found.batches} batches, about {found.seconds:.0f} s, live ones in between")
-    batches = [c.batch_id for c in found.covers]
-    out.print(f"instead of what {len(batches)} batches made, {batches[0]} to {batches[-1]}")
+    batches = f"{found.batches:,} batch{'' if found.batches == 1 else 'es'}"
+    out.print(f"in        {batches}, about {found.seconds:.0f} s once Spark runs, live ones in between")
+    out.print(f"instead   of what {show_batches(batch_ranges(c.batch_id for c in found.covers))} made", soft_wrap=True)
     table = grid("table", "windows from", "to")
-    for row in ((name, *each) for name, stretches in windows.items() for each in stretches):
-        table.add_row(*row)
+    for name, stretches in found.windows.items():
+        for w in stretches:
+            table.add_row(name, show_moment(w.start), show_moment(w.end))
     out.print(table)
+    for name in found.unknown:
+        out.print(f"{name}: and where else its records lie: batches left it out, and only the records tell")
     out.print("".join(_said_left(*each) for each in found.left.items()), soft_wrap=True, end="")
     out.print("nothing was done: this is a dry run")
 

@@ -9,14 +9,15 @@ from tidemill.core.amendments import Aside, Fold, Ranges, Repair, Rewind, Switch
 from tidemill.core.coverage import Cover, batches_of, panes_of
 from tidemill.core.errors import AmendmentError, BackfillOpen
 from tidemill.core.flow import Flow
+from tidemill.core.jobs import Backfill
 from tidemill.core.packed import packed
 from tidemill.core.past import Past
 from tidemill.core.plan import BatchPlan, Kind
-from tidemill.core.position import Backfill, PaneSpan
 from tidemill.core.redefinition import redefined
 from tidemill.core.semantics import SEMANTICS
 from tidemill.core.shapes import check_shapes
 from tidemill.core.slices import BatchRange, batch_ranges, in_both
+from tidemill.core.spans import PaneSpan
 from tidemill.core.view import View
 from tidemill.core.whole import whole_of
 

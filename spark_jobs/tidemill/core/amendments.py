@@ -20,8 +20,9 @@ from enum import StrEnum
 
 from tidemill.core.offsets import OffsetRange
 from tidemill.core.packed import Packed, unpacked
-from tidemill.core.position import PaneSpan, Position
+from tidemill.core.position import Position
 from tidemill.core.slices import BatchRange
+from tidemill.core.spans import PaneSpan
 
 Ranges = Mapping[str, tuple[OffsetRange, ...]]
 """Offsets by topic."""

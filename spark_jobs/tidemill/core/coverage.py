@@ -16,8 +16,8 @@ from tidemill.core.events import Event, Planned
 from tidemill.core.index import IndexedBatch, indexed
 from tidemill.core.offsets import OffsetRange, TopicPartition, merge_ranges
 from tidemill.core.plan import BatchPlan
-from tidemill.core.position import PaneSpan
 from tidemill.core.slices import BatchRange, SliceSet, batch_ranges
+from tidemill.core.spans import PaneSpan, united_spans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,17 +102,6 @@ def panes_of(covers: Sequence[Cover]) -> Mapping[str, tuple[PaneSpan, ...]]:
     """Where the state of these batches lies, by table, in as few spans as possible."""
     tables = dict.fromkeys(chain.from_iterable(c.panes for c in covers))
     return {t: united_spans(c.panes[t] for c in covers if t in c.panes) for t in tables}
-
-
-def united_spans(spans: Iterable[PaneSpan]) -> tuple[PaneSpan, ...]:
-    """The same panes in as few spans as possible, sorted."""
-    found: list[PaneSpan] = []
-    for span in sorted(spans):
-        if found and span.first <= found[-1].last:
-            found[-1] = PaneSpan(found[-1].first, max(found[-1].last, span.last))
-        else:
-            found.append(span)
-    return tuple(found)
 
 
 def still_held(

@@ -9,7 +9,8 @@ from enum import StrEnum
 
 from tidemill.core.account import Account
 from tidemill.core.plan import BatchPlan, Kind
-from tidemill.core.position import PaneSpan, Position
+from tidemill.core.position import Position
+from tidemill.core.spans import PaneSpan
 from tidemill.core.verdict import Verdict
 
 FORMAT_VERSION = 1

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tidemill.core.coverage import Cover, united_spans
+from tidemill.core.coverage import Cover
 from tidemill.core.flow import Flow, WindowedSink
-from tidemill.core.position import PaneSpan, Position
+from tidemill.core.position import Position
+from tidemill.core.spans import PaneSpan, united_spans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

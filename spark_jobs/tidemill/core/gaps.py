@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from tidemill.core.flow import Flow, WindowedSink
 from tidemill.core.plan import BatchPlan
-from tidemill.core.position import PaneSpan, Position
+from tidemill.core.position import Position
+from tidemill.core.spans import PaneSpan
 from tidemill.core.times import micros
 from tidemill.core.watermarks import BEGINNING
 

@@ -12,11 +12,12 @@ from datetime import datetime
 
 from tidemill.core.amendments import Ranges, Reason, Repair, Rewind, Switch
 from tidemill.core.events import Audited, Committed, Event, Planned
+from tidemill.core.jobs import Backfill
 from tidemill.core.offsets import OffsetRange, TopicPartition, merge_ranges
 from tidemill.core.packed import Packed, packed, unpacked
 from tidemill.core.plan import BatchPlan, Kind
-from tidemill.core.position import Backfill, PaneSpan
 from tidemill.core.slices import BatchRange, batch_ranges
+from tidemill.core.spans import PaneSpan
 from tidemill.core.verdict import Verdict
 
 

@@ -12,8 +12,10 @@ from datetime import datetime
 from enum import StrEnum
 
 from tidemill.core.amendments import Fold, Ranges, Redefined, Repair, Rewind, Switch
+from tidemill.core.jobs import Backfill
 from tidemill.core.offsets import OffsetRange, TopicPartition
-from tidemill.core.position import Backfill, Gone, PaneSpan, Position, TopicPosition
+from tidemill.core.position import Gone, Position, TopicPosition
+from tidemill.core.spans import PaneSpan
 from tidemill.core.times import micros
 from tidemill.core.watermarks import BEGINNING, END, PartitionClock, advance
 

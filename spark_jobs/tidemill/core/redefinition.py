@@ -64,9 +64,7 @@ def redefined(flow: Flow, position: Position, decided: Reason | None = None) -> 
         Incompatible: numbers would mean something else, and nobody decided; or state cannot follow.
         BackfillOpen: somebody decided while a backfill is not complete, whose batches must all mean the same.
     """
-    now = meanings(flow)
-    of_each = {sink.table: tuple(_found(flow, sink, position, now[sink.table])) for sink in flow.sinks}
-    found = {table: changes for table, changes in of_each.items() if changes}
+    found = _of_each(flow, position)
     if not found:
         return None
     if decided is None or not all(change.follows for changes in found.values() for change in changes):
@@ -79,6 +77,17 @@ def redefined(flow: Flow, position: Position, decided: Reason | None = None) -> 
     joined = ((table, change) for table, changes in found.items() for change in changes if isinstance(change, Newcomer))
     times = {table: change.event_time for table, change in joined if change.event_time is not None}
     return Redefined(tables=_lines(found), reason=decided, event_times=times or None)
+
+
+def undecided(flow: Flow, position: Position) -> Collection[str]:
+    """The tables whose numbers the declaration of now changes, or that batches left out, while nobody decided."""
+    return _of_each(flow, position).keys()
+
+
+def _of_each(flow: Flow, position: Position) -> Mapping[str, tuple[_Found, ...]]:
+    now = meanings(flow)
+    of_each = {sink.table: tuple(_found(flow, sink, position, now[sink.table])) for sink in flow.sinks}
+    return {table: changes for table, changes in of_each.items() if changes}
 
 
 def meaning_after(flow: Flow, plan: BatchPlan, after: Position) -> Position:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tidemill.core.coverage import Cover, united_spans
+from tidemill.core.coverage import Cover
 from tidemill.core.flow import Flow, WindowedSink
 from tidemill.core.forgetting import EARLIEST, first_kept
 from tidemill.core.index import IndexedBatch
+from tidemill.core.jobs import Backfill
 from tidemill.core.past import Past
-from tidemill.core.position import Backfill, PaneSpan, Position
+from tidemill.core.position import Position
 from tidemill.core.slices import SliceSet
+from tidemill.core.spans import PaneSpan, united_spans
 from tidemill.core.windows import Panes, Window
 
 

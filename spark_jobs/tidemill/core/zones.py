@@ -11,8 +11,8 @@ from tidemill.core.amendments import Ranges
 from tidemill.core.index import IndexedBatch
 from tidemill.core.offsets import merge_ranges
 from tidemill.core.plan import Kind
-from tidemill.core.position import PaneSpan
 from tidemill.core.slices import BatchRange
+from tidemill.core.spans import PaneSpan
 
 MOST_ASKED = 100
 """Names of those who asked for something that a zone tells: each run of a task has one of its own."""

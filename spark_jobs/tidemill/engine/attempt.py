@@ -15,9 +15,11 @@ from tidemill.core.amending import is_repair_of
 from tidemill.core.amendments import Aside
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
+from tidemill.core.jobs import Backfill
 from tidemill.core.plan import BatchPlan, Kind
-from tidemill.core.position import Backfill, PaneSpan, Position, TableMark
+from tidemill.core.position import Position, TableMark
 from tidemill.core.scan import Scan
+from tidemill.core.spans import PaneSpan
 from tidemill.core.verdict import CheckResult
 from tidemill.engine.aside import Strays, Taken
 from tidemill.engine.branches import unpack

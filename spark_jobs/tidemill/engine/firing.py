@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from tidemill.core.flow import WindowedSink
 from tidemill.core.forgetting import first_kept
+from tidemill.core.jobs import Backfill
 from tidemill.core.operators import Trigger
 from tidemill.core.pane_tree import Span, unite
 from tidemill.core.plan import BatchPlan
-from tidemill.core.position import Backfill, Position
+from tidemill.core.position import Position
 from tidemill.core.times import micros
 from tidemill.core.watermarks import BEGINNING, END
 from tidemill.core.windows import Panes

@@ -17,8 +17,9 @@ from deltalake import DeltaTable
 from tidemill.core.codec import fingerprint
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
+from tidemill.core.jobs import Backfill
 from tidemill.core.plan import BatchPlan
-from tidemill.core.position import Backfill, TableMark
+from tidemill.core.position import TableMark
 from tidemill.core.slices import batch_ranges
 from tidemill.core.times import moment
 from tidemill.engine.aside import Taken

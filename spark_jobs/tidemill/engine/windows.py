@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 from tidemill.core.amendments import Fold
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import WindowedSink
+from tidemill.core.jobs import Backfill
 from tidemill.core.plan import BatchPlan
-from tidemill.core.position import Backfill, Position
+from tidemill.core.position import Position
 from tidemill.core.schema import Field
 from tidemill.core.slices import SliceSet
 from tidemill.core.verdict import CheckResult

@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from amend.conftest import an_errand
+from machine.declaring import declare
 from support.projects import NOW, Mill, an_event, sums
+from tidemill.amend.backfill import backfill
 from tidemill.amend.verify import Scope, Verified, verify
 from tidemill.batch import run_batch
 from tidemill.claiming import Request
 from tidemill.core.amendments import Reason
+from tidemill.core.asked import OfOffsets
 from tidemill.core.errors import Incompatible
 from tidemill.core.slices import BatchRange
 from tidemill.ledger.process import this_process
@@ -52,3 +55,31 @@ def test_windows_of_another_meaning_are_left_out_of_the_proof_and_named(tmp_path
     assert (found.since.batch_id, found.since.by) == (2, "ana")
     window = lineage(mill.project, "sums", None, NOW.replace(second=10), {"user": "a"})
     assert window.since == found.since
+
+
+def test_only_the_table_that_waits_for_a_decision_is_left_out_of_the_proof_until_a_backfill_has_filled_it(
+    tmp_path: Path, spark: Any
+) -> None:
+    mill = sums(tmp_path, spark)
+    mill.feed([an_event(1, "b"), an_event(2), an_event(12, "b")])
+    mill.run()
+    declare(mill, {"sums": "nobody", "others": "nobody"})
+    mill = Mill(Project.load(tmp_path), spark, "sums")
+    mill.feed([an_event(13), an_event(33)])
+    compared = verify(an_errand(mill), Scope())
+    first = next(compared)
+    assert (first.table, first.differences.compared, first.agrees) == ("sums", 2, True)
+    with pytest.raises(Incompatible, match="publishes what earlier batches left out"):
+        next(compared)
+    request = Request(executor=this_process(), clock=datetime.now(UTC), from_now=Reason(by="ana", why="more"))
+    run_batch(mill.project, "sums", request, session=lambda: spark)
+    one, other = verify(an_errand(mill), Scope())
+    assert (one.differences.compared, other.differences.compared) == (4, 0)
+    assert other.since is not None
+    assert other.since.event_time == int((NOW.timestamp() + 12) * 1_000_000)
+    list(backfill(an_errand(mill), OfOffsets(since={}, until={})))
+    one, other = verify(an_errand(mill), Scope())
+    assert (one.agrees, other.agrees) == (True, True)
+    assert (one.differences.compared, other.differences.compared) == (4, 4)
+    assert other.since is not None
+    assert other.since.event_time is None

@@ -10,6 +10,7 @@ from tidemill.core.coverage import Cover, batches_of, panes_of
 from tidemill.core.errors import AmendmentError, BackfillOpen
 from tidemill.core.flow import Flow
 from tidemill.core.jobs import Backfill
+from tidemill.core.joining import completed
 from tidemill.core.packed import packed
 from tidemill.core.past import Past
 from tidemill.core.plan import BatchPlan, Kind
@@ -46,6 +47,7 @@ def backfill_of(flow: Flow, view: View, past: Past, covers: tuple[Cover, ...], r
         panes=panes_of(covers),
         by="",
         whole=whole_of(flow, view.position, past, covers),
+        completes=completed(flow, view.position, past, covers, ranges),
     )
 
 
@@ -70,7 +72,7 @@ def plan_giving_up(flow: Flow, view: View, *, clock: datetime) -> BatchPlan:
     job = view.position.backfill
     if job is None:
         raise AmendmentError(f"{flow.name}: no backfill is open", fix="`tidemill status` shows one that is")
-    nothing = replace(job, left={}, supersedes=(), slices={}, panes={})
+    nothing = replace(job, left={}, supersedes=(), slices={}, panes={}, completes=None)
     return replace(_amendment(flow, view, Kind.BACKFILL, clock), again={}, backfill=nothing)
 
 

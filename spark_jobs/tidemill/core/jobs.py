@@ -17,7 +17,7 @@ class Backfill:
     `since` is its first batch. `left` is what it has still to read, by topic. `supersedes` are the batches that read
     these offsets before, `panes` where their state and the job's lies, by published table. `slices` has the attempt of
     each batch of the job so far. `whole` says by table where those forgotten windows start that it replaces; None where
-    nothing is forgotten.
+    nothing is forgotten. `completes` are the tables of which it reads all that batches had left out.
     """
 
     since: int
@@ -28,6 +28,7 @@ class Backfill:
     by: str
     why: str = ""
     whole: Mapping[str, tuple[PaneSpan, ...]] | None = None
+    completes: tuple[str, ...] | None = None
 
     @property
     def complete(self) -> bool:

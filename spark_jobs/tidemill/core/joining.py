@@ -10,8 +10,11 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tidemill.core.amendments import Ranges
+from tidemill.core.coverage import Cover, united
 from tidemill.core.flow import PUBLISHED, Flow, Input, Sink, WindowedSink
 from tidemill.core.meaning import by_pattern, inputs_of
+from tidemill.core.past import Past
 from tidemill.core.position import Position
 from tidemill.core.times import show_moment
 
@@ -66,6 +69,32 @@ def newcomer(flow: Flow, sink: Sink, position: Position) -> Newcomer | None:
         until=position.batch_id,
         event_time=max(times) if isinstance(sink, WindowedSink) else None,
     )
+
+
+def completed(
+    flow: Flow, position: Position, past: Past, covers: Collection[Cover], ranges: Ranges
+) -> tuple[str, ...] | None:
+    """The tables of which `ranges`, read before by the batches `covers`, hold all that was left out; None: none."""
+    lacking = [sink for sink in flow.sinks if _lacks(position, sink)]
+    if not lacking:
+        return None
+    again, own = united([ranges]), {cover.batch_id for cover in covers}
+    # What the log has lost of them is not read again.
+    lossy = any(again.get(t, ()) != all_of for t, all_of in united(c.ranges for c in covers).items())
+    others = [cover for cover in past.covers(position.slices) if cover.batch_id not in own]
+    found = [sink.table for sink in lacking if not lossy and not any(_left_out(flow, sink, position, others))]
+    return tuple(found) or None
+
+
+def _lacks(position: Position, sink: Sink) -> bool:
+    since = (position.since or {}).get(sink.table)
+    return since is not None and since.event_time is not None
+
+
+def _left_out(flow: Flow, sink: Sink, position: Position, covers: Collection[Cover]) -> Iterator[bool]:
+    """Whether each of these batches brought something of which the table was to be made, before it was."""
+    first, topics = position.first_of_meaning(sink.table), set(_topics(flow, sink, position.topics))
+    return (c.batches[0].from_batch < first and bool(topics & c.ranges.keys()) for c in covers)
 
 
 def unread(flow: Flow, sink: Sink, position: Position) -> tuple[Unread, ...]:

@@ -58,6 +58,10 @@ class Since:
     why: str = ""
     event_time: int | None = None
 
+    def completed(self) -> Since:
+        """The same, once windows lack nothing any more."""
+        return replace(self, event_time=None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
@@ -158,5 +162,8 @@ class Position:
             switched = slices.hide(job.supersedes).show(job.slices)
             # Nodes were merged from what is hidden now.
             anew = self._from_now() if job.supersedes else self.merged_since
-            return replace(self, batch_id=batch_id, slices=switched, backfill=None, merged_since=anew)
+            since = {t: s.completed() if t in (job.completes or ()) else s for t, s in (self.since or {}).items()}
+            return replace(
+                self, batch_id=batch_id, slices=switched, backfill=None, merged_since=anew, since=since or None
+            )
         return replace(self, batch_id=batch_id, slices=slices.hide([BatchRange(batch_id, batch_id + 1)]), backfill=job)

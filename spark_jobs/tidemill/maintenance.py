@@ -144,6 +144,15 @@ def _hidden(position: Position) -> tuple[BatchRange, ...]:
     return position.slices.show(job.slices if job is not None else {}).hidden
 
 
+def goes_back_to(project: Project, pipeline: str, *, keep: timedelta, now: datetime) -> int | None:
+    """The earliest batch that one can rewind to once `maintain` is done; None before the first commit.
+
+    What is needed for that stays, however old it is.
+    """
+    kept = _Kept.of(project.ledger(pipeline), now - keep)
+    return None if kept is None else kept.horizon
+
+
 def maintain(
     project: Project, pipeline: str, *, keep: timedelta, now: datetime, dry_run: bool = False
 ) -> Iterator[Chore]:

@@ -132,8 +132,11 @@ def test_a_sum_beyond_its_column_is_the_nearest_number_and_a_warning(tmp_path: P
     mill = a_pipeline(tmp_path, spark, does, columns)
     mill.feed([an_event(1, amount=LARGEST), an_event(2, amount=LARGEST), an_event(3, amount=7)])
     mill.feed([an_event(20, amount=LARGEST), an_event(21, amount=5), an_event(22, amount=-LARGEST)])
-    mill.catch_up()
+    commits = mill.catch_up()
     rows = {row["window_start"].second: row for row in mill.published("t")}
+    assert "warning t: s.overflow: 1 of 2 rows: sums beyond bigint" in [
+        text for c in commits for text in c.broken or ()
+    ]
     assert [rows[0][c] for c in ("s", "low", "none")] == [LARGEST, -LARGEST - 1, None]
     assert int(rows[0]["exact"]) == 2 * LARGEST + 7
     assert [rows[20][c] for c in ("s", "low", "none")] == [5, -5, 5]

@@ -24,7 +24,7 @@ def test_explain_shows_operators_in_order_with_ports(tidemill):
 def test_explain_shows_the_triple_of_each_aggregate(tidemill):
     (sink,) = tidemill("explain", "sums", "--json").json["sinks"]
     assert sink["aggregates"]["n"] == {
-        "call": "Count('*')",
+        "call": "Count()",
         "partial": {"value": "count(*)"},
         "merge": {"value": "sum({value})"},
         "finish": "{value}",

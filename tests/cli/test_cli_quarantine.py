@@ -100,3 +100,18 @@ def test_records_that_look_like_colours_are_shown_as_they_are(tidemill, mill):
     assert said.code == ExitCode.DONE
     assert "unknown field `[/x]`" in said.out
     assert "[/bold] 0" in said.out
+
+
+def test_what_records_say_cannot_write_to_the_terminal(tidemill, mill):
+    put_aside(mill, [["wrong_value(a): \x1b[2J[bold]x[/]\r\x9b"]])
+    for command in (("quarantine", "ls"), ("quarantine", "show")):
+        said = tidemill(*command, "sums").out
+        assert "\x1b" not in said
+        assert "\x9b" not in said
+        assert "\\x1b[2J[bold]x[/]\\r\\x9b" in said
+
+
+def test_a_repair_of_nothing_says_where_to_look(tidemill, mill):
+    put_aside(mill, [["wrong_value(a): b"]])
+    said = tidemill("quarantine", "replay", "sums", "--rule", "nosuch")
+    assert (said.code, "no such record is there; see `tidemill quarantine ls sums`" in said.out) == (7, True)

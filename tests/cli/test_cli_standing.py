@@ -40,9 +40,9 @@ def verdict(mill: Mill, plan: BatchPlan, *results: CheckResult) -> None:
     mill.project.ledger("sums").append(lambda _: event)
 
 
-def commit(mill: Mill, plan: BatchPlan) -> None:
+def commit(mill: Mill, plan: BatchPlan, *results: CheckResult) -> None:
     """Commit a plan as if all of its records had been counted."""
-    verdict(mill, plan)
+    verdict(mill, plan, *results)
     times = {r.topic_partition: 1_000_000 for r in plan.topics["events"].ranges if r}
     position = plan.position.after(
         batch_id=plan.batch_id, attempt=1, topics=plan.topics_after(times), watermark=1_000_000
@@ -173,6 +173,23 @@ def test_status_says_that_a_batch_is_blocked(tidemill, mill):
     assert "blocks: 0 of 1 rules hold; broken: error sums: n.minimum" in tidemill("history", "sums").out
 
 
+def test_what_an_audit_found_is_shown_of_earlier_batches_too(tidemill, mill):
+    mill.feed([an_event(1)])
+    plan, row = open_batch(mill), {"user": "[red]a[/]"}
+    broken = CheckResult(
+        table="sums", rule="n.maximum", severity=Severity.WARNING, passed=False, observed="[1] row", failing_rows=(row,)
+    )
+    commit(mill, plan, broken)
+    told = tidemill("history", "sums").out
+    assert "0 of 1 rules hold; broken: warning sums: n.maximum: [1] row" in told
+    assert tidemill("audit", "show", "sums").code == ExitCode.WRONG
+    shown = tidemill("audit", "show", "sums", "--batch", "1")
+    assert (shown.code, "[1] row" in shown.out, "n.maximum: {'user': '[red]a[/]'}" in shown.out) == (0, True, True)
+    assert tidemill("audit", "show", "sums", "--batch", "1", "--json").json["failing_rows"] == [row]
+    missing = tidemill("audit", "show", "sums", "--batch", "2")
+    assert (missing.code, "no audit of batch 2" in missing.err) == (ExitCode.WRONG, True)
+
+
 def test_history_says_how_many_events_it_does_not_show(tidemill, mill):
     mill.feed([an_event(n) for n in range(3)])
     for _ in range(3):
@@ -237,3 +254,15 @@ def test_history_without_batches_says_so(tidemill):
 )
 def test_age_is_told_in_its_largest_unit(age, text):
     assert ago(NOW - timedelta(seconds=age), NOW) == text
+
+
+def test_a_name_of_before_is_said_to_be_renamed_whatever_is_declared_now(tidemill, mill):
+    mill.feed([an_event(1)])
+    commit(mill, open_batch(mill))
+    assert tidemill("rename", "sums", "totals").code == ExitCode.DONE
+    file = mill.project.folder / "pipelines" / "pipeline.py"
+    file.write_text(file.read_text().replace('Pipeline("sums"', 'Pipeline("totals"'))
+    for command in ("status", "explain", "verify", "run"):
+        said = tidemill(command, "sums")
+        assert (said.code, "pipeline sums was renamed to totals" in said.err) == (ExitCode.WRONG, True), command
+    assert tidemill("status", "totals").code == ExitCode.DONE

@@ -66,13 +66,14 @@ def execute(
     why: str,
     as_json: bool,
     most: int | None = None,
+    nothing: str = "nothing to do",
 ) -> None:
-    """Execute the batches of an amendment; exits with NOTHING_TO_DO when there was none."""
+    """Execute the batches of an amendment; when there was `nothing`, say so and exit with NOTHING_TO_DO."""
 
     def batches(project: Project, start: Start) -> Iterator[Committed]:
         return amendment(an_errand(project, pipeline, by=by, why=why, most=most, start=start))
 
-    count = show_batches(ctx, pipeline, batches, as_json=as_json, ended=lambda n: "done" if n else "nothing to do")
+    count = show_batches(ctx, pipeline, batches, as_json=as_json, ended=lambda n: "done" if n else nothing)
     raise typer.Exit(ExitCode.DONE if count else ExitCode.NOTHING_TO_DO)
 
 

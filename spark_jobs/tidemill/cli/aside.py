@@ -163,4 +163,14 @@ def _repair(
         return
     from tidemill.amend.repair import repair
 
-    execute(ctx, pipeline, lambda e: repair(e, aside, wanted, mixed=mixed), by=by, why=why, as_json=as_json, most=most)
+    nothing = f"nothing to do: no such record is there; see `tidemill {aside.value} ls {pipeline}`"
+    execute(
+        ctx,
+        pipeline,
+        lambda errand: repair(errand, aside, wanted, mixed=mixed),
+        by=by,
+        why=why,
+        as_json=as_json,
+        most=most,
+        nothing=nothing,
+    )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
+from enum import StrEnum
 from typing import Any, assert_never
 
 from tidemill.core import operators as op
@@ -87,8 +88,11 @@ def _windows(spec: WindowSpec) -> str:
 
 
 def _call(aggregate: Aggregate) -> str:
-    values = [repr(getattr(aggregate, f.name)) for f in fields(aggregate)]  # type: ignore[arg-type]
-    return f"{type(aggregate).__name__}({', '.join(values)})"
+    """As it is declared, without what is so by default."""
+    values = [(getattr(aggregate, f.name), f) for f in fields(aggregate)]  # type: ignore[arg-type]
+    plain = [(f, str(v) if isinstance(v, StrEnum) else v) for v, f in values if v != f.default]
+    said = [repr(v) if f.default is MISSING else f"{f.name}={v!r}" for f, v in plain]
+    return f"{type(aggregate).__name__}({', '.join(said)})"
 
 
 def _sink(sink: Sink) -> dict[str, Any]:

@@ -31,12 +31,13 @@ def maintain(
     as_json: AsJson = False,
 ) -> None:
     """Make tables and ledgers small again; batches may run meanwhile."""
-    from tidemill.core.times import duration
+    from tidemill.core.times import duration, show_duration
+    from tidemill.maintenance import AT_LEAST, goes_back_to
     from tidemill.maintenance import maintain as chores
 
     project = open_project(ctx)
     period = project.settings.keep if keep is None else duration(keep)
-    table = grid("pipeline", "table", "", "count", numbers=("count",))
+    table, kept = grid("pipeline", "table", "", "count", numbers=("count",)), list[str]()
 
     def tidy(name: str) -> None:
         folded = _folded(ctx, project, name, dry_run=dry_run)
@@ -44,10 +45,16 @@ def maintain(
             if as_json:
                 print_json({"pipeline": name, "table": each.table, "what": each.what, "count": each.count})
             table.add_row(name, each.table, each.what, f"{each.count:,}")
+        if (batch := goes_back_to(project, name, keep=period, now=datetime.now(UTC))) is not None:
+            length = show_duration(period)
+            kept.append(
+                f"{name}: what a rewind to batch {batch} needs stays (the last {length}, and {AT_LEAST} batches)"
+            )
 
     faults = of_each(project, pipeline, tidy)
     if not as_json and table.row_count:
         console().print(table)
+        console().print("\n".join(kept), soft_wrap=True)
     if not as_json and dry_run:
         console().print("nothing was done: this is a dry run")
     end_with(faults)

@@ -50,7 +50,7 @@ def state_sizes(project: Project, flow: Flow, position: Position) -> Sequence[St
         if isinstance(sink, WindowedSink):
             extent = Extent.of(uris.state(sink, PANE_FIELDS), "pane_start")
             closed = _closed(position.watermark, micros(sink.allowed_lateness))
-            oldest = _oldest_open(extent, sink.window.panes, closed)
+            oldest = _oldest_open(extent, sink.window.panes, max(closed, _lacking(sink, position)))
             until = position.forgotten_until
             kept = None if until is None else first_kept(sink.window.panes, until)
             sizes = {"rows": extent.rows, "bytes": extent.bytes}
@@ -68,6 +68,12 @@ def size_json(found: StateSize) -> dict[str, object]:
 def _closed(watermark: int, lateness: int) -> int:
     """Windows that end here or earlier are closed for good."""
     return watermark if watermark in (BEGINNING, END) else watermark - lateness
+
+
+def _lacking(sink: WindowedSink, position: Position) -> int:
+    """Windows that end here or earlier may lack what batches left out: live ones never publish them."""
+    whole = position.whole_after(sink.table)
+    return BEGINNING if whole == BEGINNING else sink.window.panes.last_window_of(whole).end
 
 
 def _oldest_open(extent: Extent, panes: Panes, closed: int) -> int | None:

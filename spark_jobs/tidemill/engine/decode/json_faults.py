@@ -85,7 +85,10 @@ def _syntax_fault(record: bytes) -> str | None:
 def _malformed(record: bytes, what: str, byte: int) -> str:
     if what == "trailing characters":
         byte -= 1  # msgspec counts the first of them in
-    found = record[byte : byte + 20].decode(errors="ignore")
+    begin = byte
+    while begin and record[begin - 1 : begin].isalpha():
+        begin -= 1
+    found = record[begin : begin + 20].decode(errors="ignore")
     return f"malformed JSON at byte {byte}: {what}" + (f", found {shown(found)}" if found else "")
 
 

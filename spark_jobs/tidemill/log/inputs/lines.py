@@ -55,6 +55,12 @@ def read_lines(stream: IO[bytes], name: str, source: Lines) -> Iterator[Rows]:
         yield Rows(values=block.lines, keys=keys, times=[None] * len(block.lines), consumed=block.consumed)
 
 
+_AS_IT_IS = (
+    "mend or remove the line; or append every line as it is, and let the contract reject it: --format lines, and "
+    "--key-regex for a key"
+)
+
+
 def read_json_lines(stream: IO[bytes], name: str, source: JsonLines) -> Iterator[Rows]:
     """The lines in order, with key and time from their fields. A null key is no key.
 
@@ -84,7 +90,7 @@ def _key_and_time(
         row = decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         what = f"expected a JSON object, found {_shown(line)} ({error})"
-        raise bad_row(name, number, what, "mend or remove the line") from error
+        raise bad_row(name, number, what, _AS_IT_IS) from error
     try:
         key = _raw_key(row[fields.key]) if fields.key is not None else None
         time = microseconds(msgspec.json.decode(row[fields.time]), fields.unit) if fields.time is not None else None

@@ -12,6 +12,7 @@ import pytest
 from tables.table_writers import (
     FIELDS,
     DeltaRsWriter,
+    SparkWriter,
     Writer,
     a_row,
     a_spec,
@@ -23,8 +24,36 @@ from tables.table_writers import (
 )
 from tidemill.core.errors import EngineError
 from tidemill.core.schema import Field, Scalar
+from tidemill.tables.create import ensure_table
 from tidemill.tables.handles import open_table
-from tidemill.tables.protocol import Between
+from tidemill.tables.protocol import Between, TableSpec
+
+
+class OfFiles(SparkWriter):
+    """Spark, of a table that is open already."""
+
+    name = "spark, of files"
+
+    def table(self, spec: TableSpec) -> Any:
+        from tidemill.tables.spark import SparkTable
+
+        class Known(SparkTable):
+            def read(self, **how: Any) -> Any:
+                self._opened = None if "version" in how else open_table(self.spec)
+                return super().read(**how)
+
+        return Known(spec, self.session)
+
+
+@pytest.fixture(
+    params=["delta-rs", pytest.param("spark", marks=pytest.mark.spark), pytest.param("files", marks=pytest.mark.spark)]
+)
+def writer(request: pytest.FixtureRequest) -> Writer:
+    """Everybody who reads."""
+    if request.param == "delta-rs":
+        return DeltaRsWriter()
+    session = request.getfixturevalue("spark")
+    return SparkWriter(session) if request.param == "spark" else OfFiles(session)
 
 
 def test_read_bounds_are_half_open_and_exact(tmp_path: Path, writer: Writer) -> None:
@@ -138,3 +167,37 @@ def test_spark_reads_a_table_of_ours_although_something_landed_after_it_was_open
 
     monkeypatch.setattr("tidemill.tables.spark.open_table", opened)
     assert (0, "/", 1) in seen(table, spark_writer)
+
+
+@pytest.mark.parametrize("folder", ["a {c,d} *e", "100 % of ü", "a=1/b c"])
+def test_a_table_lies_in_a_folder_of_any_name(tmp_path: Path, writer: Writer, folder: str) -> None:
+    fields = (*FIELDS, Field(name="level", type=Scalar.INTEGER))
+    table = writer.table(a_spec(tmp_path / folder, fields=fields, partition_by=("level",)))
+    load(table.spec, [a_row(m) | {"level": m % 2} for m in range(4)], 1)
+    load(table.spec, [a_row(9) | {"level": None}], 2)
+    odd = Between(column="level", low=1, high=2)
+    assert [m for m, *_ in seen(table, writer, any_of=((odd,), (minutes(8, None),)))] == [1, 3, 9]
+    assert [m for m, *_ in seen(table, writer)] == [0, 1, 2, 3, 9]
+
+
+@pytest.mark.spark
+def test_columns_that_older_files_lack_are_null(tmp_path: Path, writer: Writer) -> None:
+    spec = a_spec(tmp_path)
+    load(writer.table(spec).spec, [a_row(0)], 1)
+    wider = a_spec(tmp_path, fields=(*FIELDS, Field(name="more", type=Scalar.LONG)))
+    ensure_table(wider)
+    load(wider, [a_row(1) | {"more": 7}], 2)
+    assert [row["more"] for row in writer.dicts(writer.table(wider).read())] in ([None, 7], [7, None])
+
+
+@pytest.mark.spark
+def test_files_alone_do_not_tell_of_a_table_with_features(tmp_path: Path, spark: Any) -> None:
+    from tidemill.tables.spark import is_plain
+
+    spec = a_spec(tmp_path)
+    load(DeltaRsWriter().table(spec).spec, [a_row(0), a_row(1)], 1)
+    assert is_plain(open_table(spec))
+    spark.sql(f"ALTER TABLE delta.`{spec.uri}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
+    assert not is_plain(open_table(spec))
+    spark.sql(f"DELETE FROM delta.`{spec.uri}` WHERE window_start > TIMESTAMP'2024-03-01T00:00:30Z'")
+    assert [m for m, *_ in seen(OfFiles(spark).table(spec), OfFiles(spark))] == [0]

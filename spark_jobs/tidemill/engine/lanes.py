@@ -269,7 +269,7 @@ class SparkLane:
         if opened is None:
             ensure_table(spec)
         self._before_job()
-        return SparkTable(spec, self.session)
+        return SparkTable(spec, self.session, opened)
 
     def bare_table(self, spec: TableSpec) -> SparkTable:  # noqa: D102
         if newest(spec) is None:

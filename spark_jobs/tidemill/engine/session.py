@@ -43,6 +43,9 @@ SESSION_CONF: Mapping[str, str] = {
 _STATIC_CONF: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # So many compiled steps are kept. A batch that Spark writes has more than the 100 of Spark's default: each batch
+    # compiled all of its steps again, and ran them cold, half of its time.
+    "spark.sql.codegen.cache.maxEntries": "1000",
     # Segments carry a checksum per page: flipped bytes are noticed, not aggregated.
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }

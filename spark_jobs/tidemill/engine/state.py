@@ -9,13 +9,12 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 
 from tidemill.core.errors import EngineError
 from tidemill.core.flow import WindowedSink
 from tidemill.core.slices import SliceSet
-from tidemill.core.times import micros, moment
+from tidemill.core.times import moment
 from tidemill.engine.lanes import Lane
 from tidemill.engine.places import NODE_FIELDS, PANE_FIELDS, Uris
 from tidemill.tables.arrow_types import schema_fields
@@ -23,6 +22,7 @@ from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest
 from tidemill.tables.known import Known
 from tidemill.tables.protocol import Between, TableSpec
+from tidemill.tables.skipping import Files
 
 
 def state_horizon(pipeline: str, sink: WindowedSink) -> str:
@@ -100,7 +100,7 @@ class State:
         The statistics of files say so, which are wide once small files were folded: when they allow for more than
         `most` rows, those that are there are counted.
         """
-        bound = sum(_sum(self._files, part, "num_records") for part in parts)
+        bound = sum(self._files.sum(part, "num_records") for part in parts)
         if bound <= most:
             return bound
         table = DeltaRsTable(self.spec, opened=self.handle)
@@ -108,39 +108,16 @@ class State:
 
     def is_light(self, parts: Sequence[Part]) -> bool:
         """Whether the files with these parts are small, compressed as they are."""
-        return sum(_sum(self._files, part, "size_bytes") for part in parts) <= _LIGHT
+        return sum(self._files.sum(part, "size_bytes") for part in parts) <= _LIGHT
 
     @cached_property
-    def _files(self) -> pa.Table:
-        return pa.table(self.handle.get_add_actions(flatten=True))
+    def _files(self) -> Files:
+        return Files.of(self.handle)
 
     def read(self, lane: Lane[Any], parts: Sequence[Part], slices: SliceSet) -> Any:
         """The visible rows of these parts, which have none in common."""
         table = lane.table(self.spec, self.handle)
         return lane.visible(table.read(any_of=tuple(parts)), slices)
-
-
-def _sum(files: pa.Table, part: Part, column: str) -> int:
-    """Over the files that may have rows of a part."""
-    inside = pc.is_valid(files["num_records"])
-    for bounds in part:
-        if bounds.column == "pane_start":
-            inside = pc.and_(inside, _may_start(files, bounds))
-        elif bounds.column == "pane_level":
-            inside = pc.and_(inside, pc.equal(files["partition.pane_level"], bounds.low))
-    return pc.sum(files[column].filter(inside)).as_py() or 0
-
-
-def _may_start(files: pa.Table, bounds: Between) -> pa.Array:
-    low, high = (None if edge is None else micros(edge) for edge in (bounds.low, bounds.high))  # type: ignore[arg-type]
-    lowest, highest = files["min.pane_start"].cast(pa.int64()), files["max.pane_start"].cast(pa.int64())
-    inside = pc.is_valid(files["num_records"])
-    if low is not None:
-        # Spark cuts the greatest moment of a file to milliseconds.
-        inside = pc.and_(inside, pc.fill_null(pc.greater(highest, low - 1000), True))
-    if high is not None:
-        inside = pc.and_(inside, pc.fill_null(pc.less(lowest, high), True))
-    return inside
 
 
 def node_predicates(level: int, panes: PaneRange) -> Part:

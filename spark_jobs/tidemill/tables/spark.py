@@ -7,18 +7,20 @@ from contextlib import contextmanager
 from functools import reduce
 from hashlib import sha256
 
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType
 
 from tidemill.core.errors import EngineError, Incompatible, KeysCollide
 from tidemill.core.failpoints import answered
-from tidemill.core.schema import Field, Scalar, spark_type
+from tidemill.core.schema import Field, Scalar, ddl, spark_type
 from tidemill.core.sql import quoted
 from tidemill.stores.opened import for_spark
 from tidemill.tables.fence import Stamp, earlier_write, find_commit, unknown
 from tidemill.tables.handles import Opened, open_table
 from tidemill.tables.predicates import Parts, spark_sql
 from tidemill.tables.protocol import Between, Landed, TableSpec, Transaction, Written
+from tidemill.tables.skipping import Files
 
 Commit = Callable[[], None]
 
@@ -51,9 +53,9 @@ class SparkTable(Opened):
     One write at a time per session: a MERGE carries its transaction in the session's settings.
     """
 
-    def __init__(self, spec: TableSpec, session: SparkSession) -> None:
+    def __init__(self, spec: TableSpec, session: SparkSession, opened: DeltaTable | None = None) -> None:
         super().__init__(spec)
-        self._session = session
+        self._session, self._opened = session, opened
 
     def append(self, rows: DataFrame, *, transaction: Transaction | None, plan_hash: str) -> Written:
         """See `Table.append`."""
@@ -130,11 +132,21 @@ class SparkTable(Opened):
     ) -> DataFrame:
         """See `Table.read`. The version is fixed now, though the rows are read by the first action.
 
-        Of an `own` table, the newest version is the one that the action finds: Delta does not go back to any other in a
-        table that forgets removed files at once. Its rows say which slice they are, so that new ones do not matter.
+        A table that was given as it is `opened` is read from the files that it has, if they tell all: Delta would read
+        its log again, and compile a search in the statistics of its files.
+
+        Of another `own` table, the newest version is the one that the action finds: Delta does not go back to any other
+        in a table that forgets removed files at once. Its rows say which slice they are: new ones do not matter.
         """
         for bounds in (*where, *(b for part in any_of for b in part)):
             self.spec.check(bounds)
+        if self._opened is not None and version is None and is_plain(self._opened):
+            whole = self._of_files(Files.of(self._opened).of_parts(any_of or ((),)).of_parts((where,)), where, any_of)
+        else:
+            whole = self._of_delta(where, any_of, version)
+        return whole.select(*[quoted(c) for c in columns or self.spec.columns])
+
+    def _of_delta(self, where: tuple[Between, ...], any_of: Parts, version: int | None) -> DataFrame:
         handle = open_table(self.spec, version)
         reader = self._session.read.format("delta")
         if version is not None or not self.spec.own:
@@ -142,8 +154,18 @@ class SparkTable(Opened):
         frame = self._shaped(reader.load(self._location()))
         predicates = [spark_sql(where, any_of=parts) for parts in _apart(any_of, self.spec.partition_by)]
         found = [frame if predicate is None else frame.where(predicate) for predicate in predicates]
-        whole = reduce(DataFrame.unionAll, found)
-        return whole.select(*[quoted(c) for c in columns or self.spec.columns])
+        return reduce(DataFrame.unionAll, found)
+
+    def _of_files(self, files: Files, where: tuple[Between, ...], any_of: Parts) -> DataFrame:
+        """The rows in these files that meet the conditions."""
+        types, place = ddl(self.spec.fields), self._location()
+        if not files.paths:
+            return self._session.createDataFrame([], types)
+        # Their names are no patterns, and partitions are folders below the table's own.
+        reader = self._session.read.schema(types).option("basePath", place).option("__globPaths__", "false")
+        frame = self._shaped(reader.parquet(*(f"{place}/{path}" for path in files.paths)))
+        predicate = spark_sql(where, any_of=any_of)
+        return frame if predicate is None else frame.where(predicate)
 
     def _land(self, stamp: Stamp, commit: Commit, *, tries: int = _TRIES) -> Written:
         before = open_table(self.spec)
@@ -261,6 +283,11 @@ def rows_outside(session: SparkSession) -> Iterator[None]:
         yield
     finally:
         session.conf.set(_REPLACED_ONLY, str(before))
+
+
+def is_plain(handle: DeltaTable) -> bool:
+    """Whether the rows of a table are those of its files, under the names that they have there."""
+    return bool(handle.protocol().min_reader_version == 1)
 
 
 def _apart(parts: Parts, partitions: Collection[str]) -> list[Parts]:

@@ -1,0 +1,82 @@
+"""Which files of a table may hold some rows, from the table's log alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+from deltalake import DeltaTable
+
+from tidemill.core.times import micros
+from tidemill.tables.predicates import Parts
+from tidemill.tables.protocol import Between, Bound
+
+_MILLISECOND = 1000
+"""To which Spark cuts the greatest moment of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files of one version of a table, with the partition and the statistics of each."""
+
+    table: pa.Table
+    partitions: frozenset[str]
+
+    @staticmethod
+    def of(handle: DeltaTable) -> Files:
+        """Those of the version that the handle has."""
+        return Files(pa.table(handle.get_add_actions(flatten=True)), frozenset(handle.metadata().partition_columns))
+
+    def of_parts(self, parts: Parts) -> Files:
+        """Those that may hold rows of one of these parts."""
+        if not self.table.num_rows:
+            return self
+        return Files(self.table.filter(reduce(pc.or_, [self._may_hold(part) for part in parts])), self.partitions)
+
+    def sum(self, part: Collection[Between], column: str) -> int:
+        """Of a number that each file has, over those that may hold rows of a part."""
+        if not self.table.num_rows:
+            return 0
+        return pc.sum(self.table[column].filter(self._may_hold(part))).as_py() or 0
+
+    @property
+    def paths(self) -> list[str]:
+        """Their paths inside the table."""
+        return [str(path) for path in self.table["path"].to_pylist()]
+
+    def _may_hold(self, part: Collection[Between]) -> pa.Array:
+        inside = pc.is_valid(self.table["path"])
+        for bounds in part:
+            inside = pc.and_(inside, self._within(bounds))
+        return inside
+
+    def _within(self, bounds: Between) -> pa.Array:
+        inside = pc.is_valid(self.table["path"])
+        own = f"partition.{bounds.column}" if bounds.column in self.partitions else None
+        names = [own or f"{side}.{bounds.column}" for side in ("min", "max")]
+        # Nobody has counted it.
+        if not set(names) <= set(self.table.column_names):
+            return inside
+        lowest, highest = (_comparable(self.table[name]) for name in names)
+        cut = _MILLISECOND if own is None and isinstance(bounds.low, datetime) else 0
+        if bounds.low is not None:
+            inside = pc.and_(inside, pc.fill_null(pc.greater_equal(highest, _number(bounds.low) - cut), True))
+        if bounds.high is not None:
+            inside = pc.and_(inside, pc.fill_null(pc.less(lowest, _number(bounds.high)), True))
+        return inside
+
+
+def _comparable(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_timestamp(values.type):
+        return values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64())
+    return values.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date(values.type) else values.cast(pa.int64())
+
+
+def _number(bound: Bound) -> int:
+    if isinstance(bound, datetime):
+        return micros(bound)
+    return bound if isinstance(bound, int) else bound.toordinal() - 719_163

@@ -21,7 +21,7 @@ from functools import cached_property, partial
 
 from pyspark.sql import SparkSession
 
-from tidemill.claiming import Claim, Request, Sources, blocked, claim_batch
+from tidemill.claiming import Claim, Request, Sources, claim_batch
 from tidemill.contracts.audit import audit
 from tidemill.core.account import Account
 from tidemill.core.codec import fingerprint
@@ -34,7 +34,7 @@ from tidemill.core.offsets import TopicPartition
 from tidemill.core.position import Position, TableMark
 from tidemill.core.redefinition import meaning_after
 from tidemill.core.times import micros
-from tidemill.core.verdict import Verdict
+from tidemill.core.verdict import Verdict, blocked
 from tidemill.core.view import View
 from tidemill.damage import check_tables, judged
 from tidemill.engine.attempt import Attempt, Staged

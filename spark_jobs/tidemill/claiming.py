@@ -9,7 +9,7 @@ from datetime import datetime
 
 from tidemill.core.amendments import Reason, Redefined
 from tidemill.core.beginning import begun_at
-from tidemill.core.errors import AuditBlocked, Fenced, LedgerDamaged, TableDamaged, UnknownTopic
+from tidemill.core.errors import Fenced, LedgerDamaged, TableDamaged, UnknownTopic
 from tidemill.core.events import Audited, Cancelled, Claimed, Decided, Decision, Executor, Planned
 from tidemill.core.failpoints import boundary
 from tidemill.core.flow import Flow
@@ -26,7 +26,7 @@ from tidemill.core.redefinition import redefined
 from tidemill.core.scan import Scan
 from tidemill.core.shapes import check_shapes
 from tidemill.core.strangers import given_up, refused
-from tidemill.core.verdict import Verdict
+from tidemill.core.verdict import blocked
 from tidemill.core.view import Fate, OpenBatch, View
 from tidemill.ledger.lease import Lease
 from tidemill.ledger.ledger import Ledger
@@ -288,17 +288,3 @@ def _cancel(ledger: Ledger, plan: BatchPlan, attempt: int, at: datetime) -> None
     cancelled = Cancelled(batch_id=plan.batch_id, attempt=attempt, reason=given_up(plan), at=at)
     with boundary("cancelled", plan.batch_id):
         ledger.append(lambda _: cancelled)
-
-
-def blocked(pipeline: str, batch_id: int, verdict: Verdict) -> AuditBlocked:
-    """The error for a verdict that blocks: it names rules and rows."""
-    lines = []
-    for result in verdict.broken:
-        lines.append(f"  {result}")
-        lines += [f"    row {dict(row)}" for row in result.failing_rows[:5]]
-    return AuditBlocked(
-        f"{pipeline}: batch {batch_id} is blocked by its audit; nothing was published and no offset moved\n"
-        + "\n".join(lines),
-        fix="correct the pipeline or the contract, then run again: the batch is planned anew; or decide: "
-        f"`tidemill audit show {pipeline}`",
-    )

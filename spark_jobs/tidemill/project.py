@@ -80,10 +80,13 @@ class Project:
             DeclarationError: there is no such pipeline, or it does not fit its contracts.
             ConfigError: it was renamed.
         """
-        if name not in self.pipeline_names():
-            # It may have been renamed, which says more than that it is not declared.
-            self.generations.known_names().check(name)
-        flow, names = self.declared(name), self.generations.known_names()
+        names = self.generations.known_names()
+        try:
+            flow = self.declared(name)
+        except DeclarationError:
+            # That it was renamed says more than that it is not declared.
+            names.check(name)
+            raise
         names.check(name)
         return replace(flow, key=names.key(name))
 

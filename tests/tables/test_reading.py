@@ -27,6 +27,7 @@ from tidemill.core.schema import Field, Scalar
 from tidemill.tables.create import ensure_table
 from tidemill.tables.handles import open_table
 from tidemill.tables.protocol import Between, TableSpec
+from tidemill.tables.skipping import is_plain
 
 
 class OfFiles(SparkWriter):
@@ -192,8 +193,6 @@ def test_columns_that_older_files_lack_are_null(tmp_path: Path, writer: Writer) 
 
 @pytest.mark.spark
 def test_files_alone_do_not_tell_of_a_table_with_features(tmp_path: Path, spark: Any) -> None:
-    from tidemill.tables.spark import is_plain
-
     spec = a_spec(tmp_path)
     load(DeltaRsWriter().table(spec).spec, [a_row(0), a_row(1)], 1)
     assert is_plain(open_table(spec))

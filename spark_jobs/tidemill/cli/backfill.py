@@ -168,28 +168,12 @@ def _show_undone(decisions: Mapping[str, Since]) -> None:
 
 
 def _show(found: Preview, *, as_json: bool) -> None:
-    windows = {
-        table: [(moment(w.start).isoformat(), moment(w.end).isoformat()) for w in stretches]
-        for table, stretches in found.windows.items()
-    }
-    ranges = [str(r) for items in found.ranges.values() for r in items]
     if as_json:
-        print_json(
-            {
-                "ranges": ranges,
-                "records": found.records,
-                "batches": found.batches,
-                "supersedes": [c.batch_id for c in found.covers],
-                "windows": windows,
-                "windows_left": dict(found.left),
-                "windows_unknown": list(found.unknown),
-                "seconds": round(found.seconds, 1),
-            }
-        )
+        print_json(_preview_json(found))
         return
     out = console()
-    out.print(f"reads     {found.records:,} records: {', '.join(ranges)}")
     batches = f"{found.batches:,} batch{'' if found.batches == 1 else 'es'}"
+    out.print(f"reads     {found.records:,} records: {', '.join(_ranges(found))}", soft_wrap=True)
     out.print(f"in        {batches}, about {found.seconds:.0f} s once Spark runs, live ones in between")
     out.print(f"instead   of what {show_batches(batch_ranges(c.batch_id for c in found.covers))} made", soft_wrap=True)
     table = grid("table", "windows from", "to")
@@ -201,6 +185,27 @@ def _show(found: Preview, *, as_json: bool) -> None:
         out.print(f"{name}: and where else its records lie: batches left it out, and only the records tell")
     out.print("".join(_said_left(*each) for each in found.left.items()), soft_wrap=True, end="")
     out.print("nothing was done: this is a dry run")
+
+
+def _ranges(found: Preview) -> list[str]:
+    return [str(r) for items in found.ranges.values() for r in items]
+
+
+def _preview_json(found: Preview) -> dict[str, object]:
+    windows = {
+        table: [(moment(w.start).isoformat(), moment(w.end).isoformat()) for w in stretches]
+        for table, stretches in found.windows.items()
+    }
+    return {
+        "ranges": _ranges(found),
+        "records": found.records,
+        "batches": found.batches,
+        "supersedes": [c.batch_id for c in found.covers],
+        "windows": windows,
+        "windows_left": dict(found.left),
+        "windows_unknown": list(found.unknown),
+        "seconds": round(found.seconds, 1),
+    }
 
 
 def _said_left(table: str, count: int) -> str:

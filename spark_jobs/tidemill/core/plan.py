@@ -1,8 +1,4 @@
-"""Plans: everything that a batch may read, decided before any work starts.
-
-Planning is a pure function of the last committed position, the bounds of the log, a read limit and a clock. A batch
-is a pure function of its plan.
-"""
+"""Plans: everything that a batch may read, decided before any work starts. A batch is a pure function of its plan."""
 
 from __future__ import annotations
 

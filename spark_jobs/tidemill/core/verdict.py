@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidemill.core.contract import Severity
+from tidemill.core.errors import AuditBlocked
 
 Json = str | int | float | bool | None
 
@@ -46,3 +47,17 @@ class Verdict:
         """The results that did not pass, errors before warnings."""
         failed = [r for r in self.results if not r.passed]
         return tuple(sorted(failed, key=lambda r: r.severity is not Severity.ERROR))
+
+
+def blocked(pipeline: str, batch_id: int, verdict: Verdict) -> AuditBlocked:
+    """The error for a verdict that blocks: it names rules and rows."""
+    lines = []
+    for result in verdict.broken:
+        lines.append(f"  {result}")
+        lines += [f"    row {dict(row)}" for row in result.failing_rows[:5]]
+    return AuditBlocked(
+        f"{pipeline}: batch {batch_id} is blocked by its audit; nothing was published and no offset moved\n"
+        + "\n".join(lines),
+        fix="correct the pipeline or the contract, then run again: the batch is planned anew; or decide: "
+        f"`tidemill audit show {pipeline}`",
+    )

@@ -70,6 +70,11 @@ class Files:
         return inside
 
 
+def is_plain(handle: DeltaTable) -> bool:
+    """Whether the rows of a table are those of its files, under the names that they have there."""
+    return bool(handle.protocol().min_reader_version == 1)
+
+
 def _comparable(values: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_timestamp(values.type):
         return values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64())

@@ -20,7 +20,7 @@ from tidemill.tables.fence import Stamp, earlier_write, find_commit, unknown
 from tidemill.tables.handles import Opened, open_table
 from tidemill.tables.predicates import Parts, spark_sql
 from tidemill.tables.protocol import Between, Landed, TableSpec, Transaction, Written
-from tidemill.tables.skipping import Files
+from tidemill.tables.skipping import Files, is_plain
 
 Commit = Callable[[], None]
 
@@ -283,11 +283,6 @@ def rows_outside(session: SparkSession) -> Iterator[None]:
         yield
     finally:
         session.conf.set(_REPLACED_ONLY, str(before))
-
-
-def is_plain(handle: DeltaTable) -> bool:
-    """Whether the rows of a table are those of its files, under the names that they have there."""
-    return bool(handle.protocol().min_reader_version == 1)
 
 
 def _apart(parts: Parts, partitions: Collection[str]) -> list[Parts]:

@@ -95,7 +95,7 @@ def test_quarantine_is_counted_shown_and_replayed(typed: Typed) -> None:
     assert (group["first_batch"], group["last_batch"], group["topic"], group["records"]) == (2, 2, "events", 1)
     [record] = lines(typed("quarantine", "show", "sums", "--json")[1])
     assert (record["offset"], record["value"]) == (4, "{cut")
-    assert "1 records" in typed("quarantine", "show", "sums")[1]
+    assert "1 record" in typed("quarantine", "show", "sums")[1]
     code, out, _ = typed("quarantine", "replay", "sums", "--batch", "2", "--json")
     assert (code, lines(out)[0]["rejected"]) == (0, 1)
     assert typed("quarantine", "replay", "sums", "--batch", "2")[0] == ExitCode.NOTHING_TO_DO

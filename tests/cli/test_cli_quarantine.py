@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from support.projects import Mill
+from support.projects import Mill, an_event
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.core.reasons import stored_reason
 from tidemill.tables.arrow_types import arrow_schema
@@ -115,3 +115,25 @@ def test_a_repair_of_nothing_says_where_to_look(tidemill, mill):
     put_aside(mill, [["wrong_value(a): b"]])
     said = tidemill("quarantine", "replay", "sums", "--rule", "nosuch")
     assert (said.code, "no such record is there; see `tidemill quarantine ls sums`" in said.out) == (7, True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "quarantine show sums --offset",
+        "quarantine show sums --partition",
+        "quarantine show sums --limit",
+        "history sums --last",
+        "audit show sums --batch",
+        "rewind sums --dry-run --to",
+        "plan sums --dry-run --limit",
+        "log cat events --limit",
+        "log cat events --from",
+    ],
+)
+def test_no_number_is_too_large_for_a_clear_answer(tidemill, mill, command):
+    put_aside(mill, [["wrong_value(a): b"]])
+    mill.feed([an_event(1)])
+    for number in (2**31, 2**63 - 1, 2**63, 10**30):
+        said = tidemill(*command.split(), str(number))
+        assert said.code in {0, 2, 5, 7}, (number, said.err)

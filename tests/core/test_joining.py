@@ -101,7 +101,7 @@ def test_a_table_that_is_new_is_refused_until_somebody_decides_and_says_where_it
         " two",
         "  a new table: without what was read up to batch 2, it gets windows that start after 1970-01-01 00:00:15",
     ]
-    for way in ("tidemill rebuild p", "tidemill run p --from-now --by NAME --why TEXT", "put the old text back"):
+    for way in ("tidemill rebuild p", "tidemill run p --from-now --why TEXT", "put the old text back"):
         assert way in error.value.fix
     found = after(both, before, REASON)
     assert found.since is not None

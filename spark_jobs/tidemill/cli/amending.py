@@ -13,7 +13,7 @@ import typer
 
 from tidemill.cli.executing import Start, show_batches
 from tidemill.cli.exit_codes import ExitCode
-from tidemill.cli.output import open_project
+from tidemill.cli.output import MOST, open_project
 
 if TYPE_CHECKING:
     from tidemill.amend.errand import Errand
@@ -24,7 +24,9 @@ By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who wants 
 Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="Why; kept in the ledger with who.")]
 BatchRecords = Annotated[
     int | None,
-    typer.Option("--batch-records", min=1, metavar="N", help="At most so many records in a batch; else the project's."),
+    typer.Option(
+        "--batch-records", min=1, max=MOST, metavar="N", help="At most so many records in a batch; else the project's."
+    ),
 ]
 Mixed = Annotated[
     bool,
@@ -38,8 +40,10 @@ OfBatches = Annotated[
     str | None, typer.Option("--batch", metavar="N[-M]", help="Put aside by this batch, or by one of these.")
 ]
 OfTopic = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Of this topic.")]
-OfPartition = Annotated[int | None, typer.Option("--partition", min=0, metavar="N", help="Of this partition.")]
-OfOffset = Annotated[int | None, typer.Option("--offset", min=0, metavar="N", help="With this offset.")]
+OfPartition = Annotated[
+    int | None, typer.Option("--partition", min=0, max=MOST, metavar="N", help="Of this partition.")
+]
+OfOffset = Annotated[int | None, typer.Option("--offset", min=0, max=MOST, metavar="N", help="With this offset.")]
 Since = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="Put aside at this time or later, by the batch's clock.")
 ]

@@ -26,7 +26,7 @@ from tidemill.cli.amending import (
 )
 from tidemill.cli.aside_groups import show_groups
 from tidemill.cli.aside_output import show_records, show_repair
-from tidemill.cli.output import AsJson, PipelineName
+from tidemill.cli.output import MOST, AsJson, PipelineName
 from tidemill.core.amendments import Aside
 from tidemill.core.asked import choice
 
@@ -41,7 +41,7 @@ OfReason = Annotated[
 ]
 OfTable = Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Refused by this published table.")]
 ByBatch = Annotated[bool, typer.Option("--by-batch", help="Count each batch apart.")]
-Most = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="At most so many.")]
+Most = Annotated[int, typer.Option("--limit", min=1, max=MOST, metavar="N", help="At most so many.")]
 
 
 @late.command("ls")

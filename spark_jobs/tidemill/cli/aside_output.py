@@ -53,7 +53,8 @@ def _show_rows(aside: Aside, rows: list[dict[str, Any]], total: int, *, as_json:
         place = str(row["batch_id"]), row["topic"], str(row["partition"]), str(row["offset"])
         table.add_row(*place, reason, shown)
     out.print(table)
-    out.print(f"{len(rows):,} of {total:,} records" if total > len(rows) else f"{total:,} records")
+    what = f"{total:,} record{'' if total == 1 else 's'}"
+    out.print(f"{len(rows):,} of {what}" if total > len(rows) else what)
 
 
 def _rows(chosen: Chosen | None, limit: int | None) -> tuple[list[dict[str, Any]], int]:

@@ -10,7 +10,7 @@ import typer
 
 from tidemill.cli.amending import By, Why, looked_at
 from tidemill.cli.log_output import print_json
-from tidemill.cli.output import AsJson, PipelineName, console, grid
+from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid
 from tidemill.core.amendments import Reason
 from tidemill.core.errors import AmendmentError
 from tidemill.core.events import Decision
@@ -30,7 +30,7 @@ def show(
     ctx: typer.Context,
     pipeline: PipelineName,
     batch: Annotated[
-        int | None, typer.Option("--batch", min=1, metavar="N", help="This one; else the batch that waits.")
+        int | None, typer.Option("--batch", min=1, max=MOST, metavar="N", help="This one; else the batch that waits.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

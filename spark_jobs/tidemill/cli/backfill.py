@@ -12,7 +12,7 @@ import typer
 
 from tidemill.cli.amending import BatchRecords, By, DryRun, Why, execute, looked_at
 from tidemill.cli.log_output import print_json
-from tidemill.cli.output import AsJson, PipelineName, console, grid
+from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid
 from tidemill.core.asked import PLACES, wanted
 from tidemill.core.codec import encode
 from tidemill.core.errors import ConfigError
@@ -98,7 +98,9 @@ def backfill(
 def rewind(
     ctx: typer.Context,
     pipeline: PipelineName,
-    to: Annotated[int, typer.Option("--to", min=0, metavar="BATCH", help="The batch to go back to; 0: to nothing.")],
+    to: Annotated[
+        int, typer.Option("--to", min=0, max=MOST, metavar="BATCH", help="The batch to go back to; 0: to nothing.")
+    ],
     dry_run: DryRun = False,
     by: By = None,
     why: Why = "",

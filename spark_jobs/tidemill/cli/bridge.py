@@ -8,14 +8,16 @@ import typer
 
 from tidemill.cli.log import TopicName
 from tidemill.cli.log_output import print_json, range_json
-from tidemill.cli.output import AsJson, open_project
+from tidemill.cli.output import MOST, AsJson, open_project
 
 
 def bridge(
     ctx: typer.Context,
     stream: Annotated[str, typer.Argument(metavar="STREAM", help="A stream of Amazon Kinesis.")],
     topic: TopicName,
-    most: Annotated[int | None, typer.Option(min=1, help="At most so many records; else all that is there.")] = None,
+    most: Annotated[
+        int | None, typer.Option(min=1, max=MOST, help="At most so many records; else all that is there.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Bring what a stream holds into a topic of the project's file log, each record once."""

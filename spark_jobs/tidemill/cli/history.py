@@ -8,6 +8,7 @@ import typer
 
 from tidemill.cli.log_output import print_json
 from tidemill.cli.output import (
+    MOST,
     AsJson,
     PipelineName,
     balance,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def history(
     ctx: typer.Context,
     pipeline: PipelineName,
-    last: Annotated[int, typer.Option(min=0, metavar="N", help="Only the newest N events; 0 for all.")] = 40,
+    last: Annotated[int, typer.Option(min=0, max=MOST, metavar="N", help="Only the newest N events; 0 for all.")] = 40,
     everything: Annotated[bool, typer.Option("--all", help="All events, those that were archived included.")] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tidemill.cli.log_output import print_json
@@ -108,7 +109,8 @@ def _show(pipeline: str, found: Lineage) -> None:
     key = ", ".join(f"{name}={value}" for name, value in found.key.items()) or "no key"
     window = f"{show_moment(found.window.start)} to {show_moment(found.window.end)}"
     out.print(f"{found.table}  {window}  {printable(key)}", soft_wrap=True)
-    row = ", ".join(f"{n}={v}" for n, v in (_texts(found.row) or {}).items())
+    values = {n: show_moment(v) if isinstance(v, datetime) else v for n, v in (found.row or {}).items()}
+    row = ", ".join(f"{name}={value}" for name, value in values.items())
     out.print(f"published now: {printable(row) or 'no row of this window and key'}", soft_wrap=True)
     slices = grid("batch", "attempt", "kind", "rows of state", "counts", "read", numbers=("batch", "attempt"))
     for c in found.contributions:

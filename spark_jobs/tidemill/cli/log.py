@@ -22,7 +22,7 @@ from tidemill.cli.log_output import (
     topic_json,
     topics_table,
 )
-from tidemill.cli.output import AsJson, console, open_project
+from tidemill.cli.output import MOST, AsJson, console, open_project
 from tidemill.core.errors import ConfigError, LogInputError
 from tidemill.log.inputs.fields import TimeUnit
 
@@ -55,7 +55,7 @@ LogPlace = Annotated[
     typer.Option("--log", envvar="TIDEMILL_LOG", metavar="PATH", help="The log's folder; else the project's."),
 ]
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
-Partition = Annotated[int | None, typer.Option("--partition", min=0, help="Only this partition.")]
+Partition = Annotated[int | None, typer.Option("--partition", min=0, max=MOST, help="Only this partition.")]
 
 
 def open_log(ctx: typer.Context) -> WritableLog:
@@ -203,9 +203,9 @@ def cat(
     ctx: typer.Context,
     topic: TopicName,
     from_offset: Annotated[
-        int | None, typer.Option("--from", min=0, metavar="OFFSET", help="Begin there; else at the start.")
+        int | None, typer.Option("--from", min=0, max=MOST, metavar="OFFSET", help="Begin there; else at the start.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="At most so many records.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, max=MOST, help="At most so many records.")] = None,
     partition: Partition = None,
     log: LogPlace = None,
     as_json: AsJson = False,
@@ -230,7 +230,7 @@ def cat(
 def trim(
     ctx: typer.Context,
     topic: TopicName,
-    before: Annotated[int, typer.Option(min=0, metavar="OFFSET", help="Records below it are given up.")],
+    before: Annotated[int, typer.Option(min=0, max=MOST, metavar="OFFSET", help="Records below it are given up.")],
     partition: Partition = None,
     log: LogPlace = None,
     as_json: AsJson = False,

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from tidemill.project import Project
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line, for programs.")]
+MOST = 2**63 - 1
+"""The largest number of an option: tables and ledgers hold none that is larger."""
+
 PipelineName = Annotated[str, typer.Argument(metavar="PIPELINE", help="The pipeline's name.")]
 
 _WIDTH_OF_FILES = 160

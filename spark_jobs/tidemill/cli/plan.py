@@ -12,7 +12,7 @@ import typer
 
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.log_output import print_json
-from tidemill.cli.output import AsJson, PipelineName, console, grid, open_project, show_watermark
+from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid, open_project, show_watermark
 from tidemill.core.errors import ConfigError
 from tidemill.core.summary import watermark_json
 from tidemill.core.view import Fate
@@ -34,7 +34,7 @@ def plan(
     ctx: typer.Context,
     pipeline: PipelineName,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Needed: nothing is written.")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="As for run.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, max=MOST, metavar="N", help="As for run.")] = None,
     drain: Annotated[bool, typer.Option("--drain", help="As for run, where it is for good.")] = False,
     as_json: AsJson = False,
 ) -> None:

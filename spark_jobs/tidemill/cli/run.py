@@ -14,7 +14,7 @@ import typer
 from tidemill.cli.amending import By, Why
 from tidemill.cli.executing import Start, show_batches
 from tidemill.cli.exit_codes import ExitCode
-from tidemill.cli.output import AsJson, PipelineName, open_project
+from tidemill.cli.output import MOST, AsJson, PipelineName, open_project
 from tidemill.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,13 +30,15 @@ def run(
         bool, typer.Option("--until-caught-up", help="Go on until nothing is left to do; then that is no failure.")
     ] = False,
     limit: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="At most so many records in a batch; else the project's.")
+        int | None,
+        typer.Option(min=1, max=MOST, metavar="N", help="At most so many records in a batch; else the project's."),
     ] = None,
     drain: Annotated[
         bool, typer.Option("--drain", help="The input has ended, for good: all windows close, later records are late.")
     ] = False,
     batches: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="At most so many batches; one without --until-caught-up.")
+        int | None,
+        typer.Option(min=1, max=MOST, metavar="N", help="At most so many batches; one without --until-caught-up."),
     ] = None,
     from_now: Annotated[
         bool,

@@ -133,7 +133,7 @@ def _refused(pipeline: str, found: Mapping[str, Sequence[_Found]]) -> Incompatib
     )
     windows = ", and after which event time new tables have windows" if joined else ""
     from_now = (
-        f"; `tidemill run {pipeline} --from-now --by NAME --why TEXT` leaves the old numbers as they are, and keeps in "
+        f"; `tidemill run {pipeline} --from-now --why TEXT` leaves the old numbers as they are, and keeps in "
         f"the ledger from which batch on the new meaning holds{windows}"
         if follows
         else ""

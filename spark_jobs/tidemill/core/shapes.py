@@ -26,7 +26,7 @@ def check_shapes(flow: Flow, view: View) -> None:
                 fix="put the old declaration back; or build a new generation from the log, "
                 f"`tidemill rebuild {flow.name}`: the tables stay as they are until it switches; or publish to a table "
                 "of another name, which gets windows from now on: "
-                f"`tidemill run {flow.name} --from-now --by NAME --why TEXT`",
+                f"`tidemill run {flow.name} --from-now --why TEXT`",
             )
 
 

@@ -115,4 +115,4 @@ def show_duration(value: timedelta) -> str:
             number = count // _UNITS[name]
             plural = "" if number == 1 or name == "ms" else "s"
             return f"{number} {name}{plural}"
-    return f"{count} us"
+    return f"{count} us" if count else "0 seconds"

@@ -13,7 +13,7 @@ from tidemill.core.schema import Field
 from tidemill.engine.lanes import DriverLane, Lane, SparkLane
 from tidemill.engine.spread import Spread
 
-STATE_ROWS = 3
+STATE_ROWS = 4
 """How many rows of state go through the driver in place of one of a batch, where they are keys and numbers."""
 
 _LIGHT = 2**28

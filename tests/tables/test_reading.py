@@ -11,6 +11,7 @@ import pytest
 
 from tables.table_writers import (
     FIELDS,
+    MIDNIGHT,
     DeltaRsWriter,
     SparkWriter,
     Writer,
@@ -179,6 +180,27 @@ def test_a_table_lies_in_a_folder_of_any_name(tmp_path: Path, writer: Writer, fo
     odd = Between(column="level", low=1, high=2)
     assert [m for m, *_ in seen(table, writer, any_of=((odd,), (minutes(8, None),)))] == [1, 3, 9]
     assert [m for m, *_ in seen(table, writer)] == [0, 1, 2, 3, 9]
+
+
+def test_files_that_lie_in_no_folder_of_their_partition_are_read_too(tmp_path: Path, writer: Writer) -> None:
+    fields = (*FIELDS, Field(name="day", type=Scalar.DATE), Field(name="area", type=Scalar.STRING))
+    table = writer.table(a_spec(tmp_path, fields=fields, partition_by=("day", "area")))
+    days = [date(2024, 3, 1), date(2024, 3, 2), None]
+    rows = [a_row(m) | {"day": days[m % 3], "area": area} for m in range(6) for area in ("a b", "x=1/ü%", None)]
+    for number, row in enumerate(rows):
+        load(table.spec, [row], number)
+    assert DeltaRsWriter().table(table.spec).compact(minutes(0, 4)).files > 0
+    assert any("/" not in path for path in open_table(table.spec).get_add_actions().column("path").to_pylist())
+    load(table.spec, [a_row(9) | {"day": days[0], "area": "a b"}], 90)
+    second = Between(column="day", low=days[1], high=date(2024, 3, 3))
+
+    def found(**how: Any) -> list[tuple[Any, ...]]:
+        moments = [(r["window_start"], r["day"], r["area"] or "") for r in writer.dicts(table.read(**how))]
+        return sorted((int((at - MIDNIGHT).total_seconds() // 60), str(day), area) for at, day, area in moments)
+
+    wanted = sorted([(m % 60, str(days[m % 3]), a) for m in range(6) for a in ("a b", "x=1/ü%", "")])
+    assert found() == sorted([*wanted, (9, str(days[0]), "a b")])
+    assert found(any_of=((second, minutes(0, 2)), (second, minutes(4, 6)))) == [w for w in wanted if w[0] in (1, 4)]
 
 
 @pytest.mark.spark

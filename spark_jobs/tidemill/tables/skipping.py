@@ -6,6 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
+from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -14,6 +16,9 @@ from deltalake import DeltaTable
 from tidemill.core.times import micros
 from tidemill.tables.predicates import Parts
 from tidemill.tables.protocol import Between, Bound
+
+Partition = tuple[tuple[str, Any], ...]
+"""The columns of a partition, in the order of their names, each with its value."""
 
 _MILLISECOND = 1000
 """To which Spark cuts the greatest moment of a file."""
@@ -43,10 +48,14 @@ class Files:
             return 0
         return pc.sum(self.table[column].filter(self._may_hold(part))).as_py() or 0
 
-    @property
-    def paths(self) -> list[str]:
-        """Their paths inside the table."""
-        return [str(path) for path in self.table["path"].to_pylist()]
+    def by_partition(self) -> dict[Partition, list[str]]:
+        """Their paths inside the table, by the values of their partition."""
+        found: dict[Partition, list[str]] = {}
+        columns = sorted(self.partitions)
+        for row in self.table.select(["path", *(f"partition.{name}" for name in columns)]).to_pylist():
+            values = tuple((name, row[f"partition.{name}"]) for name in columns)
+            found.setdefault(values, []).append(unquote(row["path"]))
+        return found
 
     def _may_hold(self, part: Collection[Between]) -> pa.Array:
         inside = pc.is_valid(self.table["path"])

@@ -13,7 +13,7 @@ from pyspark.sql.types import StringType
 
 from tidemill.core.errors import EngineError, Incompatible, KeysCollide
 from tidemill.core.failpoints import answered
-from tidemill.core.schema import Field, Scalar, ddl, spark_type
+from tidemill.core.schema import Field, Scalar, spark_type
 from tidemill.core.sql import quoted
 from tidemill.stores.opened import for_spark
 from tidemill.tables.fence import Stamp, earlier_write, find_commit, unknown
@@ -21,6 +21,7 @@ from tidemill.tables.handles import Opened, open_table
 from tidemill.tables.predicates import Parts, spark_sql
 from tidemill.tables.protocol import Between, Landed, TableSpec, Transaction, Written
 from tidemill.tables.skipping import Files, is_plain
+from tidemill.tables.spark_files import rows_of_files
 
 Commit = Callable[[], None]
 
@@ -158,12 +159,7 @@ class SparkTable(Opened):
 
     def _of_files(self, files: Files, where: tuple[Between, ...], any_of: Parts) -> DataFrame:
         """The rows in these files that meet the conditions."""
-        types, place = ddl(self.spec.fields), self._location()
-        if not files.paths:
-            return self._session.createDataFrame([], types)
-        # Their names are no patterns, and partitions are folders below the table's own.
-        reader = self._session.read.schema(types).option("basePath", place).option("__globPaths__", "false")
-        frame = self._shaped(reader.parquet(*(f"{place}/{path}" for path in files.paths)))
+        frame = self._shaped(rows_of_files(self._session, self._location(), self.spec.fields, files))
         predicate = spark_sql(where, any_of=any_of)
         return frame if predicate is None else frame.where(predicate)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
 from support.projects import ROOT
@@ -56,6 +56,8 @@ class Airflow:
             "API__PORT": str(self._port),
             "API__BASE_URL": address,
             "API_AUTH__JWT_SECRET": secrets.token_hex(32),
+            # Its processes write to one file: on a busy machine they wait longer than the 5 seconds of the default.
+            "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=60",
         }
         paths = ("spark_jobs", "plugins", "infra/airflow")
         self._environ = {
@@ -89,10 +91,16 @@ class Airflow:
         self._end()
 
     def call(self, method: str, path: str, **body: Any) -> Any:
-        """What the REST API answers."""
-        if not self._token:
-            self._token = self._open("GET", "/auth/token", {})["access_token"]
-        return self._open(method, f"/api/v2/{path}", body)
+        """What the REST API answers.
+
+        Raises:
+            AssertionError: it answers with an error.
+        """
+        try:
+            return self._asked(method, path, body)
+        except HTTPError as error:
+            said = error.read().decode(errors="replace")
+            raise AssertionError(f"{method} {path} {body}: {error} {said}\n{self.said()}") from error
 
     def wait_for(self, what: str, look: Callable[[], T], *, seconds: float = 120) -> T:
         """What `look` finds, as soon as that is something."""
@@ -115,10 +123,15 @@ class Airflow:
 
     def _is_healthy(self) -> bool:
         try:
-            health = self.call("GET", "monitor/health")
+            health = self._asked("GET", "monitor/health", {})
         except (URLError, ConnectionError, TimeoutError):
             return False
         return all(health[part]["status"] == "healthy" for part in ("metadatabase", "scheduler", "dag_processor"))
+
+    def _asked(self, method: str, path: str, body: dict[str, Any]) -> Any:
+        if not self._token:
+            self._token = self._open("GET", "/auth/token", {})["access_token"]
+        return self._open(method, f"/api/v2/{path}", body)
 
     def _open(self, method: str, path: str, body: dict[str, Any]) -> Any:
         headers = {"Content-Type": "application/json"}

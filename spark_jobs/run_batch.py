@@ -19,15 +19,15 @@ from tidemill.cli.main import main
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.project import Project
+    from tidemill.project.project import Project
 
 
 def submitted_session(project: Project) -> SparkSession:
     """The session of the submit, with the settings that a batch relies on and those of the project."""
     from pyspark.sql import SparkSession
 
-    from tidemill.engine.session import settle  # noqa: PLC0415
-    from tidemill.engine.workers import equip  # noqa: PLC0415
+    from tidemill.engine.spark.session import settle  # noqa: PLC0415
+    from tidemill.engine.spark.workers import equip  # noqa: PLC0415
 
     session = settle(
         SparkSession.builder.appName(f"tidemill {project.folder.name}").getOrCreate(), project.settings.spark_conf

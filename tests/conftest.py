@@ -32,8 +32,8 @@ def shared_data() -> Path:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A local Spark session as the product opens it, shared by all tests of a run."""
     from support.projects import SHORT_LIVED
-    from tidemill.engine.jars import jar_paths, locked_jars
-    from tidemill.engine.session import LocalSpark, open_session
+    from tidemill.engine.spark.jars import jar_paths, locked_jars
+    from tidemill.engine.spark.session import LocalSpark, open_session
 
     conf = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")), **SHORT_LIVED}
     place = LocalSpark(

@@ -20,7 +20,7 @@ from pathlib import Path
 from servers import HERE, KEPT, Server, command, free_ports, until_ended
 
 from tidemill.core.errors import EngineError
-from tidemill.engine.jars import Jar, fetch_jars, read_lock
+from tidemill.engine.spark.jars import Jar, fetch_jars, read_lock
 from tidemill.log.kafka_access import Access
 
 JARS = KEPT / "kafka-jars"

@@ -16,8 +16,8 @@ from pathlib import Path
 from servers import KEPT, ROOT, Server, command, free_ports, listens, until_ended
 
 from tidemill.core.errors import EngineError
-from tidemill.engine.jars import jar_paths, locked_jars
-from tidemill.engine.session import server_conf
+from tidemill.engine.spark.jars import jar_paths, locked_jars
+from tidemill.engine.spark.session import server_conf
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 MASTER = "org.apache.spark.deploy.master.Master"

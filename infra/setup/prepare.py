@@ -62,7 +62,7 @@ def fetch_jars(host: Host, checkout: Checkout, java: Java) -> None:
     folder = host.environ.get("TIDEMILL_JARS") or checkout.state / "jars"
     if not any(Path(folder).glob("*.jar")):
         print("setup: jars for Spark", flush=True)
-    command = (checkout.python, "-m", "tidemill.engine.jars", folder)
+    command = (checkout.python, "-m", "tidemill.engine.spark.jars", folder)
     more = {"JAVA_HOME": str(java.home), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": str(checkout.python)}
     host.run(*command, what="fetching the jars for Spark", **more)
 

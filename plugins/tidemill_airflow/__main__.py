@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from airflow.utils.session import create_session
 
 from tidemill.core.errors import TidemillError
-from tidemill.project import Project
+from tidemill.project.project import Project
 from tidemill_airflow.naming import pool_of
 from tidemill_airflow.pools import POOL, add_missing_pools
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
-from tidemill.core.asked import choice, wanted
 from tidemill.core.errors import TidemillError
-from tidemill.project import Project
+from tidemill.core.repair.selection import choice, wanted
+from tidemill.project.project import Project
 from tidemill_airflow.runner import Amendment, backfill_state, chores_of
 from tidemill_airflow.tasks import BATCHES_A_TURN, BatchOperator, Turn, give_up
 

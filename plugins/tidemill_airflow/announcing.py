@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import Asset
 
-from tidemill.core.events import Committed
+from tidemill.core.protocol.events import Committed
 from tidemill_airflow.assets import batch_asset
 from tidemill_airflow.execution import facts
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from tidemill.core.errors import TidemillError
-from tidemill.project import Project
+from tidemill.project.project import Project
 from tidemill_airflow.tasks import give_up
 
 if TYPE_CHECKING:

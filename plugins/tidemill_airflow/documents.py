@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import assert_never
 
-from tidemill.core import operators as op
-from tidemill.core.contract import Contract
-from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
-from tidemill.core.graph import Graph
-from tidemill.core.schema import spark_type
-from tidemill.core.times import show_duration
+from tidemill.core.bind.flow import Flow, RowSink, Sink, WindowedSink
+from tidemill.core.contract.contract import Contract
+from tidemill.core.contract.schema import spark_type
+from tidemill.core.declare import operators as op
+from tidemill.core.declare.graph import Graph
+from tidemill.core.time.times import show_duration
 
 OPERATING = """\
 A run takes the next records of its topics from where the last commit left them, whatever the run's date is. It is

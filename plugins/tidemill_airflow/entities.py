@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from tidemill.core.flow import Flow
+from tidemill.core.bind.flow import Flow
 from tidemill_airflow.documents import document
 
 TAG_LENGTH = 100

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tidemill.core.account import Account
 from tidemill.core.errors import Busy, TidemillError
-from tidemill.core.events import Claimed, Committed, Event, Planned
-from tidemill.core.times import moment
-from tidemill.core.watermarks import BEGINNING, END
+from tidemill.core.protocol.account import Account
+from tidemill.core.protocol.events import Claimed, Committed, Event, Planned
+from tidemill.core.time.times import moment
+from tidemill.core.time.watermarks import BEGINNING, END
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from airflow.sdk import DAG, DeltaTriggerTimetable, Param, get_parsing_context
 
 from tidemill.core.errors import DeclarationError, InputError
-from tidemill.project import Project
+from tidemill.project.project import Project
 from tidemill_airflow.amending_dags import backfill_dag, maintenance_dag, replay_dag
 from tidemill_airflow.assets import batch_asset, table_asset
 from tidemill_airflow.entities import PipelineDag, pipeline_dag

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowSkipException
 from airflow.utils.types import DagRunType
 
-from tidemill.core.asked import OfTimes
 from tidemill.core.errors import ConfigError
-from tidemill.project import Project
+from tidemill.core.repair.selection import OfTimes
+from tidemill.project.project import Project
 from tidemill_airflow.announcing import announce
 from tidemill_airflow.execution import RunReport, commits_of, execute_batches, facts, summary
 from tidemill_airflow.runner import Amendment, backfill_state, batch_runner
@@ -19,7 +19,7 @@ from tidemill_airflow.tasks import BatchOperator, Turn, identity_of
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemill.core.events import Committed
+    from tidemill.core.protocol.events import Committed
 
 
 MAX_BATCHES = 100

@@ -8,20 +8,20 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from tidemill.core.amendments import Aside, Reason
-from tidemill.core.aside import Choice
-from tidemill.core.asked import OfOffsets, Wanted
-from tidemill.core.coverage import plans_of
-from tidemill.core.events import Committed, Event
-from tidemill.core.index import asked_of
-from tidemill.core.offsets import MAX_OFFSET
-from tidemill.core.slices import BatchRange
-from tidemill.core.times import duration
-from tidemill.project import Project
+from tidemill.core.history.coverage import plans_of
+from tidemill.core.history.index import asked_of
+from tidemill.core.log.offsets import MAX_OFFSET
+from tidemill.core.plan.kinds import Aside, Reason
+from tidemill.core.plan.slices import BatchRange
+from tidemill.core.protocol.events import Committed, Event
+from tidemill.core.repair.selection import OfOffsets, Wanted
+from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.time.times import duration
+from tidemill.project.project import Project
 
 if TYPE_CHECKING:
     from tidemill.ledger.ledger import Ledger
-    from tidemill.maintenance import Chore
+    from tidemill.maintain.maintenance import Chore
 
 _RECENT = 5_000
 
@@ -34,7 +34,7 @@ def batch_runner(
     All calls share one view of the ledger and, in a local session, one Spark. `identity` is that of all tries of a
     task: a retry takes its own open batch over at once.
     """
-    from tidemill.running import Order, run_batches
+    from tidemill.run.loop import Order, run_batches
 
     order = Order(limit=max_records, most=None)
     return partial(next, run_batches(project, pipeline, order, identity=identity), None)
@@ -57,8 +57,9 @@ def amendment_runner(  # noqa: PLR0913  who wants what done to which pipeline, a
 
     A retry of the task takes its own open batch over at once; the ledger names the task as who asked for it.
     """
-    from tidemill.amend import backfill, fold, repair
-    from tidemill.amend.errand import Errand
+    from tidemill.maintain import state_compaction
+    from tidemill.repair import backfill, repair
+    from tidemill.repair.job import Errand
 
     reason = Reason(by=identity, why=why)
     errand = Errand(project=project, pipeline=pipeline, reason=reason, most=most, identity=identity)
@@ -70,7 +71,7 @@ def amendment_runner(  # noqa: PLR0913  who wants what done to which pipeline, a
         case "cancel":
             return backfill.give_up(errand)
         case "fold":
-            return fold.fold(errand)
+            return state_compaction.fold(errand)
         case other:
             # What failed again in an earlier turn is not tried twice.
             return repair.repair(errand, Aside(other), amendment.choice, before=errand.first_asked)
@@ -105,7 +106,7 @@ def events_of(ledger: Ledger, identity: str) -> Iterator[Event]:
 
 def chores_of(project: Project, pipeline: str, keep: str | None) -> Iterator[Chore]:
     """The chores of maintenance, as they are done; `keep` is how far back one may want to go, else the project's."""
-    from tidemill.maintenance import maintain
+    from tidemill.maintain.maintenance import maintain
 
     period = project.settings.keep if keep is None else duration(keep)
     return maintain(project, pipeline, keep=period, now=datetime.now(UTC))

@@ -11,8 +11,8 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException, AirflowSkipException
 
 from tidemill.core.errors import BackfillOpen, Busy, NothingRead, TidemillError
-from tidemill.core.plan import Kind
-from tidemill.project import Project
+from tidemill.core.plan.plan import Kind
+from tidemill.project.project import Project
 from tidemill_airflow.announcing import announce
 from tidemill_airflow.execution import commits_of, facts, summary
 from tidemill_airflow.runner import Amendment, amendment_runner, events_of

@@ -1,9 +1,9 @@
 """Tidemill: exactly-once stream processing in micro-batches, on Airflow, Spark and Delta."""
 
-from tidemill.core.aggregates import Average, Count, CountIf, Custom, Max, Min, StdDev, Sum, Variance
-from tidemill.core.pipeline import Pipeline
-from tidemill.core.sketches import ApproxDistinct, Collect, Distinct, First, HeavyHitters, Last, Quantiles
-from tidemill.core.windows import Sliding, Tumbling
+from tidemill.core.declare.aggregates import Average, Count, CountIf, Custom, Max, Min, StdDev, Sum, Variance
+from tidemill.core.declare.pipeline import Pipeline
+from tidemill.core.declare.sketches import ApproxDistinct, Collect, Distinct, First, HeavyHitters, Last, Quantiles
+from tidemill.core.time.windows import Sliding, Tumbling
 
 __all__ = [
     "ApproxDistinct",

@@ -20,9 +20,9 @@ from chaos.oracle import Judgement, judge
 from chaos.records import Producer
 from chaos.world import PIPELINE, World
 from support.projects import ROOT
-from tidemill.core.events import Committed, Event, Executor, Planned
-from tidemill.core.plan import Kind
-from tidemill.core.view import OpenBatch
+from tidemill.core.plan.plan import Kind
+from tidemill.core.protocol.events import Committed, Event, Executor, Planned
+from tidemill.core.protocol.view import OpenBatch
 
 TASK = "batch"
 OWN = f"airflow:{PIPELINE}/"

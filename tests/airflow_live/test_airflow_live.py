@@ -11,7 +11,7 @@ from airflow_live.airflow import Airflow
 from airflow_live.story import Story, Teller
 from chaos.world import make_world
 from support.connect import ConnectServer
-from tidemill.core.failpoints import VARIABLE
+from tidemill.core.protocol.failpoints import VARIABLE
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.long]
 

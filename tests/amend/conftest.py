@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from support.projects import Mill, an_event, sums
-from tidemill.amend.errand import Errand
-from tidemill.core.amendments import Reason
-from tidemill.core.events import Committed
-from tidemill.project import Project
+from tidemill.core.plan.kinds import Reason
+from tidemill.core.protocol.events import Committed
+from tidemill.project.project import Project
+from tidemill.repair.job import Errand
 
 
 def an_errand(mill: Mill, *, most: int | None = None) -> Errand:

@@ -11,11 +11,11 @@ import pytest
 
 from amend.conftest import an_errand
 from support.access import an_hourly_mill, hours_of, time_of
-from tidemill.amend.backfill import backfill, preview
-from tidemill.amend.verify import Scope, verify
-from tidemill.core.asked import OfTimes
-from tidemill.core.plan import Kind
+from tidemill.core.plan.plan import Kind
+from tidemill.core.repair.selection import OfTimes
+from tidemill.inspect.verify import Scope, verify
 from tidemill.log.records import NewRecord
+from tidemill.repair.backfill import backfill, preview
 
 pytestmark = pytest.mark.spark
 

@@ -11,15 +11,15 @@ import pytest
 
 from amend.conftest import an_errand, done
 from support.projects import Mill, an_event, rows_of, sums
-from tidemill.amend.backfill import backfill, give_up, preview, resume
-from tidemill.amend.repair import repair
-from tidemill.core.amendments import Aside, Reason
-from tidemill.core.aside import Choice
-from tidemill.core.asked import OfOffsets, OfTimes, OfWindows
 from tidemill.core.errors import AmendmentError, Incompatible, OffsetsLost
-from tidemill.core.offsets import TopicPartition
-from tidemill.core.plan import Kind
-from tidemill.project import Project
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.plan.kinds import Aside, Reason
+from tidemill.core.plan.plan import Kind
+from tidemill.core.repair.selection import OfOffsets, OfTimes, OfWindows
+from tidemill.core.repair.side_outputs import Choice
+from tidemill.project.project import Project
+from tidemill.repair.backfill import backfill, give_up, preview, resume
+from tidemill.repair.repair import repair
 
 pytestmark = pytest.mark.spark
 

@@ -10,12 +10,12 @@ import pytest
 
 from amend.conftest import an_errand, done
 from support.projects import Mill, an_event, rows_of, sums
-from tidemill.amend.deciding import decide
-from tidemill.amend.repair import repair
-from tidemill.core.amendments import Aside, Reason
-from tidemill.core.aside import Choice
 from tidemill.core.errors import AmendmentError, AuditBlocked
-from tidemill.core.events import Decided, Decision
+from tidemill.core.plan.kinds import Aside, Reason
+from tidemill.core.protocol.events import Decided, Decision
+from tidemill.core.repair.side_outputs import Choice
+from tidemill.repair.deciding import decide
+from tidemill.repair.repair import repair
 
 pytestmark = pytest.mark.spark
 

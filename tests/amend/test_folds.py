@@ -11,20 +11,20 @@ import pytest
 
 from amend.conftest import an_errand, done
 from support.projects import NOW, Mill, an_event, rows_of, sums
-from tidemill.amend.backfill import backfill
-from tidemill.amend.fold import due, fold
-from tidemill.amend.repair import repair
-from tidemill.amend.rewind import rewind
-from tidemill.amend.verify import Scope, verify
-from tidemill.core.amendments import Aside
-from tidemill.core.aside import Choice
-from tidemill.core.asked import OfOffsets
 from tidemill.core.errors import EngineError, Incompatible
-from tidemill.core.folding import Folding
-from tidemill.core.offsets import TopicPartition
-from tidemill.core.plan import Kind
-from tidemill.lineage import lineage
-from tidemill.maintenance import maintain
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.plan import Kind
+from tidemill.core.repair.selection import OfOffsets
+from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.state_compaction import Folding
+from tidemill.inspect.lineage import lineage
+from tidemill.inspect.verify import Scope, verify
+from tidemill.maintain.maintenance import maintain
+from tidemill.maintain.state_compaction import due, fold
+from tidemill.repair.backfill import backfill
+from tidemill.repair.repair import repair
+from tidemill.repair.rewind import rewind
 
 pytestmark = pytest.mark.spark
 

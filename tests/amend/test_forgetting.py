@@ -10,17 +10,17 @@ import pytest
 
 from amend.conftest import an_errand, done
 from support.projects import NOW, Mill, an_event, rows_of, sums
-from tidemill import maintenance
-from tidemill.amend.backfill import backfill
-from tidemill.amend.repair import repair
-from tidemill.amend.verify import Scope, verify
-from tidemill.cli.state_size import state_sizes
-from tidemill.core.amendments import Aside
-from tidemill.core.aside import Choice
-from tidemill.core.asked import OfOffsets
-from tidemill.core.offsets import TopicPartition
-from tidemill.maintenance import maintain
-from tidemill.project import Project
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.plan.kinds import Aside
+from tidemill.core.repair.selection import OfOffsets
+from tidemill.core.repair.side_outputs import Choice
+from tidemill.inspect.state_size import state_sizes
+from tidemill.inspect.verify import Scope, verify
+from tidemill.maintain import maintenance
+from tidemill.maintain.maintenance import maintain
+from tidemill.project.project import Project
+from tidemill.repair.backfill import backfill
+from tidemill.repair.repair import repair
 
 GONE = "rows of windows closed for good removed"
 

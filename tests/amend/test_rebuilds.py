@@ -12,15 +12,15 @@ import pytest
 from amend.conftest import an_errand, done
 from support.damage import cut_files
 from support.projects import NOW, Mill, an_event, rows_of, sums
-from tidemill.amend.rebuild import rebuild
-from tidemill.amend.rewind import rewind
-from tidemill.batch import run_batch
-from tidemill.claiming import Request
-from tidemill.core import failpoints
 from tidemill.core.errors import AmendmentError, Fenced, Incompatible
-from tidemill.core.plan import Kind
+from tidemill.core.plan.plan import Kind
+from tidemill.core.protocol import failpoints
 from tidemill.ledger.process import this_process
-from tidemill.project import Project
+from tidemill.project.project import Project
+from tidemill.repair.rebuild import rebuild
+from tidemill.repair.rewind import rewind
+from tidemill.run.batch import run_batch
+from tidemill.run.claiming import Request
 
 pytestmark = pytest.mark.spark
 

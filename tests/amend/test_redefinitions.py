@@ -11,17 +11,17 @@ import pytest
 from amend.conftest import an_errand
 from machine.declaring import declare
 from support.projects import NOW, Mill, an_event, sums
-from tidemill.amend.backfill import backfill
-from tidemill.amend.verify import Scope, Verified, verify
-from tidemill.batch import run_batch
-from tidemill.claiming import Request
-from tidemill.core.amendments import Reason
-from tidemill.core.asked import OfOffsets
 from tidemill.core.errors import Incompatible
-from tidemill.core.slices import BatchRange
+from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.slices import BatchRange
+from tidemill.core.repair.selection import OfOffsets
+from tidemill.inspect.lineage import lineage
+from tidemill.inspect.verify import Scope, Verified, verify
 from tidemill.ledger.process import this_process
-from tidemill.lineage import lineage
-from tidemill.project import Project
+from tidemill.project.project import Project
+from tidemill.repair.backfill import backfill
+from tidemill.run.batch import run_batch
+from tidemill.run.claiming import Request
 
 pytestmark = pytest.mark.spark
 

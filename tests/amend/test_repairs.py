@@ -12,10 +12,10 @@ from deltalake import DeltaTable
 
 from amend.conftest import an_errand, done
 from support.projects import Mill, an_event, rows_of
-from tidemill.amend.repair import repair
-from tidemill.core.amendments import Aside
-from tidemill.core.aside import Choice
-from tidemill.core.plan import Kind
+from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.plan import Kind
+from tidemill.core.repair.side_outputs import Choice
+from tidemill.repair.repair import repair
 
 pytestmark = pytest.mark.spark
 

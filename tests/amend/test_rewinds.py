@@ -10,11 +10,11 @@ import pytest
 from amend.conftest import an_errand, done
 from support.projects import Mill, an_event, sums
 from support.recovery import a_wide_mill, recomputed
-from tidemill.amend.backfill import backfill
-from tidemill.amend.rewind import rewind
-from tidemill.core.asked import OfOffsets
 from tidemill.core.errors import AmendmentError, OffsetsLost
-from tidemill.core.plan import Kind
+from tidemill.core.plan.plan import Kind
+from tidemill.core.repair.selection import OfOffsets
+from tidemill.repair.backfill import backfill
+from tidemill.repair.rewind import rewind
 
 pytestmark = pytest.mark.spark
 

@@ -12,16 +12,16 @@ from deltalake import DeltaTable
 from amend.conftest import an_errand, done
 from support.projects import NOW, Mill, an_event, sums
 from support.recovery import a_wide_mill
-from tidemill.amend.backfill import backfill
-from tidemill.amend.repair import repair
-from tidemill.amend.rewind import rewind
-from tidemill.amend.verify import Scope, verify
-from tidemill.core.amendments import Aside
-from tidemill.core.aside import Choice
-from tidemill.core.asked import OfOffsets, OfWindows
 from tidemill.core.errors import InputError
-from tidemill.lineage import Lineage, lineage
-from tidemill.maintenance import maintain
+from tidemill.core.plan.kinds import Aside
+from tidemill.core.repair.selection import OfOffsets, OfWindows
+from tidemill.core.repair.side_outputs import Choice
+from tidemill.inspect.lineage import Lineage, lineage
+from tidemill.inspect.verify import Scope, verify
+from tidemill.maintain.maintenance import maintain
+from tidemill.repair.backfill import backfill
+from tidemill.repair.repair import repair
+from tidemill.repair.rewind import rewind
 
 pytestmark = pytest.mark.spark
 

@@ -12,9 +12,9 @@ import pytest
 from support.connect import ConnectServer
 from support.projects import Mill
 from support.recovery import a_begun_mill, a_wide_mill, recomputed
-from tidemill.core import failpoints
-from tidemill.project import Project
-from tidemill.settings import FILE
+from tidemill.core.protocol import failpoints
+from tidemill.project.project import Project
+from tidemill.project.settings import FILE
 
 
 @pytest.fixture(autouse=True)

@@ -34,9 +34,9 @@ from support.projects import (
     sums,
 )
 from support.spark_work import Work, watched
-from tidemill.batch import NothingToDo
-from tidemill.core.failpoints import VARIABLE, Injected
-from tidemill.project import Project
+from tidemill.core.protocol.failpoints import VARIABLE, Injected
+from tidemill.project.project import Project
+from tidemill.run.batch import NothingToDo
 
 pytestmark = pytest.mark.spark
 

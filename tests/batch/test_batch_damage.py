@@ -32,7 +32,7 @@ from support.damage import (
 from support.projects import Mill, an_event, rows_of, sums
 from tidemill.core.errors import LedgerDamaged, TableDamaged, TidemillError
 from tidemill.ledger.ledger import Ledger
-from tidemill.project import Project
+from tidemill.project.project import Project
 from tidemill.tables import handles
 
 pytestmark = pytest.mark.spark
@@ -258,7 +258,7 @@ def test_a_batch_that_is_planned_again_cannot_double_its_state(
     tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, writer: str
 ) -> None:
     """Also where nobody looks before the plan."""
-    monkeypatch.setattr("tidemill.batch.check_tables", lambda *_: None)
+    monkeypatch.setattr("tidemill.run.batch.check_tables", lambda *_: None)
     mill = sums(tmp_path, spark, writer=writer)
     mill.feed([an_event(1), an_event(2)])
     mill.run()

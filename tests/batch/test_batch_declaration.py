@@ -9,10 +9,10 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from support.projects import Mill, an_event, sums
-from tidemill.claiming import check_shapes
 from tidemill.core.errors import DeclarationError, EngineError, Incompatible
-from tidemill.engine.failures import explained
-from tidemill.project import Project
+from tidemill.engine.spark.failures import explained
+from tidemill.project.project import Project
+from tidemill.run.claiming import check_shapes
 
 pytestmark = pytest.mark.spark
 

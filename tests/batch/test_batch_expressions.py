@@ -12,11 +12,11 @@ import pytest
 from amend.conftest import an_errand
 from batch.test_batch_flows import EVENTS, WINDOW, a_mill, a_table
 from support.projects import Mill, an_event
-from tidemill.amend.verify import Scope, verify
 from tidemill.core.errors import DeclarationError
-from tidemill.core.expressions import parsed
-from tidemill.core.functions import AGGREGATE_FUNCTIONS, REFUSED_FUNCTIONS, ROW_FUNCTIONS
-from tidemill.core.sql import quoted
+from tidemill.core.sql.expressions import parsed
+from tidemill.core.sql.functions import AGGREGATE_FUNCTIONS, REFUSED_FUNCTIONS, ROW_FUNCTIONS
+from tidemill.core.sql.text import quoted
+from tidemill.inspect.verify import Scope, verify
 
 pytestmark = pytest.mark.spark
 

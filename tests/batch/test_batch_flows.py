@@ -12,7 +12,7 @@ import pytest
 
 from support.projects import EVENTS_CONTRACT, Mill, a_project, an_event
 from tidemill.core.errors import AuditBlocked
-from tidemill.core.failpoints import VARIABLE, Injected
+from tidemill.core.protocol.failpoints import VARIABLE, Injected
 
 pytestmark = pytest.mark.spark
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.projects import an_event, sums
-from tidemill.core.account import Account
+from tidemill.core.protocol.account import Account
 
 pytestmark = pytest.mark.spark
 

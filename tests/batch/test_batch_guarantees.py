@@ -10,10 +10,10 @@ import pytest
 
 from support.projects import NOW, Mill, an_event, sums
 from tidemill.core.errors import OffsetsLost
-from tidemill.core.failpoints import VARIABLE, Injected
-from tidemill.core.spans import PaneSpan
-from tidemill.lineage import lineage
-from tidemill.project import Project
+from tidemill.core.protocol.failpoints import VARIABLE, Injected
+from tidemill.core.time.spans import PaneSpan
+from tidemill.inspect.lineage import lineage
+from tidemill.project.project import Project
 
 pytestmark = pytest.mark.spark
 

@@ -14,14 +14,14 @@ import pytest
 from support.connect import ConnectServer
 from support.projects import ROOT
 from support.recovery import WIDE_READS, WIDE_WRITES
-from tidemill.core.failpoints import VARIABLE
+from tidemill.core.protocol.failpoints import VARIABLE
 
 pytestmark = pytest.mark.spark
 
 KILLED = """
 import sys
-from tidemill.project import Project
-from tidemill.running import Order, run_batches
+from tidemill.project.project import Project
+from tidemill.run.loop import Order, run_batches
 list(run_batches(Project.load(sys.argv[1]), "wide", Order(drain=True)))
 """
 ONCE = [(f"{side}:{name}", 0) for name in (*WIDE_READS, *WIDE_WRITES) for side in ("before", "after")]

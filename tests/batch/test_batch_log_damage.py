@@ -12,7 +12,7 @@ import pytest
 
 from support.projects import Mill, an_event, sums
 from tidemill.core.errors import LogError, OffsetsLost, SegmentDamaged, TopicRecreated
-from tidemill.core.failpoints import VARIABLE, Injected
+from tidemill.core.protocol.failpoints import VARIABLE, Injected
 
 pytestmark = pytest.mark.spark
 

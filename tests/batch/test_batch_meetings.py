@@ -15,8 +15,8 @@ import pytest
 from support.connect import ConnectServer
 from support.projects import ROOT, somebody
 from support.recovery import WIDE_WRITES
-from tidemill.core.events import Committed
-from tidemill.core.failpoints import VARIABLE, Injected
+from tidemill.core.protocol.events import Committed
+from tidemill.core.protocol.failpoints import VARIABLE, Injected
 
 pytestmark = pytest.mark.spark
 
@@ -24,9 +24,9 @@ RUNNER = f"""
 import json, os, sys
 sys.path.insert(0, {str(ROOT / "spark_jobs")!r})
 from tidemill.core.errors import TidemillError
-from tidemill.project import Project
-from tidemill.running import Order, run_batches
-from tidemill.sessions import project_session
+from tidemill.project.project import Project
+from tidemill.run.loop import Order, run_batches
+from tidemill.run.sessions import project_session
 session = None
 for line in sys.stdin:
     folder, os.environ[{VARIABLE!r}] = json.loads(line)

@@ -11,16 +11,16 @@ import pytest
 
 from support.connect import ConnectServer
 from support.projects import Mill, an_event, sums
-from tidemill.core.events import Audited, Planned
-from tidemill.project import Project
-from tidemill.settings import FILE
+from tidemill.core.protocol.events import Audited, Planned
+from tidemill.project.project import Project
+from tidemill.project.settings import FILE
 
 pytestmark = pytest.mark.spark
 
 RUNNER = """
 import sys
-from tidemill.project import Project
-from tidemill.running import Order, run_batches
+from tidemill.project.project import Project
+from tidemill.run.loop import Order, run_batches
 for _ in run_batches(Project.load(sys.argv[1]), "sums", Order(limit=60, drain=True, most=None)):
     pass
 """

@@ -19,12 +19,12 @@ pytestmark = pytest.mark.spark
 RUNNER = """
 import json, sys
 from datetime import UTC, datetime
-from tidemill.batch import run_batch
-from tidemill.claiming import Request
+from tidemill.run.batch import run_batch
+from tidemill.run.claiming import Request
 from tidemill.core.errors import Busy, Fenced
 from tidemill.ledger.process import this_process
-from tidemill.project import Project
-from tidemill.sessions import project_session
+from tidemill.project.project import Project
+from tidemill.run.sessions import project_session
 project = Project.load(sys.argv[1])
 session = project_session(project)
 print(json.dumps("ready"), flush=True)

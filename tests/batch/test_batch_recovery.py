@@ -10,9 +10,9 @@ import pytest
 
 from support.projects import Mill, an_event, somebody, sums
 from support.recovery import WRITES, paused
-from tidemill.batch import NothingToDo
 from tidemill.core.errors import AuditBlocked, Busy, Incompatible
-from tidemill.core.failpoints import VARIABLE, Injected
+from tidemill.core.protocol.failpoints import VARIABLE, Injected
+from tidemill.run.batch import NothingToDo
 
 pytestmark = pytest.mark.spark
 

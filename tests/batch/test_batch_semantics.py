@@ -10,8 +10,8 @@ import pytest
 
 from support.access import an_hourly_mill, hours_of
 from support.projects import NOW, Mill, an_event, sums
-from tidemill.batch import NothingToDo
-from tidemill.core.times import moment
+from tidemill.core.time.times import moment
+from tidemill.run.batch import NothingToDo
 
 pytestmark = pytest.mark.spark
 

@@ -10,11 +10,11 @@ import pytest
 
 from amend.conftest import an_errand
 from support.projects import NOW, Mill, an_event, rows_of, sums
-from tidemill.amend.fold import fold
-from tidemill.amend.verify import Scope, verify
-from tidemill.cli.verify import _left_out
-from tidemill.core.folding import Folding
-from tidemill.engine import windows
+from tidemill.cli.commands.verify import _left_out
+from tidemill.core.repair.state_compaction import Folding
+from tidemill.engine.publish import window_results as windows
+from tidemill.inspect.verify import Scope, verify
+from tidemill.maintain.state_compaction import fold
 
 pytestmark = pytest.mark.spark
 

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 from support.projects import sums
-from tidemill.core.flow import WindowedSink
-from tidemill.core.operators import Trigger
-from tidemill.core.pane_tree import PaneTree
-from tidemill.core.times import moment
-from tidemill.engine.ahead import Ahead
-from tidemill.engine.firing import Firing
-from tidemill.engine.lanes import DriverLane, SparkLane
+from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.declare.operators import Trigger
+from tidemill.core.time.pane_tree import PaneTree
+from tidemill.core.time.times import moment
+from tidemill.engine.aggregate.firing import Firing
+from tidemill.engine.publish.merged_ahead import Ahead
+from tidemill.engine.storage.row_writers import DriverLane, SparkLane
 
 pytestmark = pytest.mark.spark
 

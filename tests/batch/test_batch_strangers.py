@@ -15,11 +15,11 @@ import pytest
 from support.damage import Change, clone, create_again, lose, put_back, restore, tree
 from support.projects import Mill, an_event, somebody, sums
 from support.recovery import finish, paused, recomputed
-from tidemill.claiming import Claim
 from tidemill.core.errors import Fenced, Incompatible, LedgerDamaged, TableDamaged
-from tidemill.core.events import Planned
-from tidemill.core.failpoints import VARIABLE, Injected
-from tidemill.project import Project
+from tidemill.core.protocol.events import Planned
+from tidemill.core.protocol.failpoints import VARIABLE, Injected
+from tidemill.project.project import Project
+from tidemill.run.claiming import Claim
 
 pytestmark = pytest.mark.spark
 
@@ -88,7 +88,7 @@ def test_an_attempt_with_an_older_plan_is_fenced(
     older = replace(plans[number], clock=plans[number].clock - timedelta(minutes=1))
     log = mill.project.log()
     scans = {name: log.scan(topic.topic_id, topic.ranges) for name, topic in older.topics.items()}
-    monkeypatch.setattr("tidemill.batch.claim_batch", lambda *_: Claim(plan=older, attempt=1, scans=scans))
+    monkeypatch.setattr("tidemill.run.batch.claim_batch", lambda *_: Claim(plan=older, attempt=1, scans=scans))
     before = tree(tmp_path / "lake")
     with pytest.raises(Fenced):
         mill.run()

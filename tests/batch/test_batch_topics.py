@@ -10,13 +10,13 @@ import pytest
 from amend.conftest import an_errand, done
 from support.commands import type_command
 from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, SUMS_PIPELINE, Mill, a_project, an_event
-from tidemill.amend.backfill import backfill
-from tidemill.amend.rewind import rewind
-from tidemill.amend.verify import Scope, verify
-from tidemill.core.asked import OfOffsets
 from tidemill.core.errors import DeclarationError, UnknownTopic
-from tidemill.core.failpoints import VARIABLE, Injected
-from tidemill.core.offsets import TopicPartition
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.protocol.failpoints import VARIABLE, Injected
+from tidemill.core.repair.selection import OfOffsets
+from tidemill.inspect.verify import Scope, verify
+from tidemill.repair.backfill import backfill
+from tidemill.repair.rewind import rewind
 
 pytestmark = pytest.mark.spark
 

@@ -11,14 +11,14 @@ import pytest
 from amend.conftest import an_errand
 from batch.test_batch_flows import EVENTS, WINDOW, a_mill, a_table
 from support.projects import Mill, an_event
-from tidemill.amend.verify import Scope, verify
-from tidemill.core.aggregates import Sum
-from tidemill.core.amendments import Reason
+from tidemill.core.contract.schema import Decimal, Scalar
+from tidemill.core.declare.aggregates import Sum
 from tidemill.core.errors import AuditBlocked, DeclarationError, Incompatible
-from tidemill.core.events import Audited
-from tidemill.core.expressions import filled
-from tidemill.core.schema import Decimal, Scalar
-from tidemill.project import Project
+from tidemill.core.plan.kinds import Reason
+from tidemill.core.protocol.events import Audited
+from tidemill.core.sql.expressions import filled
+from tidemill.inspect.verify import Scope, verify
+from tidemill.project.project import Project
 
 pytestmark = pytest.mark.spark
 

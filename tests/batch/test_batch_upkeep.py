@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from support.projects import Mill, an_event, sums
-from tidemill import upkeep
+from tidemill.run import upkeep
 from tidemill.tables.deltars import DeltaRsTable
 
 pytestmark = pytest.mark.spark

@@ -13,7 +13,7 @@ import pytest
 from support.projects import an_event, somebody
 from support.recovery import WIDE_READS, WIDE_WRITES, finish, paused, recomputed
 from tidemill.core.errors import Fenced
-from tidemill.core.events import Committed
+from tidemill.core.protocol.events import Committed
 
 pytestmark = pytest.mark.spark
 

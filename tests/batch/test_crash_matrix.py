@@ -13,10 +13,10 @@ import pytest
 
 from support.projects import Mill
 from support.recovery import WIDE_READS, WIDE_WRITES
-from tidemill import upkeep
-from tidemill.core import failpoints
-from tidemill.core.failpoints import VARIABLE, Injected, boundaries_of
-from tidemill.project import Project
+from tidemill.core.protocol import failpoints
+from tidemill.core.protocol.failpoints import VARIABLE, Injected, boundaries_of
+from tidemill.project.project import Project
+from tidemill.run import upkeep
 
 pytestmark = pytest.mark.spark
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemill.core.contract import Contract, ExtraFields, Format
-from tidemill.core.schema import Decimal, Field, Scalar
-from tidemill.engine.decode import Decoder, decoder_for
+from tidemill.core.contract.contract import Contract, ExtraFields, Format
+from tidemill.core.contract.schema import Decimal, Field, Scalar
+from tidemill.engine.read.decode import Decoder, decoder_for
 
 PAGES = {"ts": Scalar.TIMESTAMP, "user": Scalar.STRING, "page": Scalar.STRING, "bytes": Scalar.LONG}
 PAGES |= {"status": Scalar.INTEGER}

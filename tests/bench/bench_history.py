@@ -72,15 +72,15 @@ def told(name: str, what: str, ratio: float) -> str:
 
 def looks(folder: Path, events: int) -> dict[str, float]:
     """Median seconds of each look at a ledger of so many events; also how long it took to make and to index."""
-    from tidemill.amend.backfill import preview
-    from tidemill.amend.errand import Errand
-    from tidemill.claiming import Request, next_plan
-    from tidemill.cli.standing import standing
-    from tidemill.core.amendments import Reason
-    from tidemill.core.asked import OfTimes
+    from tidemill.core.plan.kinds import Reason
+    from tidemill.core.repair.selection import OfTimes
+    from tidemill.inspect.lineage import lineage
+    from tidemill.inspect.status import standing
     from tidemill.ledger.process import this_process
-    from tidemill.lineage import lineage
-    from tidemill.project import Project
+    from tidemill.project.project import Project
+    from tidemill.repair.backfill import preview
+    from tidemill.repair.job import Errand
+    from tidemill.run.claiming import Request, next_plan
 
     made = time.perf_counter()
     mill, day, window = long_lived(folder, events)
@@ -136,9 +136,9 @@ def long_lived(folder: Path, events: int) -> tuple[Any, datetime, datetime]:
     from bench.long_ledger import Course, append_many
     from machine.tiny import TinyAttempt
     from support.projects import sums
-    from tidemill import batch
-    from tidemill.core.events import Audited, Committed, Planned
+    from tidemill.core.protocol.events import Audited, Committed, Planned
     from tidemill.log.records import NewRecord
+    from tidemill.run import batch
 
     batch.Attempt, spared = TinyAttempt, batch.Attempt  # type: ignore[misc, assignment]
     try:
@@ -175,10 +175,10 @@ def long_lived(folder: Path, events: int) -> tuple[Any, datetime, datetime]:
 
 def one_batch(mill: Any, clock: datetime) -> None:
     """A batch of one record of each partition, without Spark."""
-    from tidemill.batch import run_batch
-    from tidemill.claiming import Request
-    from tidemill.core.read_limit import ReadLimit
+    from tidemill.core.plan.read_limit import ReadLimit
     from tidemill.ledger.process import this_process
+    from tidemill.run.batch import run_batch
+    from tidemill.run.claiming import Request
 
     request = Request(executor=this_process(), clock=clock, limit=ReadLimit(PARTITIONS))
     run_batch(mill.project, mill.name, request, session=lambda: None)  # type: ignore[arg-type,return-value]
@@ -192,11 +192,11 @@ def an_event(at: datetime, user: str = "a", amount: int = 1) -> bytes:
 def replays(spark: Any, folder: Path, records: int) -> dict[str, Any]:
     """The slowest batch of a replay of so many scattered records, and a live batch of as many as it takes."""
     from support.projects import Mill, sums
-    from tidemill.amend.errand import Errand
-    from tidemill.amend.repair import MOST, repair
-    from tidemill.core.amendments import Aside, Reason
-    from tidemill.core.aside import Choice
-    from tidemill.project import Project
+    from tidemill.core.plan.kinds import Aside, Reason
+    from tidemill.core.repair.side_outputs import Choice
+    from tidemill.project.project import Project
+    from tidemill.repair.job import Errand
+    from tidemill.repair.repair import MOST, repair
 
     mill = sums(folder / "mill", spark, partitions=PARTITIONS, lateness="1 day")
     size, start = min(records, MOST), datetime(2026, 1, 1, tzinfo=UTC)

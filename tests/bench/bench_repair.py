@@ -40,11 +40,11 @@ def main() -> int:
 def measured(spark: Any, folder: Path, windows: int, records: int) -> dict[str, dict[str, Any]]:
     """Seconds and windows written, for late records and for rejected ones."""
     from support.projects import Mill, an_event, sums
-    from tidemill.amend.errand import Errand
-    from tidemill.amend.repair import repair
-    from tidemill.core.amendments import Aside, Reason
-    from tidemill.core.aside import Choice
-    from tidemill.project import Project
+    from tidemill.core.plan.kinds import Aside, Reason
+    from tidemill.core.repair.side_outputs import Choice
+    from tidemill.project.project import Project
+    from tidemill.repair.job import Errand
+    from tidemill.repair.repair import repair
 
     mill = sums(folder / "mill", spark)
     for start in range(0, windows, windows // 10):

@@ -61,12 +61,12 @@ def _sizes(keys: str, batches: str) -> list[tuple[int, int]]:
 def measured(spark: Any, folder: Path, keys: int, batches: int, *, only: str | None) -> dict[str, Any]:
     """Seconds of the batches of both pipelines, and the memory at some of them."""
     from bench.feed import Feed
-    from tidemill.batch import run_batch
-    from tidemill.claiming import Request
-    from tidemill.core.planning import ReadLimit
+    from tidemill.core.plan.planning import ReadLimit
     from tidemill.ledger.process import this_process
-    from tidemill.project import Project
-    from tidemill.settings import Settings
+    from tidemill.project.project import Project
+    from tidemill.project.settings import Settings
+    from tidemill.run.batch import run_batch
+    from tidemill.run.claiming import Request
 
     feed = Feed(folder / "log", Minutes(keys, times=max(20_000 // keys, 1)))  # type: ignore[arg-type]
     own = {"pipelines": str(HERE / "sliding" / "pipelines"), "contracts": str(HERE / "sliding" / "data_contracts")}

@@ -27,7 +27,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from tidemill.core.schema import Field, Object, Scalar
+from tidemill.core.contract.schema import Field, Object, Scalar
 from tidemill.tables.arrow_types import arrow_schema
 from tidemill.tables.create import ensure_table
 from tidemill.tables.deltars import DeltaRsTable

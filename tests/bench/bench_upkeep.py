@@ -46,10 +46,10 @@ def measured(spark: Any, folder: Path, batches: int, every: int) -> dict[str, An
     from bench.feed import Feed
     from bench.records import Traffic
     from bench.tidemill_batch import PIPELINE, TidemillBatch
-    from tidemill import maintenance
-    from tidemill.amend.errand import Errand
-    from tidemill.amend.fold import fold
-    from tidemill.core.amendments import Reason
+    from tidemill.core.plan.kinds import Reason
+    from tidemill.maintain import maintenance
+    from tidemill.maintain.state_compaction import fold
+    from tidemill.repair.job import Errand
 
     feed, product, floor = Feed(folder / "log", Traffic(size=200), partitions=1), TidemillBatch(), Floor()
     for each in (product, floor):

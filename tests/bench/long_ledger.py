@@ -16,16 +16,16 @@ from itertools import islice
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from tidemill.core.account import Account
-from tidemill.core.codec import to_json
-from tidemill.core.events import FORMAT_VERSION, Audited, Committed, Event, Executor, Planned
-from tidemill.core.offsets import OffsetRange, TopicPartition
-from tidemill.core.plan import BatchPlan, TopicPlan
-from tidemill.core.position import Position, TopicPosition
-from tidemill.core.slices import SliceSet
-from tidemill.core.spans import PaneSpan
-from tidemill.core.times import micros
-from tidemill.core.watermarks import PartitionClock
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.plan.plan import BatchPlan, TopicPlan
+from tidemill.core.plan.position import Position, TopicPosition
+from tidemill.core.plan.slices import SliceSet
+from tidemill.core.protocol.account import Account
+from tidemill.core.protocol.codec import to_json
+from tidemill.core.protocol.events import FORMAT_VERSION, Audited, Committed, Event, Executor, Planned
+from tidemill.core.time.spans import PaneSpan
+from tidemill.core.time.times import micros
+from tidemill.core.time.watermarks import PartitionClock
 from tidemill.ledger.rows import NAMES, SCHEMA
 
 _TOKEN = re.compile(r'"\d{4}-\d\d-\d\dT[^"]*"|-?\d+')

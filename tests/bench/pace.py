@@ -19,12 +19,12 @@ from deltalake import DeltaTable
 
 from bench.feed import TOPIC
 from bench.tidemill_batch import PIPELINE, PROJECT, TABLE
-from tidemill.batch import NothingToDo, Outcome, run_batch
-from tidemill.claiming import Request
-from tidemill.core.read_limit import ReadLimit
+from tidemill.core.plan.read_limit import ReadLimit
 from tidemill.ledger.process import this_process
-from tidemill.project import Project
-from tidemill.settings import Settings
+from tidemill.project.project import Project
+from tidemill.project.settings import Settings
+from tidemill.run.batch import NothingToDo, Outcome, run_batch
+from tidemill.run.claiming import Request
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,8 +25,8 @@ from bench.measured import EARLY, LATE, Series, Steady
 from bench.series import Course, Plan
 from bench.steady import run_steady
 from bench.tidemill_batch import TidemillBatch
-from tidemill.engine.jars import jar_folder, jar_paths, locked_jars
-from tidemill.engine.session import LocalSpark, open_session
+from tidemill.engine.spark.jars import jar_folder, jar_paths, locked_jars
+from tidemill.engine.spark.session import LocalSpark, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from bench.baselines import COUNTS
 from bench.contestant import Arena, Delivery
-from tidemill.batch import run_batch
-from tidemill.claiming import Request
-from tidemill.core.events import Committed
-from tidemill.core.read_limit import ReadLimit
+from tidemill.core.plan.read_limit import ReadLimit
+from tidemill.core.protocol.events import Committed
 from tidemill.ledger.process import this_process
-from tidemill.project import Project
-from tidemill.settings import Settings
+from tidemill.project.project import Project
+from tidemill.project.settings import Settings
+from tidemill.run.batch import run_batch
+from tidemill.run.claiming import Request
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

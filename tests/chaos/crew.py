@@ -16,7 +16,7 @@ from typing import Any
 
 from chaos.workers import Kind, python
 from support.projects import ROOT
-from tidemill.core.failpoints import VARIABLE
+from tidemill.core.protocol.failpoints import VARIABLE
 
 _PATHS = os.pathsep.join(str(ROOT / name) for name in ("spark_jobs", "tests"))
 

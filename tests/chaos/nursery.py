@@ -22,12 +22,18 @@ from typing import Any, NoReturn
 from pyspark.sql.connect.client import SparkConnectClient
 
 from support.projects import ROOT
-from tidemill import upkeep
-from tidemill.amend import fold
-from tidemill.core.folding import Folding
+from tidemill.core.repair.state_compaction import Folding
+from tidemill.maintain import state_compaction
+from tidemill.run import upkeep
 
 MODULES = (
-    *("tidemill.cli.main", "tidemill.cli.spark", "tidemill.cli.batch_lines", "tidemill.running", "tidemill.sessions"),
+    *(
+        "tidemill.cli.main",
+        "tidemill.cli.spark",
+        "tidemill.cli.views.batch_lines",
+        "tidemill.run.loop",
+        "tidemill.run.sessions",
+    ),
     *("tidemill.contracts.audit", "tidemill.log.file", "tidemill.ledger.ledger", "rich.console"),
 )
 """What a worker imports beside Airflow's list; nothing of it starts a thread."""
@@ -97,7 +103,7 @@ def main() -> None:
     # A session of a server takes seconds to begin; the workers of a seat have one after the other the same.
     SparkConnectClient.release_session = lambda _: None
     upkeep.EVERY, upkeep.KEEP_VERSIONS = OFTEN, KEEP
-    fold.FOLDING = Folding(group=OFTEN, overlap=1.0, groups=1)
+    state_compaction.FOLDING = Folding(group=OFTEN, overlap=1.0, groups=1)
     print(json.dumps({"ready": os.getpid()}), flush=True)
     Nursery().serve()
 

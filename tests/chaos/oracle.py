@@ -13,12 +13,12 @@ from chaos.recompute import Contents, Log, Place, Recomputation, Row, Step
 from chaos.weather import FILES, Absence, absences
 from chaos.world import PIPELINE, World
 from support.projects import rows_of
-from tidemill.core.amendments import Aside
-from tidemill.core.events import Claimed, Committed, Event, Planned
-from tidemill.core.offsets import TopicPartition
-from tidemill.core.plan import BatchPlan, Kind
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.protocol.events import Claimed, Committed, Event, Planned
 from tidemill.log.reading import read_topic
-from tidemill.project import Project
+from tidemill.project.project import Project
 
 KEYS = {
     "sums": ("window_start", "user"),

@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from chaos.world import DELAY, LARGE, LATENESS, SIZE, TOPICS, WORDINGS
-from tidemill.core.plan import Kind
-from tidemill.core.watermarks import BEGINNING, END
+from tidemill.core.plan.plan import Kind
+from tidemill.core.time.watermarks import BEGINNING, END
 
 _SECOND = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -29,7 +29,7 @@ from chaos.workers import (
 )
 from chaos.world import PIPELINE, WORDINGS, World, make_world
 from tidemill.cli.exit_codes import ExitCode
-from tidemill.core.failpoints import boundaries_beside, boundaries_of
+from tidemill.core.protocol.failpoints import boundaries_beside, boundaries_of
 from tidemill.ledger.ledger import Ledger
 
 AT_ONCE = 3

@@ -21,9 +21,9 @@ from chaos.storm import Life, Outcome, Storm
 from chaos.weather import FILES, SHOWN, TOPIC, Absence, move
 from chaos.workers import ANOTHER, KINDS, Fate
 from chaos.world import make_world
-from tidemill.core.plan import Kind
-from tidemill.core.times import micros
-from tidemill.core.watermarks import END
+from tidemill.core.plan.plan import Kind
+from tidemill.core.time.times import micros
+from tidemill.core.time.watermarks import END
 from tidemill.log.records import NewRecord
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from random import Random
 from chaos.recompute import Place
 from chaos.workers import ANOTHER, FROM_NOW, GONE, RENAME, Kind
 from chaos.world import PIPELINE, TOPICS, WORDINGS, World
+from tidemill.core.change.redefinition import redefined
 from tidemill.core.errors import Incompatible
-from tidemill.core.redefinition import redefined
-from tidemill.core.view import View
-from tidemill.names import Names
+from tidemill.core.protocol.view import View
+from tidemill.project.names import Names
 
 FILES, SHOWN, TOPIC = "its files", "the partition", "the topic"
 """What hides: a log that lost files says so; one that does not show a partition, or a topic, misses it."""

@@ -13,8 +13,8 @@ from random import Random
 
 from chaos.world import OTHER_NAME, PIPELINE, STRANGER, TAKEOVER_AFTER
 from tidemill.cli.exit_codes import ExitCode
-from tidemill.core.failpoints import VARIABLE, Boundary
-from tidemill.core.position import Position
+from tidemill.core.plan.position import Position
+from tidemill.core.protocol.failpoints import VARIABLE, Boundary
 
 
 @dataclass(frozen=True, slots=True)

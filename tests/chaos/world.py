@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from support.projects import ROOT, SHORT_LIVED
-from tidemill.core.flow import Flow
+from tidemill.core.bind.flow import Flow
 from tidemill.log.file import FileLog
-from tidemill.project import Project
+from tidemill.project.project import Project
 
 PIPELINE = "mixed"
 """The first name of the pipeline, by which the lake keeps it."""

@@ -83,7 +83,7 @@ def test_interrupt_ends_with_130_and_says_how_to_go_on(tidemill, monkeypatch):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tidemill.project.Project.load", interrupted)
+    monkeypatch.setattr("tidemill.project.project.Project.load", interrupted)
     said = tidemill("status")
     assert said.code == ExitCode.INTERRUPTED
     assert "interrupted" in said.err
@@ -94,7 +94,7 @@ def test_defect_shows_its_name_and_how_to_see_more(monkeypatch, capsys):
     def broken(*_: object) -> None:
         raise RuntimeError("first\nsecond")
 
-    monkeypatch.setattr("tidemill.project.Project.load", broken)
+    monkeypatch.setattr("tidemill.project.project.Project.load", broken)
     with pytest.raises(SystemExit) as ended:
         main.main(["status"])
     said = capsys.readouterr().err

@@ -10,7 +10,7 @@ import pytest
 from support.commands import type_command
 from support.projects import ROOT
 from tidemill.cli.exit_codes import ExitCode
-from tidemill.engine.jars import locked_jars
+from tidemill.engine.spark.jars import locked_jars
 
 
 def test_explain_shows_operators_in_order_with_ports(tidemill):
@@ -59,7 +59,7 @@ def test_explain_for_people_keeps_brackets_of_expressions(tidemill, mill):
 
 @pytest.mark.spark
 def test_explain_spark_shows_the_plan_of_the_job(tidemill, mill, spark, monkeypatch):
-    monkeypatch.setattr("tidemill.cli.spark_plan.start_spark", lambda _: Unstopped(spark))
+    monkeypatch.setattr("tidemill.cli.views.spark_plan.start_spark", lambda _: Unstopped(spark))
     mill.feed([b"{}"])
     found = tidemill("explain", "sums", "--spark", "--json").json
     assert "MapInArrow" in found["spark"]["sums"]

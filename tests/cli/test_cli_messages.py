@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from support.projects import Mill
-from tidemill.cli.batch_lines import batch_lines
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.native_noise import meant_for_people
+from tidemill.cli.views.batch_lines import batch_lines
 from tidemill.core.errors import ConfigError
-from tidemill.project import Project
-from tidemill.settings import Settings
+from tidemill.project.project import Project
+from tidemill.project.settings import Settings
 
 PANIC = [
     "\n",

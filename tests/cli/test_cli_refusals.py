@@ -18,11 +18,11 @@ from machine.conftest import run
 from machine.tiny import TinyAttempt
 from support.commands import Said, type_command
 from support.projects import NO_SPARK, Mill, an_event, sums
-from tidemill import batch
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.main import app
 from tidemill.core.errors import EngineError
-from tidemill.project import Project
+from tidemill.project.project import Project
+from tidemill.run import batch
 
 NOBODY = 65534
 SIZE = 4 << 20

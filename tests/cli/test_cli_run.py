@@ -17,10 +17,10 @@ import pytest
 from support.builders import NOW
 from support.commands import Said, type_command
 from support.projects import Mill, an_event, somebody, sums
-from tidemill.claiming import Request, next_plan
 from tidemill.cli.exit_codes import ExitCode
-from tidemill.core.events import Planned
-from tidemill.core.failpoints import VARIABLE
+from tidemill.core.protocol.events import Planned
+from tidemill.core.protocol.failpoints import VARIABLE
+from tidemill.run.claiming import Request, next_plan
 
 Run = Callable[..., Said]
 
@@ -184,7 +184,7 @@ def test_process_that_is_killed_is_followed_by_one_that_takes_over(busy_mill):
 def test_ctrl_c_ends_a_run_without_a_stack_trace(busy_mill):
     script = f"""
 import os, signal
-import tidemill.batch as batch
+import tidemill.run.batch as batch
 from tidemill.cli.main import main
 def interrupted(*_, **__):
     os.kill(os.getpid(), signal.SIGINT)

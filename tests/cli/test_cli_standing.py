@@ -10,17 +10,17 @@ import pytest
 
 from support.builders import NOW
 from support.projects import Mill, an_event, somebody
-from tidemill.claiming import Request, next_plan
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.output import ago
-from tidemill.core.account import Account
-from tidemill.core.codec import fingerprint
-from tidemill.core.contract import Severity
-from tidemill.core.events import Audited, Committed, Executor, Planned
-from tidemill.core.plan import BatchPlan
-from tidemill.core.read_limit import ReadLimit
-from tidemill.core.verdict import CheckResult, Verdict
+from tidemill.core.contract.contract import Severity
+from tidemill.core.contract.verdict import CheckResult, Verdict
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.read_limit import ReadLimit
+from tidemill.core.protocol.account import Account
+from tidemill.core.protocol.codec import fingerprint
+from tidemill.core.protocol.events import Audited, Committed, Executor, Planned
 from tidemill.ledger.process import this_process
+from tidemill.run.claiming import Request, next_plan
 
 
 def open_batch(mill: Mill, *, executor: Executor | None = None, limit: int | None = None) -> BatchPlan:

@@ -14,7 +14,7 @@ import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from tidemill.cli.log import app as log_app
+from tidemill.cli.commands.log import app as log_app
 from tidemill.core.errors import LogInputError, TidemillError
 from tidemill.log import identity
 from tidemill.log.file import FileLog

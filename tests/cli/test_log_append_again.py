@@ -16,7 +16,7 @@ import pytest
 from support.commands import Said, type_command
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.core.errors import StoreError
-from tidemill.core.offsets import OffsetRange
+from tidemill.core.log.offsets import OffsetRange
 from tidemill.log.file import FileLog
 from tidemill.log.file_partition import FilePartition
 from tidemill.log.producer import Producer

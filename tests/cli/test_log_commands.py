@@ -13,7 +13,7 @@ import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from tidemill.cli.log import app as log_app
+from tidemill.cli.commands.log import app as log_app
 from tidemill.core.errors import ConfigError, LogInputError, OffsetsLost, TidemillError, UnknownTopic
 from tidemill.log.file import FileLog
 from tidemill.log.memory import MemoryLog
@@ -194,13 +194,13 @@ def test_place_of_the_option_comes_before_the_environment(run: Run, tmp_path: Pa
 
 def test_log_of_the_project_is_used_when_none_is_given(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     held = MemoryLog()
-    monkeypatch.setattr("tidemill.project.Project.load", lambda folder: SimpleNamespace(log=lambda: held))
+    monkeypatch.setattr("tidemill.project.project.Project.load", lambda folder: SimpleNamespace(log=lambda: held))
     run("create", "t", env={"TIDEMILL_LOG": ""})
     assert [topic.name for topic in held.topics()] == ["t"]
 
 
 def test_log_that_cannot_be_written_to_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidemill.project.Project.load", lambda folder: SimpleNamespace(log=object))
+    monkeypatch.setattr("tidemill.project.project.Project.load", lambda folder: SimpleNamespace(log=object))
     with pytest.raises(ConfigError, match="cannot be written to"):
         run("create", "t", env={"TIDEMILL_LOG": ""})
 

@@ -11,7 +11,7 @@ import pytest
 
 from tidemill.contracts.lint import Finding, lint
 from tidemill.contracts.load import load_contract
-from tidemill.core.contract import Contract, Severity
+from tidemill.core.contract.contract import Contract, Severity
 
 ROOT = Path(__file__).parents[2]
 

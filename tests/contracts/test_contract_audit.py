@@ -18,7 +18,7 @@ import pytest
 from tidemill.contracts import audit_engine
 from tidemill.contracts.audit import MAX_FAILING_ROWS, audit, warm_up
 from tidemill.contracts.load import load_contract
-from tidemill.core.contract import (
+from tidemill.core.contract.contract import (
     Between,
     Check,
     Compare,
@@ -32,9 +32,9 @@ from tidemill.core.contract import (
     TableRule,
     Unique,
 )
+from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Scalar
+from tidemill.core.contract.verdict import CheckResult, Verdict
 from tidemill.core.errors import ContractError, EngineError
-from tidemill.core.schema import Array, DataType, Decimal, Field, Scalar
-from tidemill.core.verdict import CheckResult, Verdict
 
 NAN = float("nan")
 NOON = dt.datetime(2024, 1, 31, 12, tzinfo=dt.UTC)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tidemill.contracts.audit import audit
-from tidemill.core.contract import (
+from tidemill.core.contract.contract import (
     Between,
     Compare,
     Contract,
@@ -22,8 +22,8 @@ from tidemill.core.contract import (
     TableRule,
     Unique,
 )
-from tidemill.core.schema import DataType, Decimal, Field, Scalar
-from tidemill.core.verdict import CheckResult
+from tidemill.core.contract.schema import DataType, Decimal, Field, Scalar
+from tidemill.core.contract.verdict import CheckResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

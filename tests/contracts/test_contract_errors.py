@@ -10,7 +10,7 @@ import pytest
 
 from tidemill.contracts.lint import Finding, lint
 from tidemill.contracts.load import load_contract
-from tidemill.core.contract import Severity
+from tidemill.core.contract.contract import Severity
 from tidemill.core.errors import ContractError
 
 TheError = Callable[[Path, str], Finding]

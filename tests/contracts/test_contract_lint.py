@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidemill.contracts.lint import Finding, lint
-from tidemill.core.contract import Severity
+from tidemill.core.contract.contract import Severity
 
 GOOD = "- {name: x, logicalType: string, required: true, primaryKey: true, description: Ex.}"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tidemill.contracts.load import load_contract, load_contracts
-from tidemill.core.contract import Contract, ExtraFields, Format
+from tidemill.core.contract.contract import Contract, ExtraFields, Format
+from tidemill.core.contract.schema import Array, Decimal, Field, Object, Scalar, spark_type
 from tidemill.core.errors import ContractError
-from tidemill.core.schema import Array, Decimal, Field, Object, Scalar, spark_type
 
 Load = Callable[..., Contract]
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidemill.core.contract import Contract, RowRule, Severity
+from tidemill.core.contract.contract import Contract, RowRule, Severity
+from tidemill.core.contract.row_rules import mask_expression, rejecting_bits, rules_of
 from tidemill.core.errors import ContractError
-from tidemill.core.row_rules import mask_expression, rejecting_bits, rules_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

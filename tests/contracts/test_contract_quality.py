@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tidemill.contracts.lint import Finding, lint
-from tidemill.core.contract import (
+from tidemill.core.contract.contract import (
     Between,
     Check,
     Compare,

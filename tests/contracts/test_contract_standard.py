@@ -15,8 +15,8 @@ from open_data_contract_standard.model import OpenDataContractStandard, SchemaOb
 from tidemill.contracts.lint import lint
 from tidemill.contracts.load import load_contracts
 from tidemill.contracts.standard import OPERATORS, SECTIONS, VERSIONS
-from tidemill.core.contract import Contract, ExtraFields, Format, Unique
-from tidemill.core.schema import Scalar
+from tidemill.core.contract.contract import Contract, ExtraFields, Format, Unique
+from tidemill.core.contract.schema import Scalar
 
 NAMES = ["page_views_by_minute", "requests_by_hour", "web_access"]
 

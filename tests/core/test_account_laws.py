@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.account import Account
 from tidemill.core.errors import Unbalanced
+from tidemill.core.protocol.account import Account
 
 counts = st.integers(0, 10**12)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tidemill.core.contract import (
+from tidemill.core.contract.contract import (
     Between,
     Check,
     Compare,
@@ -23,8 +23,8 @@ from tidemill.core.contract import (
     TableRule,
     Unique,
 )
-from tidemill.core.contract_identity import fingerprint_of
-from tidemill.core.schema import Array, Decimal, Field, Object, Scalar
+from tidemill.core.contract.schema import Array, Decimal, Field, Object, Scalar
+from tidemill.core.identity.contracts import fingerprint_of
 
 WHOLE = Contract(
     name="c",

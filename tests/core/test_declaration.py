@@ -10,12 +10,12 @@ import pytest
 
 from support.builders import CONTRACTS, EVENTS, a_flow, a_table
 from tidemill import Average, Count, CountIf, Custom, First, Pipeline, Quantiles, Sliding, Sum, Tumbling
-from tidemill.core.binding import bind
+from tidemill.core.bind.binding import bind
+from tidemill.core.bind.flow import RowSink, WindowedSink
+from tidemill.core.declare.graph import Edge, Graph
+from tidemill.core.declare.operators import Discard, Filter, Publish, Read, StartFrom
 from tidemill.core.errors import DeclarationError
-from tidemill.core.flow import RowSink, WindowedSink
-from tidemill.core.graph import Edge, Graph
-from tidemill.core.operators import Discard, Filter, Publish, Read, StartFrom
-from tidemill.core.times import duration
+from tidemill.core.time.times import duration
 
 
 def declared(build: Callable[[Any], None], **contracts: Any) -> Any:

@@ -7,11 +7,11 @@ from time import process_time
 import pytest
 
 from tidemill import Count, CountIf, First, Sum
-from tidemill.core.aggregate_columns import columns_read
-from tidemill.core.aggregates import Aggregate, Custom
+from tidemill.core.declare.aggregate_columns import columns_read
+from tidemill.core.declare.aggregates import Aggregate, Custom
 from tidemill.core.errors import DeclarationError
-from tidemill.core.expressions import columns_of, compared, parsed
-from tidemill.core.functions import AGGREGATE_FUNCTIONS, REFUSED_FUNCTIONS, ROW_FUNCTIONS
+from tidemill.core.sql.expressions import columns_of, compared, parsed
+from tidemill.core.sql.functions import AGGREGATE_FUNCTIONS, REFUSED_FUNCTIONS, ROW_FUNCTIONS
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,15 @@ import pytest
 
 from support.builders import a_flow
 from tidemill.core.errors import ConfigError
-from tidemill.core.failpoints import VARIABLE, Injected, LostAnswer, answered, boundaries_of, boundary, check_wanted
+from tidemill.core.protocol.failpoints import (
+    VARIABLE,
+    Injected,
+    LostAnswer,
+    answered,
+    boundaries_of,
+    boundary,
+    check_wanted,
+)
 
 BATCHES = (1, 2, 3, 12)
 

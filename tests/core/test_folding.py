@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.builders import a_commit, a_flow, a_plan, an_executor, tp
-from tidemill.core.amending import plan_fold
-from tidemill.core.codec import from_json, to_json
-from tidemill.core.coverage import Cover, batches_of, coverage
-from tidemill.core.events import Committed, Event, Planned
-from tidemill.core.folding import Folding
-from tidemill.core.jobs import Backfill
-from tidemill.core.linking import with_all_of
-from tidemill.core.offsets import OffsetRange
-from tidemill.core.plan import BatchPlan
-from tidemill.core.position import Position
-from tidemill.core.slices import BatchRange, SliceSet, batch_ranges
-from tidemill.core.spans import PaneSpan
-from tidemill.core.view import View
+from tidemill.core.history.coverage import Cover, batches_of, coverage
+from tidemill.core.history.linking import with_all_of
+from tidemill.core.log.offsets import OffsetRange
+from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.position import Position
+from tidemill.core.plan.slices import BatchRange, SliceSet, batch_ranges
+from tidemill.core.protocol.codec import from_json, to_json
+from tidemill.core.protocol.events import Committed, Event, Planned
+from tidemill.core.protocol.view import View
+from tidemill.core.repair.planning import plan_fold
+from tidemill.core.repair.state_compaction import Folding
+from tidemill.core.time.spans import PaneSpan
 
 PANE = 10_000_000
 FLOW = a_flow()

@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 
 from support.builders import a_commit, a_flow, a_plan, an_executor
 from tidemill import Sliding, Tumbling
+from tidemill.core.bind.flow import Flow
+from tidemill.core.contract.verdict import Verdict
 from tidemill.core.errors import AmendmentError, DeclarationError, Fenced, Incompatible
-from tidemill.core.events import Audited, Forgotten, Planned
-from tidemill.core.flow import Flow
-from tidemill.core.forgetting import back_to, check_age, check_lateness, first_kept, forgettable
-from tidemill.core.jobs import Backfill
-from tidemill.core.plan import Kind
-from tidemill.core.position import Position, TopicPosition
-from tidemill.core.protocol import apply
-from tidemill.core.spans import PaneSpan
-from tidemill.core.verdict import Verdict
-from tidemill.core.view import View
-from tidemill.core.watermarks import BEGINNING, END, PartitionClock
-from tidemill.core.windows import Panes
-from tidemill.engine.firing import Firing, Refiring
+from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.plan import Kind
+from tidemill.core.plan.position import Position, TopicPosition
+from tidemill.core.protocol.events import Audited, Forgotten, Planned
+from tidemill.core.protocol.transitions import apply
+from tidemill.core.protocol.view import View
+from tidemill.core.repair.forgetting import back_to, check_age, check_lateness, first_kept, forgettable
+from tidemill.core.time.spans import PaneSpan
+from tidemill.core.time.watermarks import BEGINNING, END, PartitionClock
+from tidemill.core.time.windows import Panes
+from tidemill.engine.aggregate.firing import Firing, Refiring
 
 SECOND = 1_000_000
 times = st.integers(-(2**55), 2**55)

@@ -20,22 +20,23 @@ import pytest
 from support.builders import NOW, a_commit, a_flow, a_plan
 from support.declarations import AGGREGATES, CONTRACTS, everything
 from tidemill import Count, Max, Pipeline, Sliding, Sum, Tumbling
-from tidemill.core import aggregates, identity, legacy_identity, sketches
-from tidemill.core.aggregates import Aggregate, Triple, single
-from tidemill.core.binding import bind
-from tidemill.core.codec import encode, from_json, stored, stored_name, to_json
-from tidemill.core.contract_identity import fingerprint_of
+from tidemill.core.bind.binding import bind
+from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.change.compatibility import check_shapes
+from tidemill.core.declare import aggregates, sketches
+from tidemill.core.declare.aggregates import Aggregate, Triple, single
+from tidemill.core.declare.operators import Operator, Publish
 from tidemill.core.errors import DeclarationError, Incompatible
-from tidemill.core.events import Event, Planned
-from tidemill.core.flow import Flow, WindowedSink
-from tidemill.core.identity import FORMS, Form, Part, check_forms, digest, encoded
-from tidemill.core.legacy_identity import legacy_hash, legacy_shape
-from tidemill.core.operators import Operator, Publish
-from tidemill.core.position import Position
-from tidemill.core.shapes import check_shapes
-from tidemill.core.view import View
-from tidemill.core.windows import WindowSpec
-from tidemill.core.written import described, same
+from tidemill.core.identity import declarations, legacy
+from tidemill.core.identity.contracts import fingerprint_of
+from tidemill.core.identity.declarations import FORMS, Form, Part, check_forms, digest, encoded
+from tidemill.core.identity.legacy import legacy_hash, legacy_shape
+from tidemill.core.identity.written import described, same
+from tidemill.core.plan.position import Position
+from tidemill.core.protocol.codec import encode, from_json, stored, stored_name, to_json
+from tidemill.core.protocol.events import Event, Planned
+from tidemill.core.protocol.view import View
+from tidemill.core.time.windows import WindowSpec
 
 GOLDEN = json.loads((Path(__file__).parent / "identity.json").read_text())
 
@@ -126,13 +127,13 @@ def test_a_rename_and_a_new_field_with_its_default_change_nothing() -> None:
 
 def test_what_is_new_is_never_taken_for_something_of_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(typing.cast("dict[type, Form]", FORMS), Total, RENAMED)
-    monkeypatch.setitem(typing.cast("dict[type, str]", legacy_identity._CLASSES), Total, "Sum expression=value")
+    monkeypatch.setitem(typing.cast("dict[type, str]", legacy._CLASSES), Total, "Sum expression=value")
     total: dict[str, Any] = {"x": Total("amount")}
     assert legacy_shape((), Tumbling("1 s"), total)["aggregate x"] == "Sum(expression='amount')"
     total = {"x": Total("amount", overflow="decimal")}
     assert "aggregate x" not in legacy_shape((), Tumbling("1 s"), total)
     assert "aggregate p" not in legacy_shape((), Tumbling("1 s"), {"p": Product("amount")})
-    monkeypatch.delitem(typing.cast("dict[type, str]", legacy_identity._CLASSES), Count)
+    monkeypatch.delitem(typing.cast("dict[type, str]", legacy._CLASSES), Count)
     flow = a_flow()
     assert legacy_hash(flow.name, flow.spec.graph, [], flow.spec.future_tolerance) is None
     assert flow.hashes == (flow.logical_hash,)
@@ -212,18 +213,18 @@ def test_a_difference_is_told_in_words(form: str) -> None:
 
 def test_how_an_expression_is_laid_out_does_not_matter_to_state() -> None:
     def sql(text: str) -> str:
-        return identity.written(encoded(Sum(text)))
+        return declarations.written(encoded(Sum(text)))
 
     assert same(sql("case when a>5 then Abs(b) end"), sql("CASE  WHEN `a` > 5 THEN abs(b)\nEND"))
     for one, other in [("a > 5", "a >= 5"), ("'A'", "'a'"), ("a", "b"), ("f(a)", "g(a)"), ("1", "1.0"), ("'a'", "a")]:
         assert not same(sql(one), sql(other)), (one, other)
     assert not same(sql("'unclosed"), sql("'other"))
-    assert not same(identity.written(encoded(Sum("a"))), identity.written(encoded(Max("a"))))
+    assert not same(declarations.written(encoded(Sum("a"))), declarations.written(encoded(Max("a"))))
 
 
 def test_windows_and_aggregates_are_shown_as_people_would_say_them() -> None:
     def shown(value: Any) -> str:
-        return described(identity.written(encoded(value)))
+        return described(declarations.written(encoded(value)))
 
     assert shown(Sliding("1 hour", "10 minutes")) == "sliding(1 hour, slide=10 minutes)"
     assert shown(AGGREGATES["oftener"]) == "heavy_hitters(shop, k=3, tracked=50)"

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from core.test_folding import Story
 from support.builders import NOW, a_plan, tp
-from tidemill.core.amendments import Reason
-from tidemill.core.codec import from_json, to_json
-from tidemill.core.coverage import coverage
-from tidemill.core.index import IndexedBatch, indexed
-from tidemill.core.offsets import OffsetRange
-from tidemill.core.packed import packed
-from tidemill.core.past import Past
-from tidemill.core.plan import Kind
-from tidemill.core.slices import BatchRange, SliceSet
-from tidemill.core.spans import PaneSpan
-from tidemill.core.zones import MOST_ASKED, Reach, Zone, whole_of, zone_of
+from tidemill.core.history.coverage import coverage
+from tidemill.core.history.index import IndexedBatch, indexed
+from tidemill.core.history.past import Past
+from tidemill.core.history.zones import MOST_ASKED, Reach, Zone, whole_of, zone_of
+from tidemill.core.log.offsets import OffsetRange
+from tidemill.core.log.packed_offsets import packed
+from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.plan import Kind
+from tidemill.core.plan.slices import BatchRange, SliceSet
+from tidemill.core.protocol.codec import from_json, to_json
+from tidemill.core.time.spans import PaneSpan
 
 spans = st.tuples(st.integers(0, 60), st.integers(1, 8)).map(lambda s: (s[0], s[0] + s[1]))
 

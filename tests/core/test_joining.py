@@ -10,21 +10,21 @@ import pytest
 
 from support.builders import EVENTS, NOW, a_plan, a_table, tp
 from tidemill import Count, Pipeline, Tumbling
-from tidemill.core.amendments import Reason
-from tidemill.core.binding import bind
-from tidemill.core.codec import decode, encode
+from tidemill.core.bind.binding import bind
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.meaning import meanings
+from tidemill.core.change.compatibility import check_shapes
+from tidemill.core.change.redefinition import meaning_after, redefined
 from tidemill.core.errors import Incompatible
-from tidemill.core.flow import Flow
-from tidemill.core.meaning import meanings
-from tidemill.core.offsets import OffsetRange
-from tidemill.core.plan import Kind
-from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
-from tidemill.core.position import Position, TopicPosition
-from tidemill.core.redefinition import meaning_after, redefined
-from tidemill.core.shapes import check_shapes
-from tidemill.core.times import micros
-from tidemill.core.view import View
-from tidemill.core.watermarks import BEGINNING, PartitionClock
+from tidemill.core.log.offsets import OffsetRange
+from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.plan import Kind
+from tidemill.core.plan.planning import ReadLimit, TopicBounds, plan_batch
+from tidemill.core.plan.position import Position, TopicPosition
+from tidemill.core.protocol.codec import decode, encode
+from tidemill.core.protocol.view import View
+from tidemill.core.time.times import micros
+from tidemill.core.time.watermarks import BEGINNING, PartitionClock
 
 REASON = Reason(by="ana", why="a new table")
 SECOND = 1_000_000

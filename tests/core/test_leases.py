@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from tidemill.core.codec import from_json, to_json
-from tidemill.core.leases import Beat, Clock, Holder, beat_every, holder_of
+from tidemill.core.protocol.codec import from_json, to_json
+from tidemill.core.protocol.leases import Beat, Clock, Holder, beat_every, holder_of
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 TAKEOVER = 15 * MINUTE

@@ -12,25 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.builders import CONTRACTS, NOW, a_commit, a_flow, an_executor, tp
-from tidemill.core.aggregates import Count
-from tidemill.core.binding import bind
-from tidemill.core.codec import from_json, to_json
+from tidemill.core.bind.binding import bind
+from tidemill.core.bind.flow import Flow
+from tidemill.core.contract.verdict import Verdict
+from tidemill.core.declare.aggregates import Count
+from tidemill.core.declare.guarantees import OnLoss
+from tidemill.core.declare.pipeline import Pipeline
 from tidemill.core.errors import LedgerDamaged, LogError, OffsetsLost, UnknownTopic
-from tidemill.core.events import Audited, Committed, Planned
-from tidemill.core.flow import Flow
-from tidemill.core.guarantees import OnLoss
-from tidemill.core.offsets import OffsetRange, TopicPartition
-from tidemill.core.pipeline import Pipeline
-from tidemill.core.plan import BatchPlan
-from tidemill.core.planning import TopicBounds, plan_batch
-from tidemill.core.position import Gone, Position, TopicPosition
-from tidemill.core.protocol import fold
-from tidemill.core.read_limit import ReadLimit
-from tidemill.core.times import micros
-from tidemill.core.verdict import Verdict
-from tidemill.core.view import View
-from tidemill.core.watermarks import BEGINNING, PartitionClock
-from tidemill.core.windows import Tumbling
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.planning import TopicBounds, plan_batch
+from tidemill.core.plan.position import Gone, Position, TopicPosition
+from tidemill.core.plan.read_limit import ReadLimit
+from tidemill.core.protocol.codec import from_json, to_json
+from tidemill.core.protocol.events import Audited, Committed, Planned
+from tidemill.core.protocol.transitions import fold
+from tidemill.core.protocol.view import View
+from tidemill.core.time.times import micros
+from tidemill.core.time.watermarks import BEGINNING, PartitionClock
+from tidemill.core.time.windows import Tumbling
 
 Held = Mapping[str, Mapping[int, tuple[int, int]]]
 GONE = (Gone(place=tp(1), by="me", why="it was dropped"),)

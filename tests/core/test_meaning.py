@@ -10,24 +10,24 @@ import pytest
 
 from support.builders import NOW, a_table, tp
 from tidemill import Count, Pipeline, Sum, Tumbling
-from tidemill.core.amending import backfill_of, plan_backfill, plan_repair
-from tidemill.core.amendments import Aside, Reason, Redefined, Repair
-from tidemill.core.binding import bind
-from tidemill.core.codec import decode, encode
-from tidemill.core.contract import Contract, ExtraFields, Format, RowRule, Severity, TableRule, Unique
+from tidemill.core.bind.binding import bind
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.meaning import VERSION, meanings
+from tidemill.core.bind.rule_bounds import implied
+from tidemill.core.change.redefinition import meaning_after, redefined
+from tidemill.core.contract.contract import Contract, ExtraFields, Format, RowRule, Severity, TableRule, Unique
+from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.errors import AmendmentError, BackfillOpen, Incompatible
-from tidemill.core.flow import Flow
-from tidemill.core.meaning import VERSION, meanings
-from tidemill.core.offsets import OffsetRange
-from tidemill.core.past import Past
-from tidemill.core.plan import BatchPlan
-from tidemill.core.planning import ReadLimit, TopicBounds, plan_batch
-from tidemill.core.position import Position, Since
-from tidemill.core.redefinition import meaning_after, redefined
-from tidemill.core.rule_bounds import implied
-from tidemill.core.schema import Field, Scalar
-from tidemill.core.slices import BatchRange
-from tidemill.core.view import View
+from tidemill.core.history.past import Past
+from tidemill.core.log.offsets import OffsetRange
+from tidemill.core.plan.kinds import Aside, Reason, Redefined, Repair
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.planning import ReadLimit, TopicBounds, plan_batch
+from tidemill.core.plan.position import Position, Since
+from tidemill.core.plan.slices import BatchRange
+from tidemill.core.protocol.codec import decode, encode
+from tidemill.core.protocol.view import View
+from tidemill.core.repair.planning import backfill_of, plan_backfill, plan_repair
 
 EVENTS = Contract(
     name="events",

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from tidemill import Pipeline, Sum, Tumbling
 from tidemill.contracts.lint import lint
 from tidemill.contracts.load import load_contract
-from tidemill.core.binding import bind
-from tidemill.core.columns import HIDDEN_COLUMNS
-from tidemill.core.contract import Severity
+from tidemill.core.bind.binding import bind
+from tidemill.core.contract.contract import Severity
+from tidemill.core.declare.columns import HIDDEN_COLUMNS
 from tidemill.core.errors import DeclarationError
-from tidemill.core.expressions import columns_of
-from tidemill.core.functions import WITHOUT_BRACKETS
-from tidemill.core.sql import quoted
+from tidemill.core.sql.expressions import columns_of
+from tidemill.core.sql.functions import WITHOUT_BRACKETS
+from tidemill.core.sql.text import quoted
 
 _TEXT = """
     hour year end order from select values case when then else and or not null true false between distinct

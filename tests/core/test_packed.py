@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from core.test_range_laws import offsets, ranges
 from support.builders import a_commit, a_flow, a_plan, tp
-from tidemill.core.amending import plan_repair
-from tidemill.core.amendments import Aside, Ranges, Reason, Repair
-from tidemill.core.codec import from_json, to_json
-from tidemill.core.coverage import Cover, coverage
-from tidemill.core.events import Planned
-from tidemill.core.linking import with_all_of
-from tidemill.core.offsets import OffsetRange
-from tidemill.core.packed import packed, unpacked
-from tidemill.core.plan import BatchPlan
-from tidemill.core.slices import BatchRange
-from tidemill.core.view import View
+from tidemill.core.history.coverage import Cover, coverage
+from tidemill.core.history.linking import with_all_of
+from tidemill.core.log.offsets import OffsetRange
+from tidemill.core.log.packed_offsets import packed, unpacked
+from tidemill.core.plan.kinds import Aside, Ranges, Reason, Repair
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.slices import BatchRange
+from tidemill.core.protocol.codec import from_json, to_json
+from tidemill.core.protocol.events import Planned
+from tidemill.core.protocol.view import View
+from tidemill.core.repair.planning import plan_repair
 from tidemill.ledger.process import this_process
 
 MANY = 100_000

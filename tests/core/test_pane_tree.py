@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.core.jobs import Backfill
-from tidemill.core.pane_tree import Node, PaneTree, levels_of, unite
-from tidemill.core.position import Position
-from tidemill.core.slices import BatchRange
-from tidemill.core.watermarks import BEGINNING, END
-from tidemill.core.windows import Panes, Window
+from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.position import Position
+from tidemill.core.plan.slices import BatchRange
+from tidemill.core.time.pane_tree import Node, PaneTree, levels_of, unite
+from tidemill.core.time.watermarks import BEGINNING, END
+from tidemill.core.time.windows import Panes, Window
 
 TABLE = "t"
 

@@ -11,13 +11,13 @@ import pytest
 
 from support.builders import NOW, a_commit, a_flow, tp
 from tidemill.core.errors import OffsetsLost, TopicRecreated
-from tidemill.core.offsets import OffsetRange
-from tidemill.core.plan import BatchPlan
-from tidemill.core.planning import TopicBounds, plan_batch
-from tidemill.core.position import Position, TopicPosition
-from tidemill.core.read_limit import ReadLimit
-from tidemill.core.times import micros
-from tidemill.core.watermarks import BEGINNING, END, PartitionClock
+from tidemill.core.log.offsets import OffsetRange
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.planning import TopicBounds, plan_batch
+from tidemill.core.plan.position import Position, TopicPosition
+from tidemill.core.plan.read_limit import ReadLimit
+from tidemill.core.time.times import micros
+from tidemill.core.time.watermarks import BEGINNING, END, PartitionClock
 
 
 def bounds(held: Mapping[int, tuple[int, int]], topic_id: str = "id") -> Mapping[str, TopicBounds]:

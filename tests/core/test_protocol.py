@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.builders import NOW, a_commit, a_plan, an_executor
-from tidemill.core.codec import from_json, to_json
-from tidemill.core.contract import Severity
+from tidemill.core.contract.contract import Severity
+from tidemill.core.contract.verdict import CheckResult, Verdict
 from tidemill.core.errors import Busy, Fenced, LedgerDamaged
-from tidemill.core.events import Audited, Cancelled, Claimed, Committed, Event, Planned
-from tidemill.core.leases import Holder
-from tidemill.core.plan import BatchPlan
-from tidemill.core.protocol import apply, check_takeover, fold
-from tidemill.core.semantics import SEMANTICS, is_ours
-from tidemill.core.verdict import CheckResult, Verdict
-from tidemill.core.view import Fate, View
+from tidemill.core.identity.semantics import SEMANTICS, is_ours
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.protocol.codec import from_json, to_json
+from tidemill.core.protocol.events import Audited, Cancelled, Claimed, Committed, Event, Planned
+from tidemill.core.protocol.leases import Holder
+from tidemill.core.protocol.transitions import apply, check_takeover, fold
+from tidemill.core.protocol.view import Fate, View
 
 BROKEN = Verdict((CheckResult(table="t", rule="r", severity=Severity.ERROR, passed=False),))
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.offsets import MAX_OFFSET, OffsetRange, TopicPartition, merge_ranges
-from tidemill.core.read_limit import ReadLimit
-from tidemill.core.slices import SliceSet
+from tidemill.core.log.offsets import MAX_OFFSET, OffsetRange, TopicPartition, merge_ranges
+from tidemill.core.plan.read_limit import ReadLimit
+from tidemill.core.plan.slices import SliceSet
 
 partitions = st.builds(TopicPartition, st.sampled_from(["a", "b"]), st.integers(0, 2))
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.reasons import CODES, detail_of, sort_of, stored_reason, tally_reasons
+from tidemill.core.contract.reasons import CODES, detail_of, sort_of, stored_reason, tally_reasons
 
 README = Path(__file__).parents[2] / "README.md"
 

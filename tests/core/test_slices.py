@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidemill.core.errors import ProtocolError
-from tidemill.core.slices import slice_number, slice_of
+from tidemill.core.plan.slices import slice_number, slice_of
 
 IN_ORDER = [(1, 1), (1, 2), (1, 2**20 - 1), (2, 1), (2, 7), (1000, 1), (2**40, 1), (2**40, 2**20 - 1)]
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.errors import DeclarationError
-from tidemill.core.times import duration, micros, moment, show_duration
+from tidemill.core.time.times import duration, micros, moment, show_duration
 
 
 @given(st.integers(-(10**16), 10**17))

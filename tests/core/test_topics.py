@@ -7,13 +7,13 @@ from collections.abc import Iterable
 import pytest
 
 from support.builders import CONTRACTS
-from tidemill.core.aggregates import Count
-from tidemill.core.binding import bind
+from tidemill.core.bind.binding import bind
+from tidemill.core.bind.flow import Flow
+from tidemill.core.declare.aggregates import Count
+from tidemill.core.declare.operators import StartFrom
+from tidemill.core.declare.pipeline import Pipeline
 from tidemill.core.errors import DeclarationError
-from tidemill.core.flow import Flow
-from tidemill.core.operators import StartFrom
-from tidemill.core.pipeline import Pipeline
-from tidemill.core.windows import Tumbling
+from tidemill.core.time.windows import Tumbling
 
 
 def a_flow(*topics: str, pattern: str | None = None, start: str = "earliest", beside: Iterable[str] = ()) -> Flow:

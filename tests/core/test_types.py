@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from support.builders import CONTRACTS, EVENTS
 from tidemill import Average, Collect, Count, First, Max, Min, Pipeline, Sum, Tumbling
-from tidemill.core.aggregates import Aggregate
-from tidemill.core.binding import bind
-from tidemill.core.contract import Contract
+from tidemill.core.bind.binding import bind
+from tidemill.core.contract.contract import Contract
+from tidemill.core.contract.fitting import Fit, fit
+from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar, spark_type
+from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.errors import DeclarationError
-from tidemill.core.fitting import Fit, fit
-from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar, spark_type
 
 INT, LONG, DOUBLE, TEXT = Scalar.INTEGER, Scalar.LONG, Scalar.DOUBLE, Scalar.STRING
 

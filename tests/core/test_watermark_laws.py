@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.offsets import TopicPartition
-from tidemill.core.watermarks import BEGINNING, PartitionClock, advance
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.time.watermarks import BEGINNING, PartitionClock, advance
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 times = st.integers(-(2**60), 2**60)

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 
 from support.builders import NOW, a_flow
 from tidemill import Sliding, Tumbling
-from tidemill.core.coverage import covers_of
-from tidemill.core.flow import WindowedSink
-from tidemill.core.forgetting import first_kept
-from tidemill.core.index import IndexedBatch
-from tidemill.core.jobs import Backfill
-from tidemill.core.past import Past
-from tidemill.core.plan import Kind
-from tidemill.core.position import Position
-from tidemill.core.slices import SliceSet
-from tidemill.core.spans import PaneSpan
-from tidemill.core.whole import left_of, starts_over, whole_of
-from tidemill.core.zones import zone_of
+from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.history.coverage import covers_of
+from tidemill.core.history.index import IndexedBatch
+from tidemill.core.history.past import Past
+from tidemill.core.history.zones import zone_of
+from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.plan import Kind
+from tidemill.core.plan.position import Position
+from tidemill.core.plan.slices import SliceSet
+from tidemill.core.repair.forgetting import first_kept
+from tidemill.core.repair.whole import left_of, starts_over, whole_of
+from tidemill.core.time.spans import PaneSpan
 
 SECOND = 1_000_000
 spans = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 5)), min_size=1, max_size=8)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tidemill import Sliding, Tumbling
 from tidemill.core.errors import DeclarationError
-from tidemill.core.times import MICROSECOND, micros
-from tidemill.core.windows import Panes, Window
+from tidemill.core.time.times import MICROSECOND, micros
+from tidemill.core.time.windows import Panes, Window
 
 SECOND = 1_000_000
 times = st.integers(-(2**60), 2**60)

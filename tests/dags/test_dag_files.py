@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tidemill.project import Project
+from tidemill.project.project import Project
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,15 +13,15 @@ import pytest
 
 from support.commands import type_command
 from support.projects import ROOT, rows_of
-from tidemill.amend.verify import Verified
 from tidemill.cli.exit_codes import ExitCode
-from tidemill.core.account import Account
+from tidemill.core.protocol.account import Account
 from tidemill.demo.comparison import Differences
 from tidemill.demo.site import TABLE, make_site, source_of
 from tidemill.demo.story import KILL, Ending, Script
 from tidemill.demo.traffic import Kind
-from tidemill.engine.comparison import Differences as Compared
-from tidemill.project import Project
+from tidemill.engine.publish.comparison import Differences as Compared
+from tidemill.inspect.verify import Verified
+from tidemill.project.project import Project
 
 KEYS = "batches killed_at read aggregated filtered rejected late shed lost doubled seconds"
 

@@ -14,13 +14,13 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from support.projects import ROOT, Mill
-from tidemill.core.account import Account
+from tidemill.core.protocol.account import Account
 from tidemill.demo.comparison import Differences, compare
 from tidemill.demo.recompute import Contents, damaged_values, published, recompute, total
 from tidemill.demo.site import PIPELINE, TABLE, TOPIC, make_site, source_of, write_file, write_lines
 from tidemill.demo.traffic import Traffic, lines
 from tidemill.log.records import NewRecord
-from tidemill.project import Project
+from tidemill.project.project import Project
 
 pytestmark = pytest.mark.spark
 

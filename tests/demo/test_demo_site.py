@@ -10,7 +10,7 @@ import pytest
 
 from support.projects import ROOT
 from tidemill.core.errors import AuditBlocked, ConfigError, EngineError
-from tidemill.core.failpoints import VARIABLE
+from tidemill.core.protocol.failpoints import VARIABLE
 from tidemill.demo.child import Run, execute
 from tidemill.demo.site import (
     PARTITIONS,

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from tidemill.demo.traffic import PAGES, Kind, Line, Traffic, lines
-from tidemill.engine.decode.access_line import read_line
+from tidemill.engine.read.decode.access_line import read_line
 
 SMALL = Traffic(records=20_000)
 TIME = re.compile(rb"\[(\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\]")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.offsets import OffsetRange, TopicPartition
-from tidemill.engine.blocks import COUNT, Blocks, marked
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.engine.read.blocks import COUNT, Blocks, marked
 
 STARTS_AND_LENGTHS = st.lists(st.tuples(st.integers(0, 2**60), st.integers(0, 50)), min_size=1, max_size=4)
 

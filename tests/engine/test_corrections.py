@@ -13,7 +13,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.engine.corrections import corrections
+from tidemill.engine.storage.corrections import corrections
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 TYPES = {

@@ -11,12 +11,12 @@ import pytest
 
 from support.builders import EVENTS, NOW, a_flow, tp
 from tidemill import Sliding
-from tidemill.core.offsets import OffsetRange
-from tidemill.core.times import micros
-from tidemill.core.watermarks import BEGINNING, END
-from tidemill.engine.blocks import Blocks
-from tidemill.engine.decode import decoder_for
-from tidemill.engine.rows import FAR_FUTURE, TOO_EARLY, DecodeBatches, EventTimes
+from tidemill.core.log.offsets import OffsetRange
+from tidemill.core.time.times import micros
+from tidemill.core.time.watermarks import BEGINNING, END
+from tidemill.engine.read.blocks import Blocks
+from tidemill.engine.read.decode import decoder_for
+from tidemill.engine.read.typed_rows import FAR_FUTURE, TOO_EARLY, DecodeBatches, EventTimes
 
 SECOND = 1_000_000
 YEAR_1 = micros(datetime(1, 1, 1, tzinfo=UTC))

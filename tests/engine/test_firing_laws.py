@@ -8,9 +8,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.operators import Trigger
-from tidemill.core.windows import Panes
-from tidemill.engine.firing import Firing
+from tidemill.core.declare.operators import Trigger
+from tidemill.core.time.windows import Panes
+from tidemill.engine.aggregate.firing import Firing
 
 TIMES = st.integers(-30, 30)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tidemill.engine import garbage
+from tidemill.engine.spark import garbage
 
 
 class StandIn:

@@ -11,11 +11,11 @@ import pytest
 from servers import free_ports
 
 from tidemill.core.errors import ConfigError, EngineError
-from tidemill.engine import session as sessions
-from tidemill.engine.connect import connect_session
-from tidemill.engine.failures import explained
-from tidemill.engine.session import ConnectSpark, open_session, settle
-from tidemill.project import Project
+from tidemill.engine.spark import session as sessions
+from tidemill.engine.spark.connect import connect_session
+from tidemill.engine.spark.failures import explained
+from tidemill.engine.spark.session import ConnectSpark, open_session, settle
+from tidemill.project.project import Project
 
 
 def test_a_server_that_is_not_there_is_told_at_once() -> None:

@@ -22,10 +22,10 @@ ENTRIES = ("lake", "log", "pipelines", "data_contracts")
 def main(target: Path) -> None:
     """Make the project, and put it into the archive."""
     from amend.conftest import an_errand
-    from tidemill.amend.repair import repair
-    from tidemill.core import failpoints
-    from tidemill.core.amendments import Aside
-    from tidemill.core.aside import Choice
+    from tidemill.core.plan.kinds import Aside
+    from tidemill.core.protocol import failpoints
+    from tidemill.core.repair.side_outputs import Choice
+    from tidemill.repair.repair import repair
 
     with tempfile.TemporaryDirectory() as folder, tarfile.open(target, "x:gz") as archive, tiny() as patch:
         mill = a_project(Path(folder))
@@ -42,7 +42,7 @@ def tiny() -> Any:
     import pytest
 
     from machine.tiny import TinyAttempt
-    from tidemill import batch
+    from tidemill.run import batch
 
     @contextmanager
     def patched() -> Any:

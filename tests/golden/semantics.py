@@ -89,14 +89,14 @@ def semantics(folder: Path) -> dict[str, str]:
 
 def _statements() -> Iterator[tuple[str, str]]:
     from support.declarations import AGGREGATES, CONTRACTS, everything
-    from tidemill.core.binding import bind
-    from tidemill.core.flow import WindowedSink
-    from tidemill.core.schema import Array, Decimal, Scalar, cast_or_null
-    from tidemill.engine.branches import branch_out, branches_of, pane_sql
-    from tidemill.engine.query import ROWS
-    from tidemill.engine.rows import checked
-    from tidemill.engine.strays import late_rows, rejected_rows
-    from tidemill.engine.windowing import merged_windows
+    from tidemill.core.bind.binding import bind
+    from tidemill.core.bind.flow import WindowedSink
+    from tidemill.core.contract.schema import Array, Decimal, Scalar, cast_or_null
+    from tidemill.engine.aggregate.branches import branch_out, branches_of, pane_sql
+    from tidemill.engine.aggregate.side_outputs import late_rows, rejected_rows
+    from tidemill.engine.aggregate.window_sql import merged_windows
+    from tidemill.engine.read.typed_rows import checked
+    from tidemill.engine.spark.query import ROWS
 
     flow = bind(everything().spec, CONTRACTS).reading(["shop-1"])
     for source in flow.inputs:
@@ -118,9 +118,9 @@ def _statements() -> Iterator[tuple[str, str]]:
 
 def _decoded() -> Iterator[tuple[str, str]]:
     from engine.decode.decoding import ACCESS, ORDER
-    from tidemill.core.contract import Contract, ExtraFields, Format
-    from tidemill.core.schema import Decimal, Field, Scalar
-    from tidemill.engine.decode import decoder_for
+    from tidemill.core.contract.contract import Contract, ExtraFields, Format
+    from tidemill.core.contract.schema import Decimal, Field, Scalar
+    from tidemill.engine.read.decode import decoder_for
 
     plain = {"ts": Scalar.TIMESTAMP, "user": Scalar.STRING, "amount": Scalar.LONG, "price": Decimal(10, 2)}
     cases: dict[str, tuple[Mapping[str, Any], dict[str, Any], tuple[bytes | None, ...]]] = {
@@ -169,11 +169,11 @@ def main() -> None:
     """Write the fixture of the version of now."""
     import tempfile
 
-    from tidemill.core.semantics import PINNED, SEMANTICS
+    from tidemill.core.identity.semantics import PINNED, SEMANTICS
 
     path = golden(SEMANTICS)
     if path.exists():
-        raise SystemExit(f"{path} is there: raise SEMANTICS in core/semantics.py first")
+        raise SystemExit(f"{path} is there: raise SEMANTICS in core/identity/semantics.py first")
     with tempfile.TemporaryDirectory() as folder:
         found = {"pinned": dict(PINNED), "digests": semantics(Path(folder))}
     path.write_text(json.dumps(found, indent=1) + "\n")

@@ -14,19 +14,19 @@ import pytest
 from amend.conftest import an_errand
 from golden.make import a_project, tiny
 from support.projects import NOW, ROOT, Mill, an_event
-from tidemill.amend.backfill import backfill
-from tidemill.amend.repair import repair
-from tidemill.amend.rewind import rewind
-from tidemill.amend.verify import Scope, verify
-from tidemill.core.amendments import Aside
-from tidemill.core.aside import Choice
-from tidemill.core.asked import OfOffsets
 from tidemill.core.errors import LedgerDamaged
-from tidemill.core.events import FORMAT_VERSION
-from tidemill.core.protocol import fold
+from tidemill.core.plan.kinds import Aside
+from tidemill.core.protocol.events import FORMAT_VERSION
+from tidemill.core.protocol.transitions import fold
+from tidemill.core.repair.selection import OfOffsets
+from tidemill.core.repair.side_outputs import Choice
+from tidemill.inspect.verify import Scope, verify
 from tidemill.ledger.rows import entry_of
 from tidemill.log.reading import read_records
-from tidemill.project import Project
+from tidemill.project.project import Project
+from tidemill.repair.backfill import backfill
+from tidemill.repair.repair import repair
+from tidemill.repair.rewind import rewind
 
 GOLDEN = sorted(Path(__file__).parent.glob("format-*.tar.gz"))
 

@@ -10,16 +10,16 @@ import pytest
 
 from golden.semantics import golden, semantics
 from support.projects import a_project, an_event, sums
-from tidemill.core.aggregates import Average, single
+from tidemill.core.declare.aggregates import Average, single
 from tidemill.core.errors import ConfigError
-from tidemill.core.semantics import PINNED, SEMANTICS, check_pinned
-from tidemill.engine.decode import raw
-from tidemill.engine.session import SESSION_CONF, pin, server_conf, settle
+from tidemill.core.identity.semantics import PINNED, SEMANTICS, check_pinned
+from tidemill.engine.read.decode import raw
+from tidemill.engine.spark.session import SESSION_CONF, pin, server_conf, settle
 
 RAISE = (
     "The same plan gives other answers now, and another version may have left a batch half published: raise SEMANTICS "
-    "in core/semantics.py and write a new fixture with `python tests/golden/semantics.py`; say so in CHANGELOG.md. "
-    "What changed: "
+    "in core/identity/semantics.py and write a new fixture with `python tests/golden/semantics.py`; "
+    "say so in CHANGELOG.md. What changed: "
 )
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tidemill.core.errors import ConfigError, EngineError
-from tidemill.engine import jars
-from tidemill.engine.jars import Jar, fetch_jars, jar_folder, jar_paths, locked_jars, main
+from tidemill.engine.spark import jars
+from tidemill.engine.spark.jars import Jar, fetch_jars, jar_folder, jar_paths, locked_jars, main
 
 BYTES = {name: f"the bytes of {name}".encode() for name in ("first", "second")}
 LOCKED = tuple(
@@ -106,7 +106,7 @@ def test_missing_jars_are_named_with_the_command_that_brings_them(tmp_path):
     assert "1 of the 2 jars" in error.value.message
     assert "second-1.2.jar" in error.value.message
     assert "first-1.2.jar" not in error.value.message
-    assert f"python -m tidemill.engine.jars {tmp_path}" in error.value.fix
+    assert f"python -m tidemill.engine.spark.jars {tmp_path}" in error.value.fix
 
 
 def test_folder_of_jars_is_the_projects_unless_the_environment_names_one():
@@ -130,7 +130,7 @@ def test_command_tells_how_many_jars_there_are(tmp_path, monkeypatch, capsys):
 
 def test_command_without_a_folder_shows_its_usage(capsys):
     assert main([]) == ConfigError.exit_code
-    assert "usage: python -m tidemill.engine.jars FOLDER" in capsys.readouterr().err
+    assert "usage: python -m tidemill.engine.spark.jars FOLDER" in capsys.readouterr().err
 
 
 def test_command_tells_a_failure_without_a_stack_trace(tmp_path, monkeypatch, capsys):

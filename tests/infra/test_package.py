@@ -44,7 +44,7 @@ def test_wheel_holds_every_module_of_both_packages(wheel):
 
 
 def test_wheel_holds_the_data_that_the_packages_read(wheel):
-    assert {"tidemill/engine/jars.lock", "tidemill/py.typed"} <= set(wheel.namelist())
+    assert {"tidemill/engine/spark/jars.lock", "tidemill/py.typed"} <= set(wheel.namelist())
 
 
 def test_wheel_holds_nothing_else(wheel):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.engine.jars import locked_jars, read_lock
+from tidemill.engine.spark.jars import locked_jars, read_lock
 
 ROOT = Path(__file__).parents[2]
 # In parts, so that this file does not hold what it forbids.

@@ -15,11 +15,11 @@ from kafka.conftest import Cluster
 from support.commands import type_command
 from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, SUMS_PIPELINE, Mill, a_project, an_event, sums
 from support.recovery import paused
-from tidemill.batch import NothingToDo
 from tidemill.core.errors import LogUnreachable, OffsetsLost, TidemillError, TopicRecreated
-from tidemill.core.failpoints import VARIABLE, Injected
+from tidemill.core.protocol.failpoints import VARIABLE, Injected
 from tidemill.log.reading import read_topic
-from tidemill.project import Project
+from tidemill.project.project import Project
+from tidemill.run.batch import NothingToDo
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

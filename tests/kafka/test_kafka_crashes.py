@@ -20,12 +20,12 @@ from kafka.conftest import Cluster
 from support.connect import ConnectServer
 from support.projects import Mill, rows_of, somebody, without_own
 from support.recovery import WIDE_READS, WIDE_WRITES, a_wide_mill, finish, paused, recomputed
-from tidemill.core import failpoints
 from tidemill.core.errors import Fenced, LogUnreachable
-from tidemill.core.failpoints import VARIABLE, Injected, boundaries_of
+from tidemill.core.protocol import failpoints
+from tidemill.core.protocol.failpoints import VARIABLE, Injected, boundaries_of
 from tidemill.log.reading import read_topic
-from tidemill.project import Project
-from tidemill.settings import FILE
+from tidemill.project.project import Project
+from tidemill.project.settings import FILE
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

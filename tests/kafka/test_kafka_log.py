@@ -10,7 +10,7 @@ import pytest
 
 from kafka.conftest import Cluster
 from tidemill.core.errors import LogRefused, LogUnreachable, OffsetsLost, TopicRecreated, UnknownTopic
-from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.log.kafka import KafkaLog
 from tidemill.log.kafka_access import Access
 from tidemill.log.reading import read_records, read_topic

@@ -27,7 +27,7 @@ from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, SUMS_PIPELINE, Mill
 from tidemill.core.errors import ConfigError, LogRefused
 from tidemill.log.kafka_access import Access, access_of
 from tidemill.log.records import NewRecord
-from tidemill.project import Project
+from tidemill.project.project import Project
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

@@ -19,19 +19,19 @@ import pytest
 from amend.conftest import an_errand, done
 from kafka.conftest import Cluster
 from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, Mill, a_project, an_event, sums
-from tidemill.amend.backfill import backfill
-from tidemill.amend.rebuild import rebuild
-from tidemill.amend.repair import repair
-from tidemill.amend.rewind import rewind
-from tidemill.core.amendments import Aside
-from tidemill.core.aside import Choice
-from tidemill.core.asked import OfOffsets
 from tidemill.core.errors import AmendmentError, ConfigError, Fenced, LogInputError, LogUnreachable, UnknownTopic
-from tidemill.core.failpoints import VARIABLE, Injected
-from tidemill.core.scan import Record
+from tidemill.core.log.scan import Record
+from tidemill.core.plan.kinds import Aside
+from tidemill.core.protocol.failpoints import VARIABLE, Injected
+from tidemill.core.repair.selection import OfOffsets
+from tidemill.core.repair.side_outputs import Choice
 from tidemill.log.protocol import Message, Parcel
 from tidemill.log.reading import read_topic
-from tidemill.project import Project
+from tidemill.project.project import Project
+from tidemill.repair.backfill import backfill
+from tidemill.repair.rebuild import rebuild
+from tidemill.repair.repair import repair
+from tidemill.repair.rewind import rewind
 
 pytestmark = pytest.mark.kafka
 

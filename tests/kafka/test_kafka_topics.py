@@ -16,7 +16,7 @@ from support.commands import Said, type_command
 from support.projects import an_event
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.core.errors import LogInputError
-from tidemill.core.offsets import TopicPartition
+from tidemill.core.log.offsets import TopicPartition
 from tidemill.log.kafka_appending import Appender
 from tidemill.log.reading import read_topic
 from tidemill.log.records import NewRecord

@@ -18,11 +18,11 @@ from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 
 from support.builders import NOW, a_commit, a_plan, an_executor
+from tidemill.core.contract.verdict import Verdict
 from tidemill.core.errors import CommitUnknown, Fenced, LedgerDamaged
-from tidemill.core.events import Audited, Claimed, Event, Planned
-from tidemill.core.position import Position
-from tidemill.core.verdict import Verdict
-from tidemill.core.view import View
+from tidemill.core.plan.position import Position
+from tidemill.core.protocol.events import Audited, Claimed, Event, Planned
+from tidemill.core.protocol.view import View
 from tidemill.ledger.ledger import Ledger
 from tidemill.ledger.rows import as_json
 

@@ -16,12 +16,12 @@ from deltalake import DeltaTable
 
 from ledger.test_ledger import a_ledger, batches
 from support.builders import tp
-from tidemill.core.codec import to_json
 from tidemill.core.errors import LedgerDamaged
-from tidemill.core.events import Committed
-from tidemill.core.offsets import OffsetRange
-from tidemill.core.past import Past
-from tidemill.core.slices import BatchRange
+from tidemill.core.history.past import Past
+from tidemill.core.log.offsets import OffsetRange
+from tidemill.core.plan.slices import BatchRange
+from tidemill.core.protocol.codec import to_json
+from tidemill.core.protocol.events import Committed
 from tidemill.ledger import archive, index, rows
 from tidemill.ledger.ledger import Ledger
 

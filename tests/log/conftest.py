@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.core.offsets import OffsetRange, TopicPartition
-from tidemill.core.scan import Record
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.log.scan import Record
 from tidemill.log.file import FileLog
 from tidemill.log.memory import MemoryLog
 from tidemill.log.reading import read_records

@@ -19,8 +19,8 @@ from tidemill.core.errors import (
     TidemillError,
     UnknownTopic,
 )
-from tidemill.core.offsets import OffsetRange, TopicPartition
-from tidemill.core.scan import Record
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.log.scan import Record
 from tidemill.log.file import FileLog
 from tidemill.log.records import SEGMENT_SCHEMA, NewRecord
 

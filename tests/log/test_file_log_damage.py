@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidemill.core.errors import OffsetsLost, SegmentDamaged
-from tidemill.core.scan import Record
+from tidemill.core.log.scan import Record
 from tidemill.log.file import FileLog
 from tidemill.log.records import NewRecord
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.core.scan import Record
+from tidemill.core.log.scan import Record
 from tidemill.log.file import FileLog
 from tidemill.log.producer import Producer, RoundRobin
 from tidemill.log.reading import read_topic

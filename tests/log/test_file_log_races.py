@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from tidemill.core.errors import CommitUnknown, LogInputError, OffsetsLost, StoreError
-from tidemill.core.offsets import OffsetRange, TopicPartition
-from tidemill.core.scan import Record
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.log.scan import Record
 from tidemill.log.file import FileLog
 from tidemill.log.producer import Producer
 from tidemill.log.records import NewRecord

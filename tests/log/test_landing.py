@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from support.projects import EVENTS_CONTRACT, NOW, SUMS_CONTRACT, SUMS_PIPELINE, Mill, a_project, an_event
-from tidemill.batch import NothingToDo
 from tidemill.core.errors import ConfigError, LogInputError, OffsetsLost, SegmentDamaged, Unbalanced
-from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.log.landing import LandingLog
 from tidemill.log.reading import read_topic
-from tidemill.project import Project
+from tidemill.project.project import Project
+from tidemill.run.batch import NothingToDo
 from tidemill.stores.local import LocalStore
 
 Land = Callable[..., Path]

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from tidemill.core.errors import LogInputError, OffsetsLost, TopicRecreated, UnknownTopic
-from tidemill.core.offsets import OffsetRange, TopicPartition
-from tidemill.core.scan import Record
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.log.scan import Record
 from tidemill.log.reading import read_records, read_topic
 from tidemill.log.records import NewRecord
 from tidemill.log.writable import WritableLog

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.log.file import FileLog
 from tidemill.log.records import NewRecord
 

@@ -10,12 +10,12 @@ import pytest
 
 from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, Mill, sums
-from tidemill import batch
-from tidemill.amend.errand import Errand
-from tidemill.core.amendments import Reason
-from tidemill.core.events import Committed
+from tidemill.core.plan.kinds import Reason
+from tidemill.core.protocol.events import Committed
 from tidemill.ledger.process import this_process
-from tidemill.project import Project
+from tidemill.project.project import Project
+from tidemill.repair.job import Errand
+from tidemill.run import batch
 
 WHO = "somebody"
 

@@ -12,15 +12,15 @@ from pathlib import Path
 from machine.conftest import again, an_errand, ids, run
 from machine.neighbours import beside, called
 from support.projects import NO_SPARK, Mill, an_event
-from tidemill import names
-from tidemill.amend.adopt import adopt
-from tidemill.amend.gone import declare_gone
-from tidemill.batch import NothingToDo
-from tidemill.core.amendments import Reason
 from tidemill.core.errors import AmendmentError, ConfigError
-from tidemill.core.offsets import TopicPartition
-from tidemill.names import Names
-from tidemill.project import Project
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.plan.kinds import Reason
+from tidemill.project import names
+from tidemill.project.names import Names
+from tidemill.project.project import Project
+from tidemill.repair.adopt import adopt
+from tidemill.repair.gone import declare_gone
+from tidemill.run.batch import NothingToDo
 
 REASON = Reason(by="ana", why="a test")
 

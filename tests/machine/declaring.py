@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from support.projects import SUMS_CONTRACT, Mill
-from tidemill.project import Project
+from tidemill.project.project import Project
 
 PIPELINE = """
 from tidemill import Count, Pipeline, Sliding, Sum, Tumbling

@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from tidemill.core import failpoints
 from tidemill.core.errors import TidemillError
+from tidemill.core.protocol import failpoints
 
 READS = ("scan", "records:sums", "panes:sums")
 WRITES = ("planned", "state:sums", "audited", "corrections", "quarantine", "late", "published:sums", "committed")

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, Mill
-from tidemill import batch
 from tidemill.core.errors import Busy, Fenced
-from tidemill.core.failpoints import VARIABLE
-from tidemill.project import Project
+from tidemill.core.protocol.failpoints import VARIABLE
+from tidemill.project.project import Project
+from tidemill.run import batch
 
 
 def hold(folder: str, said: str) -> None:

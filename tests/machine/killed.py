@@ -9,8 +9,8 @@ from machine.decisions import DECISIONS
 from machine.test_crashes_of_amendments import done
 from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, Mill
-from tidemill import batch
-from tidemill.project import Project
+from tidemill.project.project import Project
+from tidemill.run import batch
 
 if __name__ == "__main__":
     folder, kind = sys.argv[1:]

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from support.projects import NOW
-from tidemill.core.amendments import Aside
-from tidemill.core.events import Committed
-from tidemill.core.offsets import OffsetRange
-from tidemill.core.plan import BatchPlan, Kind
-from tidemill.core.times import micros
+from tidemill.core.log.offsets import OffsetRange
+from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.protocol.events import Committed
+from tidemill.core.time.times import micros
 
 SIZE, LATENESS = 10, 20
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from machine.model import Model, Place, Records, is_forgotten, offsets_of
 from support.projects import NOW
-from tidemill.core.amendments import Aside
-from tidemill.core.events import Committed
-from tidemill.core.plan import BatchPlan, Kind
+from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.protocol.events import Committed
 
 Declared = Mapping[str, str]
 """The user that the filter of each published table leaves out."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.projects import Mill
-from tidemill.project import Project
+from tidemill.project.project import Project
 
 
 def called(mill: Mill, name: str) -> Mill:

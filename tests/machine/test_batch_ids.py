@@ -9,11 +9,11 @@ import pytest
 
 from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, Mill, an_event, rows_of, somebody, sums
-from tidemill import batch
-from tidemill.amend.errand import Errand
-from tidemill.amend.rewind import rewind
-from tidemill.core import failpoints
-from tidemill.core.amendments import Reason
+from tidemill.core.plan.kinds import Reason
+from tidemill.core.protocol import failpoints
+from tidemill.repair.job import Errand
+from tidemill.repair.rewind import rewind
+from tidemill.run import batch
 
 
 @pytest.fixture

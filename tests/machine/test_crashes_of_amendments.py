@@ -17,22 +17,22 @@ import pytest
 from machine.conftest import again, an_errand, ids, run
 from support.projects import NO_SPARK, Mill, an_event, rows_of, sums, without_own
 from support.recovery import paused
-from tidemill.amend.backfill import backfill, resume
-from tidemill.amend.errand import Errand
-from tidemill.amend.fold import fold
-from tidemill.amend.rebuild import rebuild
-from tidemill.amend.repair import repair
-from tidemill.amend.rewind import rewind
-from tidemill.batch import NothingToDo
-from tidemill.core import failpoints
-from tidemill.core.amendments import Aside
-from tidemill.core.aside import Choice
-from tidemill.core.asked import OfOffsets
 from tidemill.core.errors import TidemillError
-from tidemill.core.events import Committed
-from tidemill.core.failpoints import boundaries_beside, boundaries_of
-from tidemill.core.folding import Folding
-from tidemill.project import Project
+from tidemill.core.plan.kinds import Aside
+from tidemill.core.protocol import failpoints
+from tidemill.core.protocol.events import Committed
+from tidemill.core.protocol.failpoints import boundaries_beside, boundaries_of
+from tidemill.core.repair.selection import OfOffsets
+from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.state_compaction import Folding
+from tidemill.maintain.state_compaction import fold
+from tidemill.project.project import Project
+from tidemill.repair.backfill import backfill, resume
+from tidemill.repair.job import Errand
+from tidemill.repair.rebuild import rebuild
+from tidemill.repair.repair import repair
+from tidemill.repair.rewind import rewind
+from tidemill.run.batch import NothingToDo
 
 BATCHES = 7
 ALL = OfOffsets(since={}, until={})

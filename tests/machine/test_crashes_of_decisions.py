@@ -18,11 +18,11 @@ from machine.conftest import again, run
 from machine.decisions import DECISIONS, show
 from machine.test_crashes_of_amendments import WAYS, a_copy
 from support.projects import NO_SPARK, Mill, an_event, sums
-from tidemill.batch import NothingToDo
-from tidemill.core import failpoints
 from tidemill.core.errors import TidemillError
-from tidemill.core.failpoints import boundaries_beside, boundaries_of
-from tidemill.project import Project
+from tidemill.core.protocol import failpoints
+from tidemill.core.protocol.failpoints import boundaries_beside, boundaries_of
+from tidemill.project.project import Project
+from tidemill.run.batch import NothingToDo
 from tidemill.tables.owner import OWNER
 
 BATCHES = 4

@@ -18,13 +18,13 @@ from machine.model import LATENESS
 from machine.model_of_tables import NAMES, Declared, Tables
 from machine.test_machine import WHO, Machine
 from support.projects import NOW, Mill, an_event, rows_of
-from tidemill.amend.rebuild import rebuild
-from tidemill.core.amendments import Reason
 from tidemill.core.errors import AmendmentError, Incompatible, TidemillError
-from tidemill.core.events import Committed, Planned
-from tidemill.core.plan import BatchPlan, Kind
+from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.protocol.events import Committed, Planned
 from tidemill.ledger.process import this_process
-from tidemill.project import Project
+from tidemill.project.project import Project
+from tidemill.repair.rebuild import rebuild
 
 Rows = dict[tuple[float, str], tuple[int, int]]
 """Count and sum, by start of the window and user."""

@@ -13,23 +13,23 @@ import pytest
 
 from machine.conftest import again, an_errand, ids, run
 from support.projects import NOW, Mill, an_event, rows_of
-from tidemill import maintenance
-from tidemill.amend.backfill import backfill, preview, resume
-from tidemill.amend.fold import fold
-from tidemill.amend.repair import repair
-from tidemill.amend.rewind import rewind
-from tidemill.core import failpoints
-from tidemill.core.amendments import Aside
-from tidemill.core.aside import Choice
-from tidemill.core.asked import OfOffsets, OfWindows
 from tidemill.core.errors import AmendmentError, DeclarationError, Incompatible, LedgerDamaged, TidemillError
-from tidemill.core.events import Forgotten
-from tidemill.core.failpoints import boundaries_beside
-from tidemill.core.folding import Folding
-from tidemill.core.offsets import TopicPartition
-from tidemill.core.times import micros
-from tidemill.maintenance import maintain
-from tidemill.project import Project
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.plan.kinds import Aside
+from tidemill.core.protocol import failpoints
+from tidemill.core.protocol.events import Forgotten
+from tidemill.core.protocol.failpoints import boundaries_beside
+from tidemill.core.repair.selection import OfOffsets, OfWindows
+from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.state_compaction import Folding
+from tidemill.core.time.times import micros
+from tidemill.maintain import maintenance
+from tidemill.maintain.maintenance import maintain
+from tidemill.maintain.state_compaction import fold
+from tidemill.project.project import Project
+from tidemill.repair.backfill import backfill, preview, resume
+from tidemill.repair.repair import repair
+from tidemill.repair.rewind import rewind
 
 ALL = OfOffsets(since={}, until={})
 GONE = "rows of windows closed for good removed"

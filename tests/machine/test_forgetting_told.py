@@ -10,7 +10,7 @@ import pytest
 from machine.holder import NO_SPARK
 from support.commands import type_command
 from support.projects import Mill, an_event
-from tidemill import maintenance
+from tidemill.maintain import maintenance
 
 
 @pytest.fixture

@@ -22,10 +22,10 @@ import pytest
 
 from support.projects import NO_SPARK, ROOT, Mill, an_event, somebody
 from tidemill.core.errors import Busy
-from tidemill.core.failpoints import VARIABLE, Injected
+from tidemill.core.protocol.failpoints import VARIABLE, Injected
 from tidemill.ledger import process
 from tidemill.ledger.process import is_gone, this_process
-from tidemill.project import Project
+from tidemill.project.project import Project
 
 TAKEOVER = 1.0
 HOUR = timedelta(hours=1)

@@ -32,18 +32,6 @@ from machine.neighbours import beside, called
 from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, Mill, an_event, rows_of, sums
 from support.recovery import paused
-from tidemill import batch, maintenance, names
-from tidemill.amend.backfill import backfill, give_up, resume
-from tidemill.amend.errand import Errand
-from tidemill.amend.fold import fold
-from tidemill.amend.gone import declare_gone
-from tidemill.amend.repair import repair
-from tidemill.amend.rewind import rewind
-from tidemill.batch import NothingToDo
-from tidemill.core.amendments import Aside, Reason
-from tidemill.core.aside import Choice
-from tidemill.core.asked import OfOffsets
-from tidemill.core.coverage import coverage
 from tidemill.core.errors import (
     AmendmentError,
     EngineError,
@@ -54,18 +42,30 @@ from tidemill.core.errors import (
     TidemillError,
     UnknownTopic,
 )
-from tidemill.core.events import Committed, Planned
-from tidemill.core.folding import Folding
-from tidemill.core.offsets import TopicPartition
-from tidemill.core.plan import Kind
+from tidemill.core.history.coverage import coverage
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.plan.kinds import Aside, Reason
+from tidemill.core.plan.plan import Kind
+from tidemill.core.protocol.events import Committed, Planned
+from tidemill.core.repair.selection import OfOffsets
+from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.state_compaction import Folding
 from tidemill.ledger.process import this_process
-from tidemill.maintenance import maintain
+from tidemill.maintain import maintenance
+from tidemill.maintain.state_compaction import fold
+from tidemill.project import names
+from tidemill.repair.backfill import backfill, give_up, resume
+from tidemill.repair.gone import declare_gone
+from tidemill.repair.job import Errand
+from tidemill.repair.repair import repair
+from tidemill.repair.rewind import rewind
+from tidemill.run import batch
+from tidemill.run.batch import NothingToDo
 from tidemill.tables.handles import newest
 
 EASY = Folding(group=4, overlap=1.0, groups=1)
 WHO = "the machine"
-PARTITIONS = st.integers(0, 3)
-"""Of those that there are, by their remainder."""
+PARTITIONS = st.integers(0, 3)  # of those that there are, by their remainder
 
 
 class Machine(RuleBasedStateMachine):
@@ -277,7 +277,7 @@ class Machine(RuleBasedStateMachine):
     @rule(keep=st.sampled_from([timedelta(0), timedelta(days=1)]))
     def tidy(self, keep: timedelta) -> None:
         """Files are folded, what nobody can go back to is removed."""
-        list(maintain(self.mill.project, self.mill.name, keep=keep, now=datetime.now(UTC)))
+        list(maintenance.maintain(self.mill.project, self.mill.name, keep=keep, now=datetime.now(UTC)))
 
     @rule(second=st.sampled_from([70, 110, 150, 190]), limit=st.sampled_from([None, 3]))
     def live_for_long(self, second: int, limit: int | None) -> None:

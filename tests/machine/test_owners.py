@@ -16,17 +16,17 @@ from machine.conftest import WHO, ids
 from machine.neighbours import beside, called
 from support.commands import type_command
 from support.projects import NO_SPARK, Mill, an_event
-from tidemill.amend.errand import Errand
-from tidemill.amend.fold import fold
-from tidemill.amend.rebuild import rebuild
-from tidemill.amend.rewind import rewind
-from tidemill.core.amendments import Reason
 from tidemill.core.errors import ConfigError, ForeignTable, TidemillError
-from tidemill.core.failpoints import VARIABLE, Injected
+from tidemill.core.plan.kinds import Reason
+from tidemill.core.protocol.failpoints import VARIABLE, Injected
 from tidemill.ledger.process import this_process
-from tidemill.maintenance import maintain
-from tidemill.names import Names
-from tidemill.project import Project
+from tidemill.maintain.maintenance import maintain
+from tidemill.maintain.state_compaction import fold
+from tidemill.project.names import Names
+from tidemill.project.project import Project
+from tidemill.repair.job import Errand
+from tidemill.repair.rebuild import rebuild
+from tidemill.repair.rewind import rewind
 from tidemill.tables.create import ensure_table
 from tidemill.tables.owner import OWNER
 

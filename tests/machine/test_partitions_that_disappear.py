@@ -12,15 +12,15 @@ import pytest
 from machine.conftest import again, an_errand, ids, run
 from support.commands import type_command
 from support.projects import NO_SPARK, Mill, an_event
-from tidemill.amend import backfill as filling
-from tidemill.amend.gone import declare_gone
-from tidemill.amend.rebuild import _Building, rebuild
-from tidemill.amend.rewind import preview, rewind
-from tidemill.amend.verify import Scope, verify
-from tidemill.batch import NothingToDo
-from tidemill.core.asked import OfOffsets, OfTimes
 from tidemill.core.errors import AmendmentError, OffsetsLost, UnknownTopic
-from tidemill.core.offsets import TopicPartition
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.repair.selection import OfOffsets, OfTimes
+from tidemill.inspect.verify import Scope, verify
+from tidemill.repair import backfill as filling
+from tidemill.repair.gone import declare_gone
+from tidemill.repair.rebuild import _Building, rebuild
+from tidemill.repair.rewind import preview, rewind
+from tidemill.run.batch import NothingToDo
 
 PLACE = TopicPartition("events", 1)
 

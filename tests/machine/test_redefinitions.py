@@ -14,23 +14,25 @@ from typer.testing import CliRunner
 from machine.conftest import again, an_errand, ids, run
 from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, NOW, Mill, an_event
-from tidemill.amend.backfill import backfill
-from tidemill.amend.earlier import Earlier
-from tidemill.amend.rebuild import rebuild
-from tidemill.amend.repair import repair
-from tidemill.amend.rewind import rewind
-from tidemill.batch import NothingToDo, run_batch
-from tidemill.claiming import Request
 from tidemill.cli.main import app
-from tidemill.core import planning, semantics, strangers
-from tidemill.core.amendments import Aside, Reason
-from tidemill.core.aside import Choice
-from tidemill.core.asked import OfOffsets
+from tidemill.core.change import strangers
 from tidemill.core.errors import AmendmentError, Incompatible
-from tidemill.core.events import Cancelled, Planned
-from tidemill.core.failpoints import VARIABLE, Injected
-from tidemill.core.times import micros
+from tidemill.core.identity import semantics
+from tidemill.core.plan import planning
+from tidemill.core.plan.kinds import Aside, Reason
+from tidemill.core.protocol.events import Cancelled, Planned
+from tidemill.core.protocol.failpoints import VARIABLE, Injected
+from tidemill.core.repair.selection import OfOffsets
+from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.time.times import micros
+from tidemill.inspect.earlier import Earlier
 from tidemill.ledger.process import this_process
+from tidemill.repair.backfill import backfill
+from tidemill.repair.rebuild import rebuild
+from tidemill.repair.repair import repair
+from tidemill.repair.rewind import rewind
+from tidemill.run.batch import NothingToDo, run_batch
+from tidemill.run.claiming import Request
 
 Make = Callable[..., Mill]
 MOST = "maximum: 1000000"
@@ -206,7 +208,7 @@ def test_a_batch_that_another_version_may_have_published_in_part_is_refused_by_n
     assert "with the version of Tidemill that planned it" in error.value.fix
     assert again(mill).project.ledger("sums").view() == before
     monkeypatch.undo()
-    monkeypatch.setattr("tidemill.batch.Attempt", TinyAttempt)
+    monkeypatch.setattr("tidemill.run.batch.Attempt", TinyAttempt)
     assert run(mill).batch_id == 2
 
 

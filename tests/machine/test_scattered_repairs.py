@@ -10,15 +10,15 @@ import pytest
 
 from machine.conftest import again, an_errand, ids
 from support.projects import Mill, an_event
-from tidemill.amend import repair as repairing
-from tidemill.amend.repair import batches_needed, repair
-from tidemill.cli.aside_output import show_repair
-from tidemill.core import failpoints
-from tidemill.core.amendments import Aside
-from tidemill.core.aside import Choice
+from tidemill.cli.views.side_outputs import show_repair
 from tidemill.core.errors import TidemillError
-from tidemill.core.events import Planned
-from tidemill.core.plan import BatchPlan
+from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.protocol import failpoints
+from tidemill.core.protocol.events import Planned
+from tidemill.core.repair.side_outputs import Choice
+from tidemill.repair import repair as repairing
+from tidemill.repair.repair import batches_needed, repair
 from tidemill.tables.deltars import DeltaRsTable
 
 MOST = 10

@@ -14,22 +14,23 @@ import pytest
 from machine.conftest import again, an_errand, run
 from support.projects import NOW, Mill, an_event, rows_of
 from support.recovery import paused
-from tidemill import batch, maintenance
-from tidemill.amend.backfill import backfill
-from tidemill.amend.fold import fold
-from tidemill.amend.repair import repair
-from tidemill.amend.rewind import rewind
-from tidemill.core import pane_tree
-from tidemill.core.amendments import Aside
-from tidemill.core.aside import Choice
-from tidemill.core.asked import OfOffsets
 from tidemill.core.errors import EngineError, Fenced, TableDamaged
-from tidemill.core.folding import Folding
-from tidemill.core.offsets import TopicPartition
-from tidemill.core.times import micros
-from tidemill.engine import windows
-from tidemill.engine.state import State
-from tidemill.maintenance import maintain
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.plan.kinds import Aside
+from tidemill.core.repair.selection import OfOffsets
+from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.state_compaction import Folding
+from tidemill.core.time import pane_tree
+from tidemill.core.time.times import micros
+from tidemill.engine.publish import window_results as windows
+from tidemill.engine.storage.state_table import State
+from tidemill.maintain import maintenance
+from tidemill.maintain.maintenance import maintain
+from tidemill.maintain.state_compaction import fold
+from tidemill.repair.backfill import backfill
+from tidemill.repair.repair import repair
+from tidemill.repair.rewind import rewind
+from tidemill.run import batch
 
 SIZE = 16
 # No window refuses a record that others take: records are late for all of them, or for none.

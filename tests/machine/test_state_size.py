@@ -7,8 +7,8 @@ from pathlib import Path
 
 from support.commands import type_command
 from support.projects import NO_SPARK, NOW, Mill, an_event
-from tidemill.cli.state_size import state_sizes
-from tidemill.core.times import micros
+from tidemill.core.time.times import micros
+from tidemill.inspect.state_size import state_sizes
 
 SECOND = 1_000_000
 

@@ -15,25 +15,25 @@ from typer.testing import CliRunner
 from machine.conftest import again, an_errand, ids, run
 from machine.declaring import declare
 from support.projects import NO_SPARK, NOW, Mill, an_event
-from tidemill.amend.backfill import backfill
-from tidemill.amend.earlier import Earlier
-from tidemill.amend.rebuild import rebuild
-from tidemill.amend.repair import repair
-from tidemill.amend.rewind import rewind
-from tidemill.batch import NothingToDo, run_batch
-from tidemill.claiming import Request
 from tidemill.cli.main import app
-from tidemill.core.amendments import Aside, Reason
-from tidemill.core.aside import Choice
-from tidemill.core.asked import OfOffsets
-from tidemill.core.coverage import united
+from tidemill.core.change.joining import completed
 from tidemill.core.errors import AmendmentError, Incompatible
-from tidemill.core.failpoints import VARIABLE, Injected
-from tidemill.core.joining import completed
-from tidemill.core.offsets import TopicPartition
-from tidemill.core.times import micros
+from tidemill.core.history.coverage import united
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.plan.kinds import Aside, Reason
+from tidemill.core.protocol.failpoints import VARIABLE, Injected
+from tidemill.core.repair.selection import OfOffsets
+from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.time.times import micros
+from tidemill.inspect.earlier import Earlier
+from tidemill.inspect.lineage import lineage
 from tidemill.ledger.process import this_process
-from tidemill.lineage import lineage
+from tidemill.repair.backfill import backfill
+from tidemill.repair.rebuild import rebuild
+from tidemill.repair.repair import repair
+from tidemill.repair.rewind import rewind
+from tidemill.run.batch import NothingToDo, run_batch
+from tidemill.run.claiming import Request
 
 Make = Callable[..., Mill]
 REASON = Reason(by="ana", why="others, too")

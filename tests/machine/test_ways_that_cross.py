@@ -12,24 +12,24 @@ import pytest
 
 from machine.conftest import WHO, again, an_errand, ids, run
 from support.projects import Mill, an_event, rows_of, somebody
-from tidemill import upkeep
-from tidemill.amend.backfill import backfill, give_up, resume
-from tidemill.amend.fold import fold
-from tidemill.amend.rebuild import rebuild
-from tidemill.amend.repair import repair
-from tidemill.amend.rewind import preview, rewind
-from tidemill.batch import NothingToDo
-from tidemill.claiming import Request, next_plan
-from tidemill.core.amendments import Aside, Reason
-from tidemill.core.aside import Choice
-from tidemill.core.asked import OfOffsets
 from tidemill.core.errors import AmendmentError, OffsetsLost, TableDamaged
-from tidemill.core.events import Planned
-from tidemill.core.failpoints import VARIABLE, Injected
-from tidemill.core.folding import Folding
-from tidemill.core.offsets import TopicPartition
-from tidemill.core.plan import Kind
-from tidemill.maintenance import maintain
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.plan.kinds import Aside, Reason
+from tidemill.core.plan.plan import Kind
+from tidemill.core.protocol.events import Planned
+from tidemill.core.protocol.failpoints import VARIABLE, Injected
+from tidemill.core.repair.selection import OfOffsets
+from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.state_compaction import Folding
+from tidemill.maintain.maintenance import maintain
+from tidemill.maintain.state_compaction import fold
+from tidemill.repair.backfill import backfill, give_up, resume
+from tidemill.repair.rebuild import rebuild
+from tidemill.repair.repair import repair
+from tidemill.repair.rewind import preview, rewind
+from tidemill.run import upkeep
+from tidemill.run.batch import NothingToDo
+from tidemill.run.claiming import Request, next_plan
 from tidemill.tables.keeping import KeptTable
 
 ALL = OfOffsets(since={}, until={})

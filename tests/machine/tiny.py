@@ -19,20 +19,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemill.core.account import Account
-from tidemill.core.flow import WindowedSink
-from tidemill.core.offsets import TopicPartition
-from tidemill.core.operators import Filter
-from tidemill.core.pane_tree import Node
-from tidemill.core.scan import Record
-from tidemill.core.schema import Field
-from tidemill.core.times import micros, moment
-from tidemill.engine.ahead import Ahead
-from tidemill.engine.aside import Strays
+from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.contract.schema import Field
+from tidemill.core.declare.operators import Filter
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.log.scan import Record
+from tidemill.core.protocol.account import Account
+from tidemill.core.time.pane_tree import Node
+from tidemill.core.time.times import micros, moment
+from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.attempt import Attempt
-from tidemill.engine.counting import Counts
-from tidemill.engine.holding import Held, Lanes
-from tidemill.engine.windows import Fired, Windows
+from tidemill.engine.publish.merged_ahead import Ahead
+from tidemill.engine.publish.side_tables import Strays
+from tidemill.engine.publish.window_results import Fired, Windows
+from tidemill.engine.storage.staged_rows import Held, Lanes
 from tidemill.log.reading import read_records
 
 TIMESTAMP = pa.timestamp("us", "UTC")

@@ -52,7 +52,7 @@ def run(cell: Cell, servers: Servers, folder: Path) -> dict[str, Any]:
     """All tables of the cell, the hashes of its plans, and how many of its rows the raw log does not give."""
     from support.recovery import TOPICS, a_wide_mill, recomputed
     from tidemill.core.errors import UnknownTopic
-    from tidemill.core.events import Planned
+    from tidemill.core.protocol.events import Planned
 
     begin = time.monotonic()
     sections = _sections(cell, servers)

@@ -17,10 +17,10 @@ from spark_servers import Cluster, program
 from places.conftest import RUN, Start, ended
 from support.projects import ROOT, Mill, write_settings
 from support.recovery import a_wide_mill, recomputed
-from tidemill.core.failpoints import VARIABLE
-from tidemill.engine.jars import jar_paths, locked_jars
-from tidemill.engine.session import server_conf
-from tidemill.project import Project
+from tidemill.core.protocol.failpoints import VARIABLE
+from tidemill.engine.spark.jars import jar_paths, locked_jars
+from tidemill.engine.spark.session import server_conf
+from tidemill.project.project import Project
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -28,8 +28,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 ALONE = """
 import sys
 from tidemill.core.errors import EngineError
-from tidemill.engine import workers
-from tidemill.engine.session import ClusterSpark, open_session
+from tidemill.engine.spark import workers
+from tidemill.engine.spark.session import ClusterSpark, open_session
 workers._PATIENCE = 8
 conf = {"spark.driver.host": "127.0.0.1"}
 try:

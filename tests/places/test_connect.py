@@ -15,7 +15,7 @@ from spark_servers import ConnectServer
 from places.conftest import RUN, Start, ended
 from places.test_cluster import a_mill, whole
 from support.projects import SHORT_LIVED
-from tidemill.core.failpoints import VARIABLE
+from tidemill.core.protocol.failpoints import VARIABLE
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -24,8 +24,8 @@ EVENTS = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
 
 BUSY = """
 import sys
-from tidemill.project import Project
-from tidemill.sessions import project_session
+from tidemill.project.project import Project
+from tidemill.run.sessions import project_session
 session = project_session(Project.load(sys.argv[1]), "wide")
 print("there", flush=True)
 session.sql("SELECT count(DISTINCT a.id * b.id) FROM range(10000000) a CROSS JOIN range(10000000) b").collect()
@@ -33,7 +33,7 @@ session.sql("SELECT count(DISTINCT a.id * b.id) FROM range(10000000) a CROSS JOI
 
 ENDING = """
 import sys, threading, time
-from tidemill.engine.connect import connect_session
+from tidemill.engine.spark.connect import connect_session
 session = connect_session(sys.argv[1], sys.argv[2])
 long = session.sql("SELECT count(DISTINCT a.id * b.id) FROM range(10000000) a CROSS JOIN range(10000000) b")
 threading.Thread(target=long.collect, daemon=True).start()
@@ -43,13 +43,13 @@ print("there")
 
 COMING = """
 import sys
-from tidemill.engine.connect import connect_session
+from tidemill.engine.spark.connect import connect_session
 print(connect_session(sys.argv[1], sys.argv[2]).range(5).count())
 """
 
 LOGIN = """
 import sys
-from tidemill.engine.session import ConnectSpark, open_session
+from tidemill.engine.spark.session import ConnectSpark, open_session
 from tidemill.log.kafka_access import Access
 access = Access(servers="b:9", protocol="SASL_SSL", user="miller", password="gr4in")
 session = open_session(ConnectSpark(remote=sys.argv[1], identity=sys.argv[2]), name="t")
@@ -72,7 +72,7 @@ main(["--project", sys.argv[1], "doctor"])
 IDLE = """
 import sys, time
 from pyspark.errors import PySparkException
-from tidemill.engine.connect import connect_session, leave
+from tidemill.engine.spark.connect import connect_session, leave
 server, identity = sys.argv[1:]
 first = connect_session(server, identity)
 print(first.range(5).count(), connect_session(server, identity) is first)

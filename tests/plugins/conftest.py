@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tidemill.core.aggregates import Count, Sum
-from tidemill.core.binding import bind
-from tidemill.core.contract import Between, Contract, Format, TableRule
-from tidemill.core.flow import Flow
-from tidemill.core.pipeline import Pipeline
-from tidemill.core.schema import Field, Scalar
-from tidemill.core.windows import Tumbling
+from tidemill.core.bind.binding import bind
+from tidemill.core.bind.flow import Flow
+from tidemill.core.contract.contract import Between, Contract, Format, TableRule
+from tidemill.core.contract.schema import Field, Scalar
+from tidemill.core.declare.aggregates import Count, Sum
+from tidemill.core.declare.pipeline import Pipeline
+from tidemill.core.time.windows import Tumbling
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tidemill.core.asked import OfTimes
+from tidemill.core.bind.flow import Flow
 from tidemill.core.errors import AmendmentError, BackfillOpen, Busy
-from tidemill.core.flow import Flow
-from tidemill.core.plan import Kind
+from tidemill.core.plan.plan import Kind
+from tidemill.core.repair.selection import OfTimes
 from tidemill_airflow.entities import pipeline_dag
 
 IDENTITY = "airflow:page_views.backfill/manual__1/batches"

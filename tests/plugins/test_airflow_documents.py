@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tidemill.core.flow import Flow
+from tidemill.core.bind.flow import Flow
 from tidemill_airflow.documents import document, flow_lines
 
 

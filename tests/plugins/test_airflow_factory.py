@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from support.projects import NO_SPARK, sums
+from tidemill.core.bind.flow import Flow
 from tidemill.core.errors import DeclarationError, InputError
-from tidemill.core.flow import Flow
 from tidemill_airflow.entities import PipelineDag, pipeline_dag
 
 
@@ -212,7 +212,7 @@ def test_task_process_waits_a_short_time_for_files_of_other_pipelines(
     from tidemill_airflow.factory import dags_for
 
     (half_broken / "pipelines" / "a.py").write_text("from time import sleep\nwhile True:\n    sleep(0.1)\n")
-    monkeypatch.setattr("tidemill.pipeline_files.OTHERS", timedelta(seconds=0.2))
+    monkeypatch.setattr("tidemill.project.pipeline_files.OTHERS", timedelta(seconds=0.2))
     monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "sums")
     began = monotonic()
     assert list(dags_for(half_broken)) == ["sums"]

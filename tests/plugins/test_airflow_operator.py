@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tidemill.core.account import Account
 from tidemill.core.errors import AuditBlocked, Busy, CommitUnknown, EngineError, Fenced, TidemillError
-from tidemill.core.events import Claimed, Committed, Executor
-from tidemill.core.position import Position
-from tidemill.core.times import micros
+from tidemill.core.plan.position import Position
+from tidemill.core.protocol.account import Account
+from tidemill.core.protocol.events import Claimed, Committed, Executor
+from tidemill.core.time.times import micros
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 IDENTITY = "airflow:page_views/manual__1/batch"

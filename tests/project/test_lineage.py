@@ -9,11 +9,11 @@ import pytest
 
 from support.builders import NOW, a_flow
 from tidemill import Sliding
-from tidemill.core.index import IndexedBatch
-from tidemill.core.operators import Trigger
-from tidemill.core.plan import Kind
-from tidemill.core.windows import Window
-from tidemill.lineage import timing_of
+from tidemill.core.declare.operators import Trigger
+from tidemill.core.history.index import IndexedBatch
+from tidemill.core.plan.plan import Kind
+from tidemill.core.time.windows import Window
+from tidemill.inspect.lineage import timing_of
 
 SECOND = 1_000_000
 

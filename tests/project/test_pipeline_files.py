@@ -15,8 +15,8 @@ import pytest
 
 from support.projects import NO_SPARK, Mill, sums
 from tidemill.core.errors import ConfigError, ContractError, DeclarationError, TidemillError
-from tidemill.pipeline_files import load_files
-from tidemill.project import Project
+from tidemill.project.pipeline_files import load_files
+from tidemill.project.project import Project
 
 PATIENCE = timedelta(milliseconds=200)
 OTHER = """
@@ -132,7 +132,7 @@ def test_files_that_do_not_return_take_one_bound_together_are_all_named_and_let_
 def test_other_files_are_waited_for_a_short_time_once_the_wanted_pipeline_is_found(
     mill: Mill, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("tidemill.pipeline_files.OTHERS", PATIENCE)
+    monkeypatch.setattr("tidemill.project.pipeline_files.OTHERS", PATIENCE)
     hang = "from time import sleep\nwhile True:\n    sleep(0.1)\n"
     project = again(mill, {"a.py": hang})
     began = monotonic()
@@ -146,7 +146,7 @@ def test_other_files_are_waited_for_a_short_time_once_the_wanted_pipeline_is_fou
 def test_a_pipeline_of_a_slow_file_is_found_whatever_its_name_is_written_like(
     mill: Mill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidemill.pipeline_files.OTHERS", timedelta(0))
+    monkeypatch.setattr("tidemill.project.pipeline_files.OTHERS", timedelta(0))
     slow = "from time import sleep\nsleep(0.5)\n" + OTHER.replace('"NAME"', '"sl" + "ow"')
     project = again(mill, {"z.py": slow.replace("TABLE", "users").replace("CONTRACT", "sums")})
     project.check_declared("slow")

@@ -1,7 +1,8 @@
 """Two writers, three batches, a crash and a lost answer anywhere: the protocol as a graph of worlds.
 
 A world is the log's end, the ledger, the tables and what each writer remembers. What may follow what in the ledger is
-decided by `tidemill.core.protocol.apply` itself; the rest is the order of a batch's steps, as `tidemill.batch` has it.
+decided by `tidemill.core.protocol.transitions.apply` itself; the rest is the order of a batch's steps, as
+`tidemill.run.batch` has it.
 Every record is one offset. A batch appends its offsets to state as the slice of its attempt, and publishes all offsets
 of visible slices and its own: so what is published is right exactly when each offset is there once.
 
@@ -15,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from support.builders import NOW, a_commit, a_plan, an_executor
-from tidemill.core.codec import to_json
+from tidemill.core.contract.verdict import Verdict
 from tidemill.core.errors import Fenced
-from tidemill.core.events import Audited, Claimed, Event, Planned
-from tidemill.core.plan import BatchPlan
-from tidemill.core.protocol import apply
-from tidemill.core.verdict import Verdict
-from tidemill.core.view import OpenBatch, View
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.protocol.codec import to_json
+from tidemill.core.protocol.events import Audited, Claimed, Event, Planned
+from tidemill.core.protocol.transitions import apply
+from tidemill.core.protocol.view import OpenBatch, View
 
 BATCHES = 3
 ATTEMPTS = 3

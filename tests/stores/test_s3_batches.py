@@ -16,15 +16,15 @@ from support.builders import NOW, a_commit, a_plan, an_executor
 from support.faults import Faults
 from support.projects import Mill, an_event
 from support.recovery import a_wide_mill, recomputed
-from tidemill.batch import NothingToDo
+from tidemill.core.contract.verdict import Verdict
 from tidemill.core.errors import CommitUnknown, EngineError, Fenced, StoreUnreachable
-from tidemill.core.events import Audited, Planned
-from tidemill.core.verdict import Verdict
-from tidemill.core.view import View
+from tidemill.core.protocol.events import Audited, Planned
+from tidemill.core.protocol.view import View
 from tidemill.ledger.ledger import Ledger
 from tidemill.log.file import FileLog
 from tidemill.log.reading import read_topic
 from tidemill.log.records import NewRecord
+from tidemill.run.batch import NothingToDo
 from tidemill.stores.access import S3Access
 from tidemill.stores.s3 import S3Store
 

@@ -15,14 +15,14 @@ from support.commands import type_command
 from support.faults import Faults
 from support.projects import NO_SPARK, Mill, an_event, sums
 from support.recovery import paused
-from tidemill import batch
-from tidemill.cli import checks
+from tidemill.cli.commands import doctor_checks as checks
 from tidemill.core.errors import StoreError
-from tidemill.engine.holding import Lanes
-from tidemill.engine.lanes import SparkLane
+from tidemill.engine.storage.row_writers import SparkLane
+from tidemill.engine.storage.staged_rows import Lanes
 from tidemill.ledger import ledger
-from tidemill.project import Project
-from tidemill.sessions import renewing
+from tidemill.project.project import Project
+from tidemill.run import batch
+from tidemill.run.sessions import renewing
 
 
 @pytest.fixture
@@ -101,8 +101,8 @@ def test_spark_is_told_new_keys_and_nothing_twice(of_a_role: Mill, monkeypatch: 
 
 
 def test_keys_are_asked_for_before_every_job_and_every_write_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidemill.engine.lanes.ensure_table", lambda _: None)
-    monkeypatch.setattr("tidemill.engine.lanes.newest", lambda _: object())
+    monkeypatch.setattr("tidemill.engine.storage.row_writers.ensure_table", lambda _: None)
+    monkeypatch.setattr("tidemill.engine.storage.row_writers.newest", lambda _: object())
     asked: list[str] = []
     session: Any = None
     lanes = Lanes(session, driver_rows=1, writer="spark", before_job=lambda: asked.append("asked"))

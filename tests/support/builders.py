@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tidemill import Count, Pipeline, Tumbling
-from tidemill.core.binding import bind
-from tidemill.core.codec import fingerprint
-from tidemill.core.contract import Contract, Format
-from tidemill.core.events import Committed, Executor
-from tidemill.core.flow import Flow
-from tidemill.core.offsets import OffsetRange, TopicPartition
-from tidemill.core.plan import BatchPlan, Kind, TopicPlan
-from tidemill.core.position import Position
-from tidemill.core.schema import Field, Scalar
+from tidemill.core.bind.binding import bind
+from tidemill.core.bind.flow import Flow
+from tidemill.core.contract.contract import Contract, Format
+from tidemill.core.contract.schema import Field, Scalar
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.plan.plan import BatchPlan, Kind, TopicPlan
+from tidemill.core.plan.position import Position
+from tidemill.core.protocol.codec import fingerprint
+from tidemill.core.protocol.events import Committed, Executor
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EVENTS = Contract(

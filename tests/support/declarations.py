@@ -25,8 +25,7 @@ from tidemill import (
     Tumbling,
     Variance,
 )
-from tidemill.core.aggregates import Aggregate
-from tidemill.core.contract import (
+from tidemill.core.contract.contract import (
     Between,
     Compare,
     Contract,
@@ -42,7 +41,8 @@ from tidemill.core.contract import (
     TableRule,
     Unique,
 )
-from tidemill.core.schema import Array, Decimal, Field, Object, Scalar
+from tidemill.core.contract.schema import Array, Decimal, Field, Object, Scalar
+from tidemill.core.declare.aggregates import Aggregate
 
 ORDERS = Contract(
     name="orders",

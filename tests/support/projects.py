@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 
-from tidemill.batch import NothingToDo, run_batch
-from tidemill.claiming import Request
-from tidemill.core.events import Committed, Executor
-from tidemill.core.read_limit import ReadLimit
+from tidemill.core.plan.read_limit import ReadLimit
+from tidemill.core.protocol.events import Committed, Executor
 from tidemill.ledger.process import this_process
 from tidemill.log.records import NewRecord
-from tidemill.project import Project
+from tidemill.project.project import Project
+from tidemill.run.batch import NothingToDo, run_batch
+from tidemill.run.claiming import Request
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

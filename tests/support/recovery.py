@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, Mill, a_project, an_event, somebody, sorted_rows, sums
-from tidemill.core import failpoints
+from tidemill.core.protocol import failpoints
 from tidemill.log.reading import read_topic
 
 WRITES = ["planned", "state:sums", "audited", "quarantine", "late", "published:sums", "committed"]

@@ -23,8 +23,8 @@ from tables.table_writers import (
     state_of,
     upsert,
 )
+from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.errors import Incompatible
-from tidemill.core.schema import Field, Scalar
 from tidemill.tables.compact import Folded
 from tidemill.tables.protocol import Between, TableSpec
 

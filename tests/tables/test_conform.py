@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
 from tidemill.core.errors import Incompatible
-from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar
 from tidemill.tables.arrow import conform
 from tidemill.tables.arrow_types import arrow_schema
 from tidemill.tables.protocol import TableSpec

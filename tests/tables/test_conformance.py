@@ -29,8 +29,8 @@ from tables.table_writers import (
     state_of,
     upsert,
 )
+from tidemill.core.contract.schema import Array, Decimal, Field, Object, Scalar
 from tidemill.core.errors import Incompatible, KeysCollide
-from tidemill.core.schema import Array, Decimal, Field, Object, Scalar
 from tidemill.tables.create import ensure_table
 from tidemill.tables.protocol import Between, Landed
 

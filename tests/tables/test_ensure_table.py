@@ -9,8 +9,8 @@ import pytest
 from deltalake import DeltaTable
 
 from tables.table_writers import FIELDS, a_row, a_spec, load, state_of
+from tidemill.core.contract.schema import Array, Decimal, Field, Object, Scalar
 from tidemill.core.errors import Incompatible
-from tidemill.core.schema import Array, Decimal, Field, Object, Scalar
 from tidemill.tables.create import ensure_table
 from tidemill.tables.protocol import TableSpec
 

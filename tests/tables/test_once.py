@@ -25,7 +25,7 @@ from tables.table_writers import (
     upsert,
 )
 from tidemill.core.errors import CommitUnknown, Fenced
-from tidemill.core.slices import slice_number
+from tidemill.core.plan.slices import slice_number
 from tidemill.tables.protocol import AlreadyThere, Landed, Transaction
 
 

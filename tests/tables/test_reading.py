@@ -23,8 +23,8 @@ from tables.table_writers import (
     spoil_all_but,
     upsert,
 )
+from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.errors import EngineError
-from tidemill.core.schema import Field, Scalar
 from tidemill.tables.create import ensure_table
 from tidemill.tables.handles import open_table
 from tidemill.tables.protocol import Between, TableSpec

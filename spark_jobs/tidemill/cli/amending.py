@@ -16,9 +16,9 @@ from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.output import MOST, open_project
 
 if TYPE_CHECKING:
-    from tidemill.amend.errand import Errand
-    from tidemill.core.events import Committed
-    from tidemill.project import Project
+    from tidemill.core.protocol.events import Committed
+    from tidemill.project.project import Project
+    from tidemill.repair.job import Errand
 
 By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who wants it; else the user of this machine.")]
 Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="Why; kept in the ledger with who.")]
@@ -54,8 +54,8 @@ def an_errand(
     project: Project, pipeline: str, *, by: str | None, why: str, most: int | None = None, start: Start | None = None
 ) -> Errand:
     """Something to be done, by whom and why."""
-    from tidemill.amend.errand import Errand
-    from tidemill.core.amendments import Reason
+    from tidemill.core.plan.kinds import Reason
+    from tidemill.repair.job import Errand
 
     reason = Reason(by=by or getpass.getuser(), why=why)
     return Errand(project=project, pipeline=pipeline, reason=reason, most=most, session=start)

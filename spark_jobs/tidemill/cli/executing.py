@@ -7,16 +7,16 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from tidemill.cli.batch_lines import JsonLines, Progress, batch_lines
 from tidemill.cli.output import open_project
+from tidemill.cli.views.batch_lines import JsonLines, Progress, batch_lines
 from tidemill.core.errors import TidemillError
 
 if TYPE_CHECKING:
     import typer
     from pyspark.sql import SparkSession
 
-    from tidemill.core.events import Committed
-    from tidemill.project import Project
+    from tidemill.core.protocol.events import Committed
+    from tidemill.project.project import Project
 
 Start = Callable[[], "SparkSession"]
 Batches = Callable[["Project", Start], "Iterator[Committed]"]
@@ -54,7 +54,7 @@ def _tell(progress: Progress, error: TidemillError) -> None:
 def _starter(ctx: typer.Context, project: Project, pipeline: str, progress: Progress, stack: ExitStack) -> Start:
     """Starts Spark when the first batch needs it, and meanwhile loads what the audit will need."""
     from tidemill.cli.spark import spark_session
-    from tidemill.running import warm_up_audit
+    from tidemill.run.loop import warm_up_audit
 
     opened = partial(spark_session, project, ctx.find_root().obj, pipeline=pipeline)
 

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tidemill.cli import (
-    aside,
+from tidemill.cli.commands import (
     audit,
     backfill,
     bridge,
@@ -31,6 +30,7 @@ from tidemill.cli import (
     status,
     verify,
 )
+from tidemill.cli.commands import side_outputs as aside
 from tidemill.cli.failures import DEBUG, Commands, show_defect
 from tidemill.cli.native_noise import without_noise
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.core.errors import TidemillError
-from tidemill.core.summary import ACCOUNT
-from tidemill.core.times import show_moment
-from tidemill.core.watermarks import BEGINNING, END
+from tidemill.core.protocol.summary import ACCOUNT
+from tidemill.core.time.times import show_moment
+from tidemill.core.time.watermarks import BEGINNING, END
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from tidemill.core.account import Account
-    from tidemill.core.position import Since
-    from tidemill.project import Project
+    from tidemill.core.plan.position import Since
+    from tidemill.core.protocol.account import Account
+    from tidemill.project.project import Project
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line, for programs.")]
 MOST = 2**63 - 1
@@ -39,7 +39,7 @@ def open_project(ctx: typer.Context) -> Project:
     Raises:
         ConfigError: there is none, or its `tidemill.toml` is wrong.
     """
-    from tidemill.project import Project
+    from tidemill.project.project import Project
 
     return Project.load(ctx.find_root().params.get("project"))
 

@@ -14,7 +14,7 @@ from tidemill.core.errors import EngineError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.project import Project
+    from tidemill.project.project import Project
 
 
 def start_spark(project: Project, pipeline: str | None = None) -> SparkSession:
@@ -28,7 +28,7 @@ def start_spark(project: Project, pipeline: str | None = None) -> SparkSession:
     """
     from pyspark.logger import PySparkLogger
 
-    from tidemill.sessions import project_session
+    from tidemill.run.sessions import project_session
 
     # They print what is raised as JSON, too.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -47,7 +47,7 @@ def spark_session(
     project: Project, given: Callable[[Project], SparkSession] | None = None, *, pipeline: str | None = None
 ) -> Iterator[SparkSession]:
     """The same for a while: it ends with the block, unless it was `given`, or batches of others share it."""
-    from tidemill.engine.connect import leave
+    from tidemill.engine.spark.connect import leave
 
     if given:
         yield given(project)

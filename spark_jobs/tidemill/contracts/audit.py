@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.contracts.suite import columns_of
-from tidemill.core.contract import Check, Contract, RowCountBetween
+from tidemill.core.contract.contract import Check, Contract, RowCountBetween
+from tidemill.core.contract.verdict import CheckResult, Json
 from tidemill.core.errors import ContractError
-from tidemill.core.verdict import CheckResult, Json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -19,10 +19,10 @@ from great_expectations.expectations.core.expect_column_values_to_be_between imp
 
 from tidemill.contracts.predicates import sql_of
 from tidemill.contracts.suite import Engine, columns_of, compared_columns, expectation, nan_safe
-from tidemill.core.contract import Check, Compare, Contract, RowCountBetween, TableRule, Unique
+from tidemill.core.contract.contract import Check, Compare, Contract, RowCountBetween, TableRule, Unique
+from tidemill.core.contract.schema import DataType
 from tidemill.core.errors import EngineError
-from tidemill.core.schema import DataType
-from tidemill.core.sql import quoted
+from tidemill.core.sql.text import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,9 +14,9 @@ from tidemill.contracts.findings import Findings
 from tidemill.contracts.rules import collect, row_rules, table_rules
 from tidemill.contracts.shapes import Part, Walk, shown
 from tidemill.contracts.standard import SECTIONS, VERSIONS
-from tidemill.core.columns import HIDDEN_COLUMNS
-from tidemill.core.contract import Contract
-from tidemill.core.contract_identity import fingerprint_of
+from tidemill.core.contract.contract import Contract
+from tidemill.core.declare.columns import HIDDEN_COLUMNS
+from tidemill.core.identity.contracts import fingerprint_of
 
 SUFFIX = ".odcs.yaml"
 """How the name of a contract file ends; what stands before is the contract's name."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidemill.contracts.findings import Findings
-from tidemill.core.contract import Check, Severity
-from tidemill.core.schema import Field
+from tidemill.core.contract.contract import Check, Severity
+from tidemill.core.contract.schema import Field
 
 Plain = str | int | float | bool
 

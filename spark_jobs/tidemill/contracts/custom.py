@@ -9,10 +9,10 @@ from tidemill.contracts.document import Node
 from tidemill.contracts.expectations import expectation_check
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.shapes import closest, shown
-from tidemill.core.contract import Compare
+from tidemill.core.contract.contract import Compare
+from tidemill.core.contract.schema import Field
 from tidemill.core.errors import DeclarationError
-from tidemill.core.expressions import compared, parsed
-from tidemill.core.schema import Field
+from tidemill.core.sql.expressions import compared, parsed
 
 ENGINES = ("tidemill", "greatExpectations")
 """The engines of a custom rule; the second is also written great-expectations."""

@@ -12,7 +12,7 @@ from tidemill.contracts.findings import Findings
 from tidemill.contracts.patterns import complaint
 from tidemill.contracts.shapes import Kind, closest, is_kind, shown
 from tidemill.contracts.values import bound, fits
-from tidemill.core.contract import (
+from tidemill.core.contract.contract import (
     Between,
     Check,
     Compare,
@@ -23,7 +23,7 @@ from tidemill.core.contract import (
     RowCountBetween,
     Unique,
 )
-from tidemill.core.schema import Field
+from tidemill.core.contract.schema import Field
 
 _CAMEL = re.compile("(?<=[a-z])(?=[A-Z])")
 

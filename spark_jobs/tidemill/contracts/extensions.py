@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.shapes import closest, shown
-from tidemill.core.contract import ExtraFields, Format
+from tidemill.core.contract.contract import ExtraFields, Format
 
 OPTIONS: Mapping[Format, tuple[str, ...]] = {
     Format.JSON: ("timestamp",),

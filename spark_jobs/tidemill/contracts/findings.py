@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidemill.core.contract import Severity
+from tidemill.core.contract.contract import Severity
 from tidemill.core.errors import ContractError
 
 _SHOWN = 20

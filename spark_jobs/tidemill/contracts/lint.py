@@ -9,9 +9,9 @@ from tidemill.contracts.custom import one_line
 from tidemill.contracts.document import Node, read
 from tidemill.contracts.findings import Finding, Findings
 from tidemill.contracts.load import contract_files
-from tidemill.core.contract import Contract
+from tidemill.core.contract.contract import Contract
 from tidemill.core.errors import ContractError, DeclarationError
-from tidemill.core.expressions import parsed
+from tidemill.core.sql.expressions import parsed
 
 __all__ = ["Finding", "lint"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tidemill.contracts.compile import SUFFIX, compile_contract
 from tidemill.contracts.findings import Findings
-from tidemill.core.contract import Contract
+from tidemill.core.contract.contract import Contract
 from tidemill.core.errors import ContractError
 
 

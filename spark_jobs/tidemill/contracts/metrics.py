@@ -16,8 +16,8 @@ from tidemill.contracts.patterns import complaint
 from tidemill.contracts.shapes import Kind, closest, is_kind, shown
 from tidemill.contracts.standard import OPERATORS
 from tidemill.contracts.values import fits
-from tidemill.core.contract import Matches, NotNull, OneOf, RowCountBetween, Unique
-from tidemill.core.schema import Field, Scalar
+from tidemill.core.contract.contract import Matches, NotNull, OneOf, RowCountBetween, Unique
+from tidemill.core.contract.schema import Field, Scalar
 
 Named = tuple[str, Condition]
 

@@ -12,8 +12,8 @@ from tidemill.contracts.findings import Findings
 from tidemill.contracts.patterns import TEXT_FORMATS, complaint
 from tidemill.contracts.shapes import Kind, closest, is_kind, shown
 from tidemill.contracts.values import bound, fits, is_exact
-from tidemill.core.contract import Between, LengthBetween, Matches, OneOf
-from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar
+from tidemill.core.contract.contract import Between, LengthBetween, Matches, OneOf
+from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
 
 _COMPARISONS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
 _FORMATS = {Scalar.LONG: "i64", Scalar.INTEGER: "i32", Scalar.DOUBLE: "f64"}

@@ -21,7 +21,7 @@ from tidemill.contracts.conditions import (
     Plain,
     Predicate,
 )
-from tidemill.core.contract import (
+from tidemill.core.contract.contract import (
     Between,
     Compare,
     LengthBetween,
@@ -31,8 +31,8 @@ from tidemill.core.contract import (
     RowCountBetween,
     Unique,
 )
-from tidemill.core.schema import DataType, Decimal, Scalar
-from tidemill.core.sql import quoted, text_literal
+from tidemill.core.contract.schema import DataType, Decimal, Scalar
+from tidemill.core.sql.text import quoted, text_literal
 
 
 def sql_of(condition: Condition, types: Mapping[str, DataType]) -> str:

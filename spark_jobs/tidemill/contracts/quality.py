@@ -11,7 +11,7 @@ from tidemill.contracts.findings import Findings
 from tidemill.contracts.metrics import METRICS, SPLIT, metric_conditions
 from tidemill.contracts.shapes import closest, shown
 from tidemill.contracts.standard import OPERATORS
-from tidemill.core.contract import Severity
+from tidemill.core.contract.contract import Severity
 
 _TYPES = ("library", "custom", "text")
 _DIMENSIONS = ("accuracy", "completeness", "conformity", "consistency", "coverage", "timeliness", "uniqueness")

@@ -14,7 +14,7 @@ from tidemill.contracts.findings import Findings
 from tidemill.contracts.options import option_rules
 from tidemill.contracts.predicates import sql_of
 from tidemill.contracts.quality import quality_rules
-from tidemill.core.contract import (
+from tidemill.core.contract.contract import (
     Between,
     Compare,
     LengthBetween,
@@ -26,8 +26,8 @@ from tidemill.core.contract import (
     TableRule,
     Unique,
 )
-from tidemill.core.row_rules import MAX_ROW_RULES
-from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar
+from tidemill.core.contract.row_rules import MAX_ROW_RULES
+from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
 
 _NUMBERS = (Scalar.INTEGER, Scalar.LONG, Scalar.DOUBLE)
 _OF_TABLES = (NotNull, Unique, Between, OneOf, Matches, LengthBetween, RowCountBetween, Compare)

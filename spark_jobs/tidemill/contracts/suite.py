@@ -13,7 +13,7 @@ from typing import Any, assert_never
 
 from tidemill.contracts.predicates import whole_java, whole_python
 from tidemill.contracts.values import as_value
-from tidemill.core.contract import (
+from tidemill.core.contract.contract import (
     Between,
     Check,
     Compare,
@@ -25,8 +25,8 @@ from tidemill.core.contract import (
     TableRule,
     Unique,
 )
-from tidemill.core.schema import DataType, Scalar
-from tidemill.core.sql import quoted
+from tidemill.core.contract.schema import DataType, Scalar
+from tidemill.core.sql.text import quoted
 
 EXACTLY_BETWEEN = "expect_column_values_to_be_between_exactly"
 """An expectation of ours: it does not turn bounds into floats, which cannot tell 2**53 from 2**53 + 1."""

@@ -8,7 +8,7 @@ import re
 from decimal import Decimal as Exact
 
 from tidemill.contracts.document import Node
-from tidemill.core.schema import DataType, Decimal, Scalar
+from tidemill.core.contract.schema import DataType, Decimal, Scalar
 
 _DIGITS = 38
 _INTEGERS = {Scalar.INTEGER: 2**31, Scalar.LONG: 2**63}

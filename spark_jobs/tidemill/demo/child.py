@@ -14,7 +14,7 @@ from typing import Any
 
 from tidemill.core import errors
 from tidemill.core.errors import EngineError, TidemillError
-from tidemill.core.failpoints import VARIABLE
+from tidemill.core.protocol.failpoints import VARIABLE
 
 Facts = Mapping[str, Any]
 """A committed batch, as `tidemill run --json` prints it."""

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 
-from tidemill.core.events import Committed, Planned
-from tidemill.core.flow import Flow, WindowedSink
-from tidemill.core.times import moment
+from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.protocol.events import Committed, Planned
+from tidemill.core.time.times import moment
 from tidemill.demo.queries import STRAYS, WINDOWS, Rules, parsed, placed
 from tidemill.demo.site import PIPELINE, TABLE, TOPIC, segments
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.project import Project
+    from tidemill.project.project import Project
 
 Window = tuple[int, str]
 """The key of a published row: the start of its minute in microseconds since 1970, and its page."""

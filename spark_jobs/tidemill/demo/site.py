@@ -19,8 +19,8 @@ from tidemill.log.inputs.chunks import ChunkSize
 from tidemill.log.inputs.lines import Lines
 from tidemill.log.loading import load
 from tidemill.log.producer import Producer
-from tidemill.project import Project
-from tidemill.settings import FILE
+from tidemill.project.project import Project
+from tidemill.project.settings import FILE
 
 PIPELINE = "page_views"
 TABLE = "page_views_by_minute"

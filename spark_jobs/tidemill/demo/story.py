@@ -11,24 +11,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tidemill.amend.errand import Errand
-from tidemill.amend.verify import Scope, Verified, verify
-from tidemill.core.account import Account
-from tidemill.core.amendments import Reason
-from tidemill.core.events import Committed
-from tidemill.core.reasons import tally_reasons
-from tidemill.core.summary import commit_json
+from tidemill.core.contract.reasons import tally_reasons
+from tidemill.core.plan.kinds import Reason
+from tidemill.core.protocol.account import Account
+from tidemill.core.protocol.events import Committed
+from tidemill.core.protocol.summary import commit_json
 from tidemill.demo.child import Facts, Run, execute
 from tidemill.demo.comparison import Differences, compare
 from tidemill.demo.recompute import Contents, busiest, damaged_values, published, recompute, total
 from tidemill.demo.site import PIPELINE, TABLE, Source, make_site, write_file, write_lines
 from tidemill.demo.traffic import Kind, Line, Traffic, lines
-from tidemill.running import Order, run_batches, warm_up_audit
+from tidemill.inspect.verify import Scope, Verified, verify
+from tidemill.repair.job import Errand
+from tidemill.run.loop import Order, run_batches, warm_up_audit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.project import Project
+    from tidemill.project.project import Project
 
 BATCHES = 10
 """How many batches the log is cut into."""

@@ -1,4 +1,4 @@
-"""One attempt at a batch: the steps that touch records and tables. Their order is in `tidemill.batch`."""
+"""One attempt at a batch: the steps that touch records and tables. Their order is in `tidemill.run.batch`."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemill.core.account import Account
-from tidemill.core.amending import is_repair_of
-from tidemill.core.amendments import Aside
-from tidemill.core.failpoints import boundary
-from tidemill.core.flow import Flow, RowSink, Sink, WindowedSink
-from tidemill.core.jobs import Backfill
-from tidemill.core.plan import BatchPlan, Kind
-from tidemill.core.position import Position, TableMark
-from tidemill.core.scan import Scan
-from tidemill.core.spans import PaneSpan
-from tidemill.core.verdict import CheckResult
-from tidemill.engine.aside import Strays, Taken
-from tidemill.engine.branches import unpack
-from tidemill.engine.counting import Counts
-from tidemill.engine.fitted import fitted, told
-from tidemill.engine.holding import Held, Lanes
-from tidemill.engine.marks import Marks
-from tidemill.engine.node_sql import of_nodes
-from tidemill.engine.places import Uris
-from tidemill.engine.publishing import Publisher, own_values
-from tidemill.engine.session import pin
-from tidemill.engine.state import State
-from tidemill.engine.streams import Stream
-from tidemill.engine.types import check_types
-from tidemill.engine.windowing import SLICE_COLUMNS, partial_aggregates
-from tidemill.engine.windows import Windows
+from tidemill.core.bind.flow import Flow, RowSink, Sink, WindowedSink
+from tidemill.core.contract.verdict import CheckResult
+from tidemill.core.log.scan import Scan
+from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.position import Position, TableMark
+from tidemill.core.protocol.account import Account
+from tidemill.core.protocol.failpoints import boundary
+from tidemill.core.repair.planning import is_repair_of
+from tidemill.core.time.spans import PaneSpan
+from tidemill.engine.aggregate.branches import unpack
+from tidemill.engine.aggregate.counting import Counts
+from tidemill.engine.aggregate.input_stream import Stream
+from tidemill.engine.aggregate.node_sql import of_nodes
+from tidemill.engine.aggregate.types import check_types
+from tidemill.engine.aggregate.window_sql import SLICE_COLUMNS, partial_aggregates
+from tidemill.engine.publish.publishing import Publisher, own_values
+from tidemill.engine.publish.side_tables import Strays, Taken
+from tidemill.engine.publish.window_results import Windows
+from tidemill.engine.read.fitted import fitted, told
+from tidemill.engine.spark.session import pin
+from tidemill.engine.storage.expected_versions import Marks
+from tidemill.engine.storage.staged_rows import Held, Lanes
+from tidemill.engine.storage.state_table import State
+from tidemill.engine.storage.table_layout import Uris
 
 _STAGING_NOTHING = (Kind.FOLD, Kind.REWIND, Kind.SWITCH)
 """Batches that compute no rows to publish: whole tables go back or over, or nothing is published."""

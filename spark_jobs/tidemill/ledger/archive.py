@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from deltalake import DeltaTable
 
 from tidemill.core.errors import LedgerDamaged
-from tidemill.core.events import Committed, Event
-from tidemill.core.index import IndexedBatch, indexed
-from tidemill.core.past import Past
-from tidemill.core.slices import BatchRange
-from tidemill.core.zones import Zone
+from tidemill.core.history.index import IndexedBatch, indexed
+from tidemill.core.history.past import Past
+from tidemill.core.history.zones import Zone
+from tidemill.core.plan.slices import BatchRange
+from tidemill.core.protocol.events import Committed, Event
 from tidemill.ledger.rows import NAMES, Entry, entry_of
 
 if TYPE_CHECKING:

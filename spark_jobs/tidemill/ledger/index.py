@@ -24,10 +24,10 @@ from dataclasses import dataclass
 import pyarrow.fs as pafs  # type: ignore[import-untyped]
 from deltalake.fs import DeltaStorageHandler
 
-from tidemill.core.codec import from_json, to_json
 from tidemill.core.errors import LedgerDamaged
-from tidemill.core.index import IndexedBatch
-from tidemill.core.zones import Zone, whole_of, zone_of
+from tidemill.core.history.index import IndexedBatch
+from tidemill.core.history.zones import Zone, whole_of, zone_of
+from tidemill.core.protocol.codec import from_json, to_json
 
 VERSION = 2
 _READABLE = (1, VERSION)

@@ -11,10 +11,10 @@ from contextlib import suppress
 from datetime import timedelta
 from types import TracebackType
 
-from tidemill.core.codec import from_json, to_json
 from tidemill.core.errors import LedgerDamaged, TidemillError
-from tidemill.core.leases import Beat, Clock, Holder, beat_every, holder_of, watch_for
-from tidemill.core.view import OpenBatch
+from tidemill.core.protocol.codec import from_json, to_json
+from tidemill.core.protocol.leases import Beat, Clock, Holder, beat_every, holder_of, watch_for
+from tidemill.core.protocol.view import OpenBatch
 from tidemill.ledger.process import clock
 from tidemill.stores.protocol import Store
 

@@ -17,10 +17,10 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Tr
 from deltalake.exceptions import DeltaError
 
 from tidemill.core.errors import CommitUnknown
-from tidemill.core.events import Committed, Event
-from tidemill.core.failpoints import answered
-from tidemill.core.protocol import apply, fold
-from tidemill.core.view import View
+from tidemill.core.protocol.events import Committed, Event
+from tidemill.core.protocol.failpoints import answered
+from tidemill.core.protocol.transitions import apply, fold
+from tidemill.core.protocol.view import View
 from tidemill.ledger.reading import FIRST_LOOK, Events
 from tidemill.ledger.rows import NAMES, SCHEMA, row_of
 from tidemill.stores.refusals import refusal

@@ -7,8 +7,8 @@ import socket
 import time
 from pathlib import Path
 
-from tidemill.core.events import Executor
-from tidemill.core.leases import Clock
+from tidemill.core.protocol.events import Executor
+from tidemill.core.protocol.leases import Clock
 
 _PROC = Path("/proc")
 

@@ -9,9 +9,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from tidemill.core.errors import LedgerDamaged
-from tidemill.core.events import Committed, Event
-from tidemill.core.past import Past
-from tidemill.core.slices import BatchRange
+from tidemill.core.history.past import Past
+from tidemill.core.plan.slices import BatchRange
+from tidemill.core.protocol.events import Committed, Event
 from tidemill.ledger.archive import Archive, Rows
 from tidemill.ledger.rows import SCHEMA, Entry, entry_of, rows_between
 from tidemill.stores.refusals import refusal

@@ -11,9 +11,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 
-from tidemill.core.codec import encode, from_json, to_json
 from tidemill.core.errors import LedgerDamaged
-from tidemill.core.events import (
+from tidemill.core.protocol.codec import encode, from_json, to_json
+from tidemill.core.protocol.events import (
     FORMAT_VERSION,
     Audited,
     Cancelled,

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from tidemill.core.amendments import Aside, Ranges, Repair
-from tidemill.core.aside import FIELDS, Choice
+from tidemill.core.contract.reasons import sort_of
 from tidemill.core.errors import LogError
-from tidemill.core.offsets import MAX_OFFSET, OffsetRange, TopicPartition
-from tidemill.core.reasons import sort_of
-from tidemill.core.scan import TableScan
-from tidemill.core.slices import BatchRange, batch_ranges, in_both
+from tidemill.core.log.offsets import MAX_OFFSET, OffsetRange, TopicPartition
+from tidemill.core.log.scan import TableScan
+from tidemill.core.plan.kinds import Aside, Ranges, Repair
+from tidemill.core.plan.slices import BatchRange, batch_ranges, in_both
+from tidemill.core.repair.side_outputs import FIELDS, Choice
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.files import edges_of
 from tidemill.tables.handles import newest

@@ -7,7 +7,7 @@ from collections.abc import Sequence, Sized
 from dataclasses import replace
 
 from tidemill.core.errors import LogInputError, OffsetsLost, TooManyPartitions, TopicRecreated, UnknownTopic
-from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.log.protocol import Topic
 from tidemill.log.writable import LandedBatch, LandedWhole, ProducerBatch
 

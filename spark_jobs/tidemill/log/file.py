@@ -18,8 +18,8 @@ import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.errors import ConfigError, LogError
-from tidemill.core.offsets import OffsetRange, merge_ranges
-from tidemill.core.scan import ParquetScan
+from tidemill.core.log.offsets import OffsetRange, merge_ranges
+from tidemill.core.log.scan import ParquetScan
 from tidemill.log import checks
 from tidemill.log.file_partition import FilePartition
 from tidemill.log.protocol import Topic, Usage

@@ -18,7 +18,7 @@ from typing import TypeVar
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.errors import CommitUnknown, OffsetsLost
-from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.log import checks
 from tidemill.log.protocol import Topic, Usage
 from tidemill.log.segment import TAIL_LENGTH, Footer, damaged, decode_footer, encode, footer_length, remember

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
+from tidemill.core.bind.flow import Flow
 from tidemill.core.errors import ConfigError, UnknownTopic
-from tidemill.core.flow import Flow
-from tidemill.core.offsets import OffsetRange
-from tidemill.core.planning import TopicBounds
-from tidemill.core.position import Position
+from tidemill.core.log.offsets import OffsetRange
+from tidemill.core.plan.planning import TopicBounds
+from tidemill.core.plan.position import Position
 from tidemill.log.protocol import HoldsBack, Log, Sends
 
 

@@ -26,9 +26,9 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from tidemill.core.errors import LogRefused, LogUnreachable, OffsetsLost
-from tidemill.core.offsets import OffsetRange, TopicPartition
-from tidemill.core.scan import KafkaScan, Record
-from tidemill.core.times import micros, moment
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.log.scan import KafkaScan, Record
+from tidemill.core.time.times import micros, moment
 from tidemill.log import checks
 from tidemill.log.kafka_access import Access
 from tidemill.log.protocol import Topic

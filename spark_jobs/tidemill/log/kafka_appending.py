@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as Place
 
 from tidemill.core.errors import CommitUnknown, Fenced, LogUnreachable
-from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.log import checks
 from tidemill.log.kafka import PATIENCE
 from tidemill.log.kafka_access import Access

@@ -16,8 +16,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as Place
 
 from tidemill.core.errors import Fenced, LogInputError, LogUnreachable
-from tidemill.core.failpoints import LostAnswer, answered
-from tidemill.core.times import micros
+from tidemill.core.protocol.failpoints import LostAnswer, answered
+from tidemill.core.time.times import micros
 from tidemill.log.kafka import PATIENCE
 from tidemill.log.kafka_access import Access
 from tidemill.log.protocol import Message, Parcel

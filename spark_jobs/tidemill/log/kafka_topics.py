@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
 from tidemill.core.errors import LogError, LogInputError, UnknownTopic
-from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.log import checks
 from tidemill.log.kafka import LATEST, PATIENCE, KafkaLog
 from tidemill.log.kafka_appending import Appender

@@ -14,7 +14,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
 
 from tidemill.core.errors import Fenced, LogInputError, LogUnreachable
-from tidemill.core.offsets import OffsetRange
+from tidemill.core.log.offsets import OffsetRange
 from tidemill.log.records import NewRecord
 from tidemill.log.writable import ProducerBatch, WritableLog
 

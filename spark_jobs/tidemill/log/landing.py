@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from tidemill.core.errors import LogInputError, OffsetsLost
-from tidemill.core.lines import lines_of, part_of
-from tidemill.core.offsets import OffsetRange, TopicPartition
-from tidemill.core.scan import LinesScan
+from tidemill.core.log.connect_files import lines_of, part_of
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.log.scan import LinesScan
 from tidemill.log import checks
 from tidemill.log.protocol import Topic, Usage
 from tidemill.stores.protocol import Store

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, assert_never
 
 from tidemill.core.errors import LogInputError, TidemillError
-from tidemill.core.offsets import OffsetRange, merge_ranges
+from tidemill.core.log.offsets import OffsetRange, merge_ranges
 from tidemill.log.checks import OtherBatch
 from tidemill.log.inputs.chunks import Chunk, ChunkSize, gather
 from tidemill.log.inputs.lines import JsonLines, Lines, read_json_lines, read_lines

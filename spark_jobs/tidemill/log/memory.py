@@ -10,8 +10,8 @@ from datetime import datetime
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidemill.core.offsets import OffsetRange, TopicPartition, merge_ranges
-from tidemill.core.scan import MemoryScan, Record
+from tidemill.core.log.offsets import OffsetRange, TopicPartition, merge_ranges
+from tidemill.core.log.scan import MemoryScan, Record
 from tidemill.log import checks
 from tidemill.log.protocol import Topic, Usage
 from tidemill.log.reading import first_at

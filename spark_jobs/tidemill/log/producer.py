@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.errors import LogInputError
-from tidemill.core.offsets import OffsetRange
+from tidemill.core.log.offsets import OffsetRange
 from tidemill.log import checks
 from tidemill.log.identity import digest_of
 from tidemill.log.partitioning import ByKey, Partitioning, RoundRobin, deal

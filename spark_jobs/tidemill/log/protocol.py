@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
-from tidemill.core.offsets import OffsetRange, TopicPartition
-from tidemill.core.scan import Scan
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.log.scan import Scan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

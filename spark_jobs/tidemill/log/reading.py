@@ -12,10 +12,10 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tidemill.core.errors import SegmentDamaged
-from tidemill.core.lines import records_of
-from tidemill.core.offsets import OffsetRange
-from tidemill.core.scan import KafkaScan, LinesScan, MemoryScan, ParquetScan, Record, Scan, TableScan
-from tidemill.core.times import UNKNOWN
+from tidemill.core.log.connect_files import records_of
+from tidemill.core.log.offsets import OffsetRange
+from tidemill.core.log.scan import KafkaScan, LinesScan, MemoryScan, ParquetScan, Record, Scan, TableScan
+from tidemill.core.time.times import UNKNOWN
 from tidemill.log import checks
 from tidemill.log.protocol import Log
 from tidemill.stores.opened import opened

@@ -13,7 +13,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tidemill.core.errors import SegmentDamaged
-from tidemill.core.offsets import OffsetRange, TopicPartition
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.log.identity import ANONYMOUS, OF_FILES
 from tidemill.log.records import APPEND_TIME, CREATE_TIME, SEGMENT_SCHEMA
 from tidemill.log.writable import LandedBatch, ProducerBatch

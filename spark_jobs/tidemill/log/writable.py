@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.errors import LogInputError
-from tidemill.core.offsets import OffsetRange
+from tidemill.core.log.offsets import OffsetRange
 from tidemill.log.protocol import Log, Topic
 from tidemill.log.records import NewRecord
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from tidemill.core.contract.schema import Field, spark_type
 from tidemill.core.errors import Incompatible
-from tidemill.core.schema import Field, spark_type
 from tidemill.tables.arrow_types import arrow_schema, arrow_type
 from tidemill.tables.protocol import TableSpec
 

@@ -10,7 +10,7 @@ from typing import assert_never
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar
+from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
 
 _SCALARS: dict[Scalar, pa.DataType] = {
     Scalar.STRING: pa.string(),

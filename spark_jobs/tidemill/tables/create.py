@@ -10,8 +10,8 @@ from deltalake.schema import ArrayType, MapType, PrimitiveType, StructType, Vari
 from deltalake.schema import Field as DeltaField
 from deltalake.schema import Schema as DeltaSchema
 
+from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar, spark_type
 from tidemill.core.errors import EngineError, Incompatible
-from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar, spark_type
 from tidemill.stores.refusals import refusal
 from tidemill.tables.handles import newest, open_table
 from tidemill.tables.known import Known

@@ -13,7 +13,7 @@ from deltalake import Transaction as DeltaTransaction
 from deltalake.exceptions import CommitFailedError, SchemaMismatchError
 
 from tidemill.core.errors import EngineError, Incompatible, KeysCollide
-from tidemill.core.failpoints import answered
+from tidemill.core.protocol.failpoints import answered
 from tidemill.tables.arrow import conform, padded
 from tidemill.tables.compact import TARGET_SIZE, Folded, fold_actions
 from tidemill.tables.create import check_protocol

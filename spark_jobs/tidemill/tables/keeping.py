@@ -14,7 +14,7 @@ from deltalake import Transaction as DeltaTransaction
 from deltalake.exceptions import CommitFailedError
 
 from tidemill.core.errors import EngineError
-from tidemill.core.slices import BatchRange
+from tidemill.core.plan.slices import BatchRange
 from tidemill.tables.arrow import conform
 from tidemill.tables.compact import TARGET_SIZE, foldable_files
 from tidemill.tables.deltars import ATTEMPTS, HOOKS, DeltaRsTable, properties_of

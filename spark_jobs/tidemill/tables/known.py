@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from deltalake import DeltaTable
 
 from tidemill.core.errors import LedgerDamaged, TableDamaged
-from tidemill.core.position import TableMark
-from tidemill.core.slices import SliceSet, slice_of
+from tidemill.core.plan.position import TableMark
+from tidemill.core.plan.slices import SliceSet, slice_of
 from tidemill.tables.fence import stamp_of
 from tidemill.tables.protocol import TableSpec, Transaction
 

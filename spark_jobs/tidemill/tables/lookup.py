@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidemill.core.offsets import OffsetRange
+from tidemill.core.log.offsets import OffsetRange
 
 Numbers = npt.NDArray[np.int64]
 

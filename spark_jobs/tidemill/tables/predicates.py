@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import assert_never
 
-from tidemill.core.sql import quoted
+from tidemill.core.sql.text import quoted
 from tidemill.tables.protocol import Between, Bound
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Protocol, TypeVar
 
-from tidemill.core.schema import Field, Scalar
-from tidemill.core.slices import BatchRange, slice_of
+from tidemill.core.contract.schema import Field, Scalar
+from tidemill.core.plan.slices import BatchRange, slice_of
 
 Rows = TypeVar("Rows")
 Bound = int | datetime | date

@@ -13,7 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 
-from tidemill.core.times import micros
+from tidemill.core.time.times import micros
 from tidemill.tables.predicates import Parts
 from tidemill.tables.protocol import Between, Bound
 

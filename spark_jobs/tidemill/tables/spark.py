@@ -11,10 +11,10 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType
 
+from tidemill.core.contract.schema import Field, Scalar, spark_type
 from tidemill.core.errors import EngineError, Incompatible, KeysCollide
-from tidemill.core.failpoints import answered
-from tidemill.core.schema import Field, Scalar, spark_type
-from tidemill.core.sql import quoted
+from tidemill.core.protocol.failpoints import answered
+from tidemill.core.sql.text import quoted
 from tidemill.stores.opened import for_spark
 from tidemill.tables.fence import Stamp, earlier_write, find_commit, unknown
 from tidemill.tables.handles import Opened, open_table

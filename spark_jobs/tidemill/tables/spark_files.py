@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 
-from tidemill.core.schema import Field, ddl, spark_type
+from tidemill.core.contract.schema import Field, ddl, spark_type
 from tidemill.tables.skipping import Files, Partition
 
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from engine.decode.slow_decoders import Digits, slow_decode
-from tidemill.core.contract import Contract, Format
-from tidemill.core.schema import Array, DataType, Decimal, Field, Object, Scalar
-from tidemill.engine.decode import Decoded, decoder_for
+from tidemill.core.contract.contract import Contract, Format
+from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
+from tidemill.engine.read.decode import Decoded, decoder_for
 
 PAGE = {"ts": Scalar.TIMESTAMP, "user": Scalar.STRING, "page": Scalar.STRING, "bytes": Scalar.LONG}
 PAGE |= {"status": Scalar.INTEGER}

@@ -10,8 +10,8 @@ import json
 import re
 
 from engine.decode.slow_values import Bad, base64_bytes, iso_time, scalar
-from tidemill.core.contract import Contract, ExtraFields, Format
-from tidemill.core.schema import Array, Decimal, Field, Object, Scalar
+from tidemill.core.contract.contract import Contract, ExtraFields, Format
+from tidemill.core.contract.schema import Array, Decimal, Field, Object, Scalar
 
 
 class Digits(str):

@@ -9,7 +9,7 @@ import re
 from decimal import Decimal as Number
 from decimal import DecimalException
 
-from tidemill.core.schema import Decimal, Scalar
+from tidemill.core.contract.schema import Decimal, Scalar
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 ISO = re.compile(

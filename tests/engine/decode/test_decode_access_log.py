@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from engine.decode.decoding import ACCESS, a_contract, assert_as_slow, decode, error, row, rows
 from engine.decode.generated import damaged
-from tidemill.core.contract import Format
+from tidemill.core.contract.contract import Format
+from tidemill.core.contract.schema import Scalar
 from tidemill.core.errors import ContractError
-from tidemill.core.schema import Scalar
-from tidemill.engine.decode import decoder_for
+from tidemill.engine.read.decode import decoder_for
 
 LOG = a_contract(ACCESS, Format.ACCESS_LOG)
 START = 'h - - [23/Mar/2014:15:07:00 -0700] "GET /a HTTP/1.1" 200'

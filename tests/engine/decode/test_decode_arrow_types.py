@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.schema import Array, Decimal, Field, Object, Scalar
+from tidemill.core.contract.schema import Array, Decimal, Field, Object, Scalar
 from tidemill.tables.arrow_types import arrow_schema, arrow_type, data_type, schema_fields
 
 decimals = st.integers(1, 38).flatmap(lambda p: st.integers(0, p).map(lambda s: Decimal(p, s)))

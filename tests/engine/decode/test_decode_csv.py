@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from engine.decode.decoding import a_contract, assert_as_slow, decode, error, row, rows
 from engine.decode.generated import NOT_NUMBERS, NUMBERS, TIMES, damaged, encoded, texts
-from tidemill.core.contract import Format
+from tidemill.core.contract.contract import Format
+from tidemill.core.contract.schema import Array, Decimal, Scalar
 from tidemill.core.errors import ContractError
-from tidemill.core.schema import Array, Decimal, Scalar
-from tidemill.engine.decode import decoder_for
+from tidemill.engine.read.decode import decoder_for
 
 MANY = settings(max_examples=120, deadline=None)
 SALE = {"id": Scalar.LONG, "item": Scalar.STRING, "price": Decimal(6, 2), "day": Scalar.DATE}

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from engine.decode.decoding import PAGE, a_contract
-from tidemill.core.schema import spark_type
-from tidemill.engine.decode import decoder_for
+from tidemill.core.contract.schema import spark_type
+from tidemill.engine.read.decode import decoder_for
 
 
 @pytest.mark.spark

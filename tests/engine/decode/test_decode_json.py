@@ -10,10 +10,10 @@ from decimal import Decimal as Number
 import pytest
 
 from engine.decode.decoding import ORDER, PAGE, a_contract, assert_as_slow, decode, error, row, rows
-from tidemill.core.contract import ExtraFields, Format
+from tidemill.core.contract.contract import ExtraFields, Format
+from tidemill.core.contract.schema import Array, Decimal, Field, Object, Scalar
 from tidemill.core.errors import ContractError
-from tidemill.core.schema import Array, Decimal, Field, Object, Scalar
-from tidemill.engine.decode import decoder_for
+from tidemill.engine.read.decode import decoder_for
 
 PAGES = a_contract(PAGE)
 STRICT = a_contract(PAGE, extra_fields=ExtraFields.REJECT)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from engine.decode.decoding import ORDER, a_contract, assert_as_slow, decode, rows
 from engine.decode.generated import NOT_NUMBERS, NUMBERS, TIMES, damaged, json_records
-from tidemill.core.contract import ExtraFields
-from tidemill.core.schema import Decimal, Scalar
+from tidemill.core.contract.contract import ExtraFields
+from tidemill.core.contract.schema import Decimal, Scalar
 
 MANY = settings(max_examples=80, deadline=None)
 CONTRACTS = [

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from pyspark import cloudpickle
 
 from engine.decode.decoding import ACCESS, ORDER, PAGE, a_contract, decode
-from tidemill.core.contract import ExtraFields, Format
+from tidemill.core.contract.contract import ExtraFields, Format
+from tidemill.core.contract.reasons import CODES, sort_of
+from tidemill.core.contract.schema import Scalar
 from tidemill.core.errors import ContractError
-from tidemill.core.reasons import CODES, sort_of
-from tidemill.core.schema import Scalar
-from tidemill.engine.decode import decoder_for
+from tidemill.engine.read.decode import decoder_for
 from tidemill.tables.arrow_types import arrow_schema
 
 LINE = b'h - - [23/Mar/2014:15:07:00 -0700] "GET /a HTTP/1.1" 200 1'

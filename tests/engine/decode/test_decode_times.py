@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.decode.decoding import a_contract, assert_as_slow, row
-from tidemill.core.contract import Format
-from tidemill.core.schema import Scalar
-from tidemill.engine.decode.instants import EARLIEST, LATEST, iso_days, iso_instants, log_instants
+from tidemill.core.contract.contract import Format
+from tidemill.core.contract.schema import Scalar
+from tidemill.engine.read.decode.instants import EARLIEST, LATEST, iso_days, iso_instants, log_instants
 
 TIME = a_contract({"at": Scalar.TIMESTAMP}, Format.CSV)
 DAY = a_contract({"at": Scalar.DATE}, Format.CSV)

@@ -1,0 +1,1 @@
+"""The commands of `tidemill`, a file each."""

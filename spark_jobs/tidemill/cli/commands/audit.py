@@ -1,0 +1,122 @@
+"""`tidemill audit`: a batch that its audit blocks, and what becomes of it."""
+
+from __future__ import annotations
+
+import getpass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.cli.amending import By, Why, looked_at
+from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid
+from tidemill.cli.views.log import print_json
+from tidemill.core.errors import AmendmentError
+from tidemill.core.plan.kinds import Reason
+from tidemill.core.protocol.events import Decision
+
+if TYPE_CHECKING:
+    from tidemill.core.contract.verdict import CheckResult
+    from tidemill.core.protocol.view import OpenBatch
+    from tidemill.ledger.ledger import Ledger
+
+app = typer.Typer(no_args_is_help=True, help="A batch that its audit blocks: look at it, and decide.")
+
+WhyNeeded = Annotated[str, typer.Option("--why", metavar="TEXT", help="Why; kept in the ledger with who.")]
+
+
+@app.command("show")
+def show(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    batch: Annotated[
+        int | None, typer.Option("--batch", min=1, max=MOST, metavar="N", help="This one; else the batch that waits.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what the audit of a batch found."""
+    results = _blocked(ctx, pipeline)[1] if batch is None else _past(ctx, pipeline, batch)
+    if as_json:
+        for each in results:
+            print_json(_result(each))
+        return
+    out = console()
+    table = grid("table", "rule", "severity", "holds", "found")
+    for each in results:
+        table.add_row(each.table, each.rule, each.severity.value, "yes" if each.passed else "no", each.observed)
+    out.print(table)
+    for each in results:
+        for row in () if each.passed else each.failing_rows:
+            out.print(f"{each.rule}: {dict(row)}", soft_wrap=True)
+
+
+@app.command("accept")
+def accept(ctx: typer.Context, pipeline: PipelineName, why: WhyNeeded, by: By = None) -> None:
+    """Publish the batch as it is, whatever the audit found."""
+    _decide(ctx, pipeline, Decision.ACCEPT, by, why)
+
+
+@app.command("divert")
+def divert(ctx: typer.Context, pipeline: PipelineName, why: WhyNeeded, by: By = None) -> None:
+    """Send every record of the batch to quarantine, and go on; `tidemill quarantine replay` brings them back."""
+    _decide(ctx, pipeline, Decision.DIVERT, by, why)
+
+
+@app.command("retry")
+def retry(ctx: typer.Context, pipeline: PipelineName, by: By = None, why: Why = "") -> None:
+    """Audit the batch once more."""
+    _decide(ctx, pipeline, Decision.RETRY, by, why)
+
+
+def _decide(ctx: typer.Context, pipeline: str, decision: Decision, by: str | None, why: str) -> None:
+    from tidemill.repair.deciding import decide
+
+    reason = Reason(by=by or getpass.getuser(), why=why)
+    batch = decide(_ledger(ctx, pipeline), pipeline, decision, reason, datetime.now(UTC))
+    typer.echo(f"{pipeline}: batch {batch}: {decision.value} is recorded; the next run does it")
+
+
+def _ledger(ctx: typer.Context, pipeline: str) -> Ledger:
+    """That of the published generation, or of the one that a rebuild is building, where its batch waits."""
+    from tidemill.repair.rebuild import built_generation
+
+    errand = looked_at(ctx, pipeline)
+    number = built_generation(errand.project, pipeline)
+    built = errand.project.of_generation(pipeline, number, built=True).ledger(pipeline)
+    opened = built.view().open_batch if built.exists else None
+    return built if opened is not None and opened.audited is not None else errand.ledger
+
+
+def _blocked(ctx: typer.Context, pipeline: str) -> tuple[OpenBatch, tuple[CheckResult, ...]]:
+    batch = _ledger(ctx, pipeline).view().open_batch
+    if batch is None or batch.audited is None:
+        raise AmendmentError(
+            f"{pipeline}: no batch waits after its audit",
+            fix=f"`tidemill audit show {pipeline} --batch N` shows a past one",
+        )
+    return batch, batch.audited.verdict.results
+
+
+def _past(ctx: typer.Context, pipeline: str, batch: int) -> tuple[CheckResult, ...]:
+    """The last verdict on a batch of the published generation."""
+    from tidemill.core.plan.slices import BatchRange
+    from tidemill.core.protocol.events import Audited
+
+    found = looked_at(ctx, pipeline).ledger.of_batches(BatchRange(batch, batch + 1), Audited)
+    if not found or not isinstance(event := found[-1].event, Audited):
+        raise AmendmentError(
+            f"{pipeline}: no audit of batch {batch} is in the ledger",
+            fix=f"`tidemill history {pipeline}` shows which batches have one",
+        )
+    return event.verdict.results
+
+
+def _result(found: CheckResult) -> dict[str, object]:
+    return {
+        "table": found.table,
+        "rule": found.rule,
+        "severity": found.severity.value,
+        "passed": found.passed,
+        "observed": found.observed,
+        "failing_rows": [dict(row) for row in found.failing_rows],
+    }

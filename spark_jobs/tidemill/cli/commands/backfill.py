@@ -1,0 +1,217 @@
+"""`tidemill backfill` and `tidemill rewind`: offsets of the past again, and positions of the past."""
+
+# A command's parameters are its options, however many.
+# ruff: noqa: PLR0913, PLR0917
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.cli.amending import BatchRecords, By, DryRun, Why, execute, looked_at
+from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid
+from tidemill.cli.views.log import print_json
+from tidemill.core.errors import ConfigError
+from tidemill.core.plan.slices import batch_ranges, show_batches
+from tidemill.core.protocol.codec import encode
+from tidemill.core.repair.selection import PLACES, wanted
+from tidemill.core.time.times import moment, show_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tidemill.core.plan.position import Since
+    from tidemill.core.protocol.events import Committed
+    from tidemill.repair.backfill import Preview
+    from tidemill.repair.job import Errand
+    from tidemill.repair.rewind import TakenBack
+
+
+def backfill(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    from_offsets: Annotated[
+        str | None, typer.Option(metavar=PLACES, help="From these offsets on, of these partitions only.")
+    ] = None,
+    to_offsets: Annotated[
+        str | None, typer.Option(metavar=PLACES, help="Up to these offsets, without them; else to the last commit.")
+    ] = None,
+    from_time: Annotated[
+        str | None, typer.Option(metavar="TIME", help="From the records that the log took at this time on.")
+    ] = None,
+    to_time: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Up to the records that the log took at this time.")
+    ] = None,
+    windows: Annotated[
+        str | None, typer.Option(metavar="FROM/TO", help="The windows over these event times, FROM/TO in ISO 8601.")
+    ] = None,
+    dry_run: DryRun = False,
+    batch_records: BatchRecords = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the backfill that is not complete.")] = False,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Give up the backfill that is not complete; nothing of it is seen.")
+    ] = False,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Do without records that the log no longer holds.")
+    ] = False,
+    by: By = None,
+    why: Why = "",
+    as_json: AsJson = False,
+) -> None:
+    """Read offsets of the past again, and replace what was computed from them; live batches go on in between."""
+    from tidemill.repair import backfill as amend
+
+    parts = {
+        "from_offsets": from_offsets,
+        "to_offsets": to_offsets,
+        "from_time": from_time,
+        "to_time": to_time,
+        "windows": windows,
+    }
+    if resume + cancel + any(p is not None for p in parts.values()) != 1:
+        raise ConfigError(
+            "a backfill wants offsets, times or windows, or --resume, or --cancel",
+            fix=f"for example `tidemill backfill {pipeline} --from-time 2026-03-01 --to-time 2026-03-02 --dry-run`",
+        )
+    if dry_run and (resume or cancel):
+        raise ConfigError(
+            "--dry-run shows what a backfill would do before it begins; --resume and --cancel are about one that has",
+            fix=f"`tidemill status {pipeline}` shows how much of it is left",
+        )
+    if dry_run:
+        errand = looked_at(ctx, pipeline)
+        errand.most = batch_records
+        _show(amend.preview(errand, wanted(**parts), accept_loss=accept_loss), as_json=as_json)
+        return
+
+    def batches(errand: Errand) -> Iterator[Committed]:
+        if resume or cancel:
+            return amend.resume(errand) if resume else amend.give_up(errand)
+        return amend.backfill(errand, wanted(**parts), accept_loss=accept_loss)
+
+    why = why or ("records that are gone are done without" if accept_loss else "")
+    execute(ctx, pipeline, batches, by=by, why=why, as_json=as_json, most=batch_records)
+
+
+def rewind(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    to: Annotated[
+        int, typer.Option("--to", min=0, max=MOST, metavar="BATCH", help="The batch to go back to; 0: to nothing.")
+    ],
+    dry_run: DryRun = False,
+    by: By = None,
+    why: Why = "",
+    as_json: AsJson = False,
+) -> None:
+    """Take offsets, watermark, state and tables back to what they were after a batch; what came later runs again."""
+    from tidemill.repair import rewind as amend
+
+    if dry_run:
+        found = amend.preview(looked_at(ctx, pipeline), to)
+        _show_rewind(found, as_json=as_json)
+        return
+    if not as_json:
+        _show_undone(amend.undone(looked_at(ctx, pipeline).ledger.view().position, to))
+    execute(ctx, pipeline, lambda errand: amend.rewind(errand, to), by=by, why=why, as_json=as_json)
+
+
+def rebuild(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    batch_records: BatchRecords = None,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Do without records that the log no longer holds.")
+    ] = False,
+    by: By = None,
+    why: Why = "",
+    as_json: AsJson = False,
+) -> None:
+    """Make state and tables again from the log, beside the published ones, and switch; killed, it goes on."""
+    from tidemill.repair.rebuild import rebuild as amend
+
+    why = why or ("records that are gone are done without" if accept_loss else "")
+    batches = partial(amend, accept_loss=accept_loss)
+    execute(ctx, pipeline, batches, by=by, why=why, as_json=as_json, most=batch_records)
+
+
+def _show_rewind(found: TakenBack, *, as_json: bool) -> None:
+    ranges = [str(r) for r in found.ranges]
+    if as_json:
+        decisions = {table: encode(since) for table, since in found.decisions.items()}
+        print_json(
+            {
+                "batches": list(found.batches),
+                "read_again": ranges,
+                "versions": dict(found.versions),
+                "decisions": decisions,
+            }
+        )
+        return
+    out = console()
+    batches = show_batches(batch_ranges(found.batches))
+    out.print(f"taken back    {batches}")
+    out.print(f"read again    {', '.join(ranges) or 'nothing'}", soft_wrap=True)
+    for table, version in found.versions.items():
+        out.print(f"{table}: " + ("no rows" if version is None else f"as of version {version}"))
+    _show_undone(found.decisions)
+    out.print("nothing was done: this is a dry run")
+
+
+def _show_undone(decisions: Mapping[str, Since]) -> None:
+    for table, since in decisions.items():
+        console().print(
+            f"{table}: the decision of batch {since.batch_id} about what numbers mean, of {since.by} ({since.why}), is "
+            "taken back, too; the next batch waits for another one",
+            soft_wrap=True,
+        )
+
+
+def _show(found: Preview, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_preview_json(found))
+        return
+    out = console()
+    batches = f"{found.batches:,} batch{'' if found.batches == 1 else 'es'}"
+    out.print(f"reads     {found.records:,} records: {', '.join(_ranges(found))}", soft_wrap=True)
+    out.print(f"in        {batches}, about {found.seconds:.0f} s once Spark runs, live ones in between")
+    out.print(f"instead   of what {show_batches(batch_ranges(c.batch_id for c in found.covers))} made", soft_wrap=True)
+    table = grid("table", "windows from", "to")
+    for name, stretches in found.windows.items():
+        for w in stretches:
+            table.add_row(name, show_moment(w.start), show_moment(w.end))
+    out.print(table)
+    for name in found.unknown:
+        out.print(f"{name}: and where else its records lie: batches left it out, and only the records tell")
+    out.print("".join(_said_left(*each) for each in found.left.items()), soft_wrap=True, end="")
+    out.print("nothing was done: this is a dry run")
+
+
+def _ranges(found: Preview) -> list[str]:
+    return [str(r) for items in found.ranges.values() for r in items]
+
+
+def _preview_json(found: Preview) -> dict[str, object]:
+    windows = {
+        table: [(moment(w.start).isoformat(), moment(w.end).isoformat()) for w in stretches]
+        for table, stretches in found.windows.items()
+    }
+    return {
+        "ranges": _ranges(found),
+        "records": found.records,
+        "batches": found.batches,
+        "supersedes": [c.batch_id for c in found.covers],
+        "windows": windows,
+        "windows_left": dict(found.left),
+        "windows_unknown": list(found.unknown),
+        "seconds": round(found.seconds, 1),
+    }
+
+
+def _said_left(table: str, count: int) -> str:
+    return (
+        f"{count:,} windows of {table} stay as they were published: their state was removed, and other batches have a "
+        "part in them; --windows takes these batches, too\n"
+    )

@@ -1,0 +1,32 @@
+"""`tidemill log bridge`: bring a stream of somebody else into a topic."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidemill.cli.commands.log import TopicName
+from tidemill.cli.output import MOST, AsJson, open_project
+from tidemill.cli.views.log import print_json, range_json
+
+
+def bridge(
+    ctx: typer.Context,
+    stream: Annotated[str, typer.Argument(metavar="STREAM", help="A stream of Amazon Kinesis.")],
+    topic: TopicName,
+    most: Annotated[
+        int | None, typer.Option(min=1, max=MOST, help="At most so many records; else all that is there.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring what a stream holds into a topic of the project's file log, each record once."""
+    total = 0
+    for landed in open_project(ctx).bridge(stream, topic).run(most=most):
+        total += len(landed)
+        if as_json:
+            print_json(range_json(landed))
+        else:
+            typer.echo(str(landed))
+    if not as_json:
+        typer.echo(f"{total:,} records from {stream}")

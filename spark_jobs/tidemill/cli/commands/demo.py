@@ -1,0 +1,42 @@
+"""`tidemill demo`: the whole of Tidemill in a minute, with proof."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidemill.cli.exit_codes import ExitCode
+from tidemill.core.errors import InputError
+
+
+def demo(
+    ctx: typer.Context,
+    log: Annotated[
+        Path | None, typer.Option("--log", metavar="FILE", help="An access log of yours, instead of made-up requests.")
+    ] = None,
+    records: Annotated[int, typer.Option(min=1, metavar="N", help="How many requests to make up.")] = 200_000,
+    seed: Annotated[int, typer.Option(metavar="N", help="Which requests to make up.")] = 7,
+    folder: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where to work; a demo made there before is removed.")
+    ] = Path("build/demo"),
+) -> None:
+    """Fill a log, run a pipeline batch by batch, kill a batch, and prove that nothing was lost or doubled."""
+    if log is not None and not log.is_file():
+        raise InputError(f"{log}: there is no such file", fix="name an access log")
+    from tidemill.cli.spark import spark_session
+    from tidemill.cli.views.demo import stage_on_console
+    from tidemill.demo.site import source_of
+    from tidemill.demo.story import Script, tell
+    from tidemill.demo.traffic import Traffic
+
+    source = source_of(ctx.find_root().params.get("project"))
+    script = Script(
+        folder=folder.resolve(), source=source, traffic=Traffic(seed=seed, records=records), file=log and log.resolve()
+    )
+    with stage_on_console() as stage:
+        ending = tell(script, stage, lambda project: spark_session(project, ctx.find_root().obj))
+        stage.ends(ending)
+    if not ending.proven:
+        raise typer.Exit(ExitCode.DIFFERENT)

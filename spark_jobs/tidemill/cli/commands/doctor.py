@@ -1,0 +1,60 @@
+"""`tidemill doctor`: whether everything is there that batches need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.cli.exit_codes import ExitCode
+from tidemill.cli.output import AsJson, console, grid, open_project, styled
+from tidemill.cli.views.log import print_json
+from tidemill.core.errors import TidemillError
+
+if TYPE_CHECKING:
+    from tidemill.cli.commands.doctor_checks import Checked
+
+_COLOURS = {"ok": "green", "note": "yellow", "problem": "bold red"}
+
+
+def doctor(
+    ctx: typer.Context,
+    spark: Annotated[bool, typer.Option(help="Start a Spark session too, which takes some seconds.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Check Python, Java, jars, Spark, folders, contracts, pipelines and ledgers."""
+    checked = list(_checks(ctx, spark=spark))
+    if as_json:
+        for each in checked:
+            print_json(asdict(each))
+    else:
+        _show(checked)
+    if any(each.state == "problem" for each in checked):
+        raise typer.Exit(ExitCode.WRONG)
+
+
+def _checks(ctx: typer.Context, *, spark: bool) -> Iterator[Checked]:
+    from tidemill.cli.commands.doctor_checks import Checked, State, check_machine, check_project
+
+    yield from check_machine()
+    try:
+        project = open_project(ctx)
+    except TidemillError as error:
+        yield Checked(name="project", state=State.PROBLEM, found=error.message, fix=error.fix)
+        return
+    yield from check_project(project, spark=spark)
+
+
+def _show(checked: list[Checked]) -> None:
+    table = grid("", "", "found", "what to do")
+    for each in checked:
+        table.add_row(each.name, styled((each.state, _COLOURS[each.state])), each.found, each.fix)
+    out = console()
+    out.print(table)
+    problems = sum(1 for each in checked if each.state == "problem")
+    if problems:
+        out.print(f"{problems} problem{'' if problems == 1 else 's'}", style="bold red")
+    else:
+        out.print("everything is there", style="green")

@@ -1,0 +1,31 @@
+"""`tidemill gone`: partitions that the log lost, and that batches do without from now on."""
+
+# A command's parameters are its options, however many.
+# ruff: noqa: PLR0913, PLR0917
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidemill.cli.amending import By, Why, execute
+from tidemill.cli.output import AsJson, PipelineName
+from tidemill.core.repair.selection import place_of
+
+
+def gone(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    partitions: Annotated[
+        list[str], typer.Argument(metavar="TOPIC-PARTITION...", help="Partitions that were read and are not there.")
+    ],
+    by: By = None,
+    why: Why = "",
+    as_json: AsJson = False,
+) -> None:
+    """Go on without partitions that disappeared from the log; one that comes back goes on where it ended."""
+    from tidemill.repair.gone import declare_gone
+
+    places = [place_of(text) for text in partitions]
+    execute(ctx, pipeline, lambda errand: declare_gone(errand, places), by=by, why=why, as_json=as_json)

@@ -1,0 +1,144 @@
+"""`tidemill history`: what the ledger of a pipeline holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, assert_never
+
+import typer
+
+from tidemill.cli.output import (
+    MOST,
+    AsJson,
+    PipelineName,
+    balance,
+    console,
+    counted,
+    grid,
+    open_project,
+    show_watermark,
+)
+from tidemill.cli.views.log import print_json
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.slices import show_batches
+from tidemill.core.protocol.events import (
+    Audited,
+    Cancelled,
+    Claimed,
+    Committed,
+    Decided,
+    Event,
+    Forgotten,
+    Planned,
+    Superseded,
+)
+from tidemill.core.protocol.summary import account_of
+from tidemill.core.time.times import show_clock, show_moment
+
+if TYPE_CHECKING:
+    from tidemill.ledger.rows import Entry
+
+
+def history(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    last: Annotated[int, typer.Option(min=0, max=MOST, metavar="N", help="Only the newest N events; 0 for all.")] = 40,
+    everything: Annotated[bool, typer.Option("--all", help="All events, those that were archived included.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the newest events of a pipeline's ledger, oldest first."""
+    from tidemill.ledger.rows import as_json as entry_json
+
+    project = open_project(ctx)
+    ledger = project.ledger(pipeline)
+    # The history of a pipeline that is not declared any more stays readable.
+    if not ledger.exists:
+        project.check_declared(pipeline)
+    parts = ledger.every() if everything or not last else iter([ledger.entries(last=last)])
+    shown = 0
+    for entries in parts:
+        if as_json:
+            for entry in entries:
+                print_json(entry_json(entry))
+        elif entries:
+            _show(entries)
+            shown = entries[-1].sequence
+            _say_older(entries[0].sequence - 1, bounded=not everything and last > 0)
+    if not shown and not as_json:
+        typer.echo(f"{pipeline}: no batch was planned yet")
+
+
+def _say_older(count: int, *, bounded: bool) -> None:
+    if bounded and count > 0:
+        typer.echo(f"{count:,} older events are not shown; --all shows every one")
+
+
+def _show(entries: object) -> None:
+    assert isinstance(entries, list | tuple)
+    table = grid("event", "at", "batch", "attempt", "what", "", numbers=("event", "batch", "attempt"))
+    for entry in entries:
+        table.add_row(*_row(entry))
+    console().print(table)
+
+
+def _row(entry: Entry) -> tuple[str, str, str, str, str, str]:
+    event = entry.event
+    batch_id, attempt = (event.plan.batch_id, 1) if isinstance(event, Planned) else (event.batch_id, event.attempt)
+    at = show_clock(entry.recorded_at)
+    return str(entry.sequence), at, str(batch_id), str(attempt), type(event).__name__.lower(), _said(event)
+
+
+def _said(event: Event) -> str:
+    match event:
+        case Planned(plan=plan, executor=executor):
+            return f"{_planned(plan)}; {executor.identity}"
+        case Claimed(executor=executor):
+            return executor.identity
+        case Audited(verdict=verdict):
+            broken = ", ".join(map(str, verdict.broken))
+            blocks = "blocks: " if verdict.blocks else ""
+            return f"{blocks}{len(verdict.results) - len(verdict.broken)} of {len(verdict.results)} rules hold" + (
+                f"; broken: {broken}" if broken else ""
+            )
+        case Committed(published=published, position=position):
+            rows = counted(published, "rows to")
+            said = f"{balance(account_of(event))}; published {rows}; watermark {show_watermark(position.watermark)}"
+            return said + "".join(f"; {text}" for text in _incomplete(event))
+        case Cancelled(reason=reason):
+            return reason
+        case Decided(decision=decision, by=by, why=why):
+            return f"{decision.value} by {by}: {why}"
+        case Superseded(generation=generation, by=by):
+            return f"by generation {generation}, of {by}"
+        case Forgotten(until=until):
+            return f"the state of windows that end by {show_moment(until)} may go"
+        case _:
+            assert_never(event)
+
+
+def _incomplete(commit: Committed) -> list[str]:
+    return [
+        f"windows of {table} from {show_moment(span.first)} to {show_moment(span.last)} may lack what was skipped"
+        for table, span in (commit.incomplete or {}).items()
+    ]
+
+
+def _planned(plan: BatchPlan) -> str:
+    if plan.rewind is not None:
+        return f"rewind to batch {plan.rewind.position.batch_id} by {plan.rewind.reason.by}"
+    if plan.switch is not None:
+        return f"switch to generation {plan.switch.generation} by {plan.switch.reason.by}"
+    if plan.fold is not None:
+        return f"fold of {show_batches(plan.fold.batches)}"
+    ranges = [r for items in plan.reads.values() for r in items]
+    shown = ", ".join(map(str, ranges[:4])) + (f" and {len(ranges) - 4:,} more" if len(ranges) > 4 else "")
+    kind = "" if plan.is_live else f"{plan.kind.value}: "
+    lost = f"; skipped, because they are gone: {', '.join(map(str, plan.skipped))}" if plan.skipped else ""
+    return f"{kind}{shown or 'no records'}{'; drains the input' if plan.drain else ''}{lost}{_redefined(plan)}"
+
+
+def _redefined(plan: BatchPlan) -> str:
+    if plan.redefined is None:
+        return ""
+    reason, changed = plan.redefined.reason, plan.redefined.tables
+    told = "; ".join(f"{table}: {' '.join(' '.join(lines).split())}" for table, lines in changed.items())
+    return f"; from now on numbers mean something else, by {reason.by}: {reason.why} ({told})"

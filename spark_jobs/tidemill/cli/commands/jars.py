@@ -1,0 +1,27 @@
+"""`tidemill jars`: the JVM jars that Spark needs besides its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from tidemill.cli.output import AsJson, open_project
+from tidemill.cli.views.log import print_json
+
+app = typer.Typer(no_args_is_help=True, help="The jars that Spark needs: bring them.")
+
+
+@app.command()
+def fetch(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """Bring the locked jars into the project's folder of jars; what is there with the right bytes is left alone."""
+    from tidemill.cli.spark import errors_into
+    from tidemill.engine.spark.jars import fetch_jars
+
+    project = open_project(ctx)
+    with errors_into(project.folder / ".tidemill" / "spark.log"):
+        paths = fetch_jars(Path(project.settings.jars))
+    if as_json:
+        print_json({"folder": project.settings.jars, "jars": [Path(path).name for path in paths]})
+    else:
+        typer.echo(f"{len(paths)} jars in {project.settings.jars}")

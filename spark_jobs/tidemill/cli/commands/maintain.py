@@ -1,0 +1,80 @@
+"""`tidemill maintain`: fold, forget and vacuum, within what open plans and rewinds need."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
+from functools import cache, partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.cli.amending import DryRun, an_errand
+from tidemill.cli.output import AsJson, console, end_with, grid, of_each, open_project
+from tidemill.cli.views.log import print_json
+
+if TYPE_CHECKING:
+    from tidemill.maintain.maintenance import Chore
+    from tidemill.project.project import Project
+
+
+def maintain(
+    ctx: typer.Context,
+    pipeline: Annotated[str | None, typer.Argument(metavar="[PIPELINE]", help="Only this one; else all.")] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LENGTH", help='How far back one may want to go, for example "7 days"; else the project\'s.'
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make tables and ledgers small again; batches may run meanwhile."""
+    from tidemill.core.time.times import duration, show_duration
+    from tidemill.maintain.maintenance import AT_LEAST, goes_back_to
+    from tidemill.maintain.maintenance import maintain as chores
+
+    project = open_project(ctx)
+    period = project.settings.keep if keep is None else duration(keep)
+    table, kept = grid("pipeline", "table", "", "count", numbers=("count",)), list[str]()
+
+    def tidy(name: str) -> None:
+        folded = _folded(ctx, project, name, dry_run=dry_run)
+        for each in (folded, *chores(project, name, keep=period, now=datetime.now(UTC), dry_run=dry_run)):
+            if as_json:
+                print_json({"pipeline": name, "table": each.table, "what": each.what, "count": each.count})
+            table.add_row(name, each.table, each.what, f"{each.count:,}")
+        if (batch := goes_back_to(project, name, keep=period, now=datetime.now(UTC))) is not None:
+            length = show_duration(period)
+            kept.append(
+                f"{name}: what a rewind to batch {batch} needs stays (the last {length}, and {AT_LEAST} batches)"
+            )
+
+    faults = of_each(project, pipeline, tidy)
+    if not as_json and table.row_count:
+        console().print(table)
+        console().print("\n".join(kept), soft_wrap=True)
+    if not as_json and dry_run:
+        console().print("nothing was done: this is a dry run")
+    end_with(faults)
+
+
+def _folded(ctx: typer.Context, project: Project, pipeline: str, *, dry_run: bool) -> Chore:
+    """Slices become one where that is worth it; Spark starts only then. A batch that runs goes first."""
+    from tidemill.cli.spark import spark_session
+    from tidemill.core.errors import Busy
+    from tidemill.maintain.maintenance import Chore
+    from tidemill.maintain.state_compaction import due, fold
+
+    errand = an_errand(project, pipeline, by=None, why="maintenance")
+    count = len(due(errand, errand.ledger.view()))
+    if count and not dry_run:
+        count = 0
+        with ExitStack() as stack, suppress(Busy):
+            opened = partial(spark_session, project, ctx.find_root().obj, pipeline=pipeline)
+            # Not before the errand holds the claim: what a batch runs on a Connect server is left in peace.
+            errand.session = cache(lambda: stack.enter_context(opened()))
+            for _ in fold(errand):
+                count += 1
+    return Chore(table=f"state of {pipeline}", what="groups of slices folded into one", count=count)

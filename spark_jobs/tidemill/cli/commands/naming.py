@@ -1,0 +1,49 @@
+"""`tidemill rename` and `tidemill adopt`: which pipeline is meant, and which tables are its own."""
+
+# A command's parameters are its options, however many.
+
+from __future__ import annotations
+
+import getpass
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from tidemill.cli.amending import By, Why, an_errand
+from tidemill.cli.output import PipelineName, open_project
+
+
+def rename(
+    ctx: typer.Context,
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The name that it has.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The name that its declaration has from now on.")],
+    by: By = None,
+    why: Why = "",
+) -> None:
+    """Give a pipeline another name: it goes on where it is, with its ledger, state and tables."""
+    from tidemill.core.plan.kinds import Reason
+    from tidemill.project import names
+
+    store = open_project(ctx).generations.store
+    names.rename(store, old, new, Reason(by=by or getpass.getuser(), why=why), at=datetime.now(UTC))
+    typer.echo(f"{old} is called {new} now; declare it so, and nothing else changes")
+
+
+def adopt(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A table that it publishes and somebody else owns.")],
+    by: By = None,
+    why: Why = "",
+) -> None:
+    """Take over a published table of another pipeline, with its rows."""
+    from tidemill.repair import adopt as amend
+
+    project = open_project(ctx)
+    before = amend.adopt(an_errand(project, pipeline, by=by, why=why), table)
+    former = f", and to {before} no more" if before else ""
+    typer.echo(
+        f"{table} belongs to {pipeline} now{former}; its rows are as they were: "
+        f"`tidemill rebuild {pipeline}` makes it hold what {pipeline} computes alone"
+    )

@@ -1,0 +1,124 @@
+"""`tidemill plan --dry-run`: what the next batch would read."""
+
+# A command's parameters are its options, however many.
+# ruff: noqa: PLR0913, PLR0917
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.cli.exit_codes import ExitCode
+from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid, open_project, show_watermark
+from tidemill.cli.views.log import print_json
+from tidemill.core.errors import ConfigError
+from tidemill.core.protocol.summary import watermark_json
+from tidemill.core.protocol.view import Fate
+
+if TYPE_CHECKING:
+    from tidemill.core.plan.plan import BatchPlan
+    from tidemill.core.protocol.view import OpenBatch
+    from tidemill.project.project import Project
+
+_FATES = {
+    Fate.CONTINUED: "continued with the plan it has",
+    Fate.BLOCKED: "blocked by its audit until the pipeline or a contract is corrected",
+    Fate.CANCELLED: "cancelled and planned anew: its declaration or a contract has changed since",
+    Fate.REFUSED: "refused: it may be published in part, and its declaration or a contract has changed since",
+}
+
+
+def plan(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Needed: nothing is written.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, max=MOST, metavar="N", help="As for run.")] = None,
+    drain: Annotated[bool, typer.Option("--drain", help="As for run, where it is for good.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what the next batch would read."""
+    if not dry_run:
+        raise ConfigError(
+            "a plan that is written down must be executed, so only `tidemill run` writes one",
+            fix=f"tidemill plan {pipeline} --dry-run, or tidemill run {pipeline}",
+        )
+    project = open_project(ctx)
+    opened, found = _next(project, pipeline, limit, drain=drain)
+    fate = _FATES[opened.fate(*project.pipeline(pipeline).hashes)] if opened else None
+    if as_json:
+        print_json({**_json(pipeline, opened, found), **({"open_batch": fate} if fate else {})})
+    elif found is None:
+        typer.echo(f"{pipeline}: nothing to do")
+    else:
+        _show(opened, found, fate)
+    if found is None:
+        raise typer.Exit(ExitCode.NOTHING_TO_DO)
+
+
+def _next(project: Project, name: str, limit: int | None, *, drain: bool) -> tuple[OpenBatch | None, BatchPlan | None]:
+    from tidemill.ledger.process import this_process
+    from tidemill.run.claiming import Request, next_plan
+    from tidemill.tables.handles import newest
+
+    flow, view = project.pipeline(name), project.ledger(name).view()
+    if view.open_batch is not None:
+        return view.open_batch, view.open_batch.plan
+    request = Request(executor=this_process(), clock=datetime.now(UTC), limit=project.limit(limit), drain=drain)
+    found = next_plan(flow, project.log(), view, request)
+    for sink in flow.sinks:
+        # As the batch does before it is planned.
+        newest(project.uris(name).published_table(sink), thoroughly=True)
+    return None, found
+
+
+def _show(opened: OpenBatch | None, found: BatchPlan, fate: str | None) -> None:
+    out = console()
+    if opened is None:
+        out.print(f"{found.pipeline}: batch {found.batch_id} would read {found.records:,} records")
+    else:
+        out.print(
+            f"{found.pipeline}: batch {found.batch_id} is open and would be {fate}; "
+            f"{found.records:,} records (attempt {opened.attempt} by {opened.executor.identity})",
+        )
+    out.print(f"watermark {show_watermark(found.lateness_watermark)}{'; it drains the input' if found.drain else ''}")
+    table = grid(
+        "topic", "partition", "from", "until", "records", "", numbers=("partition", "from", "until", "records")
+    )
+    for name, topic in found.topics.items():
+        for item in topic.ranges:
+            number = item.topic_partition.partition
+            idle = "idle" if number in topic.idle else ""
+            span = f"{item.from_offset:,}", f"{item.until_offset:,}", f"{len(item):,}"
+            table.add_row(name, str(number), *span, idle)
+    out.print(table)
+
+
+def _json(pipeline: str, opened: OpenBatch | None, found: BatchPlan | None) -> dict[str, object]:
+    if found is None:
+        return {"pipeline": pipeline, "nothing_to_do": True}
+    return {
+        "pipeline": pipeline,
+        "nothing_to_do": False,
+        "batch_id": found.batch_id,
+        "open": opened is not None,
+        "attempt": 1 if opened is None else opened.attempt + 1,
+        "clock": found.clock.isoformat(),
+        "watermark": watermark_json(found.lateness_watermark),
+        "drain": found.drain,
+        "records": found.records,
+        "logical_hash": found.logical_hash,
+        "ranges": [
+            {
+                "topic": name,
+                "topic_id": topic.topic_id,
+                "partition": item.topic_partition.partition,
+                "from_offset": item.from_offset,
+                "until_offset": item.until_offset,
+                "idle": item.topic_partition.partition in topic.idle,
+            }
+            for name, topic in found.topics.items()
+            for item in topic.ranges
+        ],
+    }

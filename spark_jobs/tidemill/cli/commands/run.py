@@ -1,0 +1,87 @@
+"""`tidemill run`: execute batches of a pipeline, here and now."""
+
+# A command's parameters are its options, however many.
+# ruff: noqa: PLR0913, PLR0917
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.cli.amending import By, Why
+from tidemill.cli.executing import Start, show_batches
+from tidemill.cli.exit_codes import ExitCode
+from tidemill.cli.output import MOST, AsJson, PipelineName, open_project
+from tidemill.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tidemill.core.plan.kinds import Reason
+    from tidemill.core.protocol.events import Committed
+    from tidemill.project.project import Project
+
+
+def run(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    until_caught_up: Annotated[
+        bool, typer.Option("--until-caught-up", help="Go on until nothing is left to do; then that is no failure.")
+    ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, max=MOST, metavar="N", help="At most so many records in a batch; else the project's."),
+    ] = None,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="The input has ended, for good: all windows close, later records are late.")
+    ] = False,
+    batches: Annotated[
+        int | None,
+        typer.Option(min=1, max=MOST, metavar="N", help="At most so many batches; one without --until-caught-up."),
+    ] = None,
+    from_now: Annotated[
+        bool,
+        typer.Option("--from-now", help="What the declaration changed in the meaning of numbers holds from here on."),
+    ] = False,
+    by: By = None,
+    why: Why = "",
+    as_json: AsJson = False,
+) -> None:
+    """Execute the open batch of a pipeline, or the next one."""
+    most = batches if batches or until_caught_up else 1
+    reason = _reason(by, why) if from_now or by or why else None
+    if reason is not None and not from_now:
+        raise ConfigError("--by and --why belong to a decision", fix="leave them out, or add --from-now")
+
+    def ordered(project: Project, start: Start) -> Iterator[Committed]:
+        from tidemill.run.loop import Order, run_batches
+
+        return run_batches(
+            project, pipeline, Order(limit=limit, drain=drain, most=most, from_now=reason), session=start
+        )
+
+    from tidemill.inspect.status import held_back
+
+    def ended(count: int) -> str:
+        if count == most:
+            return "stopped"
+        waiting = held_back(open_project(ctx), pipeline)
+        said = "caught up" if count or until_caught_up else "nothing to do"
+        return f"{said}; {waiting:,} offsets wait for an open transaction" if waiting else said
+
+    count = show_batches(ctx, pipeline, ordered, as_json=as_json, ended=ended)
+    raise typer.Exit(ExitCode.DONE if count or until_caught_up else ExitCode.NOTHING_TO_DO)
+
+
+def _reason(by: str | None, why: str) -> Reason:
+    """Who decided, and why.
+
+    Raises:
+        ConfigError: nobody says why.
+    """
+    from tidemill.core.plan.kinds import Reason
+
+    if not why.strip():
+        raise ConfigError("a decision needs a reason, which the ledger keeps", fix='add --why "..."')
+    return Reason(by=by or getpass.getuser(), why=why)

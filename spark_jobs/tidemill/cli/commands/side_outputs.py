@@ -1,0 +1,176 @@
+"""`tidemill late` and `tidemill quarantine`: records that were put aside, and their way back."""
+
+# A command's parameters are its options, however many.
+# ruff: noqa: PLR0913, PLR0917
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.cli.amending import (
+    BatchRecords,
+    By,
+    DryRun,
+    Mixed,
+    OfBatches,
+    OfOffset,
+    OfPartition,
+    OfTopic,
+    Since,
+    Until,
+    Why,
+    execute,
+    looked_at,
+)
+from tidemill.cli.output import MOST, AsJson, PipelineName
+from tidemill.cli.views.reject_groups import show_groups
+from tidemill.cli.views.side_outputs import show_records, show_repair
+from tidemill.core.plan.kinds import Aside
+from tidemill.core.repair.selection import choice
+
+if TYPE_CHECKING:
+    from tidemill.core.repair.side_outputs import Choice
+
+late = typer.Typer(no_args_is_help=True, help="Rows that came after every window of theirs: look at and admit them.")
+quarantine = typer.Typer(no_args_is_help=True, help="Rejected records: look at them, replay them after a fix.")
+
+OfReason = Annotated[
+    str | None, typer.Option("--rule", metavar="TEXT", help="Rejected for a reason that contains this text.")
+]
+OfTable = Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Refused by this published table.")]
+ByBatch = Annotated[bool, typer.Option("--by-batch", help="Count each batch apart.")]
+Most = Annotated[int, typer.Option("--limit", min=1, max=MOST, metavar="N", help="At most so many.")]
+
+
+@late.command("ls")
+def late_ls(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    batch: OfBatches = None,
+    topic: OfTopic = None,
+    partition: OfPartition = None,
+    offset: OfOffset = None,
+    since: Since = None,
+    until: Until = None,
+    table: OfTable = None,
+    limit: Most = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List late rows."""
+    wanted = choice(batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, table=table)
+    show_records(looked_at(ctx, pipeline), Aside.LATE, wanted, limit=limit, as_json=as_json)
+
+
+@late.command("admit")
+def late_admit(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    batch: OfBatches = None,
+    topic: OfTopic = None,
+    partition: OfPartition = None,
+    offset: OfOffset = None,
+    since: Since = None,
+    until: Until = None,
+    table: OfTable = None,
+    dry_run: DryRun = False,
+    batch_records: BatchRecords = None,
+    mixed: Mixed = False,
+    by: By = None,
+    why: Why = "",
+    as_json: AsJson = False,
+) -> None:
+    """Let late rows into the windows that refused them; only those windows are published again."""
+    wanted = choice(batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, table=table)
+    _repair(ctx, pipeline, Aside.LATE, wanted, dry_run, batch_records, mixed, by, why, as_json)
+
+
+@quarantine.command("ls")
+def quarantine_ls(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    batch: OfBatches = None,
+    topic: OfTopic = None,
+    partition: OfPartition = None,
+    since: Since = None,
+    until: Until = None,
+    rule: OfReason = None,
+    by_batch: ByBatch = False,
+    as_json: AsJson = False,
+) -> None:
+    """Count rejected records by topic and reason, with the first and the last batch that has some."""
+    wanted = choice(batch=batch, topic=topic, partition=partition, offset=None, since=since, until=until, reason=rule)
+    show_groups(looked_at(ctx, pipeline), wanted, by_batch=by_batch, as_json=as_json)
+
+
+@quarantine.command("show")
+def quarantine_show(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    batch: OfBatches = None,
+    topic: OfTopic = None,
+    partition: OfPartition = None,
+    offset: OfOffset = None,
+    since: Since = None,
+    until: Until = None,
+    rule: OfReason = None,
+    limit: Most = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Show rejected records with every reason and their values."""
+    wanted = choice(batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, reason=rule)
+    show_records(looked_at(ctx, pipeline), Aside.QUARANTINE, wanted, limit=limit, as_json=as_json)
+
+
+@quarantine.command("replay")
+def quarantine_replay(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    batch: OfBatches = None,
+    topic: OfTopic = None,
+    partition: OfPartition = None,
+    offset: OfOffset = None,
+    since: Since = None,
+    until: Until = None,
+    rule: OfReason = None,
+    dry_run: DryRun = False,
+    batch_records: BatchRecords = None,
+    mixed: Mixed = False,
+    by: By = None,
+    why: Why = "",
+    as_json: AsJson = False,
+) -> None:
+    """Put rejected records through the pipeline once more; what still fails goes back with its new reasons."""
+    wanted = choice(batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, reason=rule)
+    _repair(ctx, pipeline, Aside.QUARANTINE, wanted, dry_run, batch_records, mixed, by, why, as_json)
+
+
+def _repair(
+    ctx: typer.Context,
+    pipeline: str,
+    aside: Aside,
+    wanted: Choice,
+    dry_run: bool,
+    most: int | None,
+    mixed: bool,
+    by: str | None,
+    why: str,
+    as_json: bool,
+) -> None:
+    if dry_run:
+        show_repair(looked_at(ctx, pipeline, most=most), aside, wanted, as_json=as_json)
+        return
+    from tidemill.repair.repair import repair
+
+    nothing = f"nothing to do: no such record is there; see `tidemill {aside.value} ls {pipeline}`"
+    execute(
+        ctx,
+        pipeline,
+        lambda errand: repair(errand, aside, wanted, mixed=mixed),
+        by=by,
+        why=why,
+        as_json=as_json,
+        most=most,
+        nothing=nothing,
+    )

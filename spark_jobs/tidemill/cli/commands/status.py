@@ -1,0 +1,166 @@
+"""`tidemill status`: where pipelines stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.cli.output import (
+    AsJson,
+    ago,
+    balance,
+    console,
+    end_with,
+    grid,
+    of_each,
+    open_project,
+    show_watermark,
+    styled,
+    whole,
+)
+from tidemill.cli.views.log import print_json
+from tidemill.core.plan.kinds import count
+from tidemill.core.protocol.summary import account_of
+from tidemill.core.time.times import show_duration, show_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console
+    from rich.text import Text
+
+    from tidemill.core.protocol.view import OpenBatch, View
+    from tidemill.inspect.state_size import StateSize
+    from tidemill.inspect.status import PartitionStanding, Standing
+    from tidemill.project.project import Project
+
+
+def status(
+    ctx: typer.Context,
+    pipeline: Annotated[str | None, typer.Argument(metavar="[PIPELINE]", help="Only this one, in detail.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show lag, watermark, last commit and open batch."""
+    from tidemill.inspect.state_size import size_json
+    from tidemill.inspect.status import standing, standing_json
+
+    project = open_project(ctx)
+    found: list[Standing] = []
+    faults = of_each(project, pipeline, lambda name: found.append(standing(project, name)))
+    if as_json:
+        for each in found:
+            print_json({**standing_json(each), "state": [size_json(size) for size in _sizes(project, each)]})
+    elif pipeline:
+        _show_one(console(), found[0], _sizes(project, found[0]))
+    elif found:
+        _show_all(console(), found)
+    elif not faults:
+        typer.echo(f"{project.folder}: no pipelines in {project.settings.pipelines}")
+    end_with(faults)
+
+
+def _show_all(out: Console, found: list[Standing]) -> None:
+    table = grid("pipeline", "batch", "committed", "lag", "watermark", "open batch", numbers=("batch", "lag"))
+    for each in found:
+        commit, opened = each.view.last_commit, each.view.open_batch
+        table.add_row(
+            each.flow.name,
+            str(each.view.position.batch_id or "-"),
+            ago(commit.at) if commit else "never",
+            "?" if each.problem else f"{each.lag:,}",
+            show_watermark(each.view.position.watermark),
+            f"{opened.plan.batch_id}, {_state(opened)}" if opened else "-",
+        )
+    out.print(table)
+    for each in found:
+        if each.problem:
+            out.print(f"{each.flow.name}: {each.problem}")
+        if each.refused is not None:
+            first = each.refused.message.splitlines()[0].rstrip(":")
+            out.print(f"{first}; see `tidemill status {each.flow.name}`")
+
+
+def _sizes(project: Project, found: Standing) -> Sequence[StateSize]:
+    from tidemill.inspect.state_size import state_sizes
+
+    return state_sizes(project, found.flow, found.view.position)
+
+
+def _show_one(out: Console, found: Standing, sizes: Sequence[StateSize]) -> None:
+    view, spec = found.view, found.flow.spec
+    out.print(styled((found.flow.name, "bold"), f"  every {show_duration(spec.every)}, owner {spec.owner}"))
+    lines = [("watermark", show_watermark(view.position.watermark)), *_batches(view)]
+    if found.refused is not None:
+        lines += [("next batch", f"is refused: {found.refused.message}"), ("", found.refused.fix)]
+    for table, since in (view.position.since or {}).items():
+        where = "" if since.event_time is None else f", in windows that start after {whole(since)}"
+        lines.append(("meaning", f"of {table} since batch {since.batch_id}{where}, by {since.by}: {since.why}"))
+    if (job := view.position.backfill) is not None:
+        lines.append(("backfill", f"of {job.by} since batch {job.since}: {count(job.left):,} records left"))
+    if view.superseded is not None:
+        lines.append(("rebuild", f"generation {view.superseded.generation} takes over: `tidemill rebuild` goes on"))
+    lines += [("state", _size(size)) for size in sizes]
+    lines.append(("lag", f"{found.lag:,} records" + (f"; {found.problem}" if found.problem else "")))
+    for name, text in lines:
+        out.print(f"  {name:<12} {text}", soft_wrap=True)
+    _show_partitions(out, found)
+
+
+def _batches(view: View) -> Iterator[tuple[str, str]]:
+    """The last batch and the open one."""
+    commit, opened = view.last_commit, view.open_batch
+    if commit is None:
+        yield "last commit", "none yet"
+    else:
+        yield "last commit", f"batch {commit.batch_id}, attempt {commit.attempt}, {ago(commit.at)}"
+        yield "", balance(account_of(commit))
+    if opened is None:
+        yield "open batch", "none"
+    else:
+        yield "open batch", f"{opened.plan.batch_id}, {opened.plan.records:,} records, {_state(opened)}"
+        holder = f"{opened.executor.identity} (process {opened.executor.pid} on {opened.executor.host})"
+        yield "", f"attempt {opened.attempt} since {ago(opened.claimed_at)}: {holder}"
+
+
+def _size(size: StateSize) -> str:
+    open_since = "" if size.oldest_open is None else f"; oldest open window {show_watermark(size.oldest_open)}"
+    kept = "" if size.kept_from is None else f"; kept from window {show_watermark(size.kept_from)} on"
+    return f"{size.table}: {size.rows:,} rows, {size.bytes:,} bytes{open_since}{kept}"
+
+
+def _show_partitions(out: Console, found: Standing) -> None:
+    numbers = ("partition", "log from", "committed", "log until", "lag")
+    table = grid("topic", *numbers, "newest event", "", numbers=numbers)
+    for part in found.partitions:
+        time = part.max_event_time
+        table.add_row(
+            part.topic,
+            str(part.held.topic_partition.partition),
+            f"{part.held.from_offset:,}",
+            "-" if part.committed is None else f"{part.committed:,}",
+            f"{part.held.until_offset:,}",
+            f"{part.lag:,}",
+            "-" if time is None else show_moment(time),
+            _trouble(part),
+        )
+    if found.partitions:
+        out.print(table)
+
+
+def _trouble(part: PartitionStanding) -> str | Text:
+    if part.missing:
+        lacks = styled(("not in the log", "red"))
+        return lacks if part.gone is None else f"gone, says {part.gone.by}: {part.gone.why}"
+    if part.lost:
+        return styled((f"{part.lost:,} records lost", "red"))
+    return f"{part.waiting:,} offsets wait for an open transaction" if part.waiting else ""
+
+
+def _state(opened: OpenBatch) -> str:
+    from tidemill.inspect.status import holder_state
+
+    if opened.audited is not None and opened.audited.verdict.blocks:
+        return "blocked by its audit"
+    held = holder_state(opened)
+    return "its process is gone: the next run takes it over" if held == "gone" else held

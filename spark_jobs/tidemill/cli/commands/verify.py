@@ -1,0 +1,120 @@
+"""`tidemill verify`: published tables against a computation of their own over the log."""
+
+# A command's parameters are its options, however many.
+# ruff: noqa: PLR0913, PLR0917
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.cli.amending import an_errand
+from tidemill.cli.exit_codes import ExitCode
+from tidemill.cli.output import AsJson, PipelineName, console, open_project, whole
+from tidemill.cli.views.log import print_json
+from tidemill.core.plan.slices import show_batches
+from tidemill.core.repair.selection import windows_of
+from tidemill.core.time.times import show_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from tidemill.core.time.windows import Window
+    from tidemill.inspect.verify import Scope, Verified
+
+_SHOWN = 5
+"""Stretches of windows that a line names."""
+
+
+def verify(
+    ctx: typer.Context,
+    pipeline: PipelineName,
+    windows: Annotated[
+        str | None, typer.Option(metavar="FROM/TO", help="Only windows that start at these event times, in ISO 8601.")
+    ] = None,
+    sample: Annotated[
+        float, typer.Option(min=0.0, max=1.0, metavar="P", help="Only this share of the windows, at random.")
+    ] = 1.0,
+    seed: Annotated[int, typer.Option(metavar="N", help="What the random choice begins with.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Compute published tables again from the log, and print every difference; exits with 8 when there is one."""
+    from tidemill.cli.spark import spark_session
+    from tidemill.inspect.verify import verify as compare
+
+    project = open_project(ctx)
+    project.pipeline(pipeline)
+    scope = _scope(windows, sample, seed)
+    with ExitStack() as stack:
+        session = stack.enter_context(spark_session(project, ctx.find_root().obj))
+        errand = an_errand(project, pipeline, by="", why="", start=lambda: session)
+        found = []
+        for each in compare(errand, scope):
+            found.append(each)
+            _show(each, as_json=as_json)
+    raise typer.Exit(ExitCode.DONE if all(each.agrees for each in found) else ExitCode.DIFFERENT)
+
+
+def _scope(windows: str | None, sample: float, seed: int) -> Scope:
+    from tidemill.inspect.verify import Scope
+
+    return Scope(windows=windows_of("--windows", windows) if windows else None, sample=sample, seed=seed)
+
+
+def _show(found: Verified, *, as_json: bool) -> None:
+    differences = found.differences
+    if as_json:
+        print_json(
+            {
+                "table": found.table,
+                "rows": differences.compared,
+                "different": differences.count,
+                **({"not_compared": left_out} if (left_out := _left_out(found)) else {}),
+                "examples": [{"expected": _text(d.expected), "found": _text(d.found)} for d in differences.examples],
+            }
+        )
+        return
+    out = console()
+    out.print(f"{found.table}: {differences.compared:,} rows compared, {differences.count:,} different")
+    if left_out := _left_out(found):
+        out.print(f"  not compared: {left_out}", soft_wrap=True)
+    for each in differences.examples:
+        out.print(f"  expected {_text(each.expected)}\n  found    {_text(each.found)}", soft_wrap=True)
+
+
+def _text(row: Mapping[str, Any] | None) -> dict[str, str] | None:
+    return None if row is None else {name: str(value) for name, value in row.items()}
+
+
+def _left_out(found: Verified) -> str:
+    """What cannot be compared, and why; empty when everything was."""
+    return "; ".join(text for text in (_of_before(found), _parted(found.parted)) if text)
+
+
+def _parted(windows: Sequence[Window]) -> str:
+    if not windows:
+        return ""
+    return (
+        f"windows that start from {_stretches(windows)}: a record came when they had closed, and counts only in those "
+        "of its windows that were open"
+    )
+
+
+def _stretches(windows: Sequence[Window]) -> str:
+    where = ", ".join(f"{show_moment(w.start)} to {show_moment(w.end - 1)}" for w in windows[:_SHOWN])
+    return f"{where}, and {len(windows) - _SHOWN:,} more stretches" if len(windows) > _SHOWN else where
+
+
+def _of_before(found: Verified) -> str:
+    """What another declaration made; empty when nothing."""
+    if found.since is None or (not found.earlier and found.since.event_time is None):
+        return ""
+    where = f", in windows that start from {_stretches(found.left_out)}" if found.left_out else ""
+    parts = [f"what {show_batches(found.earlier)} made{where}"] if found.earlier else []
+    if found.since.event_time is not None:
+        parts.append(f"windows that start up to {whole(found.since)}, when batches had left the table out")
+    said = f"since batch {found.since.batch_id} numbers mean something else, by {found.since.by}: {found.since.why}"
+    return f"{', and '.join(parts)}: {said}"

@@ -1,0 +1,143 @@
+"""Batches as they commit: a line each, and what happens meanwhile where somebody is looking."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tidemill.cli.output import console, styled
+from tidemill.core.protocol.summary import commit_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
+
+    from tidemill.core.protocol.events import Committed
+
+# Together they fit a terminal of 80 columns.
+_COLUMNS: Mapping[str, int] = {
+    "batch": 5,
+    "read": 9,
+    "aggregated": 11,
+    "filtered": 9,
+    "rejected": 9,
+    "late": 6,
+    "published": 10,
+    "watermark": 15,
+    "secs": 5,
+}
+
+
+class Progress(Protocol):
+    """Who is told how a run goes."""
+
+    def phase(self, what: str) -> None:
+        """Something begins that takes a while."""
+        ...
+
+    def committed(self, commit: Committed) -> None:
+        """A batch has committed."""
+        ...
+
+    def ended(self, outcome: str, batches: int) -> None:
+        """Nothing more will be executed."""
+        ...
+
+
+class BatchLines:
+    """Lines for people: one for each batch, and below them, on a terminal, what is going on."""
+
+    def __init__(self, out: Console, status: Status | None) -> None:
+        self._out, self._status, self._headed = out, status, False
+
+    def phase(self, what: str) -> None:
+        """See `Progress.phase`; said only where it can be taken away again."""
+        if self._status is not None:
+            self._status.update(what)
+
+    def committed(self, commit: Committed) -> None:
+        """See `Progress.committed`."""
+        self.batch(commit_json(commit))
+
+    def ended(self, outcome: str, batches: int) -> None:
+        """See `Progress.ended`."""
+        self.say(f"{outcome} after {batches} batch{'' if batches == 1 else 'es'}" if batches else outcome)
+
+    def batch(self, facts: Mapping[str, Any]) -> None:
+        """A batch, as `commit_json` describes it."""
+        self._head()
+        texts = {name: f"{facts[name]:,}" for name in _COLUMNS if isinstance(facts.get(name), int)}
+        texts["batch"] = str(facts["batch_id"])
+        texts["published"] = f"{sum(facts['published'].values()):,}"
+        texts["watermark"] = _short(facts["watermark"])
+        texts["secs"] = f"{facts['seconds']:.1f}"
+        attempt = f"  attempt {facts['attempt']}" if facts["attempt"] > 1 else ""
+        # What is wider than its column pushes the others; it never touches them.
+        line = "".join(texts[name].rjust(max(width, len(texts[name]) + 1)) for name, width in _COLUMNS.items())
+        self._out.print(styled(line, (attempt, "dim")), soft_wrap=True)
+        if facts["kind"] != "live" and facts["late"]:
+            self._out.print(_of_forgotten(facts), soft_wrap=True)
+        for text in facts.get("broken", ()):
+            self._out.print(f"       {text}", soft_wrap=True)
+
+    def incident(self, batch: object, what: str) -> None:
+        """A line about a batch that did not commit."""
+        self._head()
+        self._out.print(f"{batch!s:>{_COLUMNS['batch']}}  {what}", style="bold red", soft_wrap=True)
+
+    def say(self, what: str) -> None:
+        """A line of its own."""
+        self._out.print(what)
+
+    def _head(self) -> None:
+        if not self._headed:
+            self._headed = True
+            self._out.print("".join(name.rjust(width) for name, width in _COLUMNS.items()), style="bold")
+
+
+class JsonLines:
+    """One JSON object a line, for programs."""
+
+    def phase(self, what: str) -> None:
+        """See `Progress.phase`; of no interest to a program."""
+
+    def committed(self, commit: Committed) -> None:
+        """See `Progress.committed`."""
+        self.event(commit_json(commit))
+
+    def ended(self, outcome: str, batches: int) -> None:
+        """See `Progress.ended`."""
+        self.event({"event": "ended", "outcome": outcome, "batches": batches})
+
+    def event(self, facts: Mapping[str, object]) -> None:
+        """Any event, at once, so that a reader at the other end of a pipe sees it when it happens."""
+        print(json.dumps(facts, ensure_ascii=False), flush=True)
+
+
+@contextmanager
+def batch_lines() -> Iterator[BatchLines]:
+    """Lines on standard output, with a status below them while somebody is looking."""
+    out = console()
+    if not out.is_terminal:
+        yield BatchLines(out, None)
+        return
+    with out.status("") as status:
+        yield BatchLines(out, status)
+
+
+def _short(watermark: str | None) -> str:
+    """Month, day and time of a watermark as JSON has it."""
+    if watermark is None:
+        return "none yet"
+    return "end of input" if watermark == "end" else watermark[5:19].replace("T", " ")
+
+
+def _of_forgotten(facts: Mapping[str, Any]) -> str:
+    """What became of records that were read again, of windows whose state was removed."""
+    late, until = facts["late"], _short(facts["forgotten_until"])
+    return (
+        f"       {late:,} records are of windows that end by {until}, whose state was removed: those that were put "
+        "aside are in the late table, and the windows stay as they are; `tidemill backfill --windows` computes them"
+    )

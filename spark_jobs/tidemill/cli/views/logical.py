@@ -1,0 +1,124 @@
+"""What a pipeline computes, as values that can be printed: operators, sinks, contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from enum import StrEnum
+from typing import Any, assert_never
+
+from tidemill.core.bind.flow import Flow, RowSink, Sink, WindowedSink
+from tidemill.core.declare import operators as op
+from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.time.times import show_duration
+from tidemill.core.time.windows import WindowSpec
+
+
+def logical_json(flow: Flow) -> dict[str, Any]:
+    """The logical plan: the same wherever and however the pipeline is executed."""
+    graph = flow.spec.graph
+    return {
+        "pipeline": flow.name,
+        "logical_hash": flow.logical_hash,
+        "operators": [
+            {
+                "name": name,
+                "kind": type(graph.operators[name]).__name__,
+                "does": _does(graph.operators[name]),
+                "fed_by": [f"{edge.source}.{edge.source_port}" for edge in graph.feeding(name)],
+                "ports": list(op.output_ports(graph.operators[name])),
+                "declared_at": graph.places.get(name, ""),
+            }
+            for name in graph.in_order()
+        ],
+        "sinks": [_sink(sink) for sink in flow.sinks],
+        "contracts": [
+            {
+                "name": c.name,
+                "version": c.version,
+                "format": c.format.value if c.format else None,
+                "row_rules": [rule.name for rule in c.row_rules],
+                "table_rules": [rule.name for rule in c.table_rules],
+                "fingerprint": c.fingerprint,
+            }
+            for c in flow.contracts
+        ],
+    }
+
+
+def _does(operator: op.Operator) -> str:  # noqa: C901  one case for each operator
+    match operator:
+        case op.Read():
+            time = operator.event_time or "the record's timestamp"
+            late = show_duration(operator.delay)
+            return f"topic {operator.topic} under {operator.contract}; event time {time}, delay {late}"
+        case op.Filter(predicate):
+            return predicate
+        case op.WithColumns(columns):
+            return _assigned(columns)
+        case op.Select(columns) | op.KeyBy(columns):
+            return ", ".join(columns)
+        case op.Union(inputs):
+            return f"{inputs} streams"
+        case op.Split(routes=routes, default=default, overlap=overlap):
+            how = "to every port" if overlap else "to the first port"
+            return f"{how}: {_assigned(routes)}; else {default}"
+        case op.Discard():
+            return "rows count as filtered"
+        case op.WindowBy(spec=spec, allowed_lateness=lateness):
+            return f"{_windows(spec)}; allowed lateness {show_duration(lateness)}"
+        case op.AggregateBy(aggregates):
+            return _assigned({name: _call(aggregate) for name, aggregate in aggregates.items()})
+        case op.Publish(table=table, contract=contract, trigger=trigger, topic=topic):
+            sent = f"; sent to topic {topic}" if topic else ""
+            return f"{table} under {contract}{f', {trigger.value}' if trigger else ', row by row'}{sent}"
+        case _:
+            assert_never(operator)
+
+
+def _assigned(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} = {text}" for name, text in values.items())
+
+
+def _windows(spec: WindowSpec) -> str:
+    from datetime import timedelta
+
+    pane = show_duration(timedelta(microseconds=spec.panes.pane))
+    return f"{spec} in panes of {pane}"
+
+
+def _call(aggregate: Aggregate) -> str:
+    """As it is declared, without what is so by default."""
+    values = [(getattr(aggregate, f.name), f) for f in fields(aggregate)]  # type: ignore[arg-type]
+    plain = [(f, str(v) if isinstance(v, StrEnum) else v) for v, f in values if v != f.default]
+    said = [repr(v) if f.default is MISSING else f"{f.name}={v!r}" for f, v in plain]
+    return f"{type(aggregate).__name__}({', '.join(said)})"
+
+
+def _sink(sink: Sink) -> dict[str, Any]:
+    match sink:
+        case RowSink(table=table, columns=columns):
+            return {"table": table, "windowed": False, "columns": list(columns), "topic": sink.topic}
+        case WindowedSink():
+            return {
+                "table": sink.table,
+                "windowed": True,
+                "window": _windows(sink.window),
+                "keys": list(sink.keys),
+                "trigger": sink.trigger.value,
+                "topic": sink.topic,
+                "allowed_lateness": show_duration(sink.allowed_lateness),
+                "aggregates": {name: _triple(aggregate) for name, aggregate in sink.aggregates.items()},
+            }
+        case _:
+            assert_never(sink)
+
+
+def _triple(aggregate: Aggregate) -> dict[str, Any]:
+    triple = aggregate.triple
+    return {
+        "call": _call(aggregate),
+        "partial": dict(triple.partial),
+        "merge": dict(triple.merge),
+        "finish": triple.finish,
+    }

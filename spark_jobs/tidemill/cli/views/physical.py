@@ -1,0 +1,106 @@
+"""How a pipeline is executed here: place, writer, and for each step of a batch the Spark jobs and the writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tidemill.core.bind.flow import Flow, Sink, WindowedSink
+from tidemill.core.contract.contract import Severity
+
+if TYPE_CHECKING:
+    from tidemill.project.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOfBatch:
+    """One of the seven steps: what it does, the Spark jobs that it starts, and the tables that it writes."""
+
+    name: str
+    what: str
+    jobs: str = "-"
+    writes: str = "-"
+
+
+def physical_json(flow: Flow, settings: Settings) -> dict[str, Any]:
+    """The physical plan: another machine or setting gives another one, with the same results."""
+    steps = steps_of(flow)
+    return {
+        "place": place(settings),
+        "writer": writer(settings),
+        "driver_rows": settings.driver_rows,
+        "batch_records": settings.batch_records,
+        "partition_records": settings.partition_records,
+        "steps": [
+            {"step": number, "name": step.name, "what": step.what, "jobs": step.jobs, "writes": step.writes}
+            for number, step in enumerate(steps, 1)
+        ],
+    }
+
+
+def place(settings: Settings) -> str:
+    """Where Spark runs."""
+    if settings.remote:
+        return f"Spark Connect at {settings.remote}"
+    if settings.master:
+        return f"the cluster {settings.master}"
+    return f"a local session, {settings.cores or 'all'} cores"
+
+
+def writer(settings: Settings) -> str:
+    """Who writes tables."""
+    match settings.writer:
+        case None:
+            return f"delta-rs up to {settings.driver_rows:,} rows, Spark's Delta writer beyond"
+        case "delta-rs":
+            return "delta-rs, whatever the number of rows"
+        case _:
+            return "Spark's Delta writer, whatever the number of rows"
+
+
+def steps_of(flow: Flow) -> tuple[StepOfBatch, ...]:
+    """The steps of every batch of this pipeline, in order."""
+    windowed = [s for s in flow.sinks if isinstance(s, WindowedSink)]
+    formats = ", ".join(sorted({i.contract.format.value for i in flow.sources if i.contract.format}))
+    row_rules = sum(len(i.contract.row_rules) for i in flow.sources)
+    rules = [r for s in flow.sinks for r in s.contract.table_rules]
+    errors = sum(1 for r in rules if r.severity is Severity.ERROR)
+    return (
+        StepOfBatch(name="claim", what="the open batch, or a new plan", writes="ledger: planned or claimed"),
+        StepOfBatch(
+            name="read", what=f"the planned offsets; {formats} in Arrow batches; {row_rules} row rules as one bit mask"
+        ),
+        _aggregate(flow, windowed),
+        StepOfBatch(
+            name="stage",
+            what="windows that fire, merged from the panes they touch" if windowed else "the rows as they are",
+            jobs=f"{len(windowed)}: merge" if windowed else "-",
+        ),
+        StepOfBatch(name="audit", what=f"{len(rules)} table rules, {errors} of them block", writes="ledger: audited"),
+        StepOfBatch(
+            name="publish",
+            what="each table once, with the batch as its transaction",
+            jobs="1 for rejected, 1 for late rows, where there are some: of the blocks of offsets that hold them",
+            writes="; ".join(["quarantine, late: append", *(_write(s) for s in flow.sinks)]),
+        ),
+        StepOfBatch(name="commit", what="offsets, watermark, account and state", writes="ledger: committed"),
+    )
+
+
+def _aggregate(flow: Flow, windowed: list[WindowedSink]) -> StepOfBatch:
+    count = len(flow.sinks)
+    fused = count == 1 and all(len(paths) == 1 for sink in flow.sinks for paths in sink.paths.values())
+    jobs = "1: read to partial aggregate, counted on the way" if fused else f"1 a input to count, {count} on its rows"
+    tables = ", ".join(s.table for s in windowed)
+    return StepOfBatch(
+        name="aggregate",
+        what="one row of state for each pane and key" if windowed else "rows are held, nothing is kept as state",
+        jobs=jobs,
+        writes=f"state of {tables}: append" if windowed else "-",
+    )
+
+
+def _write(sink: Sink) -> str:
+    sent = f", then sent to {sink.topic}" if sink.topic else ""
+    how = f"upsert by {', '.join(sink.row_key)}" if sink.row_key else "append"
+    return f"{sink.table}: {how}{sent}"

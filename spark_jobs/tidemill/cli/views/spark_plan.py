@@ -1,0 +1,79 @@
+"""Spark's own plan of the work of a batch."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tidemill.cli.spark import start_spark
+from tidemill.core.log.scan import MemoryScan
+from tidemill.core.plan.planning import plan_batch
+from tidemill.core.plan.position import Position
+from tidemill.core.plan.read_limit import ReadLimit
+from tidemill.log.flows import bounds_of, to_be_read
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidemill.core.bind.flow import Flow
+    from tidemill.core.plan.plan import BatchPlan
+    from tidemill.engine.attempt import Attempt
+    from tidemill.project.project import Project
+
+
+def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
+    """Spark's formatted plan of the job that reads and aggregates, for each published table; nothing is written.
+
+    Raises:
+        LogError: a topic that the pipeline reads is not there.
+    """
+    flow = to_be_read(flow, project.log(), Position())
+    plan = _plan(project, flow)
+    session = start_spark(project)
+    try:
+        attempt = _attempt(project, flow, plan, session)
+        attempt.read()
+        plans = {}
+        for table, frame in attempt.jobs().items():
+            text = io.StringIO()
+            with contextlib.redirect_stdout(text):
+                frame.explain("formatted")
+            plans[table] = text.getvalue().strip()
+        attempt.release()
+        return plans
+    finally:
+        session.stop()
+
+
+def _plan(project: Project, flow: Flow) -> BatchPlan:
+    """A plan for a few of the oldest records; drained, there is one whatever the log holds."""
+    log = project.log()
+    # Whatever waits there, it is drained.
+    bounds = {i.topic: replace(bounds_of(log, i.topic), waiting=()) for i in flow.inputs}
+    limit = ReadLimit(sum(len(b.partitions) for b in bounds.values()))
+    plan = plan_batch(flow, Position(), bounds, batch_id=1, clock=datetime.now(UTC), limit=limit, drain=True)
+    assert plan is not None
+    return plan
+
+
+def _attempt(project: Project, flow: Flow, plan: BatchPlan, session: SparkSession) -> Attempt:
+    from tidemill.engine.attempt import Attempt
+
+    log = project.log()
+    scans = {
+        name: log.scan(topic.topic_id, topic.ranges) if topic.records else MemoryScan(records=(), ranges=())
+        for name, topic in plan.topics.items()
+    }
+    return Attempt(
+        flow=flow,
+        plan=plan,
+        number=1,
+        scans=scans,
+        session=session,
+        uris=project.uris(flow.name),
+        driver_rows=project.settings.driver_rows,
+        writer=project.settings.writer,
+    )

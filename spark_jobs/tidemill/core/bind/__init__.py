@@ -1,0 +1,1 @@
+"""Declared pipelines joined with their contracts, and what their numbers mean."""

@@ -1,0 +1,143 @@
+"""Joining a declared pipeline with its contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidemill.core.bind.flow import Flow, Input, RowSink, Sink, WindowedSink
+from tidemill.core.contract.contract import Contract
+from tidemill.core.contract.schema import Scalar
+from tidemill.core.declare import operators as op
+from tidemill.core.declare.columns import PUBLISHED_COLUMNS, WINDOW_COLUMNS, columns_by_operator, unknown
+from tidemill.core.declare.graph import Step
+from tidemill.core.declare.pipeline import PipelineSpec
+from tidemill.core.declare.types import Types, check_fits, types_by_operator
+from tidemill.core.errors import DeclarationError
+
+
+def bind(spec: PipelineSpec, contracts: Mapping[str, Contract]) -> Flow:
+    """Join a declaration with the contracts it names, and check every column that it uses.
+
+    Raises:
+        DeclarationError: a contract is missing or of the wrong kind, a column is unknown, or a published table
+            has other columns than its contract; the text names the operator and the line.
+    """
+    columns = columns_by_operator(spec.graph, contracts)
+    types = types_by_operator(spec.graph, contracts)
+    reads = {name: operator for name, operator in spec.graph.operators.items() if isinstance(operator, op.Read)}
+    inputs = tuple(_input(name, topic, read, contracts) for name, read in reads.items() for topic in read.names)
+    patterns = tuple(_input(n, read.pattern, read, contracts) for n, read in reads.items() if read.pattern is not None)
+    sinks = tuple(
+        _fitting(spec, name, _sink(spec, name, operator, columns, contracts), types[name])
+        for name, operator in spec.graph.operators.items()
+        if isinstance(operator, op.Publish)
+    )
+    return Flow(spec=spec, inputs=inputs, sinks=sinks, patterns=patterns)
+
+
+def _input(name: str, topic: str, read: op.Read, contracts: Mapping[str, Contract]) -> Input:
+    return Input(
+        name=name,
+        topic=topic,
+        contract=contracts[read.contract],
+        event_time=read.event_time,
+        delay=read.delay,
+        start=read.start,
+    )
+
+
+def _sink(
+    spec: PipelineSpec,
+    name: str,
+    publish: op.Publish,
+    columns: Mapping[str, tuple[str, ...]],
+    contracts: Mapping[str, Contract],
+) -> Sink:
+    graph = spec.graph
+    contract = contracts.get(publish.contract)
+    if contract is None:
+        raise unknown(graph.where(name), "contract", publish.contract, contracts)
+    source = graph.feeding(name)[0].source
+    if not isinstance(graph.operators[source], op.AggregateBy):
+        _check_published(graph.where(name), contract, columns[name])
+        return RowSink(
+            table=publish.table,
+            contract=contract,
+            columns=columns[name],
+            paths=_paths(spec, name),
+            topic=publish.topic,
+        )
+    return _windowed_sink(spec, name, publish, source, contract)
+
+
+def _fitting(spec: PipelineSpec, name: str, sink: Sink, types: Types) -> Sink:
+    """The same sink, if its contract takes the values whose types are certain."""
+    moments = dict.fromkeys(WINDOW_COLUMNS, Scalar.TIMESTAMP) if isinstance(sink, WindowedSink) else {}
+    for column in sink.contract.columns:
+        found = moments.get(column) or types.get(column.lower())
+        if found is not None:
+            check_fits(spec.graph.where(name), column, found, sink.contract)
+    return sink
+
+
+def _windowed_sink(spec: PipelineSpec, name: str, publish: op.Publish, source: str, contract: Contract) -> WindowedSink:
+    graph = spec.graph
+    aggregate, window, keys = _windowing(spec, source)
+    _check_published(graph.where(name), contract, (*WINDOW_COLUMNS, *keys, *aggregate.aggregates))
+    head = graph.feeding(source)[0].source
+    start = graph.feeding(head)[0].source if keys else head
+    return WindowedSink(
+        table=publish.table,
+        contract=contract,
+        keys=keys,
+        window=window.spec,
+        allowed_lateness=window.allowed_lateness,
+        aggregates=aggregate.aggregates,
+        trigger=publish.trigger or op.Trigger.ON_CLOSE,
+        paths=_paths(spec, start),
+        topic=publish.topic,
+    )
+
+
+def _windowing(spec: PipelineSpec, source: str) -> tuple[op.AggregateBy, op.WindowBy, tuple[str, ...]]:
+    graph = spec.graph
+    aggregate = graph.operators[source]
+    window_name = graph.feeding(source)[0].source
+    window = graph.operators[window_name]
+    if not isinstance(aggregate, op.AggregateBy) or not isinstance(window, op.WindowBy):
+        raise DeclarationError(f"{graph.where(source)} aggregates a stream that has no windows", fix="add .window(...)")
+    before = graph.operators[graph.feeding(window_name)[0].source]
+    return aggregate, window, before.columns if isinstance(before, op.KeyBy) else ()
+
+
+def _paths(spec: PipelineSpec, target: str) -> dict[str, tuple[tuple[Step, ...], ...]]:
+    reads = (n for n, o in spec.graph.operators.items() if isinstance(o, op.Read))
+    found = {read: spec.graph.paths(read, target) for read in reads}
+    return {read: paths for read, paths in found.items() if paths}
+
+
+def _check_published(where: str, contract: Contract, columns: tuple[str, ...]) -> None:
+    if contract.format is not None:
+        raise DeclarationError(
+            f"{where} publishes under `{contract.name}`, a contract of records in the format {contract.format.value}",
+            fix="name a contract of a table: one without a format",
+        )
+    lower = [column.lower() for column in columns]
+    twice = [column for column in columns if lower.count(column.lower()) > 1]
+    if twice:
+        raise DeclarationError(
+            f"{where} publishes `{twice[0]}` twice: ({', '.join(columns)})", fix="give an aggregate another name"
+        )
+    own = [c for c in contract.columns if c in PUBLISHED_COLUMNS]
+    missing = [c for c in columns if c not in contract.columns]
+    extra = [c for c in contract.columns if c not in columns]
+    if own or missing or extra:
+        found = [
+            f"the contract lacks {', '.join(missing)}" if missing else "",
+            f"the contract has {', '.join(extra)}, which are not published" if extra else "",
+            f"{', '.join(own)} are added by Tidemill" if own else "",
+        ]
+        raise DeclarationError(
+            f"{where} publishes ({', '.join(columns)}): {'; '.join(f for f in found if f)}",
+            fix=f"change the aggregate or {contract.source or contract.name}",
+        )

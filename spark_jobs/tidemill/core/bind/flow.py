@@ -1,0 +1,181 @@
+"""A declared pipeline joined with its contracts (`tidemill.core.bind.binding`): what an engine executes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from tidemill.core.contract.contract import Contract
+from tidemill.core.declare import operators as op
+from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.declare.graph import Step
+from tidemill.core.declare.pipeline import PipelineSpec
+from tidemill.core.errors import DeclarationError
+from tidemill.core.identity.declarations import VERSION, digest, encoded, written
+from tidemill.core.identity.legacy import legacy_hash, legacy_shape
+from tidemill.core.time.pane_tree import levels_of
+from tidemill.core.time.times import micros
+from tidemill.core.time.windows import WindowSpec
+
+PUBLISHED = "published/"
+"""What the ledger puts before the name of a published table, where it keeps the versions of all tables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """A topic that is read, with the contract of its records. Topics that are read as one have one `name`."""
+
+    name: str
+    topic: str
+    contract: Contract
+    event_time: str | None
+    delay: timedelta
+    start: op.StartFrom
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowedSink:
+    """A published table of one row per window and key. `paths` leads from each input to the windows.
+
+    Its rows are sent to `topic`, too, if there is one.
+    """
+
+    table: str
+    contract: Contract
+    keys: tuple[str, ...]
+    window: WindowSpec
+    allowed_lateness: timedelta
+    aggregates: Mapping[str, Aggregate]
+    trigger: op.Trigger
+    paths: Mapping[str, tuple[tuple[Step, ...], ...]]
+    topic: str | None = None
+
+    @property
+    def row_key(self) -> tuple[str, ...]:
+        """The columns that say which row of the table a row is."""
+        return ("window_start", *self.keys)
+
+    @property
+    def merges_ahead(self) -> bool:
+        """Whether its panes are merged ahead (`tidemill.core.time.pane_tree`)."""
+        return levels_of(self.window.panes) > 0
+
+    @property
+    def shape(self) -> Mapping[str, str]:
+        """What its state means: rows of state of another shape cannot be merged with it."""
+        aggregates = {f"aggregate {name}": encoded(aggregate) for name, aggregate in self.aggregates.items()}
+        parts = {"keys": list(self.keys), "window": encoded(self.window), **aggregates}
+        return {name: written(part) for name, part in parts.items()}
+
+    @property
+    def legacy_shape(self) -> Mapping[str, str]:
+        """The same as ledgers of before have it."""
+        return legacy_shape(self.keys, self.window, self.aggregates)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowSink:
+    """A published table of rows as they are. `paths` leads from each input to the table.
+
+    Its rows are sent to `topic`, too, if there is one.
+    """
+
+    table: str
+    contract: Contract
+    columns: tuple[str, ...]
+    paths: Mapping[str, tuple[tuple[Step, ...], ...]]
+    topic: str | None = None
+
+    @property
+    def row_key(self) -> tuple[str, ...]:
+        """Nothing: a row is only ever appended."""
+        return ()
+
+
+Sink = WindowedSink | RowSink
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """A pipeline that is ready to run: inputs and sinks in the order of their declaration.
+
+    `patterns` are inputs whose `topic` is a pattern; until somebody has said what there is to be read (`reading`),
+    nothing of them is among the inputs. `key` is the first name of the pipeline, which ledger, transactions and owned
+    tables keep when it is renamed.
+    """
+
+    spec: PipelineSpec
+    inputs: tuple[Input, ...]
+    sinks: tuple[Sink, ...]
+    patterns: tuple[Input, ...] = ()
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.key or self.name)
+
+    @property
+    def name(self) -> str:
+        """The name of the pipeline."""
+        return self.spec.name
+
+    @property
+    def contracts(self) -> tuple[Contract, ...]:
+        """The contracts of what is read, then of sinks."""
+        read = {i.name: i.contract for i in (*self.inputs, *self.patterns)}
+        return (*(read[n] for n in self.spec.graph.operators if n in read), *(s.contract for s in self.sinks))
+
+    @property
+    def sources(self) -> tuple[Input, ...]:
+        """What is read as it was declared: named topics, and patterns."""
+        by_pattern = {p.name for p in self.patterns}
+        return (*(i for i in self.inputs if i.name not in by_pattern), *self.patterns)
+
+    def reading(self, topics: Collection[str], *, known: Collection[str] = ()) -> Flow:
+        """The same with every one of these topics that a pattern matches among its inputs.
+
+        Some are `known`, because they were read before: what else the same pattern finds is read from its start on.
+
+        Raises:
+            DeclarationError: a topic would be read twice.
+        """
+        patterns = {p.name for p in self.patterns}
+        inputs = [i for i in self.inputs if i.name not in patterns]
+        for source in self.patterns:
+            begun = any(re.fullmatch(source.topic, topic) for topic in known)
+            start = op.StartFrom.EARLIEST if begun else source.start
+            matching = sorted({t for t in topics if re.fullmatch(source.topic, t)})
+            inputs += [replace(source, topic=topic, start=start) for topic in matching]
+        read = Counter(i.topic for i in inputs)
+        if twice := [topic for topic, times in read.items() if times > 1]:
+            raise DeclarationError(
+                f"{self.spec.graph.where(self.patterns[0].name)}: topic `{twice[0]}` would be read twice, by its name "
+                "or by another pattern, too",
+                fix="change the pattern: `(?!name$)` in front excludes a name",
+            )
+        return replace(self, inputs=tuple(inputs))
+
+    @property
+    def logical_hash(self) -> str:
+        """A SHA-256 of what the pipeline computes: the same however and wherever it is executed."""
+        graph = self.spec.graph
+        edges = [[e.source, e.source_port, e.target, e.target_port] for e in graph.edges]
+        return digest(
+            {
+                "encoding": VERSION,
+                "pipeline": self.key,
+                "operators": {name: encoded(operator) for name, operator in graph.operators.items()},
+                "edges": sorted(edges),
+                "contracts": [c.fingerprint for c in self.contracts],
+                "future_tolerance_us": micros(self.spec.future_tolerance),
+            }
+        )
+
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        """The logical hash, and that which older versions gave the same declaration."""
+        contracts = [c.fingerprint for c in self.contracts]
+        before = legacy_hash(self.key, self.spec.graph, contracts, self.spec.future_tolerance)
+        return (self.logical_hash,) if before is None else (self.logical_hash, before)

@@ -1,0 +1,1 @@
+"""What a changed declaration may do with what is committed, and what somebody must decide first."""

@@ -1,0 +1,44 @@
+"""Whether a declaration can go on with the state that is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.errors import Incompatible
+from tidemill.core.identity.written import described, same
+from tidemill.core.protocol.view import View
+
+
+def check_shapes(flow: Flow, view: View) -> None:
+    """Refuses a declaration whose windows cannot go on with the state that is committed.
+
+    Raises:
+        Incompatible: keys, windows or aggregates of a table are others; the text names them.
+    """
+    for sink in flow.sinks:
+        before = view.position.shapes.get(sink.table)
+        if not isinstance(sink, WindowedSink) or before is None or before == sink.shape:
+            continue
+        if changes := _changes(before, sink):
+            raise Incompatible(
+                f"{flow.name}: the state of {sink.table} was built by another declaration:\n" + "\n".join(changes),
+                fix="put the old declaration back; or build a new generation from the log, "
+                f"`tidemill rebuild {flow.name}`: the tables stay as they are until it switches; or publish to a table "
+                "of another name, which gets windows from now on: "
+                f"`tidemill run {flow.name} --from-now --why TEXT`",
+            )
+
+
+def _changes(before: Mapping[str, str], sink: WindowedSink) -> list[str]:
+    now, legacy = sink.shape, sink.legacy_shape
+    return [
+        f"  {name}: {_shown(before.get(name))}, now {_shown(now.get(name))}"
+        for name in dict.fromkeys((*before, *now))
+        if not same(before.get(name), now.get(name))
+        and (name not in before or name not in now or before[name] != legacy.get(name))
+    ]
+
+
+def _shown(text: str | None) -> str:
+    return "not there" if text is None else described(text)

@@ -1,0 +1,142 @@
+"""Tables that join a pipeline late, and topics that leave it: neither shows in what a table means.
+
+A table that batches did not publish has no state of what they read. Its windows are whole from behind the newest event
+of then on; earlier ones are published only by who computes them from the log again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tidemill.core.bind.flow import PUBLISHED, Flow, Input, Sink, WindowedSink
+from tidemill.core.bind.meaning import by_pattern, inputs_of
+from tidemill.core.history.coverage import Cover, united
+from tidemill.core.history.past import Past
+from tidemill.core.plan.kinds import Ranges
+from tidemill.core.plan.position import Position
+from tidemill.core.time.times import show_moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newcomer:
+    """A table that the batches up to `until` left out, all of them or, when it is `back`, the last ones.
+
+    `event_time` is the newest that they read of what it is made of, in microseconds; None for a table without windows.
+    """
+
+    back: bool
+    until: int
+    event_time: int | None
+    follows: bool = True
+
+    def lines(self) -> Iterator[str]:
+        """What it lacks, for people."""
+        missed = "left out by earlier batches, and back" if self.back else "a new table"
+        if self.event_time is None:
+            whole = "it gets the rows of later batches alone"
+        else:
+            whole = f"it gets windows that start after {show_moment(self.event_time)}"
+        yield f"  {missed}: without what was read up to batch {self.until}, {whole}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A topic of which records are in a table, and that it gets no more."""
+
+    topic: str
+    follows: bool = True
+
+    def lines(self) -> Iterator[str]:
+        """What left, for people."""
+        yield f"  {self.topic}: it was read, now nothing of it is"
+
+
+def newcomer(flow: Flow, sink: Sink, position: Position) -> Newcomer | None:
+    """What a table lacks that is not among those of the last batch; None when it lacks nothing.
+
+    Of a ledger that does not know its tables yet, all are taken as always there.
+    """
+    if position.meanings is None or sink.table in position.meanings:
+        return None
+    clocks = (position.topics[topic].clocks for topic in _topics(flow, sink, position.topics))
+    times = [c.max_event_time for known in clocks for c in known.values() if c.max_event_time is not None]
+    if not times:
+        return None
+    return Newcomer(
+        back=PUBLISHED + sink.table in position.tables or sink.table in position.shapes,
+        until=position.batch_id,
+        event_time=max(times) if isinstance(sink, WindowedSink) else None,
+    )
+
+
+def completed(
+    flow: Flow, position: Position, past: Past, covers: Collection[Cover], ranges: Ranges
+) -> tuple[str, ...] | None:
+    """The tables of which `ranges`, read before by the batches `covers`, hold all that was left out; None: none."""
+    lacking = [sink for sink in flow.sinks if _lacks(position, sink)]
+    if not lacking:
+        return None
+    again, own = united([ranges]), {cover.batch_id for cover in covers}
+    # What the log has lost of them is not read again.
+    lossy = any(again.get(t, ()) != all_of for t, all_of in united(c.ranges for c in covers).items())
+    others = [cover for cover in past.covers(position.slices) if cover.batch_id not in own]
+    found = [sink.table for sink in lacking if not lossy and not any(_left_out(flow, sink, position, others))]
+    return tuple(found) or None
+
+
+def _lacks(position: Position, sink: Sink) -> bool:
+    since = (position.since or {}).get(sink.table)
+    return since is not None and since.event_time is not None
+
+
+def _left_out(flow: Flow, sink: Sink, position: Position, covers: Collection[Cover]) -> Iterator[bool]:
+    """Whether each of these batches brought something of which the table was to be made, before it was."""
+    first, topics = position.first_of_meaning(sink.table), set(_topics(flow, sink, position.topics))
+    return (c.batches[0].from_batch < first and bool(topics & c.ranges.keys()) for c in covers)
+
+
+def unread(flow: Flow, sink: Sink, position: Position) -> tuple[Unread, ...]:
+    """The topics that a pattern matched for a table, and that nothing reads for it any more."""
+    now = frozenset(_topics(flow, sink, position.topics))
+    return tuple(Unread(topic) for topic in sorted(_matched(flow, sink, position)) if topic not in now)
+
+
+def matched(flow: Flow, position: Position) -> Mapping[str, tuple[str, ...]] | None:
+    """What a position keeps of the topics that patterns match, by published table; None without patterns."""
+    if not flow.patterns:
+        return None
+    patterns = {source.name for source in flow.patterns}
+    return {
+        sink.table: tuple(sorted(_topics(flow, sink, position.topics, only=patterns & sink.paths.keys())))
+        for sink in flow.sinks
+    }
+
+
+def _matched(flow: Flow, sink: Sink, position: Position) -> Collection[str]:
+    if position.matched is not None:
+        return position.matched.get(sink.table, ())
+    # A ledger of before does not tell for which table: what nobody names and nothing reads, a pattern matched.
+    known = position.meanings or {}
+    if not any(by_pattern(label) for label in inputs_of(known.get(sink.table, {}))):
+        return ()
+    named = {label for meaning in known.values() for label in inputs_of(meaning)}
+    read = _matching(flow, flow.sources, position.topics)
+    return position.topics.keys() - named - set(read)
+
+
+def _topics(flow: Flow, sink: Sink, topics: Collection[str], only: Collection[str] | None = None) -> Iterator[str]:
+    """Those of the topics of which the table gets records, as it is declared now; of `only` these inputs."""
+    names = sink.paths.keys() if only is None else only
+    return _matching(flow, [source for source in flow.sources if source.name in names], topics)
+
+
+def _matching(flow: Flow, sources: Sequence[Input], topics: Collection[str]) -> Iterator[str]:
+    return (topic for topic in topics if any(_reads(flow, source, topic) for source in sources))
+
+
+def _reads(flow: Flow, source: Input, topic: str) -> bool:
+    if source in flow.patterns:
+        return re.fullmatch(source.topic, topic) is not None
+    return source.topic == topic

@@ -1,0 +1,172 @@
+"""The streams of a declaration: what can be done with rows, one step after the other."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from tidemill.core.declare import operators as op
+from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.errors import DeclarationError
+from tidemill.core.time.times import duration
+from tidemill.core.time.windows import WindowSpec
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+
+class Builder(Protocol):
+    """What a stream needs of the pipeline that is being declared."""
+
+    name: str
+
+    def add(self, operator: op.Operator, kind: str, feeds: tuple[Stream, ...], name: str | None = None) -> str:
+        """Add an operator fed by streams, in the order of its ports, and return its name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The rows that leave one port of an operator."""
+
+    pipeline: Builder
+    node: str
+    port: str
+
+    def filter(self, predicate: str, *, name: str | None = None) -> Stream:
+        """The rows for which a Spark SQL predicate is true; the others count as filtered."""
+        return self.then(op.Filter(predicate), "filter", name)
+
+    def with_columns(self, *, name: str | None = None, **columns: str) -> Stream:
+        """The rows with columns added or replaced; expressions see the columns as they were before."""
+        for column in columns:
+            checked_name(column, "a column")
+        return self.then(op.WithColumns(columns), "with_columns", name)
+
+    def select(self, *columns: str, name: str | None = None) -> Stream:
+        """The rows with these columns only."""
+        return self.then(op.Select(columns), "select", name)
+
+    def union(self, *others: Stream, name: str | None = None) -> Stream:
+        """The rows of this stream and of others with the same columns."""
+        node = self.pipeline.add(op.Union(1 + len(others)), "union", (self, *others), name)
+        return Stream(self.pipeline, node, "out")
+
+    def split(
+        self, *, default: str = "rest", overlap: bool = False, name: str | None = None, **routes: str
+    ) -> dict[str, Stream]:
+        """Streams by port name: one for each route, a Spark SQL predicate, and `default` for rows that meet none."""
+        if default in routes or not routes:
+            raise DeclarationError(f"split needs routes, none of them called like the default port `{default}`")
+        node = self.pipeline.add(op.Split(routes=routes, default=default, overlap=overlap), "split", (self,), name)
+        return {port: Stream(self.pipeline, node, port) for port in (*routes, default)}
+
+    def discard(self, *, name: str | None = None) -> None:
+        """End the stream on purpose; its rows count as filtered."""
+        self.pipeline.add(op.Discard(), "discard", (self,), name)
+
+    def key_by(self, *columns: str, name: str | None = None) -> KeyedStream:
+        """The rows grouped by the values of columns."""
+        if not columns or len(set(columns)) < len(columns):
+            raise DeclarationError(f"key_by takes different columns, at least one, found {columns}")
+        return KeyedStream(self.then(op.KeyBy(columns), "key_by", name))
+
+    def window(
+        self, spec: WindowSpec, *, allowed_lateness: str | timedelta = timedelta(0), name: str | None = None
+    ) -> WindowedStream:
+        """All rows in windows of event time, without a key."""
+        lateness = duration(allowed_lateness)
+        if lateness < timedelta(0):
+            raise DeclarationError(f"allowed_lateness must not be negative, found {allowed_lateness}")
+        return WindowedStream(self.then(op.WindowBy(spec=spec, allowed_lateness=lateness), "window", name))
+
+    def publish(
+        self, table: str, *, contract: str | None = None, topic: str | None = None, name: str | None = None
+    ) -> None:
+        """Append the rows as they are to a published table, each exactly once; send them to a topic of Kafka, too."""
+        publish = op.Publish(
+            table=checked_name(table, "a table"), contract=checked_contract(contract, table), trigger=None, topic=topic
+        )
+        self.pipeline.add(publish, "publish", (self,), name)
+
+    def then(self, operator: op.Operator, kind: str, name: str | None) -> Stream:
+        """The stream that leaves the one output port of an operator fed by this stream."""
+        return Stream(self.pipeline, self.pipeline.add(operator, kind, (self,), name), "out")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedStream:
+    """Rows grouped by key."""
+
+    stream: Stream
+
+    def window(
+        self, spec: WindowSpec, *, allowed_lateness: str | timedelta = timedelta(0), name: str | None = None
+    ) -> WindowedStream:
+        """The rows of each key in windows of event time."""
+        return self.stream.window(spec, allowed_lateness=allowed_lateness, name=name)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedStream:
+    """Rows in windows."""
+
+    stream: Stream
+
+    def aggregate(self, *, name: str | None = None, **aggregates: Aggregate) -> AggregatedStream:
+        """One row per window and key, with a column per aggregate."""
+        if not aggregates:
+            raise DeclarationError("aggregate needs at least one aggregate", fix="for example views=Count()")
+        for column, aggregate in aggregates.items():
+            checked_name(column, "a column")
+            if not isinstance(aggregate, Aggregate):
+                raise DeclarationError(
+                    f"`{column}` is not an aggregate: {aggregate!r}", fix='write Sum("x"), Count(), ...'
+                )
+        return AggregatedStream(self.stream.then(op.AggregateBy(aggregates), "aggregate", name))
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatedStream:
+    """One row per window and key."""
+
+    stream: Stream
+
+    def publish(
+        self,
+        table: str,
+        *,
+        contract: str | None = None,
+        trigger: str = op.Trigger.ON_CLOSE,
+        topic: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Upsert the rows into a published table by window and key, when `trigger` says.
+
+        With a `topic`, each row is sent there as well, under its window and key.
+        """
+        try:
+            when = op.Trigger(trigger)
+        except ValueError:
+            raise DeclarationError(f'trigger is "on_close" or "on_update", found {trigger!r}') from None
+        publish = op.Publish(
+            table=checked_name(table, "a table"), contract=checked_contract(contract, table), trigger=when, topic=topic
+        )
+        self.stream.pipeline.add(publish, "publish", (self.stream,), name)
+
+
+def checked_name(name: str, what: str) -> str:
+    """`name`, if it can name a thing of this kind in a table or a folder."""
+    if not _NAME.fullmatch(name):
+        raise DeclarationError(
+            f"not a name for {what}: {name!r}", fix="use lower-case letters, digits and underscores, a letter first"
+        )
+    return name
+
+
+def checked_contract(contract: str | None, what: str) -> str:
+    """`contract`, if there is one: nothing is read or published without."""
+    if not contract:
+        raise DeclarationError(f"`{what}` has no contract", fix='add contract="...", a file of data_contracts')
+    return contract

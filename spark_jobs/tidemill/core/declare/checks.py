@@ -1,0 +1,107 @@
+"""What is checked when a pipeline is declared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+
+from tidemill.core.declare import operators as op
+from tidemill.core.declare.graph import Graph
+from tidemill.core.errors import DeclarationError
+from tidemill.core.time.times import duration
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+def check_published(pipeline: str, graph: Graph) -> None:
+    """A pipeline publishes something, and every table once.
+
+    Raises:
+        DeclarationError: it does not.
+    """
+    publishes = [o for o in graph.operators.values() if isinstance(o, op.Publish)]
+    tables = [p.table for p in publishes]
+    if not tables:
+        raise DeclarationError(f"pipeline `{pipeline}` publishes nothing", fix="end a stream with .publish(...)")
+    if len(set(tables)) < len(tables):
+        twice = next(t for t in tables if tables.count(t) > 1)
+        raise DeclarationError(f"table `{twice}` is published twice", fix="use union, or another table")
+    _check_sent(graph, publishes)
+
+
+def _check_sent(graph: Graph, publishes: Sequence[op.Publish]) -> None:
+    """A topic has the rows of one table, and is not read by who writes it."""
+    sent = [p.topic for p in publishes if p.topic is not None]
+    for topic in sent:
+        _check_topic(topic)
+    if len(set(sent)) < len(sent):
+        twice = next(t for t in sent if sent.count(t) > 1)
+        raise DeclarationError(f"two tables are sent to topic `{twice}`", fix="name another topic for one of them")
+    reads = [o for o in graph.operators.values() if isinstance(o, op.Read)]
+    for topic in sent:
+        if any(read.takes(topic) for read in reads):
+            raise DeclarationError(
+                f"topic `{topic}` is read, and rows are sent to it", fix="send them to another topic"
+            )
+
+
+def _check_topic(name: str) -> None:
+    if not _TOPIC.fullmatch(name):
+        raise DeclarationError(
+            f"{name!r} cannot be the name of a topic", fix="use 1 to 249 of the characters A-Z a-z 0-9 . _ -"
+        )
+
+
+def wanted_topics(names: tuple[str, ...], pattern: str | None) -> str | op.Topics:
+    """What a read of these names, or of a pattern, means.
+
+    Raises:
+        DeclarationError: there are none, or both; or the pattern is none.
+    """
+    if bool(names) == (pattern is not None):
+        raise DeclarationError(
+            "read takes the names of topics, or a pattern", fix='read("a", "b") or read(pattern="a.*")'
+        )
+    if pattern is None:
+        return names[0] if len(names) == 1 else op.Topics(names=names)
+    if not pattern:
+        raise DeclarationError("an empty pattern matches no topic", fix='write pattern="shop-.*" for example')
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise DeclarationError(f"{pattern!r} is no regular expression: {error}") from None
+    return op.Topics(pattern=pattern)
+
+
+SHORTEST_INTERVAL = timedelta(seconds=1)
+"""How often batches may start. A run of Airflow ends half a second after its tick at best, of which a warm batch takes
+about as much again: ticks that come faster only queue up (measured; ADR 12)."""
+
+
+def interval(value: str | timedelta) -> timedelta:
+    """How often a batch starts.
+
+    Raises:
+        DeclarationError: it is more often than a scheduler can start runs.
+    """
+    length = positive(value, "every")
+    if length < SHORTEST_INTERVAL:
+        raise DeclarationError(
+            f"every={value!r} is below the shortest interval, 1 second: every batch is a run of a scheduler, which "
+            "takes about that long from its tick to the commit, so that faster ticks would only queue up",
+            fix='declare every="1 second" or longer; answers within milliseconds need an engine that never stops',
+        )
+    return length
+
+
+def positive(value: str | timedelta, what: str) -> timedelta:
+    """A duration that is longer than nothing.
+
+    Raises:
+        DeclarationError: it is not.
+    """
+    length = duration(value)
+    if length <= timedelta(0):
+        raise DeclarationError(f"{what} must be longer than nothing, found {value!r}")
+    return length

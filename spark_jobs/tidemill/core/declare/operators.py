@@ -1,0 +1,187 @@
+"""The operators of a pipeline: frozen declarations, without effects.
+
+An operator takes rows at its input ports and gives rows at its output ports. Every port name is unique within its
+operator; `in` and `out` are the names where there is only one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import assert_never
+
+from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.time.windows import WindowSpec
+
+
+class Trigger(StrEnum):
+    """When a window's rows are published.
+
+    ON_CLOSE: once when the watermark passes the end of the window, and again for each batch that brings it allowed
+    late records. ON_UPDATE: for each batch that brings the window records. Both upsert by window and key.
+    """
+
+    ON_CLOSE = "on_close"
+    ON_UPDATE = "on_update"
+
+
+class StartFrom(StrEnum):
+    """Where a pipeline begins in a topic-partition that it has never read."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topics:
+    """Several topics that are read as one: those of these names, or those whose whole name a pattern matches.
+
+    `pattern` is a regular expression; every plan asks anew what it matches. Names of topics of Kafka's own, with two
+    underscores in front, never match.
+    """
+
+    names: tuple[str, ...] = ()
+    pattern: str | None = None
+
+    def __str__(self) -> str:
+        return ", ".join(self.names) if self.pattern is None else f"topics like {self.pattern}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """Reads a topic or several, decoded as their contract says. One-to-one, but for rejected records.
+
+    `event_time` names a timestamp column of the contract, or is None for the record's own timestamp. `delay` bounds how
+    much later than another record an earlier event may arrive.
+    """
+
+    topic: str | Topics
+    contract: str
+    event_time: str | None
+    delay: timedelta
+    start: StartFrom
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The topics that it names; none where it has a pattern."""
+        return self.topic.names if isinstance(self.topic, Topics) else (self.topic,)
+
+    @property
+    def pattern(self) -> str | None:
+        """The pattern of the topics that it reads, unless it names them."""
+        return self.topic.pattern if isinstance(self.topic, Topics) else None
+
+    def takes(self, topic: str) -> bool:
+        """Whether it reads this topic when there is one of that name."""
+        return topic in self.names if self.pattern is None else re.fullmatch(self.pattern, topic) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keeps the rows for which the predicate is true; null is not true."""
+
+    predicate: str
+
+
+@dataclass(frozen=True, slots=True)
+class WithColumns:
+    """Adds columns, or replaces them. Expressions see the columns as they were before."""
+
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """Keeps only these columns, in this order."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """All rows of all its inputs, which have the same columns. Its watermark is the least of theirs."""
+
+    inputs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Routes rows to ports by predicates.
+
+    A row goes to the first port whose predicate is true, or, when `overlap`, to every such port; one that meets
+    none goes to `default`, so that no row is lost.
+    """
+
+    routes: Mapping[str, str]
+    default: str
+    overlap: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Ends a stream on purpose: its rows count as filtered."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyBy:
+    """Groups rows by the values of columns; null is a value."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowBy:
+    """Puts rows into windows of event time. A window refuses rows once `end + allowed_lateness <= watermark`."""
+
+    spec: WindowSpec
+    allowed_lateness: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateBy:
+    """One row per window and key, with a column per aggregate."""
+
+    aggregates: Mapping[str, Aggregate]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish:
+    """Writes rows to a published table after they met its contract, and sends them to a `topic` where one is named.
+
+    What is computed does not depend on the topic: one that is added or taken away makes no other pipeline of it.
+    """
+
+    table: str
+    contract: str
+    trigger: Trigger | None
+    topic: str | None = field(default=None, repr=False)
+
+
+Operator = Read | Filter | WithColumns | Select | Union | Split | Discard | KeyBy | WindowBy | AggregateBy | Publish
+
+
+def input_ports(operator: Operator) -> tuple[str, ...]:
+    """The names of the input ports, all of which must be fed."""
+    match operator:
+        case Read():
+            return ()
+        case Union(inputs):
+            return tuple(f"in{i}" for i in range(inputs))
+        case _:
+            return ("in",)
+
+
+def output_ports(operator: Operator) -> tuple[str, ...]:
+    """The names of the output ports, each of which must lead somewhere."""
+    match operator:
+        case Publish() | Discard():
+            return ()
+        case Split(routes=routes, default=default):
+            return (*routes, default)
+        case Read() | Filter() | WithColumns() | Select() | Union() | KeyBy() | WindowBy() | AggregateBy():
+            return ("out",)
+        case _:
+            assert_never(operator)

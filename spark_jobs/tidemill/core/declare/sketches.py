@@ -1,0 +1,146 @@
+"""Aggregates that keep values, or a sketch of them, rather than numbers.
+
+The sketches are those of Apache DataSketches as Spark builds them in: mergeable in any order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tidemill.core.declare.aggregates import Aggregate, Triple, single
+from tidemill.core.errors import DeclarationError
+
+ORDER = "_time, _topic, _partition, _offset"
+"""The order of records where event time decides: hidden columns of every row."""
+
+
+@dataclass(frozen=True, slots=True)
+class First(Aggregate):
+    """The value of the first record by event time, then topic, partition and offset; it may be null."""
+
+    expression: str
+
+    @property
+    def triple(self) -> Triple:  # noqa: D102
+        return single(f"min(struct({ORDER}, {self.expression} AS value))", "min({value})", "{value}.value")
+
+
+@dataclass(frozen=True, slots=True)
+class Last(Aggregate):
+    """The value of the last record by event time, then topic, partition and offset; it may be null."""
+
+    expression: str
+
+    @property
+    def triple(self) -> Triple:  # noqa: D102
+        return single(f"max(struct({ORDER}, {self.expression} AS value))", "max({value})", "{value}.value")
+
+
+@dataclass(frozen=True, slots=True)
+class ApproxDistinct(Aggregate):
+    """About how many distinct values that are not null (HyperLogLog; Apache DataSketches).
+
+    `precision` is the base-2 logarithm of the number of buckets, 4 to 21: the relative standard error is about
+    `1.04 / sqrt(2 ** precision)`, 1.6 % at 12.
+    """
+
+    expression: str
+    precision: int = 12
+
+    def __post_init__(self) -> None:
+        if not 4 <= self.precision <= 21:
+            raise DeclarationError(f"ApproxDistinct: precision is 4 to 21, found {self.precision}")
+
+    @property
+    def triple(self) -> Triple:  # noqa: D102
+        return single(
+            f"hll_sketch_agg(CAST({self.expression} AS STRING), {self.precision})",
+            "hll_union_agg({value})",
+            "hll_sketch_estimate({value})",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles(Aggregate):
+    """Values at the given ranks (0 to 1), an array of doubles in that order (KLL sketch; Apache DataSketches).
+
+    The rank of an answer is off by about 1.3 % with the default size of the sketch; small inputs are exact. The
+    sketch is randomised: a value may differ within that error when a batch is computed again.
+    """
+
+    approximate_each_time: ClassVar[bool] = True
+
+    expression: str
+    ranks: tuple[float, ...] = (0.5, 0.95, 0.99)
+
+    def __post_init__(self) -> None:
+        if not self.ranks or not all(0 <= r <= 1 for r in self.ranks):
+            raise DeclarationError(f"Quantiles: ranks lie between 0 and 1, found {self.ranks}")
+
+    @property
+    def triple(self) -> Triple:  # noqa: D102
+        ranks = ", ".join(f"{float(r)!r}D" for r in self.ranks)
+        return single(
+            f"kll_sketch_agg_double(try_cast({self.expression} AS DOUBLE))",
+            "kll_merge_agg_double({value})",
+            f"CASE WHEN kll_sketch_get_n_double({{value}}) > 0 THEN "
+            f"kll_sketch_get_quantile_double({{value}}, array({ranks})) END",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HeavyHitters(Aggregate):
+    """The `k` most frequent values with estimated counts, an array of structs (item, count), most first.
+
+    Counts are exact while fewer than `tracked` distinct values occur (frequent-items sketch; Apache DataSketches).
+    """
+
+    approximate_each_time: ClassVar[bool] = True
+
+    expression: str
+    k: int = 10
+    tracked: int = 1000
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.k <= self.tracked:
+            raise DeclarationError(f"HeavyHitters: 1 <= k <= tracked, found k={self.k}, tracked={self.tracked}")
+
+    @property
+    def triple(self) -> Triple:  # noqa: D102
+        return single(
+            f"approx_top_k_accumulate({self.expression}, {self.tracked})",
+            f"approx_top_k_combine({{value}}, {self.tracked})",
+            f"approx_top_k_estimate({{value}}, {self.k})",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct(Aggregate):
+    """Exactly how many distinct values that are not null; state keeps every one of them."""
+
+    expression: str
+
+    @property
+    def triple(self) -> Triple:  # noqa: D102
+        return single(
+            f"collect_set({self.expression})",
+            "array_distinct(flatten(collect_list({value})))",
+            "CAST(size({value}) AS BIGINT)",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Collect(Aggregate):
+    """All values that are not null, an array by event time, then topic, partition and offset."""
+
+    expression: str
+
+    @property
+    def triple(self) -> Triple:  # noqa: D102
+        entry = f"struct({ORDER}, {self.expression} AS value)"
+        return single(
+            f"collect_list(CASE WHEN ({self.expression}) IS NOT NULL THEN {entry} END)",
+            "flatten(collect_list({value}))",
+            "transform(array_sort({value}), entry -> entry.value)",
+        )

@@ -1,0 +1,96 @@
+"""Sums that are exact in any order, however large."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidemill.core.contract.schema import DataType, Decimal
+from tidemill.core.declare.triples import Aggregate, Triple
+from tidemill.core.errors import DeclarationError
+
+
+class Overflow(StrEnum):
+    """What stands for a sum that is beyond what its column can hold.
+
+    SATURATE: the number of the column's type that is nearest. NULL: nothing. Either is a warning of the audit.
+    """
+
+    SATURATE = "saturate"
+    NULL = "null"
+
+
+_IS_WHOLE = "typeof({value}) = 'bigint'"
+_BITS_64 = "try_add(try_multiply({high}, 4294967296L), {low})"
+_NEAREST = f"""CASE WHEN {{high}} > 2147483647L THEN 9223372036854775807L
+ WHEN {{high}} < -2147483648L THEN -9223372036854775807L - 1L ELSE {_BITS_64} END"""
+_EXACT = "CAST({high} AS DECIMAL(19, 0)) * 4294967296BD + {low}"
+# Rows of state from before there were two halves have a value only; theirs is lost where the sum was beyond 64 bits.
+_LOST = "{n} > 0 AND {value} IS NULL AND {high} IS NULL"
+_HIGH = "coalesce({high}, shiftright(try_cast({value} AS BIGINT), 32))"
+_LOW = "coalesce({low}, try_cast({value} AS BIGINT) & 4294967295L)"
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(Aggregate):
+    """The sum of the values that are not null; null without any.
+
+    Integers add exactly, however many and however large, in any order; decimals while their sum has 38 digits, and a
+    longer one is null. Where the sum is beyond the 64 bits of an integer column, or beyond the digits of a decimal
+    column, `overflow` says what stands there, "saturate" or "null".
+    """
+
+    expression: str
+    overflow: str = Overflow.SATURATE
+
+    def __post_init__(self) -> None:
+        if self.overflow not in list(Overflow):
+            raise DeclarationError(f"Sum: overflow is {' or '.join(Overflow)}, found {self.overflow!r}")
+
+    @property
+    def triple(self) -> Triple:  # noqa: D102
+        # The two halves of each integer are summed apart, so that neither sum comes near 64 bits.
+        whole = f"try_cast(({self.expression}) AS BIGINT)"
+        low = f"sum({whole} & 4294967295L)"
+        kept = f"CASE WHEN NOT bool_or({_LOST}) THEN"
+        return Triple(
+            partial={
+                "value": f"try_sum({self.expression})",
+                "n": f"count({self.expression})",
+                "high": f"sum(shiftright({whole}, 32)) + shiftright({low}, 32)",
+                "low": f"{low} & 4294967295L",
+            },
+            merge={
+                "value": "CASE WHEN bool_or({n} > 0 AND {value} IS NULL) THEN NULL ELSE try_sum({value}) END",
+                "n": "sum({n})",
+                "high": f"{kept} sum({_HIGH}) + shiftright(sum({_LOW}), 32) END",
+                "low": f"{kept} sum({_LOW}) & 4294967295L END",
+            },
+            finish=self._finish(_NEAREST if self.overflow == Overflow.SATURATE else _BITS_64),
+        )
+
+    def finish_as(self, wanted: DataType) -> str:  # noqa: D102
+        if not isinstance(wanted, Decimal):
+            return self.triple.finish
+        exact, most = self._finish(_EXACT), _most(wanted)
+        above, below = (most, f"-{most}") if self.overflow == Overflow.SATURATE else ("NULL", "NULL")
+        return f"CASE WHEN {exact} > {most} THEN {above} WHEN {exact} < -{most} THEN {below} ELSE {exact} END"
+
+    def overflowed(self, wanted: DataType) -> str | None:  # noqa: D102
+        lost = f"({{n}} > 0 AND {{value}} IS NULL AND ({{high}} IS NULL OR NOT {_IS_WHOLE}))"
+        beyond = f"({_IS_WHOLE} AND {{high}} NOT BETWEEN -2147483648L AND 2147483647L)"
+        if isinstance(wanted, Decimal):
+            exact, most = self._finish(_EXACT), _most(wanted)
+            beyond = f"({exact} NOT BETWEEN -{most} AND {most})"
+        return f"coalesce({beyond}, false) OR {lost}"
+
+    @staticmethod
+    def _finish(whole: str) -> str:
+        return f"CASE WHEN {_IS_WHOLE} THEN {whole} ELSE {{value}} END"
+
+
+def _most(of: Decimal) -> str:
+    """The largest number of this type, as a literal."""
+    digits = "9" * of.precision
+    point = of.precision - of.scale
+    return f"{digits[:point] or '0'}.{digits[point:]}BD" if of.scale else f"{digits}BD"

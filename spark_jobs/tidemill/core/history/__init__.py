@@ -1,0 +1,1 @@
+"""Which batches read which offsets, found without reading the whole ledger."""

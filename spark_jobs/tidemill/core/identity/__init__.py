@@ -1,0 +1,1 @@
+"""Declarations, contracts and semantics written down: when two of them are the same."""

@@ -1,0 +1,97 @@
+"""What a contract means, written down: its fingerprint changes with the meaning, and with nothing else.
+
+As in `tidemill.core.identity.declarations`, tags and names are those of the first fingerprints, and stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from tidemill.core.contract.contract import (
+    Between,
+    Check,
+    Compare,
+    Contract,
+    ExtraFields,
+    Format,
+    LengthBetween,
+    Matches,
+    NotNull,
+    OneOf,
+    RowCountBetween,
+    Unique,
+)
+from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
+from tidemill.core.identity.declarations import digest
+
+
+def fingerprint_of(contract: Contract) -> str:
+    """A SHA-256 of what a contract means: columns, types, format, keys and rules with their names.
+
+    Its own name, its version, descriptions, comments, and the file's place and layout do not matter.
+    """
+    return digest(
+        {
+            "fields": [field_meaning(f) for f in contract.fields],
+            "format": None if contract.format is None else contract.format.value,
+            "extra_fields": extra_meaning(contract),
+            "primary_key": list(contract.primary_key),
+            "options": dict(contract.options),
+            "row_rules": [[r.name, r.predicate, r.severity.value] for r in contract.row_rules],
+            "table_rules": [[r.name, *_check_meaning(r.check), r.severity.value] for r in contract.table_rules],
+        }
+    )
+
+
+def extra_meaning(contract: Contract) -> str:
+    """What becomes of fields that the contract does not name; only JSON has such."""
+    return (contract.extra_fields if contract.format is Format.JSON else ExtraFields.KEEP).value
+
+
+def field_meaning(field: Field) -> list[Any]:
+    """A column as JSON values: its name, its type, and whether null is refused."""
+    return [field.name, type_meaning(field.type), field.required]
+
+
+def type_meaning(data_type: DataType) -> Any:
+    """A type as JSON values."""
+    match data_type:
+        case Scalar() as scalar:
+            return scalar.value
+        case Decimal(precision, scale):
+            return ["decimal", precision, scale]
+        case Array(item):
+            return ["array", type_meaning(item)]
+        case Object(fields):
+            return ["object", [field_meaning(f) for f in fields]]
+        case _:
+            assert_never(data_type)
+
+
+def _check_meaning(check: Check) -> tuple[str, dict[str, Any]]:
+    """A check of a table as its tag and its settings; bounds that are not there are left out."""
+    match check:
+        case NotNull():
+            return "NotNull", {"column": check.column}
+        case Unique():
+            return "Unique", {"columns": list(check.columns)}
+        case Between():
+            strict = {"exclusive_minimum": check.exclusive_minimum, "exclusive_maximum": check.exclusive_maximum}
+            return "Between", {"column": check.column, **_bounds(check), **strict}
+        case OneOf():
+            return "OneOf", {"column": check.column, "values": list(check.values)}
+        case Matches():
+            return "Matches", {"column": check.column, "pattern": check.pattern}
+        case LengthBetween():
+            return "LengthBetween", {"column": check.column, **_bounds(check)}
+        case RowCountBetween():
+            return "RowCountBetween", _bounds(check)
+        case Compare():
+            return "Compare", {"left": check.left, "operator": check.operator, "right": check.right}
+        case _:
+            assert_never(check)
+
+
+def _bounds(check: Between | LengthBetween | RowCountBetween) -> dict[str, Any]:
+    bounds = {"minimum": check.minimum, "maximum": check.maximum}
+    return {name: bound for name, bound in bounds.items() if bound is not None}

@@ -1,0 +1,50 @@
+"""Files of lines that somebody else wrote as parts of a log: what their names say, and what is in them."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+
+from tidemill.core.errors import SegmentDamaged
+from tidemill.core.log.offsets import MAX_OFFSET, OffsetRange
+
+_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)\+(?P<partition>\d+)\+(?P<offset>\d+)\.json(?:\.gz)?\Z")
+
+
+def part_of(path: str) -> tuple[int, int] | None:
+    """Partition and first offset that a file is named after; None where it is not such a file."""
+    match = _NAME.match(path.rpartition("/")[2])
+    return None if match is None else (int(match["partition"]), int(match["offset"]))
+
+
+def lines_of(path: str, content: bytes) -> list[bytes]:
+    """The lines of a file, without their ends; nothing behind the last end is a line.
+
+    Raises:
+        SegmentDamaged: it is called `.gz` and cannot be unpacked.
+    """
+    try:
+        data = gzip.decompress(content) if path.endswith(".gz") else content
+    except (OSError, EOFError, zlib.error) as error:
+        raise SegmentDamaged(f"{path} cannot be unpacked: {error}", fix="have it written again") from error
+    lines = data.split(b"\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def records_of(
+    path: str, content: bytes, ranges: Sequence[OffsetRange], firsts: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int, bytes]]:
+    """Partition, offset and value of those records of a file that lie in the ranges, in order.
+
+    `firsts` are partition and first offset of all files: of a record that is in two, the one that begins later counts.
+    """
+    named = part_of(path)
+    assert named is not None
+    partition, first = named
+    end = min((offset for number, offset in firsts if number == partition and offset > first), default=MAX_OFFSET)
+    wanted = [r for r in ranges if r.topic_partition.partition == partition]
+    for offset, line in enumerate(lines_of(path, content), first) if wanted else ():
+        if offset < end and any(offset in item for item in wanted):
+            yield partition, offset, line

@@ -1,0 +1,37 @@
+"""Which windows may lack records that the log lost before they were read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.position import Position
+from tidemill.core.time.spans import PaneSpan
+from tidemill.core.time.times import micros
+from tidemill.core.time.watermarks import BEGINNING
+
+
+def incomplete(flow: Flow, plan: BatchPlan, after: Position) -> Mapping[str, PaneSpan]:
+    """Where these windows start, by published table; `after` is the position that the plan leads to.
+
+    What a batch skipped was to be read by it: of the windows that took records then, all are named up to the newest
+    event of the same partition. Of records that were out of order by more than their neighbours, nothing is known.
+    """
+    lost = {r.topic_partition for r in plan.skipped or ()}
+    newest = [time for tp, clock in after.clocks.items() if tp in lost and (time := clock.max_event_time) is not None]
+    if not newest:
+        return {}
+    topics = {tp.topic for tp in lost}
+    names = {i.name for i in flow.inputs if i.topic in topics}
+    windowed = (s for s in flow.sinks if isinstance(s, WindowedSink) and names & s.paths.keys())
+    return {sink.table: _span(sink, plan.position, max(newest)) for sink in windowed}
+
+
+def _span(sink: WindowedSink, before: Position, newest: int) -> PaneSpan:
+    panes = sink.window.panes
+    known = [c.max_event_time for c in before.clocks.values() if c.max_event_time is not None]
+    oldest = (
+        min([newest, *known]) if before.watermark == BEGINNING else before.watermark - micros(sink.allowed_lateness)
+    )
+    return PaneSpan(panes.windows_of(oldest)[0].start, panes.last_window_of(max(newest, oldest)).start)

@@ -1,0 +1,41 @@
+"""A job that takes several batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tidemill.core.log.offsets import OffsetRange
+from tidemill.core.plan.slices import BatchRange
+from tidemill.core.time.spans import PaneSpan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """A job of one or several batches that read offsets again; nothing of it is seen before its last batch.
+
+    `since` is its first batch. `left` is what it has still to read, by topic. `supersedes` are the batches that read
+    these offsets before, `panes` where their state and the job's lies, by published table. `slices` has the attempt of
+    each batch of the job so far. `whole` says by table where those forgotten windows start that it replaces; None where
+    nothing is forgotten. `completes` are the tables of which it reads all that batches had left out.
+    """
+
+    since: int
+    left: Mapping[str, tuple[OffsetRange, ...]]
+    supersedes: tuple[BatchRange, ...]
+    slices: Mapping[int, int] = field(default_factory=dict)
+    panes: Mapping[str, tuple[PaneSpan, ...]] = field(default_factory=dict)
+    by: str
+    why: str = ""
+    whole: Mapping[str, tuple[PaneSpan, ...]] | None = None
+    completes: tuple[str, ...] | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to read."""
+        return not any(r for ranges in self.left.values() for r in ranges)
+
+    def after(self, batch_id: int, attempt: int, panes: Mapping[str, PaneSpan]) -> Backfill:
+        """The job after one more of its batches, with state in `panes`."""
+        spans = {t: (*self.panes.get(t, ()), *((panes[t],) if t in panes else ())) for t in (*self.panes, *panes)}
+        return replace(self, slices={**self.slices, batch_id: attempt}, panes=spans)

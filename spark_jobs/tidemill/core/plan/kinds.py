@@ -1,0 +1,132 @@
+"""What goes back: records that pass through a pipeline once more, and positions that it returns to.
+
+An amendment is a batch like any other: planned, claimed, audited, published and committed once. It reads no new
+offsets, and neither offsets nor watermark move but for a rewind. Lateness is not judged: what is read again is wanted.
+
+- A *repair* takes records that were put aside, from quarantine or the late table. They leave that table, their slice is
+  added to the state, and the windows that they touch are published again.
+- A *backfill* reads offsets of the log again, in one batch or several. Its slices are seen by nobody until the last
+  batch, which hides the slices of the batches that read those offsets before, and replaces every window of either.
+- A *switch* ends the building of a new generation: its tables take the place of the published ones.
+- A *fold* makes one slice of many, with the same content, so that state does not grow with the number of batches.
+- A *rewind* puts offsets, watermark, state and tables back to what they were after a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tidemill.core.log.offsets import OffsetRange
+from tidemill.core.log.packed_offsets import Packed, unpacked
+from tidemill.core.plan.position import Position
+from tidemill.core.plan.slices import BatchRange
+from tidemill.core.time.spans import PaneSpan
+
+Ranges = Mapping[str, tuple[OffsetRange, ...]]
+"""Offsets by topic."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Who wanted something done to what was committed, and why."""
+
+    by: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redefined:
+    """From this batch on numbers mean something else, because somebody decided it: what changed, in words, by table.
+
+    Tables that earlier batches left out have windows that start after these `event_times`, in microseconds.
+    """
+
+    tables: Mapping[str, tuple[str, ...]]
+    reason: Reason
+    event_times: Mapping[str, int] | None = None
+
+
+class Aside(StrEnum):
+    """The tables of records that were put aside."""
+
+    QUARANTINE = "quarantine"
+    LATE = "late"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """Records of `source` at `version` that pass through the pipeline once more.
+
+    `batches` are those that put them there, `records` which ones are meant; in plans of before that is in the plan's
+    `again`. `only` is the one published table that late records are admitted to; None for all tables. `mixed` says that
+    numbers which meant something else may get records by the declaration of now.
+    """
+
+    source: Aside
+    version: int
+    batches: tuple[BatchRange, ...]
+    records: Packed | None = None
+    only: str | None = None
+    reason: Reason
+    mixed: bool | None = None
+
+    @property
+    def ranges(self) -> Ranges | None:
+        """The offsets of its records; None in a plan of before."""
+        return None if self.records is None else unpacked(self.records)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewind:
+    """Back to `position`, with each table at a version of then; None for a table that was not there."""
+
+    position: Position
+    versions: Mapping[str, int | None] = field(default_factory=dict)
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """From now on `generation` is what readers see: its tables become the published ones."""
+
+    generation: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """The slices of `batches` become one, with state in `panes`, by published table. Nothing is published."""
+
+    batches: tuple[BatchRange, ...]
+    panes: Mapping[str, PaneSpan]
+
+
+def count(ranges: Ranges) -> int:
+    """How many offsets there are."""
+    return sum(len(r) for of_topic in ranges.values() for r in of_topic)
+
+
+def split(ranges: Ranges, most: int | None) -> tuple[Ranges, Ranges]:
+    """The first `most` offsets, topic by topic, and the others."""
+    left = count(ranges) if most is None else most
+    taken: dict[str, tuple[OffsetRange, ...]] = {}
+    rest: dict[str, tuple[OffsetRange, ...]] = {}
+    for topic, items in ranges.items():
+        now, later = [], []
+        for item in items:
+            part = item.take(left)
+            left -= len(part)
+            now.append(part)
+            later.append(OffsetRange(item.topic_partition, part.until_offset, item.until_offset))
+        taken[topic], rest[topic] = _full(now), _full(later)
+    return _without_empty(taken), _without_empty(rest)
+
+
+def _full(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+    return tuple(r for r in ranges if r)
+
+
+def _without_empty(ranges: Ranges) -> Ranges:
+    return {topic: items for topic, items in ranges.items() if items}

@@ -1,0 +1,104 @@
+"""What a log lost: offsets that come next, and partitions that were read and that it does not show now.
+
+Offsets and clocks of a missing partition stay in the position, so that it goes on where it ended when it comes back.
+Until then it holds no watermark back. Nobody knows whether it had unread records, so a plan goes on without it only
+when that is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from tidemill.core.bind.flow import Flow
+from tidemill.core.declare.guarantees import OnLoss
+from tidemill.core.declare.operators import StartFrom
+from tidemill.core.errors import LogError, OffsetsLost, UnknownTopic
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.plan.position import Gone, Position, TopicPosition
+
+Shown = Mapping[str, Mapping[int, OffsetRange]]
+"""What a log shows, by topic and partition; a topic that is not there is left out."""
+
+
+def missing_of(flow: Flow, position: Position, shown: Shown, gone: Collection[Gone] = ()) -> tuple[TopicPartition, ...]:
+    """The partitions that were read and are missing now; inputs that are no longer declared are not looked for.
+
+    A topic that a pattern has found may disappear as a whole, as long as the pattern still finds another one.
+
+    Raises:
+        OffsetsLost: a partition is missing, and nobody said that it is gone.
+        UnknownTopic: a topic that is named, or all topics of a pattern, are.
+    """
+    read = {i.topic: at for i in flow.inputs if (at := position.topics.get(i.topic)) is not None}
+    found = {t: lacking for t, at in sorted(read.items()) if (lacking := _lacking(t, at, shown.get(t, {})))}
+    declared = {each.place for each in gone}
+    if flow.spec.on_loss is not OnLoss.SKIP:
+        optional = _optional(flow, shown)
+        for topic, places in found.items():
+            if topic not in optional and (refused := [tp for tp in places if tp not in declared]):
+                raise _refused(flow, read[topic], refused, whole=not shown.get(topic))
+    return tuple(tp for places in found.values() for tp in places)
+
+
+def skipped_of(position: Position, shown: Shown) -> tuple[OffsetRange, ...]:
+    """What the log lost of what comes next, where the pipeline goes on without it."""
+    return tuple(
+        OffsetRange(held.topic_partition, offset, held.from_offset)
+        for topic, before in position.topics.items()
+        for partition, offset in before.offsets.items()
+        if (held := shown.get(topic, {}).get(partition)) is not None and offset < held.from_offset
+    )
+
+
+def rest_of(flow: Flow, start: StartFrom, before: TopicPosition | None, available: OffsetRange) -> OffsetRange:
+    """What of a partition comes next, up to its end.
+
+    Raises:
+        OffsetsLost: the log no longer holds, or does not yet hold, the next offset to read.
+    """
+    tp, held_from, end = available.topic_partition, available.from_offset, available.until_offset
+    committed = before.offsets.get(tp.partition) if before else None
+    if committed is None:
+        latest = before is None and start is StartFrom.LATEST
+        return OffsetRange(tp, end if latest else held_from, end)
+    pipeline = flow.name
+    if committed < held_from and flow.spec.on_loss is OnLoss.SKIP:
+        return available
+    if committed < held_from:
+        raise OffsetsLost(
+            f"{pipeline}: {tp}: offsets {committed} to {held_from - 1} are gone: retention passed the committed "
+            f"offset {committed}, the log now starts at {held_from}; nothing was moved",
+            fix='put the missing segments back, or declare on_loss="skip": it goes on without them and says so',
+        )
+    if committed > end:
+        raise OffsetsLost(
+            f"{pipeline}: {tp}: the log ends at {end}, before the committed offset {committed}: records that were "
+            "read are not there any more; nothing was moved",
+            fix="put the log back as it was; it must never lose its end",
+        )
+    return OffsetRange(tp, committed, end)
+
+
+def _lacking(topic: str, at: TopicPosition, shown: Mapping[int, OffsetRange]) -> tuple[TopicPartition, ...]:
+    return tuple(TopicPartition(topic, p) for p in sorted(at.offsets) if p not in shown)
+
+
+def _optional(flow: Flow, shown: Shown) -> set[str]:
+    """The absent topics of patterns that still find something."""
+    optional: set[str] = set()
+    for pattern in flow.patterns:
+        topics = [i.topic for i in flow.inputs if i.name == pattern.name]
+        absent = {topic for topic in topics if not shown.get(topic)}
+        optional |= absent if len(absent) < len(topics) else set()
+    return optional
+
+
+def _refused(flow: Flow, at: TopicPosition, places: list[TopicPartition], *, whole: bool) -> LogError:
+    known = ", ".join(f"{tp} (committed offset {at.offsets[tp.partition]})" for tp in places)
+    names = " ".join(map(str, places))
+    return (UnknownTopic if whole else OffsetsLost)(
+        f"{flow.name}: the log does not show what was read before: {known}; records there may be lost; "
+        "nothing was moved",
+        fix="bring it back as it was; if it is gone for good, say so, and batches go on without it: "
+        f"`tidemill gone {flow.name} {names} --why ...`",
+    )

@@ -1,0 +1,140 @@
+"""How the next plan is made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from tidemill.core.bind.flow import Flow, Input
+from tidemill.core.declare.operators import StartFrom
+from tidemill.core.errors import TopicRecreated
+from tidemill.core.identity.semantics import SEMANTICS
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.plan.kinds import Redefined
+from tidemill.core.plan.losses import missing_of, rest_of, skipped_of
+from tidemill.core.plan.plan import BatchPlan, Kind, TopicPlan
+from tidemill.core.plan.position import Gone, Position, TopicPosition
+from tidemill.core.plan.read_limit import ReadLimit
+from tidemill.core.time.times import micros
+from tidemill.core.time.watermarks import END
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicBounds:
+    """What a log says of a topic at one moment: identity, and for each partition the offsets it holds.
+
+    Partitions that are `waiting` go on behind their end, once a transaction that is open there has ended.
+    """
+
+    topic_id: str
+    partitions: Mapping[int, OffsetRange]
+    waiting: Collection[int] = ()
+
+
+def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
+    flow: Flow,
+    position: Position,
+    bounds: Mapping[str, TopicBounds],
+    *,
+    batch_id: int,
+    clock: datetime,
+    limit: ReadLimit,
+    drain: bool = False,
+    silent: Collection[TopicPartition] = (),
+    gone: tuple[Gone, ...] = (),
+    redefined: Redefined | None = None,
+) -> BatchPlan | None:
+    """The next batch, or None when there is nothing to do.
+
+    Partitions that are known to be `silent` are idle as soon as nothing of them is left to read. `bounds` lacks topics
+    that are not there. With the plan, somebody declares partitions `gone`.
+
+    There is something to do when the log has records beyond the position, when an idle partition lets the watermark
+    move, when the input is drained and windows are open, when numbers are `redefined`, or when an input begins at the
+    end of its topic: the batch remembers where that was. `drain` takes effect in the plan that reaches the end of
+    the log.
+
+    Raises:
+        TopicRecreated: a topic has the name of the one that was read but another identity.
+        OffsetsLost: the log no longer holds, or does not yet hold, the next offset to read.
+        UnknownTopic: a topic that was read is not there.
+    """
+    shown = {topic: found.partitions for topic, found in bounds.items()}
+    missing = missing_of(flow, position, shown, (*(position.gone or ()), *gone))
+    taken = _taken(flow, position, bounds, limit)
+    timeout = None if flow.spec.idle_timeout is None else micros(flow.spec.idle_timeout)
+    judged = partial(_topic_plan, clock=micros(clock), idle_timeout=timeout, silent=silent)
+    topics = {topic: judged(position.topics.get(topic), bounds[topic], ranges) for topic, ranges in taken.items()}
+    at_end = all(_reads_to_end(topic, bounds[name]) for name, topic in topics.items())
+    plan = BatchPlan(
+        pipeline=flow.key,
+        batch_id=batch_id,
+        kind=Kind.LIVE,
+        clock=clock,
+        position=position,
+        topics=topics,
+        logical_hash=flow.logical_hash,
+        drain=drain and at_end and position.watermark < END,
+        skipped=skipped_of(position, shown) or None,
+        missing=missing or None,
+        gone=gone or None,
+        redefined=redefined,
+        semantics=SEMANTICS,
+    )
+    return plan if plan.records or gone or redefined or _moves(flow, plan) else None
+
+
+def _moves(flow: Flow, plan: BatchPlan) -> bool:
+    """Whether a plan without records has something to do: the watermark moves, or an input begins at its end."""
+    position, delays = plan.position, {i.topic: micros(i.delay) for i in flow.inputs}
+    begins = any(i.start is StartFrom.LATEST and i.topic not in position.topics for i in flow.inputs)
+    return begins or plan.watermark_after({}, delays) > position.watermark
+
+
+def _taken(
+    flow: Flow, position: Position, bounds: Mapping[str, TopicBounds], limit: ReadLimit
+) -> dict[str, tuple[OffsetRange, ...]]:
+    """The offsets of each topic that the batch reads, a range for every partition."""
+    there = [i for i in flow.inputs if i.topic in bounds]
+    backlog = {i.topic: _backlog(flow, i, position.topics.get(i.topic), bounds[i.topic]) for i in there}
+    taken = iter(limit.apply([r for ranges in backlog.values() for r in ranges]))
+    return {topic: tuple(next(taken) for _ in ranges) for topic, ranges in backlog.items()}
+
+
+def _backlog(flow: Flow, source: Input, before: TopicPosition | None, bounds: TopicBounds) -> tuple[OffsetRange, ...]:
+    if before is not None and before.topic_id != bounds.topic_id:
+        raise TopicRecreated(
+            f"{flow.name}: topic `{source.topic}` was deleted and created again: expected id {before.topic_id}, "
+            f"found {bounds.topic_id}; its offsets mean other records now",
+            fix="read it under another pipeline name, or put the old topic back",
+        )
+    held = [available for _, available in sorted(bounds.partitions.items())]
+    return tuple(rest_of(flow, source.start, before, available) for available in held)
+
+
+def _topic_plan(  # noqa: PLR0913  what is idle depends on all of it
+    before: TopicPosition | None,
+    bounds: TopicBounds,
+    ranges: tuple[OffsetRange, ...],
+    *,
+    clock: int,
+    idle_timeout: int | None,
+    silent: Collection[TopicPartition],
+) -> TopicPlan:
+    idle = []
+    for item in ranges:
+        partition = item.topic_partition.partition
+        known = before.clocks.get(partition) if before else None
+        # A partition with records that a limit or an open transaction keeps back is slow, not silent.
+        has_more = item.from_offset < bounds.partitions[partition].until_offset or partition in bounds.waiting
+        is_idle = known is not None and known.is_idle(clock=clock, timeout=idle_timeout)
+        if not has_more and (is_idle or item.topic_partition in silent):
+            idle.append(partition)
+    return TopicPlan(topic_id=bounds.topic_id, ranges=ranges, idle=tuple(idle))
+
+
+def _reads_to_end(topic: TopicPlan, bounds: TopicBounds) -> bool:
+    ends = (r.until_offset == bounds.partitions[r.topic_partition.partition].until_offset for r in topic.ranges)
+    return not bounds.waiting and all(ends)

@@ -1,0 +1,195 @@
+"""Named boundaries of a batch where a process can be made to fail, for tests and demonstrations of recovery.
+
+The environment variable TIDEMILL_FAILPOINT holds one failure, or several between semicolons:
+
+    [before:|after:]NAME[@BATCH[+]]=ACTION
+
+NAME is one of `boundaries_of` a pipeline; without a side the failure comes after it. `@5` means batch 5, `@5+` batch 5
+or a later one; the ledger is read before there is a batch, as if for batch 0. ACTION is
+
+    raise         an error, as if the step had failed
+    exit          the process ends at once
+    kill          SIGKILL to the own process
+    lose          for a write: it lands, and the storage reports an error
+    pause:FILE    wait until FILE exists; `FILE.reached` says that the wait has begun
+
+Unset, a boundary costs one look-up in a dictionary.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.errors import ConfigError, EngineError
+
+VARIABLE = "TIDEMILL_FAILPOINT"
+LONGEST_PAUSE = 600.0
+"""Seconds; a process that was forgotten in a pause ends with an error."""
+
+_READS = ("ledger", "bounds", "scan")
+_inside: ContextVar[tuple[str, int] | None] = ContextVar("boundary", default=None)
+_lost: set[tuple[_Failure, tuple[str, int]]] = set()
+
+
+class Injected(EngineError):
+    """A failure that was asked for."""
+
+
+class LostAnswer(OSError):
+    """What a storage would raise that wrote, and could not say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """A step of a batch with a name. One that writes can lose its answer."""
+
+    name: str
+    writes: bool
+
+
+def boundaries_of(flow: Flow) -> tuple[Boundary, ...]:
+    """Every boundary that a batch of this pipeline can have, in the order in which it meets them."""
+    tables = [s.table for s in flow.sinks]
+    windowed = [s.table for s in flow.sinks if isinstance(s, WindowedSink)]
+    reads = [*_READS, *(f"input:{i.topic}" for i in flow.inputs), *(f"records:{t}" for t in tables)]
+    reads += [*(f"panes:{t}" for t in windowed), "strays"]
+    merged = [s.table for s in flow.sinks if isinstance(s, WindowedSink) and s.merges_ahead]
+    writes = ["planned", "claimed", "cancelled", *(f"state:{t}" for t in windowed), *(f"merged:{t}" for t in merged)]
+    writes += ["audited", "quarantine", "late"]
+    writes += [*(f"published:{t}" for t in tables), *(f"sent:{s.topic}" for s in flow.sinks if s.topic)]
+    writes += ["committed", "upkeep"]
+    return (*(Boundary(name, False) for name in reads), *(Boundary(name, True) for name in writes))
+
+
+def boundaries_beside(flow: Flow) -> tuple[Boundary, ...]:
+    """Those that only batches which go back have, rebuilds, maintenance, and changes of names and owners."""
+    windowed = [s.table for s in flow.sinks if isinstance(s, WindowedSink)]
+    waiting = [*(s.table for s in flow.sinks if s.table not in windowed), "quarantine", *(["late"] if windowed else [])]
+    writes = [*(f"waiting:{t}" for t in waiting), "corrections", "superseded", "generation", "maintenance", "decided"]
+    writes += ["renamed", "adopted", "forgotten", *(f"removed:{t}" for t in windowed)]
+    return (Boundary("aside", False), *(Boundary(name, True) for name in writes))
+
+
+def check_wanted(flow: Flow, resolved: Callable[[], Flow] | None = None) -> None:
+    """Refuses a failure at a place where this pipeline never comes; `resolved` knows what its patterns match.
+
+    Raises:
+        ConfigError: there is no such boundary, or it does not write and cannot lose an answer.
+    """
+    if VARIABLE not in os.environ:
+        return
+    flow = resolved() if resolved is not None else flow
+    known = {b.name: b for b in (*boundaries_of(flow), *boundaries_beside(flow))}
+    for failure in _wanted():
+        here = known.get(failure.name)
+        if here is None or (failure.action == "lose" and not here.writes):
+            action = failure.action.partition(":")[0]
+            fitting = [b.name for b in known.values() if b.writes or action != "lose"]
+            raise ConfigError(
+                f"{VARIABLE}: {flow.name} has no boundary {failure.name!r} that could {action}",
+                fix=f"name one of {', '.join(fitting)}",
+            )
+
+
+@contextmanager
+def boundary(name: str, batch_id: int) -> Iterator[None]:
+    """One step of a batch: fails before it, inside it or after it when the environment asks for that."""
+    _reach("before", name, batch_id)
+    token = _inside.set((name, batch_id))
+    try:
+        yield
+    finally:
+        _inside.reset(token)
+    _reach("after", name, batch_id)
+
+
+def answered() -> None:
+    """To be called by a storage when a write has landed.
+
+    Raises:
+        LostAnswer: the environment asks for it, once for each batch in a process.
+    """
+    here = _inside.get()
+    if here is None or VARIABLE not in os.environ:
+        return
+    for failure in _wanted():
+        if failure.action == "lose" and failure.means(*here) and (failure, here) not in _lost:
+            _lost.add((failure, here))
+            raise LostAnswer(f"the answer of {here[0]} in batch {here[1]} was lost")
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    side: str
+    name: str
+    batch: str
+    action: str
+
+    @staticmethod
+    def parse(text: str) -> _Failure:
+        place, equals, action = text.partition("=")
+        side, colon, rest = place.partition(":")
+        if not (colon and side in ("before", "after")):
+            side, rest = "after", place
+        name, _, batch = rest.partition("@")
+        kind = action.partition(":")[0]
+        good = equals and kind in ("raise", "exit", "kill", "lose", "pause") and (not batch or _digits(batch))
+        if not good:
+            raise ConfigError(
+                f"{VARIABLE}: expected [before:|after:]NAME[@BATCH[+]]=raise, exit, kill, lose or pause:FILE, "
+                f"found {text!r}"
+            )
+        return _Failure(side, name, batch, action)
+
+    def means(self, name: str, batch_id: int) -> bool:
+        if name != self.name:
+            return False
+        if not self.batch:
+            return True
+        wanted = int(self.batch.rstrip("+"))
+        return batch_id >= wanted if self.batch.endswith("+") else batch_id == wanted
+
+    def happen(self, batch_id: int) -> None:
+        kind, _, argument = self.action.partition(":")
+        match kind:
+            case "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "exit":
+                os._exit(70)
+            case "pause":
+                _pause(Path(argument))
+            case "raise":
+                raise Injected(f"failpoint {self.side} {self.name} of batch {batch_id} was reached")
+
+
+def _reach(side: str, name: str, batch_id: int) -> None:
+    if VARIABLE not in os.environ:
+        return
+    for failure in _wanted():
+        if failure.side == side and failure.means(name, batch_id):
+            failure.happen(batch_id)
+
+
+def _wanted() -> list[_Failure]:
+    return [_Failure.parse(text) for text in os.environ.get(VARIABLE, "").split(";") if text]
+
+
+def _digits(batch: str) -> bool:
+    return batch.removesuffix("+").isdecimal()
+
+
+def _pause(file: Path) -> None:
+    file.with_name(f"{file.name}.reached").touch()
+    end = time.monotonic() + LONGEST_PAUSE
+    while not file.exists():
+        if time.monotonic() > end:
+            raise Injected(f"nobody wrote {file} in {LONGEST_PAUSE:.0f} seconds")
+        time.sleep(0.01)

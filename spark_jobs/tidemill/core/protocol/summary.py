@@ -1,0 +1,49 @@
+"""A committed batch as JSON values: what commands print, what the demonstration shows."""
+
+from __future__ import annotations
+
+from tidemill.core.contract.reasons import tally_reasons
+from tidemill.core.protocol.account import Account
+from tidemill.core.protocol.events import Committed
+from tidemill.core.time.times import moment
+from tidemill.core.time.watermarks import BEGINNING, END
+
+ACCOUNT = ("read", "aggregated", "filtered", "rejected", "late", "shed")
+"""The parts of an account, in the order in which they are shown."""
+
+
+def account_of(commit: Committed) -> Account:
+    """The account of a batch over all its inputs."""
+    return sum(commit.accounts.values(), Account())
+
+
+def watermark_json(watermark: int) -> str | None:
+    """ISO 8601; "end" after the last event of a drained input, None before the first event."""
+    if watermark == BEGINNING:
+        return None
+    return "end" if watermark == END else moment(watermark).isoformat()
+
+
+def commit_json(commit: Committed) -> dict[str, object]:
+    """A commit as JSON values; `seconds` is how long the attempt took that committed."""
+    account = account_of(commit)
+    return {
+        "event": "committed",
+        "kind": commit.kind.value,
+        "batch_id": commit.batch_id,
+        "attempt": commit.attempt,
+        **{part: getattr(account, part) for part in ACCOUNT},
+        "watermark": watermark_json(commit.position.watermark),
+        "published": dict(commit.published),
+        "versions": dict(commit.tables),
+        "reasons": dict(tally_reasons(commit.reasons.items())),
+        "refused_windows": commit.refused_windows,
+        "skipped": commit.skipped,
+        "incomplete": {
+            table: [moment(span.first).isoformat(), moment(span.last).isoformat()]
+            for table, span in (commit.incomplete or {}).items()
+        },
+        "broken": list(commit.broken or ()),
+        "forgotten_until": None if (until := commit.position.forgotten_until) is None else moment(until).isoformat(),
+        "seconds": round((commit.at - commit.started).total_seconds(), 3),
+    }

@@ -1,0 +1,52 @@
+"""What the position of a commit must be, given its plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidemill.core.errors import LedgerDamaged
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.protocol.events import Committed
+
+
+def check_tiling(plan: BatchPlan, event: Committed) -> None:
+    """Whether a commit leads to where its plan leads: ranges tile the log, and nothing that is known is forgotten.
+
+    Raises:
+        LedgerDamaged: it does not.
+    """
+    if not plan.is_live:
+        _check_amended(plan, event)
+        return
+    if event.position.batch_id != plan.batch_id or event.position.gone != plan.gone_after:
+        raise LedgerDamaged(f"batch {plan.batch_id} would commit another position than its plan's")
+    for name in {**plan.position.topics, **plan.topics}:
+        _check_topic(plan, event, name)
+
+
+def _check_topic(plan: BatchPlan, event: Committed, name: str) -> None:
+    """What was planned ends where the plan says; of all else, offsets and clocks stay."""
+    before, after = plan.position.topics.get(name), event.position.topics.get(name)
+    ranges = plan.topics[name].ranges if name in plan.topics else ()
+    planned = {r.topic_partition.partition: r.until_offset for r in ranges}
+    kept = {p: o for p, o in (before.offsets if before else {}).items() if p not in planned}
+    expected, committed = {**kept, **planned}, dict(after.offsets) if after else {}
+    if plan.missing is None and ranges and committed == planned:
+        # Plans of old did not name what is missing, and their commits forgot it.
+        return
+    if committed != expected:
+        raise LedgerDamaged(
+            f"batch {plan.batch_id} would commit offsets {committed} of {name}, its plan ends at {expected}"
+        )
+    if before and after and any(after.clocks[p] != before.clocks[p] for p in kept):
+        raise LedgerDamaged(f"batch {plan.batch_id} would change clocks of {name} without reading its records")
+
+
+def _check_amended(plan: BatchPlan, event: Committed) -> None:
+    """What a plan says already about the position after it, a commit cannot change; it forgets tables it left out."""
+    expected, found = plan.position_after(event.attempt, {}, {}, shapes={}, panes=event.panes), event.position
+    known = [(found.meanings or {}, expected.meanings or {}), (found.matched or {}, expected.matched or {})]
+    only_less = all(now.items() <= before.items() for now, before in known)
+    other = replace(found, tables=expected.tables, meanings=expected.meanings, matched=expected.matched)
+    if not only_less or other != expected:
+        raise LedgerDamaged(f"batch {plan.batch_id}, a {plan.kind}, would commit another position than its plan's")

@@ -1,0 +1,1 @@
+"""Batches that go back: which part of the past they take, and what becomes of state and side outputs."""

@@ -1,0 +1,155 @@
+"""Plans of batches that go back: pure functions of the last position, as `planning` is for the next offsets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from tidemill.core.bind.flow import Flow
+from tidemill.core.change.compatibility import check_shapes
+from tidemill.core.change.joining import completed
+from tidemill.core.change.redefinition import redefined
+from tidemill.core.errors import AmendmentError, BackfillOpen
+from tidemill.core.history.coverage import Cover, batches_of, panes_of
+from tidemill.core.history.past import Past
+from tidemill.core.identity.semantics import SEMANTICS
+from tidemill.core.log.packed_offsets import packed
+from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.kinds import Aside, Fold, Ranges, Repair, Rewind, Switch, count, split
+from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.slices import BatchRange, batch_ranges, in_both
+from tidemill.core.protocol.view import View
+from tidemill.core.repair.whole import whole_of
+from tidemill.core.time.spans import PaneSpan
+
+
+def plan_reading(flow: Flow, view: View, ranges: Ranges, *, clock: datetime) -> BatchPlan:
+    """A plan that only reads, also records of windows that are forgotten: it is never written to a ledger."""
+    plan = _amendment(flow, view, Kind.BACKFILL, clock)
+    return replace(plan, again=ranges, position=replace(view.position, forgotten_until=None))
+
+
+def backfill_of(flow: Flow, view: View, past: Past, covers: tuple[Cover, ...], ranges: Ranges) -> Backfill:
+    """The job that reads `ranges` again, which the batches `covers` have read; nobody has asked for it yet.
+
+    Raises:
+        BackfillOpen: another job is not complete.
+    """
+    if (job := view.position.backfill) is not None:
+        raise BackfillOpen(
+            f"the backfill of {job.by}, begun with batch {job.since}, has {count(job.left):,} records left",
+            fix="complete it with --resume, or give it up with --cancel",
+        )
+    return Backfill(
+        since=view.last_batch_id + 1,
+        left=ranges,
+        supersedes=batches_of(covers),
+        panes=panes_of(covers),
+        by="",
+        whole=whole_of(flow, view.position, past, covers),
+        completes=completed(flow, view.position, past, covers, ranges),
+    )
+
+
+def plan_backfill(flow: Flow, view: View, job: Backfill, *, clock: datetime, most: int) -> BatchPlan:
+    """The next batch of a job, of at most so many records; the last one publishes.
+
+    Raises:
+        Incompatible: committed state was built by other keys, windows or aggregates.
+    """
+    check_shapes(flow, view)
+    redefined(flow, view.position)
+    now, left = split(job.left, most)
+    return replace(_amendment(flow, view, Kind.BACKFILL, clock), again=now, backfill=replace(job, left=left))
+
+
+def plan_giving_up(flow: Flow, view: View, *, clock: datetime) -> BatchPlan:
+    """A batch after which the open job is forgotten: nothing of it was ever seen.
+
+    Raises:
+        AmendmentError: there is no job.
+    """
+    job = view.position.backfill
+    if job is None:
+        raise AmendmentError(f"{flow.name}: no backfill is open", fix="`tidemill status` shows one that is")
+    nothing = replace(job, left={}, supersedes=(), slices={}, panes={}, completes=None)
+    return replace(_amendment(flow, view, Kind.BACKFILL, clock), again={}, backfill=nothing)
+
+
+def plan_repair(flow: Flow, view: View, repair: Repair, records: Ranges, *, clock: datetime) -> BatchPlan:
+    """The batch that puts records through the pipeline once more.
+
+    Raises:
+        BackfillOpen: a backfill is not complete: it may read the same records.
+        AmendmentError: what was put aside belongs to numbers that meant something else.
+        Incompatible: committed state was built by other keys, windows or aggregates.
+    """
+    check_shapes(flow, view)
+    redefined(flow, view.position)
+    if view.position.backfill is not None:
+        raise BackfillOpen(
+            f"{flow.name}: a backfill is not complete, and may read the same records",
+            fix="complete it with `tidemill backfill --resume`, or give it up with --cancel",
+        )
+    if not repair.mixed:
+        _check_meaning(flow, view, repair)
+    named = replace(repair, records=packed(records))
+    return replace(_amendment(flow, view, Kind.REPAIR, clock), repair=named)
+
+
+def _check_meaning(flow: Flow, view: View, repair: Repair) -> None:
+    """Records of before numbers meant something else would be added to numbers of before."""
+    tables = [repair.only] if repair.only is not None else [sink.table for sink in flow.sinks]
+    for table in tables:
+        first = view.position.first_of_meaning(table)
+        before = in_both(repair.batches, [BatchRange(1, first)]) if first > 1 else ()
+        if before:
+            raise AmendmentError(
+                f"{flow.name}: {', '.join(map(str, before))} put some of these records aside before batch {first}, "
+                f"from which on the numbers of {table} mean something else: windows of then would be mixed",
+                fix="compute what those batches read by the declaration of now, with `tidemill backfill "
+                f"{flow.name} --from-offsets ... --to-offsets ...`, which takes rejected records along; leave their "
+                "batches out with --batch; or say --mixed: they count by the declaration of now",
+            )
+
+
+def plan_rewind(flow: Flow, view: View, rewind: Rewind, *, clock: datetime) -> BatchPlan:
+    """The batch after which everything is as it was then."""
+    return replace(_amendment(flow, view, Kind.REWIND, clock), rewind=rewind)
+
+
+def plan_switch(flow: Flow, view: View, switch: Switch, *, after: int, clock: datetime) -> BatchPlan:
+    """The batch that makes a generation the published one; it is later than batch `after` of the one before it."""
+    plan = replace(_amendment(flow, view, Kind.SWITCH, clock), switch=switch)
+    return replace(plan, batch_id=max(plan.batch_id, after + 1))
+
+
+def plan_fold(flow: Flow, view: View, covers: tuple[Cover, ...], *, clock: datetime) -> BatchPlan:
+    """The batch that makes one slice of those of `covers`.
+
+    Raises:
+        Incompatible: committed state was built by other keys, windows or aggregates.
+    """
+    check_shapes(flow, view)
+    panes = {table: PaneSpan(spans[0].first, max(s.last for s in spans)) for table, spans in panes_of(covers).items()}
+    fold = Fold(batches=batch_ranges(c.batch_id for c in covers), panes=panes)
+    return replace(_amendment(flow, view, Kind.FOLD, clock), fold=fold)
+
+
+def is_repair_of(plan: BatchPlan, aside: Aside) -> bool:
+    """Whether the plan takes records out of that table."""
+    return plan.repair is not None and plan.repair.source is aside
+
+
+def _amendment(flow: Flow, view: View, kind: Kind, clock: datetime) -> BatchPlan:
+    """What all kinds have in common."""
+    return BatchPlan(
+        pipeline=flow.key,
+        batch_id=view.last_batch_id + 1,
+        kind=kind,
+        clock=clock,
+        position=view.position,
+        topics={},
+        logical_hash=flow.logical_hash,
+        semantics=SEMANTICS,
+    )

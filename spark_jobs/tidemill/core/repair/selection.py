@@ -1,0 +1,177 @@
+"""Which part of the past somebody asks for, as text of a command or a form, and as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from tidemill.core.errors import ConfigError
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.plan.slices import BatchRange
+from tidemill.core.repair.side_outputs import Choice
+
+PLACES = "TOPIC-PARTITION:OFFSET,..."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfOffsets:
+    """Half-open offsets of the topic-partitions that either names; what one of them leaves out is not bounded there.
+
+    Without any name all that was read is meant.
+    """
+
+    since: Mapping[TopicPartition, int]
+    until: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfTimes:
+    """Records that the log took at `since <= timestamp < until`; None does not bound."""
+
+    since: datetime | None
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfWindows:
+    """Windows with some event time in `[since, until)`."""
+
+    since: datetime
+    until: datetime
+
+
+Wanted = OfOffsets | OfTimes | OfWindows
+
+
+def wanted(
+    *,
+    from_offsets: str | None = None,
+    to_offsets: str | None = None,
+    from_time: str | None = None,
+    to_time: str | None = None,
+    windows: str | None = None,
+) -> Wanted:
+    """What is asked for: offsets, or times, or windows.
+
+    Raises:
+        ConfigError: nothing or two of them are, or one is not written as it should be.
+    """
+    kinds = [k for k in (from_offsets or to_offsets, from_time or to_time, windows) if k]
+    if len(kinds) != 1:
+        raise ConfigError(
+            "a backfill wants offsets, or times, or windows",
+            fix="for example from one time to another, and nothing else",
+        )
+    if windows:
+        return windows_of("windows", windows)
+    if from_time or to_time:
+        since = time_of("from time", from_time) if from_time else None
+        until = time_of("to time", to_time) if to_time else None
+        if since is not None and until is not None and since >= until:
+            raise ConfigError(f"{from_time} is not before {to_time}", fix="say the earlier time first")
+        return OfTimes(since=since, until=until)
+    found = OfOffsets(since=_places("from offsets", from_offsets), until=_places("to offsets", to_offsets))
+    for place, offset in found.until.items():
+        if found.since.get(place, 0) >= offset:
+            raise ConfigError(
+                f"{place}: from offset {found.since.get(place, 0)} up to, and without, {offset}: that is nothing",
+                fix="say the lower offset first",
+            )
+    return found
+
+
+def windows_of(what: str, text: str) -> OfWindows:
+    """`FROM/TO` in ISO 8601.
+
+    Raises:
+        ConfigError: it is not that, or its end is not after its start.
+    """
+    since, separator, until = text.partition("/")
+    if not separator:
+        raise ConfigError(f"{what}: expected FROM/TO, found {text!r}", fix="for example 2026-03-01/2026-03-02")
+    found = OfWindows(since=time_of(what, since), until=time_of(what, until))
+    if found.since >= found.until:
+        raise ConfigError(f"{what}: {since} is not before {until}", fix="say the earlier time first")
+    return found
+
+
+def time_of(what: str, text: str) -> datetime:
+    """A moment in ISO 8601; without a time zone it is UTC.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(
+            f"{what}: expected a time such as 2026-03-01T12:00:00Z, found {text!r}", fix="write it in ISO 8601"
+        ) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _places(what: str, text: str | None) -> Mapping[TopicPartition, int]:
+    found = {}
+    for part in filter(None, map(str.strip, (text or "").split(","))):
+        place, _, offset = part.rpartition(":")
+        named = _place(place)
+        if named is None or not offset.isdecimal():
+            raise ConfigError(f"{what}: expected {PLACES}, found {part!r}", fix="for example web.access-0:1000")
+        found[named] = int(offset)
+    return found
+
+
+def place_of(text: str) -> TopicPartition:
+    """A topic-partition as `TOPIC-PARTITION`.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    named = _place(text)
+    if named is None:
+        raise ConfigError(f"expected TOPIC-PARTITION, found {text!r}", fix="for example web.access-0")
+    return named
+
+
+def _place(text: str) -> TopicPartition | None:
+    topic, _, partition = text.rpartition("-")
+    return TopicPartition(topic, int(partition)) if topic and partition.isdecimal() else None
+
+
+def choice(  # noqa: PLR0913  each is a condition that somebody may ask for
+    *,
+    batch: str | None = None,
+    topic: str | None = None,
+    partition: int | None = None,
+    offset: int | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    reason: str | None = None,
+    table: str | None = None,
+) -> Choice:
+    """Which records are meant, of those that were put aside.
+
+    Raises:
+        ConfigError: a condition is not written as it should be.
+    """
+    return Choice(
+        batches=(_batches(batch),) if batch else (),
+        topic=topic or None,
+        partition=partition,
+        offset=offset,
+        since=time_of("since", since) if since else None,
+        until=time_of("until", until) if until else None,
+        reason=reason or None,
+        table=table or None,
+    )
+
+
+def _batches(text: str) -> BatchRange:
+    first, _, last = text.partition("-")
+    try:
+        return BatchRange(int(first), int(last or first) + 1)
+    except ValueError:
+        raise ConfigError(
+            f"batch: expected a batch such as 7, or 7-9, found {text!r}", fix="`tidemill history` shows the batches"
+        ) from None

@@ -1,0 +1,102 @@
+"""Forgotten windows that a backfill can replace: those that are made of nothing but what it reads.
+
+Which batches brought something to a window is known from the ledger for ever, also when their state is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.history.coverage import Cover
+from tidemill.core.history.index import IndexedBatch
+from tidemill.core.history.past import Past
+from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.position import Position
+from tidemill.core.plan.slices import SliceSet
+from tidemill.core.repair.forgetting import EARLIEST, first_kept
+from tidemill.core.time.spans import PaneSpan, united_spans
+from tidemill.core.time.windows import Panes, Window
+
+
+def whole_of(
+    flow: Flow, position: Position, past: Past, covers: Sequence[Cover]
+) -> Mapping[str, tuple[PaneSpan, ...]] | None:
+    """Where the forgotten windows start, by table, that are made of what these batches read; None if none is forgotten.
+
+    Windows to which another batch brought something are left out, and so are those far from any of these batches,
+    unless there is nothing else.
+    """
+    until = position.forgotten_until
+    if until is None:
+        return None
+    windowed = [sink for sink in flow.sinks if isinstance(sink, WindowedSink)]
+    return {sink.table: _whole(sink, until, past, position.slices, covers) for sink in windowed}
+
+
+def _whole(
+    sink: WindowedSink, until: int, past: Past, slices: SliceSet, covers: Sequence[Cover]
+) -> tuple[PaneSpan, ...]:
+    panes, table = sink.window.panes, sink.table
+    end = first_kept(panes, until) - panes.slide
+    mine = [s for c in covers if table in c.panes and (s := starts_over(panes, c.panes[table])).first <= end]
+    if not mine:
+        return ()
+    low, high = min(s.first for s in mine), min(max(s.last for s in mine), end)
+    own = {c.batch_id for c in covers}
+    found = past.covers(slices, lambda zone: zone.has_panes(table, low, high + panes.size))
+    others = [starts_over(panes, c.panes[table]) for c in found if table in c.panes and c.batch_id not in own]
+
+    def nothing(first: int, last: int) -> bool:
+        """Whether nobody else has anything there."""
+        zone = next(past.blocks(lambda zone: zone.has_panes(table, first, last)), None)
+        return zone is None and not any(s.first < last and s.last >= first for s in others)
+
+    if nothing(EARLIEST, low):
+        low = EARLIEST + (panes.offset - EARLIEST) % panes.slide
+    if nothing(high + panes.size, end + panes.size):
+        high = end
+    return tuple(_gaps(others, low, high, panes.slide))
+
+
+def _gaps(others: Sequence[PaneSpan], low: int, high: int, slide: int) -> Iterator[PaneSpan]:
+    """Where windows start between `low` and `high`, both included, that are none of the others."""
+    for other in sorted(o for o in others if o.first <= high):
+        if low < other.first:
+            yield PaneSpan(low, other.first - slide)
+        low = max(low, other.last + slide)
+    if low <= high:
+        yield PaneSpan(low, high)
+
+
+def starts_over(panes: Panes, span: PaneSpan) -> PaneSpan:
+    """Where the windows start that contain some of these panes: the first and the last."""
+    return PaneSpan(panes.windows_of(span.first)[0].start, panes.windows_of(span.last)[-1].start)
+
+
+def left_of(sink: WindowedSink, job: Backfill, position: Position) -> int:
+    """How many windows a job may touch that stay as they were published, because it does not read all of them."""
+    if position.forgotten_until is None:
+        return 0
+    panes = sink.window.panes
+    end = first_kept(panes, position.forgotten_until) - panes.slide
+    starts = [starts_over(panes, span) for span in job.panes.get(sink.table, ())]
+    touched = united_spans(PaneSpan(s.first, min(s.last, end)) for s in starts if s.first <= end)
+    spared = [PaneSpan(max(s.first, w.first), min(s.last, w.last)) for w in _of(job, sink) for s in touched]
+    return sum((s.last - s.first) // panes.slide + 1 for s in touched) - sum(
+        (s.last - s.first) // panes.slide + 1 for s in spared if s.first <= s.last
+    )
+
+
+def _of(job: Backfill, sink: WindowedSink) -> tuple[PaneSpan, ...]:
+    return (job.whole or {}).get(sink.table, ())
+
+
+def replaced(sink: WindowedSink, window: Window, batch: IndexedBatch) -> bool:
+    """Whether a backfill has replaced the window: of those that were forgotten, it did where it read all of them."""
+    job, until = batch.job, batch.forgotten_until
+    if job is None or not any(s.first < window.end and s.last >= window.start for s in job.panes.get(sink.table, ())):
+        return False
+    if until is None or window.end > until:
+        return True
+    return any(s.first <= window.start <= s.last for s in (job.whole or {}).get(sink.table, ()))

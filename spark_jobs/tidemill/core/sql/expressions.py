@@ -1,0 +1,170 @@
+"""What an SQL expression of a declaration or a contract reads and calls, without an SQL engine.
+
+A declaration is checked before Spark exists, so that a misspelt column, or a function whose answer is another one when
+a batch is computed again, fails where it is written. Types are Spark's to say (`tidemill.engine.aggregate.types`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tidemill.core.errors import DeclarationError
+
+if TYPE_CHECKING:
+    from sqlglot import Token
+
+    from tidemill.core.sql.syntax import Parsed
+
+_TEXTS = ("STRING", "RAW_STRING", "IDENTIFIER")
+_MOST_NESTED, _LONGEST = 30, 20_000
+_BACKTICKS = "put the names of columns that are words of SQL in backticks: `order`, `from`"
+_BARE, _QUOTED = re.compile(r"[A-Za-z_]\w*"), re.compile(r"`(?:[^`]|``)+`")
+_CONSTANTS = ("null", "true", "false")
+_UNIT_INSIDE = re.compile("[A-Za-z]{3}")
+_PLACEHOLDER = re.compile(r"\{(\w*)\}")
+
+
+def columns_of(expression: str) -> frozenset[str]:
+    """The names of the columns that an expression over one row reads, as they are written.
+
+    Raises:
+        DeclarationError: as `parsed`.
+    """
+    return parsed(expression).columns
+
+
+@lru_cache(maxsize=4096)
+def parsed(expression: str, *, aggregates: bool = False) -> Parsed:
+    """What an expression reads and calls; with `aggregates`, it may be about a group of rows.
+
+    Raises:
+        DeclarationError: the text is not one expression; or it calls a function that is not allowed
+            (`tidemill.core.sql.functions`), looks beyond its row, or is too long or nested too deeply.
+    """
+    # Loaded late: a DAG is parsed, and most commands run, without looking at an expression.
+    from tidemill.core.sql.dialect import tokens_of, tree_of
+    from tidemill.core.sql.syntax import Walk
+
+    if len(expression) > _LONGEST:
+        raise DeclarationError(
+            f"an expression has at most {_LONGEST} characters, found {len(expression)}",
+            fix="split it with with_columns",
+        )
+    try:
+        expression.encode()
+        tokens = tokens_of(expression)
+        _check_tokens(tokens, expression)
+        # A number such as 1L has this token, too, where it is not written.
+        casts = any(t.token_type.name == "DCOLON" and expression[t.start : t.end + 1] == "::" for t in tokens)
+        return Walk(expression, aggregates=aggregates, casts=casts).of(tree_of(expression))
+    except UnicodeEncodeError:
+        raise DeclarationError(f"half a character in {expression!r}", fix="write the character itself") from None
+    except ValueError as error:
+        raise DeclarationError(f"not an SQL expression: {expression!r}: {error}", fix=_BACKTICKS) from None
+    except RecursionError:
+        raise _too_deep(expression) from None
+
+
+def _check_tokens(tokens: list[Token], expression: str) -> None:
+    """The text becomes a part of a statement, which it must not end, hide or go beyond."""
+    if not tokens:
+        raise DeclarationError(f"expected one SQL expression, found {expression!r}")
+    if any(token.comments for token in tokens):
+        raise DeclarationError(f"a comment would hide what follows it, found in {expression!r}")
+    if "${" in expression:
+        raise DeclarationError(
+            f"Spark replaces `${{...}}` by settings of the machine, found in {expression!r}",
+            fix="write the value itself; for a pattern write [$][{]",
+        )
+    depth = 0
+    for token in tokens:
+        text = "" if token.token_type.name in _TEXTS else token.text.upper()
+        depth += (text in ("(", "[", "CASE")) - (text in (")", "]") or (text == "END" and depth > 0))
+        if text == ";":
+            raise DeclarationError(f"`;` ends a statement, but an expression is only a part of one: {expression!r}")
+        if depth > _MOST_NESTED:
+            raise _too_deep(expression)
+    _check_words(tokens)
+    brackets = [t.text for t in tokens if t.token_type.name in ("L_PAREN", "R_PAREN", "L_BRACKET", "R_BRACKET")]
+    if not _is_balanced(brackets):
+        raise DeclarationError(f"a bracket without its partner in {expression!r}", fix="close every bracket")
+
+
+def _check_words(tokens: list[Token]) -> None:
+    """Where Spark reads a column of such a name, sqlglot reads a word of a function's arguments, and drops it."""
+    texts = ["", *("" if t.token_type.name in _TEXTS else t.text.upper() for t in tokens), ""]
+    for word, sign, value in zip(texts[1:], texts[2:], tokens[2:], strict=False):
+        # With a sign before it, no text names a unit: interval '1 day' is a constant, interval - '1 day' is none.
+        if (
+            word == "INTERVAL"
+            and sign in ("+", "-")
+            and value.token_type.name == "STRING"
+            and _UNIT_INSIDE.search(value.text)
+        ):
+            raise ValueError("`interval` is a word of SQL here")
+    for before, word, after in zip(texts, texts[1:], texts[2:], strict=False):
+        if before != "." and (
+            (word == "ALL" and after != "(")
+            or (word == "DISTINCT" and after in (")", ",", ""))
+            or (word == "AS" and before in ("(", ","))
+        ):
+            raise ValueError(f"`{word.lower()}` is a word of SQL here")
+
+
+def _is_balanced(brackets: Iterable[str]) -> bool:
+    opened: list[str] = []
+    for bracket in brackets:
+        if bracket in "([":
+            opened.append(bracket)
+        elif not opened or opened.pop() + bracket not in ("()", "[]"):
+            return False
+    return not opened
+
+
+def _too_deep(expression: str) -> DeclarationError:
+    shown = expression if len(expression) <= 80 else f"{expression[:77]}..."
+    return DeclarationError(
+        f"an expression is nested at most {_MOST_NESTED} deep, found {shown!r}", fix="split it with with_columns"
+    )
+
+
+def filled(text: str, names: Mapping[str, str]) -> str:
+    """A text of an aggregate's `merge` or `finish` with `{name}` replaced by what stands for it.
+
+    Raises:
+        DeclarationError: it has a `{name}` that there is not.
+    """
+
+    def name_of(match: re.Match[str]) -> str:
+        if match[1] not in names:
+            raise DeclarationError(
+                f"there is no state column `{match[1]}` for {text!r}; there are: {', '.join(names)}",
+                fix="a name in curly brackets is one of `partial`",
+            )
+        return names[match[1]]
+
+    return _PLACEHOLDER.sub(name_of, text)
+
+
+def named_alone(expression: str) -> str | None:
+    """The column that an expression is, and nothing more; None when it does anything with it."""
+    bare = expression.strip()
+    if _BARE.fullmatch(bare):
+        return bare if bare.lower() not in _CONSTANTS else None
+    return bare[1:-1].replace("``", "`") if _QUOTED.fullmatch(bare) else None
+
+
+def compared(expression: str) -> tuple[str, str, str] | None:
+    """The two columns that an expression compares, and in their middle by what; None when it does anything else.
+
+    Raises:
+        DeclarationError: as `parsed`.
+    """
+    from tidemill.core.sql.dialect import tree_of
+    from tidemill.core.sql.syntax import comparison
+
+    parsed(expression)
+    return comparison(tree_of(expression))

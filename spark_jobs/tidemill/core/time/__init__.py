@@ -1,0 +1,1 @@
+"""Event time: moments and durations, windows and the panes they are made of, watermarks."""

@@ -1,0 +1,210 @@
+"""From typed rows to what each sink gets of them, all on one row, so that one pass can count where it ends.
+
+A *branch* is one path from an input to one sink. Its columns are kept under a prefix of their own; `alive` says that
+the row came through the operators of the path, `late` that every window of the sink refuses it. Expressions of an
+operator are computed only for rows that reach it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import DataFrame
+
+from tidemill.core.bind.flow import Flow, Input, RowSink, Sink, WindowedSink
+from tidemill.core.declare import operators as op
+from tidemill.core.declare.aggregate_columns import columns_read
+from tidemill.core.declare.columns import RECORD_COLUMNS, added_to
+from tidemill.core.declare.graph import Step
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.sql.text import quoted, renamed, select
+from tidemill.core.time.times import micros
+
+HIDDEN = (*RECORD_COLUMNS, "_time")
+"""The columns that say where a row comes from, and its event time; every sink gets them."""
+
+_OF_ROWS = (*HIDDEN, "_behind", "_block", "_error", "_broken", "_raw", "_rejected")
+_ALIVE = "_alive"
+_KEPT = "_kept_"
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """The columns of one path to one sink: each logical column `c` is kept as `prefix + c`.
+
+    Windows take records for `lateness` microseconds after the watermark has passed their end; those over the event
+    times `spared`, half-open, take all.
+    """
+
+    prefix: str
+    sink: Sink
+    columns: tuple[str, ...]
+    lateness: int = 0
+    spared: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def alive(self) -> str:
+        """Whether the row reached the sink."""
+        return self.prefix + _ALIVE
+
+    @property
+    def late(self) -> str:
+        """Whether every window of the sink refused the row."""
+        return f"{self.prefix}_late"
+
+    @property
+    def refused(self) -> str:
+        """How many windows refused a row that others took."""
+        return f"{self.prefix}_refused"
+
+    @property
+    def taken(self) -> str:
+        """An SQL predicate: the row entered the sink."""
+        return f"{self.alive} AND NOT {self.late}"
+
+
+Path = tuple[Step, ...]
+
+
+def branches_of(flow: Flow, source: Input, plan: BatchPlan | None = None) -> tuple[tuple[Branch, Path], ...]:
+    """The branches that start at an input, each with its path, as a plan judges what is late; else as a live one."""
+    return tuple(
+        (Branch(f"_s{number}p{way}_", sink, needed_columns(sink), *_allowed(sink, plan)), path)
+        for number, sink in enumerate(flow.sinks)
+        for way, path in enumerate(sink.paths.get(source.name, ()))
+    )
+
+
+def _allowed(sink: Sink, plan: BatchPlan | None) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """For how long windows take records, and which take all."""
+    if isinstance(sink, RowSink):
+        return 0, ()
+    if plan is None or plan.is_live:
+        return micros(sink.allowed_lateness), ()
+    whole = (plan.backfill.whole or {}).get(sink.table, ()) if plan.backfill is not None else ()
+    return 0, tuple((span.first, span.last + sink.window.panes.size) for span in whole)
+
+
+def needed_columns(sink: Sink) -> tuple[str, ...]:
+    """The columns of a row that the sink uses, keys first; hidden columns are left out."""
+    if isinstance(sink, RowSink):
+        return sink.columns
+    used = {c.lower(): c for a in sink.aggregates.values() for c in sorted(columns_read(a))}
+    known = {c.lower() for c in (*sink.keys, *HIDDEN)}
+    return (*sink.keys, *sorted(c for lower, c in used.items() if lower not in known))
+
+
+def branch_out(checked: str, user_columns: Sequence[str], branches: Sequence[tuple[Branch, Path]]) -> str:
+    """A statement that gives the rows of `tidemill.engine.read.typed_rows` the columns of every branch.
+
+    A row that the contract refused is alive in no branch. The hidden columns stay.
+    """
+    kept = [f"{_KEPT}{c}" for c in user_columns]
+    text = select([*_OF_ROWS, *(renamed(quoted(c), _KEPT + c) for c in user_columns)], checked)
+    done: list[str] = []
+    for branch, path in branches:
+        beneath = [*_OF_ROWS, *map(quoted, [*kept, *done])]
+        start = [renamed(quoted(_KEPT + c), c) for c in user_columns]
+        walked = _Walk(select([*beneath, *start, renamed("NOT _rejected", _ALIVE)], text), tuple(user_columns), beneath)
+        for step in path:
+            walked = walked.after(step)
+        ending = _ending(branch)
+        text = select([*beneath, *(renamed(value, name) for name, value in ending.items())], walked.text)
+        done += ending
+    return select([*_OF_ROWS, *map(quoted, done)], text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """A statement at some step of a path: `columns` are the user's there, `beneath` those that only pass by."""
+
+    text: str
+    columns: tuple[str, ...]
+    beneath: Sequence[str]
+
+    def after(self, step: Step) -> _Walk:
+        """The statement after one more step."""
+        match step.operator:
+            case op.Filter(predicate):
+                return self._where(_holds(predicate))
+            case op.Split() as split:
+                return self._where(_routed(split, step.port))
+            case op.WithColumns(added):
+                columns = (*self.columns, *added_to(self.columns, added))
+                new = {c.lower(): text for c, text in added.items()}
+                values = [renamed(_if_alive(new[low]), c) if (low := c.lower()) in new else quoted(c) for c in columns]
+                return _Walk(select([*self.beneath, *values, _ALIVE], self.text), columns, self.beneath)
+            case _:
+                # Selections and unions only name columns; grouping belongs to the sink.
+                return self
+
+    def _where(self, alive: str) -> _Walk:
+        columns = [*self.beneath, *map(quoted, self.columns), renamed(alive, _ALIVE)]
+        return _Walk(select(columns, self.text), self.columns, self.beneath)
+
+
+def _if_alive(expression: str) -> str:
+    return f"CASE WHEN {_ALIVE} THEN ({expression}) END"
+
+
+def _holds(predicate: str) -> str:
+    return f"({_ALIVE} AND coalesce({_if_alive(predicate)}, false))"
+
+
+def _routed(split: op.Split, port: str) -> str:
+    taken = [_ALIVE]
+    for name, predicate in split.routes.items():
+        if name == port:
+            return " AND ".join([*taken, _holds(predicate)])
+        if not split.overlap or port == split.default:
+            taken.append(f"NOT {_holds(predicate)}")
+    return " AND ".join(taken)
+
+
+def _ending(branch: Branch) -> dict[str, str]:
+    late, refused = _lateness(branch.sink, branch.lateness)
+    if branch.spared:
+        spared = " OR ".join(f"(_time >= {low}L AND _time < {high}L)" for low, high in branch.spared)
+        late, refused = f"({late} AND NOT ({spared}))", f"CASE WHEN {spared} THEN 0L ELSE {refused} END"
+    return {
+        **{branch.prefix + c: quoted(c) for c in branch.columns},
+        branch.alive: _ALIVE,
+        branch.late: f"{_ALIVE} AND {late}",
+        branch.refused: f"CASE WHEN {_ALIVE} AND NOT ({late}) THEN {refused} ELSE 0L END",
+    }
+
+
+def _lateness(sink: Sink, allowed: int) -> tuple[str, str]:
+    """SQL: whether a row is late for all windows of the sink, and how many of its windows refuse it.
+
+    A window refuses a row when its end and the allowed lateness are not after the watermark. With a row's place
+    `inside` its last window, the watermark is `_behind + inside` after the start of that window.
+    """
+    if isinstance(sink, RowSink):
+        return "false", "0L"
+    panes = sink.window.panes
+    inside = f"pmod(_time - {panes.offset}L, {panes.slide}L)"
+    left = f"({panes.size + allowed}L - _behind - {inside})"
+    windows = f"(({panes.size}L - {inside} - 1L) div {panes.slide}L + 1L)"
+    accepted = f"(({left} + {panes.slide - 1}L) div {panes.slide}L)"
+    return f"coalesce({left} <= 0L, false)", f"greatest({windows} - {accepted}, 0L)"
+
+
+def pane_sql(sink: WindowedSink) -> str:
+    """An SQL expression for the start of a row's pane, in microseconds, floored also before 1970."""
+    panes = sink.window.panes
+    return f"_time - pmod(_time - {panes.offset}L, {panes.pane}L)"
+
+
+def unpack(frame: DataFrame, branches: Sequence[Branch]) -> DataFrame:
+    """The rows that entered the sink of these branches, with its own column names and the hidden ones."""
+    parts = [frame.where(b.taken).selectExpr(*_columns_of(b)) for b in branches]
+    return reduce(DataFrame.unionByName, parts)
+
+
+def _columns_of(branch: Branch) -> list[str]:
+    own = {c.lower() for c in branch.columns}
+    hidden = [c for c in HIDDEN if c not in own]
+    return [*hidden, *(renamed(quoted(branch.prefix + c), c) for c in branch.columns)]

@@ -1,0 +1,87 @@
+"""Counting, in the pass that does the work, where every record ends and how far event time came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.protocol.account import Account
+from tidemill.engine.aggregate.branches import Branch
+
+_OUTCOMES = ("read", "aggregated", "filtered", "rejected", "late")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What one pass over one input found.
+
+    `max_event_times` has the partitions with accepted rows. `late_rows` counts a row once for each sink that refused
+    it, `refused_windows` the single windows that refused a row which others took. `stray_blocks` is a bitmap of the
+    blocks (`tidemill.engine.read.blocks`) that hold rejected or late rows.
+    """
+
+    account: Account
+    max_event_times: dict[TopicPartition, int] = field(default_factory=dict)
+    refused_windows: int = 0
+    late_rows: int = 0
+    stray_blocks: bytes = b""
+
+    @property
+    def strays(self) -> int:
+        """The rows that go to quarantine or to the late table."""
+        return self.account.rejected + self.late_rows
+
+
+class Counter:
+    """Counts the rows of one input as they pass by; to be asked once an action has run over all of them."""
+
+    def __init__(self, topic: str, partitions: Sequence[int], branches: Sequence[Branch]) -> None:
+        self._topic, self._partitions, self._branches = topic, tuple(partitions), tuple(branches)
+        self._observation = Observation(f"tidemill {topic}")
+        self._found: dict[str, Any] | None = None
+
+    def attach(self, frame: DataFrame) -> DataFrame:
+        """The same rows, counted by the first action over all of them."""
+        return frame.observe(self._observation, *(F.expr(f"{v} AS {n}") for n, v in self._expressions().items()))
+
+    def count(self, frame: DataFrame) -> None:
+        """Count rows that are cached, with a job of its own."""
+        counted = frame.selectExpr(*(f"{v} AS {n}" for n, v in self._expressions().items()))
+        self._found = counted.toArrow().to_pylist()[0]
+
+    def _expressions(self) -> dict[str, str]:
+        # An input whose rows are all discarded has no branch.
+        taken = " OR ".join(f"({b.taken})" for b in self._branches) or "false"
+        late = " OR ".join(b.late for b in self._branches) or "false"
+        times = {
+            f"time_{p}": f"max(CASE WHEN NOT _rejected AND _partition = {p} THEN _time END)" for p in self._partitions
+        }
+        return {
+            "read": "count(1)",
+            "rejected": "count_if(_rejected)",
+            "aggregated": f"count_if({taken})",
+            "late": f"count_if(NOT _rejected AND NOT ({taken}) AND ({late}))",
+            "filtered": f"count_if(NOT _rejected AND NOT ({taken}) AND NOT ({late}))",
+            "refused": f"sum({' + '.join(b.refused for b in self._branches) or '0L'})",
+            "refusals": f"sum({' + '.join(f'CAST({b.late} AS INT)' for b in self._branches) or '0L'})",
+            "stray_blocks": f"bitmap_construct_agg(CASE WHEN _rejected OR ({late}) THEN CAST(_block AS BIGINT) END)",
+            **times,
+        }
+
+    def result(self) -> Counts:
+        """What was counted."""
+        found = self._found if self._found is not None else self._observation.get
+        account = Account(**{name: found[name] for name in _OUTCOMES})
+        times = {TopicPartition(self._topic, p): found[f"time_{p}"] for p in self._partitions}
+        return Counts(
+            account=account,
+            max_event_times={tp: time for tp, time in times.items() if time is not None},
+            refused_windows=found["refused"] or 0,
+            late_rows=found["refusals"] or 0,
+            stray_blocks=bytes(found["stray_blocks"] or b""),
+        )

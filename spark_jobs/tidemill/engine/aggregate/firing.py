@@ -1,0 +1,160 @@
+"""Which windows a batch publishes, and which panes it must read for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.declare.operators import Trigger
+from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.position import Position
+from tidemill.core.repair.forgetting import first_kept
+from tidemill.core.time.pane_tree import Span, unite
+from tidemill.core.time.times import micros
+from tidemill.core.time.watermarks import BEGINNING, END
+from tidemill.core.time.windows import Panes
+
+_FAR = 2**62
+"""Further than any event time, and not so far that a window's size more would not fit 64 bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Firing:
+    """The windows that fire when the watermark moves from `before` to `after` and a batch touches some panes.
+
+    On close: every window with `before < end <= after` fires, on time; and each (window, key) that the batch touched
+    with `end <= before` fires again, late. On update: each (window, key) that the batch touched fires. A window with
+    `end + allowed_lateness <= before` refuses records and never fires again. Neither does one that ends at `forgotten`
+    or earlier: its state is gone, or never had what batches read before there was the table.
+    """
+
+    trigger: Trigger
+    before: int
+    after: int
+    allowed_lateness: int | None
+    forgotten: int = BEGINNING
+
+    @staticmethod
+    def of(sink: WindowedSink, plan: BatchPlan, after: Position) -> Firing:
+        """The firing of a sink in a batch that moves the pipeline to `after`."""
+        lateness = micros(sink.allowed_lateness) if plan.is_live else None
+        until, whole = plan.position.forgotten_until, after.whole_after(sink.table)
+        lacking = BEGINNING if whole == BEGINNING else whole + sink.window.panes.size
+        return Firing(
+            trigger=sink.trigger,
+            # Windows that lack something are treated as if they had ended before.
+            before=max(plan.position.watermark, lacking),
+            after=after.watermark,
+            allowed_lateness=lateness,
+            forgotten=lacking if until is None else max(until, lacking),
+        )
+
+    @property
+    def refused_until(self) -> int:
+        """Windows that end here or earlier are closed for good."""
+        lateness = self.allowed_lateness
+        return self.forgotten if lateness is None else max(self.before - lateness, self.forgotten)
+
+    @property
+    def again_until(self) -> int:
+        """Windows that end here or earlier, and are not closed for good, fire because the batch touched them."""
+        return self.before if self.trigger is Trigger.ON_CLOSE else END
+
+    def pane_ranges(
+        self, sink: WindowedSink, touched_panes: Iterable[int]
+    ) -> tuple[tuple[int | None, int | None], ...]:
+        """The starts of panes to read, as half-open ranges in microseconds; None does not bound; none when empty."""
+        return tuple(
+            (None if low == BEGINNING else low, None if high == END else high)
+            for low, high in self.spans(sink, touched_panes)
+        )
+
+    def spans(self, sink: WindowedSink, touched_panes: Iterable[int]) -> tuple[Span, ...]:
+        """Where the windows that may fire lie, whole, from BEGINNING to END at most."""
+        panes = sink.window.panes
+        ranges: list[Span] = []
+        for pane in touched_panes:
+            ends = [w.end for w in panes.windows_of(pane) if self.refused_until < w.end <= self.again_until]
+            if ends:
+                ranges.append((min(ends) - panes.size, max(ends)))
+        if self.trigger is Trigger.ON_CLOSE:
+            ranges.append(self._on_time(panes))
+        return unite(ranges)
+
+    def _on_time(self, panes: Panes) -> Span:
+        """Where the windows lie that fire on time; an empty span when none ends between the two watermarks."""
+        if self.before == BEGINNING:
+            low = BEGINNING
+        else:
+            low = self.before + 1 - panes.size
+            low += (panes.offset - low) % panes.slide
+        high = END if self.after == END else self.after - (self.after - panes.size - panes.offset) % panes.slide
+        return (low, high) if high - low >= panes.size else (low, low)
+
+    def most_windows(self, panes: Panes) -> int:
+        """How many windows of one pane may fire at most."""
+        bounds = self.bounds
+        on_time = max(bounds["_after"] - bounds["_before"], 0)
+        again = max(self.again_until - self.refused_until, 0)
+        return min(panes.overlap, -(-on_time // panes.slide) + -(-again // panes.slide))
+
+    def starts(self, panes: Panes) -> Span:
+        """Between which moments, both included, all windows start that may fire; where none may, (1, 0)."""
+        on_time = (self.before, self.after) if self.trigger is Trigger.ON_CLOSE and self.after > self.before else None
+        ends = [e for e in (on_time, (self.refused_until, self.again_until)) if e is not None and e[0] < e[1]]
+        if not ends:
+            return 1, 0
+        low, high = min(e[0] for e in ends), max(e[1] for e in ends)
+        return max(low + 1 - panes.size, -_FAR), min(high - panes.size, _FAR)
+
+    @property
+    def bounds(self) -> dict[str, int]:
+        """Which windows fire, told by where their `end` lies, as columns for `merged_windows`.
+
+        On time is `_before < end <= _after`; again, where the batch touched it, `_refused_until < end <= _again_until`.
+        """
+        on_close = self.trigger is Trigger.ON_CLOSE
+        return {
+            "_before": self.before if on_close else END,
+            "_after": self.after if on_close else END,
+            "_refused_until": self.refused_until,
+            "_again_until": self.again_until,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refiring:
+    """Every window that lies wholly inside one of `ranges` fires, as whole as it is: all keys, nothing else.
+
+    `ranges` are half-open, in microseconds; only windows that end at `until` or earlier fire.
+    """
+
+    ranges: tuple[Span, ...]
+    until: int
+
+    @staticmethod
+    def of(sink: WindowedSink, job: Backfill, position: Position) -> Refiring:
+        """The windows that contain some panes of a job; with a trigger on close, those that are closed.
+
+        `position` is where the job's plan starts from. Of what is forgotten there only those fire that are whole.
+        """
+        panes, spans, watermark = sink.window.panes, job.panes.get(sink.table, ()), position.watermark
+        kept = BEGINNING if position.forgotten_until is None else first_kept(panes, position.forgotten_until)
+        edges = [(panes.windows_of(s.first)[0].start, panes.windows_of(s.last)[-1].end) for s in spans]
+        until = watermark if sink.trigger is Trigger.ON_CLOSE else END
+        # No window lies inside two of these, though they may overlap.
+        parts = [(kept, END), *((s.first, s.last + panes.size) for s in (job.whole or {}).get(sink.table, ()))]
+        ranges = [(max(low, a), min(high, b, until)) for low, high in unite(edges) for a, b in parts]
+        return Refiring(ranges=tuple((low, high) for low, high in ranges if high - low >= panes.size), until=until)
+
+    def bounds(self, sink: WindowedSink, panes: tuple[int, int]) -> dict[str, int]:
+        """As `Firing.bounds`, for the state in one of the ranges."""
+        low, high = panes
+        none = {"_before": END, "_after": END}
+        return {**none, "_refused_until": low + sink.window.panes.size - 1, "_again_until": high}
+
+    def window_starts(self, sink: WindowedSink) -> tuple[tuple[int, int], ...]:
+        """Where the windows that fire start, as half-open ranges in microseconds."""
+        return tuple((low, high - sink.window.panes.size + 1) for low, high in self.ranges)

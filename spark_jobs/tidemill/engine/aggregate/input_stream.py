@@ -1,0 +1,76 @@
+"""The rows of one input with every branch on them, and what is counted as they pass by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemill.core.bind.flow import Flow, Input
+from tidemill.core.log.scan import KafkaScan, Scan
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.engine.aggregate.branches import Branch, branch_out, branches_of
+from tidemill.engine.aggregate.counting import Counter, Counts
+from tidemill.engine.read.source import records
+from tidemill.engine.read.typed_rows import DecodeBatches, checked, decoded
+from tidemill.engine.spark.query import query
+from tidemill.engine.storage.row_writers import SparkLane
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stream:
+    """The rows of one input, as `counted` for the first job and as `strays` for what must be put aside.
+
+    `records` are those of the log, before they are decoded.
+    """
+
+    session: SparkSession
+    source: Input
+    records: DataFrame
+    decode: DecodeBatches
+    statement: str
+    branches: tuple[Branch, ...]
+    counter: Counter
+    cached: DataFrame | None = None
+
+    @staticmethod
+    def of(flow: Flow, source: Input, plan: BatchPlan, scan: Scan, lane: SparkLane) -> Stream:
+        """The stream of an input in a batch; nothing runs yet."""
+        session = lane.session
+        found = records(session, scan)
+        if isinstance(scan, KafkaScan):
+            # Each job would ask the brokers again, and they may have forgotten.
+            found = lane.cache(found)
+        only = plan.repair.only if plan.repair is not None else None
+        ways = branches_of(flow, source, plan)
+        paths = [(b, p) for b, p in ways if only is None or b.sink.table == only]
+        branches = tuple(branch for branch, _ in paths)
+        decode = DecodeBatches.of(flow, source, plan)
+        statement = branch_out(checked(source), [f.name for f in decode.decoder.schema], paths)
+        partitions = sorted({r.topic_partition.partition for r in plan.ranges(source.topic)})
+        return Stream(session, source, found, decode, statement, branches, Counter(source.topic, partitions, branches))
+
+    def diverted(self, reason: str | None) -> Stream:
+        """The same with every record rejected for this reason, if there is one."""
+        return self if reason is None else replace(self, decode=replace(self.decode, diverted=reason))
+
+    def kept(self, lane: SparkLane) -> Stream:
+        """The same for several jobs: rows are computed once, while `count_kept` counts them."""
+        return replace(self, cached=lane.cache(self._rows(self.decode)))
+
+    def count_kept(self) -> None:
+        """Count rows that are kept, with a job of its own; others are counted by the job that needs them."""
+        if self.cached is not None:
+            self.counter.count(self.cached)
+
+    @property
+    def counted(self) -> DataFrame:
+        """All rows, counted by the first action over all of them."""
+        return self.counter.attach(self._rows(self.decode)) if self.cached is None else self.cached
+
+    def strays(self, counts: Counts) -> DataFrame:
+        """Rows among which are all that are rejected or late, with the values of their records."""
+        return self._rows(replace(self.decode, only=counts.stray_blocks))
+
+    def _rows(self, decode: DecodeBatches) -> DataFrame:
+        return query(self.session, self.statement, decoded(self.records, decode))

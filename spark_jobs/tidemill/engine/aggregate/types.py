@@ -1,0 +1,195 @@
+"""The types of expressions and aggregates, as Spark's analyzer finds them on rows that are none."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from functools import reduce
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from tidemill.core.bind.flow import Flow, Input, RowSink, Sink, WindowedSink
+from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar, ddl, spark_type
+from tidemill.core.declare.operators import Publish
+from tidemill.core.declare.types import Foreign, check_fits, check_numbers, check_united
+from tidemill.core.errors import DeclarationError, Incompatible
+from tidemill.core.sql.text import quoted
+from tidemill.engine.aggregate.branches import Branch, Path, branch_out, branches_of, unpack
+from tidemill.engine.aggregate.window_sql import finished_windows, partial_aggregates
+from tidemill.engine.read.decode import decoder_for
+from tidemill.engine.read.typed_rows import checked, row_schema
+from tidemill.engine.spark.query import ROWS, query
+from tidemill.engine.storage.state_table import State
+from tidemill.engine.storage.table_layout import Uris
+from tidemill.tables.arrow_types import schema_fields
+from tidemill.tables.create import type_text
+from tidemill.tables.handles import newest
+
+_SCALARS: dict[type[T.DataType], Scalar] = {
+    T.StringType: Scalar.STRING,
+    T.BinaryType: Scalar.BINARY,
+    T.BooleanType: Scalar.BOOLEAN,
+    T.ByteType: Scalar.INTEGER,
+    T.ShortType: Scalar.INTEGER,
+    T.IntegerType: Scalar.INTEGER,
+    T.LongType: Scalar.LONG,
+    T.FloatType: Scalar.DOUBLE,
+    T.DoubleType: Scalar.DOUBLE,
+    T.DateType: Scalar.DATE,
+    T.TimestampType: Scalar.TIMESTAMP,
+    T.TimestampNTZType: Scalar.TIMESTAMP,
+}
+_BOUNDS = ("_before", "_after", "_refused_until", "_again_until")
+_SHOWN_FIELDS = "spark.sql.debug.maxToStringFields"
+_CLOCK = re.compile(r"cast\(\s*(?:now|today|yesterday|tomorrow)(?: [^#()]*)? as (?:date|time)\w*\)", re.IGNORECASE)
+
+
+def check_types(session: SparkSession, flow: Flow, uris: Uris) -> None:
+    """Refuses a declaration whose values could lose something in their contract, or do not fit tables that are there.
+
+    Nothing is read but the newest version of each table of the flow, and no job runs.
+
+    Raises:
+        DeclarationError: Spark cannot run an expression; or a value could be lost, or comes from the clock.
+        Incompatible: the state or a published table has columns of other types.
+    """
+    for sink in flow.sinks:
+        where = next(
+            flow.spec.graph.where(name)
+            for name, operator in flow.spec.graph.operators.items()
+            if isinstance(operator, Publish) and operator.table == sink.table
+        )
+        try:
+            _check(session, flow, sink, uris, where)
+        except (AnalysisException, ParseException) as error:
+            reason = str(error).splitlines()[0]
+            raise DeclarationError(f"{where}: Spark cannot run what {sink.table} is computed by: {reason}") from None
+
+
+def _check(session: SparkSession, flow: Flow, sink: Sink, uris: Uris, where: str) -> None:
+    rows = _rows(session, flow, sink, where)
+    if rows is None:
+        return
+    if isinstance(sink, RowSink):
+        published = rows
+    else:
+        _check_numbers(rows, sink, where)
+        state = partial_aggregates(rows, sink)
+        _check_state(flow, sink, uris, state)
+        published = query(session, finished_windows(ROWS, sink), state.selectExpr("*", *_firing()))
+    for field in published.select(*map(quoted, sink.contract.columns)).schema.fields:
+        if not isinstance(field.dataType, T.NullType):
+            check_fits(where, field.name, data_type(field.dataType), sink.contract)
+    _check_clock(published, where)
+    _check_published(flow, sink, uris)
+
+
+def _rows(session: SparkSession, flow: Flow, sink: Sink, where: str) -> DataFrame | None:
+    """The rows that enter a sink, none of them there; None where no topic is known that leads to it."""
+    parts = [unpack(_branched(session, *each), [each[2]]) for each in _branches(flow, sink)]
+    for other in parts[1:]:
+        check_united(where, _types_of(parts[0]), _types_of(other))
+    return reduce(DataFrame.unionByName, parts) if parts else None
+
+
+def _types_of(rows: DataFrame) -> dict[str, DataType | Foreign | None]:
+    return {f.name.lower(): None if isinstance(f.dataType, T.NullType) else data_type(f.dataType) for f in rows.schema}
+
+
+def _branches(flow: Flow, sink: Sink) -> Iterator[tuple[Input, Path, Branch]]:
+    for source in {s.name: s for s in (*flow.patterns, *flow.inputs)}.values():
+        for branch, path in branches_of(flow, source):
+            if branch.sink is sink:
+                yield source, path, branch
+
+
+def _branched(session: SparkSession, source: Input, path: Path, branch: Branch) -> DataFrame:
+    decoder = decoder_for(source.contract)
+    text = branch_out(checked(source), [f.name for f in decoder.schema], [(branch, path)])
+    return query(session, text, session.createDataFrame([], ddl(schema_fields(row_schema(decoder)))))
+
+
+def _firing() -> list[str]:
+    return ["true AS _touched", *(f"0L AS {bound}" for bound in _BOUNDS)]
+
+
+def _check_numbers(rows: DataFrame, sink: WindowedSink, where: str) -> None:
+    """Sums and averages are of numbers: Spark would convert texts, and find out at the first that is none."""
+    over = {name: a.over[0] for name, a in sink.aggregates.items() if a.over and a.over[0] != "*"}
+    found = rows.selectExpr(*(f"({text}) AS `_over_{name}`" for name, text in over.items())).schema
+    for field, name in zip(found.fields, over, strict=True):
+        known = data_type(field.dataType)
+        if not isinstance(known, Foreign):
+            check_numbers(where, name, sink.aggregates[name], known)
+
+
+def _check_state(flow: Flow, sink: WindowedSink, uris: Uris, state: DataFrame) -> None:
+    """What a batch adds has the types of the state that is there."""
+    there = State.of(uris, sink)
+    if there is None:
+        return
+    new = {f.name.lower(): _shown(data_type(f.dataType)) for f in state.schema.fields}
+    for field in there.spec.fields:
+        before = spark_type(field.type)
+        now = new.get(field.name.lower(), before)
+        if now != before:
+            raise _incompatible(flow, f"the state of {sink.table}", field.name, before, now)
+
+
+def _check_published(flow: Flow, sink: Sink, uris: Uris) -> None:
+    handle = newest(uris.published_table(sink))
+    there = {f.name.lower(): f for f in handle.schema().fields} if handle is not None else {}
+    for field in sink.contract.fields:
+        column = there.get(field.name.lower())
+        if column is not None and type_text(column.type) != spark_type(field.type):
+            raise _incompatible(flow, f"table {sink.table}", field.name, type_text(column.type), spark_type(field.type))
+
+
+def _shown(found: DataType | Foreign) -> str:
+    return found.name if isinstance(found, Foreign) else spark_type(found)
+
+
+def _incompatible(flow: Flow, what: str, column: str, before: str, now: str) -> Incompatible:
+    return Incompatible(
+        f"{flow.name}: {what} has `{column}` as {before}, and it would be {now} now",
+        fix=f"build a new generation from the log: `tidemill rebuild {flow.name}`; the tables stay as they are until "
+        "it switches; or put the old type back",
+    )
+
+
+def _check_clock(rows: DataFrame, where: str) -> None:
+    """A text that is the clock where it becomes a date or a time, although nobody wrote a cast."""
+    shown, conf = io.StringIO(), rows.sparkSession.conf
+    before = conf.get(_SHOWN_FIELDS) or ""
+    # Spark leaves out what is beyond so many columns.
+    conf.set(_SHOWN_FIELDS, 1_000_000)
+    try:
+        with redirect_stdout(shown):
+            rows.explain(extended=True)
+    finally:
+        conf.set(_SHOWN_FIELDS, before)
+    found = _CLOCK.search(shown.getvalue().partition("== Optimized")[0])
+    if found:
+        raise DeclarationError(
+            f"{where}: {found.group()} gives another answer each time", fix="write the date or the time itself"
+        )
+
+
+def data_type(found: T.DataType) -> DataType | Foreign:
+    """A type of Spark as a contract has it; narrower numbers as the next wider one."""
+    match found:
+        case T.DecimalType():
+            return Decimal(found.precision, found.scale)
+        case T.ArrayType():
+            item = data_type(found.elementType)
+            return Foreign(found.simpleString()) if isinstance(item, Foreign) else Array(item)
+        case T.StructType():
+            inner = [(f.name, data_type(f.dataType)) for f in found.fields]
+            fields = tuple(Field(name=n, type=t) for n, t in inner if not isinstance(t, Foreign))
+            return Object(fields) if len(fields) == len(inner) else Foreign(found.simpleString())
+        case _:
+            return _SCALARS.get(type(found)) or Foreign(found.simpleString())

@@ -1,0 +1,146 @@
+"""Partial aggregates of a batch, and windows merged from panes: the three expressions of an aggregate at work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.contract.schema import DataType, Field, Scalar, cast_or_null
+from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.sql.expressions import filled
+from tidemill.core.sql.text import quoted, renamed, select
+from tidemill.engine.aggregate.branches import pane_sql
+from tidemill.engine.read.fitted import BEYOND, fitted
+
+SLICE_COLUMNS = ("batch_id", "attempt")
+
+
+def _state_columns(name: str, aggregate: Aggregate) -> Mapping[str, str]:
+    return {part: f"{name}__{part}" for part in aggregate.triple.partial}
+
+
+def state_columns(sink: WindowedSink) -> tuple[str, ...]:
+    """The columns of state that the aggregates of a sink merge."""
+    return tuple(merges(sink))
+
+
+def merges(sink: WindowedSink) -> Mapping[str, str]:
+    """How each column of state is made of several."""
+    return {
+        _state_columns(name, aggregate)[part]: _filled(name, aggregate, text)
+        for name, aggregate in sink.aggregates.items()
+        for part, text in aggregate.triple.merge.items()
+    }
+
+
+def partial_aggregates(rows: DataFrame, sink: WindowedSink) -> DataFrame:
+    """Per pane and key of the sink's rows one row of state, which has no slice yet."""
+    partials = {
+        _state_columns(name, aggregate)[part]: text
+        for name, aggregate in sink.aggregates.items()
+        for part, text in aggregate.triple.partial.items()
+    }
+    panes = rows.selectExpr("*", renamed(pane_sql(sink), "_pane"))
+    grouped = panes.groupBy("_pane", *map(quoted, sink.keys)).agg(
+        *(F.expr(renamed(text, name)) for name, text in partials.items())
+    )
+    start = "timestamp_micros(_pane)"
+    pane = [renamed(f"CAST({start} AS DATE)", "pane_day"), renamed(start, "pane_start")]
+    return grouped.selectExpr(*pane, *map(quoted, [*sink.keys, *partials]))
+
+
+def merged_windows(state: str, sink: WindowedSink) -> str:
+    """A statement over state: the rows to publish, in the types of the contract, and what of them does not fit.
+
+    State is what `finished_windows` wants.
+    """
+    return select(fitted(sink.contract.fields, beyond(sink)), finished_windows(state, sink))
+
+
+def finished_windows(state: str, sink: WindowedSink) -> str:
+    """A statement over state: the rows to publish, in whatever types they have.
+
+    Rows of state also have the columns of `Firing.bounds`, and `_touched`: the row is of this batch. A window that
+    fires is merged from all rows of its panes.
+    """
+    keys = [quoted(k) for k in sink.keys]
+    merged = select(
+        [
+            "_start",
+            *keys,
+            renamed("bool_or(_on_time OR (_again AND _touched))", "_fires"),
+            *(renamed(text, name) for name, text in merges(sink).items()),
+        ],
+        _candidates(state, sink),
+        group_by=["_start", *sink.keys],
+    )
+    return select([renamed(value, c) for c, value in finished_values(sink).items()], merged, where="_fires")
+
+
+def finished_values(sink: WindowedSink) -> Mapping[str, str]:
+    """The columns of `finished_windows`, made of merged state of the window that starts at `_start`."""
+    types = {f.name: f.type for f in sink.contract.fields}
+    values = {
+        "window_start": "timestamp_micros(_start)",
+        "window_end": f"timestamp_micros(_start + {sink.window.panes.size}L)",
+        **{k: quoted(k) for k in sink.keys},
+        **{name: _filled(name, a, a.finish_as(types[name])) for name, a in sink.aggregates.items()},
+    }
+    over = {BEYOND + name: _filled(name, sink.aggregates[name], text) for name, text in beyond(sink).items()}
+    return {**{c: values[c] for c in sink.contract.columns}, **over}
+
+
+def beyond(sink: WindowedSink) -> Mapping[str, str]:
+    """For aggregates that may be beyond their column, whether they are."""
+    fields = [f for f in sink.contract.fields if f.name in sink.aggregates]
+    texts = {f.name: sink.aggregates[f.name].overflowed(f.type) for f in fields}
+    return {name: text for name, text in texts.items() if text is not None}
+
+
+def folded_state(state: str, sink: WindowedSink, types: Sequence[Field], by: Sequence[str]) -> str:
+    """A statement over state: per pane (or node, as the columns `by` say) and key one row, which merges like all.
+
+    Columns have the `types` of state; its slice is not among them.
+    """
+    of = types_of(sink, types)
+    whole = [*by, *sink.keys]
+    parts = [renamed(cast_or_null(text, of[name]), name) for name, text in merges(sink).items()]
+    return select([*map(quoted, whole), *parts], state, group_by=whole)
+
+
+def types_of(sink: WindowedSink, types: Sequence[Field]) -> Mapping[str, DataType]:
+    """The types of columns of state, of which some have these `types`."""
+    # State of before may lack columns: those that came later are 64-bit integers.
+    return {**dict.fromkeys(merges(sink), Scalar.LONG), **{f.name: f.type for f in types}}
+
+
+def _candidates(state: str, sink: WindowedSink) -> str:
+    """Rows of state, once for each of their windows that may fire."""
+    panes = sink.window.panes
+    opened = select(["*", "unix_micros(pane_start) AS _pane"], state)
+    starts = f"explode({_window_starts(sink)})" if panes.size != panes.pane else "_pane"
+    end = f"(_start + {panes.size}L)"
+    on_time = f"{end} > _before AND {end} <= _after"
+    again = f"{end} > _refused_until AND {end} <= _again_until"
+    windows = select(["*", renamed(starts, "_start")], opened)
+    judged = select(["*", renamed(on_time, "_on_time"), renamed(again, "_again")], windows)
+    return select(["*"], judged, where="_on_time OR _again")
+
+
+def _filled(name: str, aggregate: Aggregate, text: str) -> str:
+    return filled(text, _quoted(name, aggregate))
+
+
+def _quoted(name: str, aggregate: Aggregate) -> dict[str, str]:
+    return {part: quoted(column) for part, column in _state_columns(name, aggregate).items()}
+
+
+def _window_starts(sink: WindowedSink) -> str:
+    """An SQL expression for the starts of all windows that contain a pane, as an array."""
+    panes = sink.window.panes
+    last = f"(_pane - pmod(_pane - {panes.offset}L, {panes.slide}L))"
+    count = f"(({panes.size}L - (_pane - {last}) - 1L) div {panes.slide}L)"
+    return f"sequence({last} - {count} * {panes.slide}L, {last}, {panes.slide}L)"

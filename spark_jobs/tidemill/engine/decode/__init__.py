@@ -1,6 +1,0 @@
-"""Decoders: from the bytes of a record to a typed row."""
-
-from tidemill.engine.decode.making import decoder_for
-from tidemill.engine.decode.rows import Decoded, Decoder
-
-__all__ = ["Decoded", "Decoder", "decoder_for"]

@@ -1,0 +1,1 @@
+"""Windows that a batch publishes, and its writes where readers look."""

@@ -1,0 +1,89 @@
+"""Rows that should be there against rows that are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidemill.core.bind.flow import RowSink, WindowedSink
+from tidemill.core.contract.schema import Field, Scalar, ddl
+from tidemill.core.sql.text import quoted
+
+MOST_EXAMPLES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A row that is not what it should be: not there, not expected, or with other values."""
+
+    expected: Mapping[str, Any] | None
+    found: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """How many rows were compared, how many differ, and some of those."""
+
+    compared: int = 0
+    count: int = 0
+    examples: tuple[Difference, ...] = ()
+
+
+def different_windows(
+    session: SparkSession, sink: WindowedSink, expected: DataFrame | None, found: DataFrame | None
+) -> Differences:
+    """By window and key. Doubles may differ in the last places; what is approximate each time is not compared."""
+    keys = list(sink.row_key)
+    approximate = {name for name, aggregate in sink.aggregates.items() if aggregate.approximate_each_time}
+    fields = [f for f in sink.contract.fields if f.name not in approximate]
+    left = _columns(session, expected, fields, "e_").selectExpr("*", "true AS e__there")
+    right = _columns(session, found, fields, "f_").selectExpr("*", "true AS f__there")
+    on = " AND ".join(f"{quoted('e_' + k)} <=> {quoted('f_' + k)}" for k in keys)
+    wrong = " OR ".join(["NOT coalesce(e__there, false)", "NOT coalesce(f__there, false)", *map(_unlike, fields)])
+    text = f"SELECT *, ({wrong}) AS `wrong` FROM {{expected}} FULL OUTER JOIN {{found}} ON {on}"
+    joined = session.sql(text, expected=left, found=right)
+    return _counted(joined, fields)
+
+
+def different_rows(
+    session: SparkSession, sink: RowSink, expected: DataFrame | None, found: DataFrame | None
+) -> Differences:
+    """As multisets of rows."""
+    fields = list(sink.contract.fields)
+    left, right = _columns(session, expected, fields, "e_"), _columns(session, found, fields, "f_")
+    names = [f.name for f in fields]
+    missing = left.toDF(*names).exceptAll(right.toDF(*names))
+    extra = right.toDF(*names).exceptAll(left.toDF(*names))
+    lost, doubled = missing.count(), extra.count()
+    examples = [Difference(expected=r.asDict(), found=None) for r in missing.limit(MOST_EXAMPLES).collect()]
+    examples += [Difference(expected=None, found=r.asDict()) for r in extra.limit(MOST_EXAMPLES).collect()]
+    return Differences(compared=left.count(), count=lost + doubled, examples=tuple(examples[:MOST_EXAMPLES]))
+
+
+def _columns(session: SparkSession, rows: DataFrame | None, fields: list[Field], prefix: str) -> DataFrame:
+    if rows is None:
+        rows = session.createDataFrame([], ddl(tuple(fields)))
+    return rows.selectExpr(*(f"{quoted(f.name)} AS {quoted(prefix + f.name)}" for f in fields))
+
+
+def _unlike(field: Field) -> str:
+    e, f = quoted("e_" + field.name), quoted("f_" + field.name)
+    if field.type is Scalar.DOUBLE:
+        return f"NOT coalesce({e} <=> {f} OR abs({e} - {f}) <= 1e-9 * greatest(abs({e}), abs({f})), false)"
+    return f"NOT ({e} <=> {f})"
+
+
+def _counted(joined: DataFrame, fields: list[Field]) -> Differences:
+    counted = joined.selectExpr("count(1) AS n", "count_if(`wrong`) AS wrong").collect()[0]
+    examples = joined.where("`wrong`").limit(MOST_EXAMPLES).collect() if counted["wrong"] else []
+    return Differences(
+        compared=counted["n"], count=counted["wrong"], examples=tuple(_difference(r.asDict(), fields) for r in examples)
+    )
+
+
+def _difference(row: Mapping[str, Any], fields: list[Field]) -> Difference:
+    sides = {p: {f.name: row[p + f.name] for f in fields} if row[f"{p}_there"] else None for p in ("e_", "f_")}
+    return Difference(expected=sides["e_"], found=sides["f_"])

@@ -1,0 +1,148 @@
+"""What a batch reads, merges and builds of a sink whose panes are merged ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.time.pane_tree import Node, PaneTree, Span
+from tidemill.core.time.times import micros
+from tidemill.core.time.watermarks import END
+from tidemill.engine.aggregate.firing import Firing
+from tidemill.engine.aggregate.node_sql import of_nodes, spread_rows
+from tidemill.engine.spark.query import ROWS
+from tidemill.engine.storage.spread import Made, Spread
+from tidemill.engine.storage.staged_rows import Held
+from tidemill.engine.storage.state_table import Part, node_predicates, pane_predicates
+
+_EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_800_000_000
+"""The years 1 to 9999, in which all event times lie."""
+
+_MANY = 8
+"""When the watermark passes more panes at once, nodes are built first and windows merged from them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ahead:
+    """One sink in one batch: `tree` has the nodes that are there, and those up to `until` are built."""
+
+    sink: WindowedSink
+    firing: Firing
+    tree: PaneTree
+    until: int
+
+    @staticmethod
+    def of(sink: WindowedSink, plan: BatchPlan, firing: Firing) -> Ahead:
+        """What a batch does that moves the watermark as `firing` says."""
+        tree = tree_of(sink, plan)
+        return Ahead(sink=sink, firing=firing, tree=tree, until=max(tree.built, firing.after))
+
+    def reads(self, touched: Iterable[int]) -> tuple[Sequence[Part], Sequence[Part]]:
+        """The rows of state, and of nodes, of which windows and new nodes are merged."""
+        found = self.tree.reads(self.firing.spans(self.sink, touched), self.until)
+        spans = [(level, edges) for level, each in found.items() for span in each if (edges := edges_of(span))]
+        panes = [pane_predicates(edges) for level, edges in spans if level == 0]
+        return panes, [node_predicates(level, edges) for level, edges in spans if level > 0]
+
+    def wants(self, touched: Iterable[int]) -> bool:
+        """Whether something is made of rows that this batch brought to some panes."""
+        panes = list(touched)
+        above = any(self.tree.grown(Node(0, pane), self.until, alone=True) for pane in panes)
+        return above or bool(self.firing.spans(self.sink, panes))
+
+    def closes_many(self, rows: int, most: int) -> bool:
+        """Whether so many panes close at once that they would be merged into too many windows each."""
+        panes = self.tree.panes
+        return self.until - self.tree.built > _MANY * panes.pane and rows * self.firing.most_windows(panes) > most
+
+    def most(self, rows: int, own: int) -> int:
+        """How many windows and nodes so many rows make at most, `own` of them of this batch."""
+        levels = range(1, self.tree.levels + 1)
+        closed = self.until - self.tree.built
+        built = sum(min(-(-closed // self.tree.length(level)), 1) for level in levels)
+        return rows * (self.firing.most_windows(self.tree.panes) + built) + own * len(levels)
+
+    @property
+    def first_nodes(self) -> Mapping[str, pa.Scalar]:
+        """The bounds of rows of which only nodes are to be made."""
+        return {**self.bounds, **_integers({"_first": 1, "_last": 0})}
+
+    @property
+    def from_nodes(self) -> Mapping[str, pa.Scalar]:
+        """The bounds of rows among which the new nodes are already."""
+        return replace(self, tree=replace(self.tree, built=self.until)).bounds
+
+    @property
+    def bounds(self) -> Mapping[str, pa.Scalar]:
+        """What `merged_nodes` has to know, as columns."""
+        first, last = self.firing.starts(self.sink.window.panes)
+        tree = {"_since": self.tree.since, "_built": self.tree.built, "_until": self.until}
+        return _integers({**self.firing.bounds, **tree, "_first": first, "_last": last})
+
+    def spread(self, bounds: Mapping[str, pa.Scalar]) -> Spread:
+        """What rows with these bounds are for."""
+        text, columns = spread_rows(ROWS, self.sink), of_nodes(self.sink)
+        return Spread(made=partial(self._made, _values(bounds)), text=text, bounds=bounds, columns=columns)
+
+    def _made(self, bounds: Mapping[str, int], node: Node, alone: bool) -> Sequence[Made]:
+        tree, size = replace(self.tree, since=bounds["_since"], built=bounds["_built"]), self.sink.window.panes.size
+        nodes = [Made(n.level, n.start, certain=True) for n in tree.grown(node, bounds["_until"], alone=alone)]
+        starts = tree.window_starts(node, alone=alone)
+        windows = []
+        for start in within(starts, bounds["_first"], bounds["_last"]):
+            on_time = bounds["_before"] < start + size <= bounds["_after"]
+            if on_time or bounds["_refused_until"] < start + size <= bounds["_again_until"]:
+                windows.append(Made(0, start, certain=on_time))
+        return [*windows, *nodes]
+
+    @property
+    def ends(self) -> bool:
+        """Whether no batch looks at nodes any more."""
+        return self.until == END
+
+
+def tree_of(sink: WindowedSink, plan: BatchPlan) -> PaneTree:
+    """The nodes of a sink that a plan finds."""
+    position = plan.position
+    since = (position.merged_since or {}).get(sink.table)
+    lateness = micros(sink.allowed_lateness)
+    return PaneTree.of(sink.window.panes, since=since, watermark=position.watermark, allowed_lateness=lateness)
+
+
+def rows_for_nodes(
+    sink: WindowedSink, held: Held, *, touched: bool, alone: bool = False, level: int | None = 0
+) -> Held:
+    """Rows of state as `merged_nodes` wants them; `level` None for nodes, which have their own."""
+    if level is not None:
+        held = held.stamped({"pane_level": pa.scalar(level, pa.int32())})
+    columns = ("pane_level", "pane_start", *of_nodes(sink))
+    flags = {"_touched": pa.scalar(touched), "_alone": pa.scalar(alone)}
+    return held.picked({c: c for c in columns}).stamped(flags)
+
+
+def _integers(values: Mapping[str, int]) -> dict[str, pa.Scalar]:
+    return {name: pa.scalar(value, pa.int64()) for name, value in values.items()}
+
+
+def _values(bounds: Mapping[str, pa.Scalar]) -> Mapping[str, int]:
+    return {name: value.as_py() for name, value in bounds.items()}
+
+
+def within(starts: range, first: int, last: int) -> range:
+    """The part of a range that lies between two values, both included."""
+    step = starts.step
+    low = starts.start + max(-(-(first - starts.start) // step), 0) * step
+    return range(low, min(starts.stop, last + 1), step)
+
+
+def edges_of(span: Span) -> tuple[int | None, int | None] | None:
+    """The same for a read, which leaves out what bounds nothing; None where no event time lies."""
+    low, high = span
+    if low >= _LATEST or high <= _EARLIEST:
+        return None
+    return None if low <= _EARLIEST else low, None if high >= _LATEST else high

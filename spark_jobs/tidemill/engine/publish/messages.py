@@ -1,0 +1,37 @@
+"""Published rows as messages: JSON objects, made where the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.core.bind.flow import Sink
+from tidemill.engine.storage.row_writers import Encode
+from tidemill.engine.storage.staged_rows import Held
+
+_DDL = "`key` binary, `value` binary"
+
+
+def messages(sink: Sink, held: Held) -> Iterator[tuple[bytes | None, bytes]]:
+    """Key and value of each row: its key columns, and the columns of its contract; no key where a row has none.
+
+    Times are RFC 3339 in UTC, decimals texts, bytes base64, maps lists of pairs, and numbers that are none null.
+    """
+    encode = _encoding(sink.contract.columns, sink.row_key)
+    for key, value in held.lane.encoded(held.rows, encode, _DDL):
+        yield None if key is None else bytes(key), bytes(value)
+
+
+def _encoding(columns: Sequence[str], key: Sequence[str]) -> Encode:
+    def encode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        json = msgspec.json.Encoder()
+        for batch in batches:
+            rows = batch.select(columns).to_pylist()
+            keys = [json.encode({c: row[c] for c in key}) if key else None for row in rows]
+            yield pa.record_batch(
+                {"key": pa.array(keys, pa.binary()), "value": pa.array(map(json.encode, rows), pa.binary())}
+            )
+
+    return encode

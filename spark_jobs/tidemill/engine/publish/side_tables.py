@@ -1,0 +1,148 @@
+"""Rejected and late rows of a batch, and what a repair takes out of the table where they were put."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
+
+from tidemill.core.plan.kinds import Repair
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.protocol.failpoints import boundary
+from tidemill.core.time.times import moment
+from tidemill.core.time.watermarks import BEGINNING, END
+from tidemill.engine.aggregate.counting import Counts
+from tidemill.engine.aggregate.input_stream import Stream
+from tidemill.engine.aggregate.side_outputs import late_rows, rejected_rows
+from tidemill.engine.spark.query import query
+from tidemill.engine.storage.staged_rows import Held, Lanes
+from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.lookup import Lookup
+from tidemill.tables.protocol import Between, TableSpec, of_batches
+from tidemill.tables.rewrite import Picked
+
+_TIMESTAMP = pa.timestamp("us", "UTC")
+_PLACE = ("topic", "partition", "offset")
+
+
+@dataclass(frozen=True)
+class Strays:
+    """The rows that go to quarantine or to the late table, found by a second pass over the blocks that hold some.
+
+    In a backfill, rows are late for windows that are forgotten. Those of records that were aside before stay aside,
+    and `superseded` tells which were; all others are in these windows as they were published.
+    """
+
+    streams: Sequence[Stream]
+    counts: Mapping[str, Counts]
+    plan: BatchPlan
+    lanes: Lanes
+    superseded: Callable[[], pa.Table]
+
+    def rejected(self, spec: TableSpec) -> Held | None:
+        """Rows of `spec`, the quarantine, with every reason; None when no record was rejected."""
+        if not self._any_rejected:
+            return None
+        return self._held(spec, [query(s.session, rejected_rows(s.source), frame) for s, frame in self._frames])
+
+    def late(self, spec: TableSpec) -> Held | None:
+        """Rows of `spec`, the late table; None when no row was late."""
+        if not self._any_late:
+            return None
+        watermark = self.plan.lateness_watermark
+        known = None if watermark in (BEGINNING, END) else moment(watermark)
+        parts = [query(s.session, text, frame) for s, frame in self._frames if (text := late_rows(s.branches))]
+        if self.plan.backfill is not None:
+            before = self.superseded()
+            if not before.num_rows:
+                return None
+            there = self.lanes.spark.session.createDataFrame(before)
+            parts = [part.join(there, before.column_names, "left_semi") for part in parts]
+        return self._held(spec, parts, watermark=pa.scalar(known, _TIMESTAMP))
+
+    @property
+    def _any_rejected(self) -> bool:
+        return any(c.account.rejected for c in self.counts.values())
+
+    @property
+    def _any_late(self) -> bool:
+        return any(c.late_rows for c in self.counts.values())
+
+    @cached_property
+    def _frames(self) -> list[tuple[Stream, DataFrame]]:
+        streams = [s for s in self.streams if self.counts[s.source.topic].strays]
+        frames = [(s, s.strays(self.counts[s.source.topic])) for s in streams]
+        if self._any_rejected and self._any_late:
+            return [(s, self.lanes.spark.cache(frame)) for s, frame in frames]
+        return frames
+
+    def _held(self, spec: TableSpec, parts: Sequence[DataFrame], **values: pa.Scalar) -> Held:
+        whole = reduce(DataFrame.unionByName, parts)
+        with boundary("strays", self.plan.batch_id):
+            held = self.lanes.hold(whole, at_most=sum(c.strays for c in self.counts.values()))
+        batch_id, clock = pa.scalar(self.plan.batch_id, pa.int64()), pa.scalar(self.plan.clock, _TIMESTAMP)
+        return held.stamped({"batch_id": batch_id, "recorded_at": clock, **values})
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a repair takes out of the table `spec`: rows that its batches put there."""
+
+    spec: TableSpec
+    plan: BatchPlan
+    repair: Repair
+
+    @property
+    def within(self) -> tuple[Between, ...]:
+        """The rows of the batches that it takes from."""
+        return of_batches(self.repair.batches)
+
+    @cached_property
+    def rows(self) -> Picked:
+        """Which of these rows it takes: those of records that the plan reads, of the one table that is meant."""
+        places = {topic: Lookup(ranges) for topic, ranges in self.plan.reads.items()}
+        only = self.repair.only
+
+        def meant(rows: pa.Table) -> npt.NDArray[np.bool_]:
+            found = np.zeros(rows.num_rows, dtype=bool)
+            for topic, lookup in places.items():
+                here = pc.equal(rows["topic"], topic).to_numpy()
+                found |= here & (lookup.find(rows["partition"], rows["offset"]) >= 0)
+            return found if only is None else found & pc.equal(rows["table_name"], only).to_numpy()
+
+        return Picked(_PLACE if only is None else (*_PLACE, "table_name"), meant)
+
+    def left(self) -> pa.Table:
+        """All other rows of these batches."""
+        rows = self._there()
+        return rows.filter(pa.array(~self.rows.meant(rows)))
+
+    def back(self, refused: pa.Table) -> pa.Table:
+        """The rows of records that were `refused` once more, as this batch's.
+
+        In the late table they say which published table lacks the record, as the quarantine could not.
+        """
+        rows = self._there()
+        rows = rows.filter(pa.array(self.rows.meant(rows)))
+        again = set(zip(*(refused[c].to_pylist() for c in _PLACE), strict=True))
+        places = zip(*(rows[c].to_pylist() for c in _PLACE), strict=True)
+        return _of_this_batch(rows.filter(pa.array([place in again for place in places], pa.bool_())), self.plan)
+
+    def _there(self) -> pa.Table:
+        """The rows of these batches, as the plan knows them."""
+        table = DeltaRsTable(self.spec)
+        return pa.concat_tables(table.read(where=(bounds,), version=self.repair.version) for bounds in self.within)
+
+
+def _of_this_batch(rows: pa.Table, plan: BatchPlan) -> pa.Table:
+    stamps = {"batch_id": plan.batch_id, "recorded_at": plan.clock}
+    columns = [
+        pa.array([stamps[f.name]] * rows.num_rows, f.type) if f.name in stamps else rows[f.name] for f in rows.schema
+    ]
+    return pa.table(columns, schema=rows.schema)

@@ -1,0 +1,1 @@
+"""From offsets of a log to typed rows."""

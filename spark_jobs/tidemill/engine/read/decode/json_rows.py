@@ -1,0 +1,119 @@
+"""JSON records: one object each, in UTF-8, read by msgspec into a struct made from the contract.
+
+- JSON is RFC 8259: NaN, Infinity, comments, a byte order mark, unpaired surrogate escapes and anything after
+  the object are errors; so are objects and arrays nested deeper than 128 levels.
+- An integer is written without point and exponent: 3.0 is no integer. Any number is a double, if it is not too
+  large; a decimal may be a number or text, and must fit without rounding. Binary is base64 text.
+- A required field must be there and not null; for other fields missing and null are the same.
+- Of a field that occurs twice the last value counts, but each one must be of the field's type.
+- Fields that the contract does not name: see `ExtraFields`, and `json_extras` for the form of `_extra`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from tidemill.core.contract.contract import Contract, ExtraFields
+from tidemill.core.contract.schema import Array, DataType, Field, Object
+from tidemill.core.errors import ContractError
+from tidemill.engine.read.decode.json_columns import build
+from tidemill.engine.read.decode.json_faults import DEEPEST, explain, too_deep
+from tidemill.engine.read.decode.json_reading import Found, read_records
+from tidemill.engine.read.decode.json_structs import Shape, attribute, nameable
+from tidemill.engine.read.decode.options import check_options, time_unit, where
+from tidemill.engine.read.decode.rows import Decoded, assemble, one_array, readable
+from tidemill.tables.arrow_types import arrow_schema
+
+EXTRA = "_extra"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonDecoder:
+    """Decodes JSON records. Its struct types are made where they are needed and are not pickled."""
+
+    shape: Shape
+    keep: bool
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the contract, then `_extra` where extra fields are kept."""
+        schema = arrow_schema(self.shape.fields)
+        return schema.append(pa.field(EXTRA, pa.string())) if self.keep else schema
+
+    def decode(self, values: pa.BinaryArray | pa.ChunkedArray) -> Decoded:
+        """See `Decoder.decode`."""
+        text = readable(one_array(values))
+        records = text.texts.cast(pa.binary()).to_pylist()
+        faults = _too_deep(text.texts, records)
+        for k in faults:
+            records[k] = b""  # refused at once, and nothing below meets the depth
+        found = read_records(records, self.shape, keep=self.keep)
+        faults |= {k: explain(records[k], self.shape, strict=not self.keep) for k in found.refused if k not in faults}
+        columns = []
+        for index, field in enumerate(self.shape.fields):
+            built = build(list(map(attrgetter(attribute(index)), found.rows)), field, self.shape.unit)
+            columns.append(built.array)
+            for misfit in built.misfits:
+                position = int(found.where[misfit.position])
+                faults.setdefault(position, misfit.explain(field.name, self.shape.unit))
+        if self.keep:
+            columns.append(_extra_column(found))
+        errors = text.errors | {int(text.where[k]): fault for k, fault in faults.items()}
+        return assemble(self.schema, text.count, columns, text.where[found.where], errors)
+
+
+def json_decoder(contract: Contract) -> JsonDecoder:
+    """The decoder of a JSON contract.
+
+    Raises:
+        ContractError: an unknown option, or a field name that a JSON decoder cannot have.
+    """
+    check_options(contract, ("timestamp",))
+    keep = contract.extra_fields is ExtraFields.KEEP
+    if keep and EXTRA in contract.columns:
+        raise ContractError(
+            f"{where(contract)}: field `{EXTRA}` has the name of the column that keeps extra fields",
+            fix="rename the field, or reject extra fields",
+        )
+    for field in contract.fields:
+        _check_names(contract, field)
+    return JsonDecoder(shape=Shape(fields=contract.fields, unit=time_unit(contract)), keep=keep)
+
+
+def _check_names(contract: Contract, field: Field) -> None:
+    if not nameable(field.name):
+        raise ContractError(
+            f"{where(contract)}: field {field.name!r} has a quote, a backslash or a control character in its name",
+            fix="rename the field",
+        )
+    for inner in _fields_within(field.type):
+        _check_names(contract, inner)
+
+
+def _fields_within(data_type: DataType) -> tuple[Field, ...]:
+    match data_type:
+        case Object(fields):
+            return fields
+        case Array(item):
+            return _fields_within(item)
+        case _:
+            return ()
+
+
+def _too_deep(texts: pa.StringArray, records: Sequence[bytes]) -> dict[int, str]:
+    """Errors of records that are nested too deep: how deep msgspec goes depends on the caller's stack."""
+    long = np.flatnonzero(np.asarray(pc.binary_length(texts)) > 2 * DEEPEST).tolist()
+    fault = f"nested deeper than {DEEPEST} levels"
+    return {k: fault for k in long if too_deep(records[k])}
+
+
+def _extra_column(found: Found) -> pa.StringArray:
+    if not found.extras:
+        return pa.nulls(len(found.rows), pa.string())
+    return pa.array(found.extras, pa.binary()).cast(pa.string())

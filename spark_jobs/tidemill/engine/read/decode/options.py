@@ -1,0 +1,65 @@
+"""The options of a format that a contract may set, read and checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from tidemill.core.contract.contract import Contract
+from tidemill.core.errors import ContractError
+
+
+class TimeUnit(StrEnum):
+    """How a JSON or CSV record writes a time: the option `timestamp`.
+
+    ISO is `2024-01-31T23:59:59.123Z`: a `T` or a space before the hour, seconds and their fraction (at most
+    nine digits, after a point or a comma) may be missing, the zone is `Z`, `+01:00`, `+0100` or `+01`, and
+    without one the time is UTC. The others are numbers since 1970, with a fraction if need be. All
+    times lie in the years 1 to 9999 UTC; what is finer than a microsecond is cut off, towards the past.
+    """
+
+    ISO = "iso"
+    SECONDS = "epoch_s"
+    MILLISECONDS = "epoch_ms"
+    MICROSECONDS = "epoch_us"
+
+    @property
+    def digits(self) -> int:
+        """How many digits after the point a number of this unit needs to count microseconds."""
+        return {"epoch_s": 6, "epoch_ms": 3}.get(self.value, 0)
+
+
+def time_unit(contract: Contract) -> TimeUnit:
+    """The option `timestamp`, ISO when it is not set.
+
+    Raises:
+        ContractError: it is set to something else.
+    """
+    text = contract.options.get("timestamp", TimeUnit.ISO.value)
+    if text not in list(TimeUnit):
+        known = ", ".join(TimeUnit)
+        raise ContractError(
+            f"{where(contract)}: option `timestamp` is {text!r}, expected one of {known}",
+            fix="set `timestamp` to one of these, or remove the option",
+        )
+    return TimeUnit(text)
+
+
+def check_options(contract: Contract, known: Iterable[str]) -> None:
+    """Refuse options that the contract's format does not have.
+
+    Raises:
+        ContractError: the contract sets one.
+    """
+    unknown = sorted(set(contract.options) - set(known))
+    if unknown:
+        listed = ", ".join(sorted(known)) or "none"
+        raise ContractError(
+            f"{where(contract)}: unknown option {', '.join(f'`{u}`' for u in unknown)}; this format has: {listed}",
+            fix="remove the option, or correct its name",
+        )
+
+
+def where(contract: Contract) -> str:
+    """How errors name a contract."""
+    return f"contract {contract.name} ({contract.source})" if contract.source else f"contract {contract.name}"

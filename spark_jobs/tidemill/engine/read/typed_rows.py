@@ -1,0 +1,182 @@
+"""From records to typed rows: decode, check the event time, check the row rules. Nothing is dropped here.
+
+A row has the columns of its contract and hidden ones: `_topic`, `_partition`, `_offset`, `_timestamp` say where it
+comes from, and `_block` in which part of the batch; `_time` is its event time in microseconds and `_behind` how far
+that is behind the watermark; `_error` is the decoder's complaint, `_broken` the row rules it breaks as a bit mask;
+`_raw` is the record's value, kept only in the pass that puts strays aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
+
+from tidemill.core.bind.flow import Flow, Input, WindowedSink
+from tidemill.core.contract.reasons import stored_reason
+from tidemill.core.contract.row_rules import mask_expression, rejecting_bits
+from tidemill.core.contract.schema import ddl
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.sql.text import renamed, select, text_literal
+from tidemill.core.time.times import micros
+from tidemill.engine.read.blocks import Blocks, marked
+from tidemill.engine.read.decode import Decoder, decoder_for
+from tidemill.engine.spark.query import ROWS
+from tidemill.tables.arrow_types import schema_fields
+
+NO_EVENT_TIME = "no event time"
+FAR_FUTURE = "event time in the future"
+TOO_EARLY = "event time too early: its windows would begin before year 1"
+_FURTHEST = 2**62
+_Batches = Iterator[pa.RecordBatch]
+_HEAD = pa.schema(
+    [
+        pa.field("_partition", pa.int32()),
+        pa.field("_offset", pa.int64()),
+        pa.field("_timestamp", pa.timestamp("us", tz="UTC")),
+    ]
+)
+_TAIL = pa.schema(
+    [
+        pa.field("_time", pa.int64()),
+        pa.field("_behind", pa.int64()),
+        pa.field("_block", pa.int32()),
+        pa.field("_error", pa.string()),
+        pa.field("_raw", pa.binary()),
+    ]
+)
+
+
+def row_schema(decoder: Decoder) -> pa.Schema:
+    """The columns of decoded rows."""
+    return pa.schema([*_HEAD, *decoder.schema, *_TAIL])
+
+
+def decoded(records: DataFrame, decode: DecodeBatches) -> DataFrame:
+    """Every record as a row, good or bad, decoded in the same pass as whatever follows."""
+    return records.mapInArrow(_plain(decode), ddl(schema_fields(decode.schema)))
+
+
+def _plain(decode: DecodeBatches) -> Callable[[_Batches], _Batches]:
+    # Spark calls a function; an object with __call__ is refused by its signature check.
+    def decode_batches(batches: _Batches) -> _Batches:
+        return decode.run(batches)
+
+    return decode_batches
+
+
+def checked(source: Input) -> str:
+    """A statement over decoded rows, which adds `_topic`, `_broken` and `_rejected`: the contract refuses the row.
+
+    A predicate that is null is not broken; rows that could not be decoded break no rule.
+    """
+    rules = source.contract.row_rules
+    mask = f"CASE WHEN _error IS NULL THEN {mask_expression(rules)} ELSE 0L END"
+    found = select(["*", renamed(text_literal(source.topic), "_topic"), renamed(mask, "_broken")], ROWS)
+    return select(["*", f"_error IS NOT NULL OR _broken & {rejecting_bits(rules)}L != 0 AS _rejected"], found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventTimes:
+    """The event times that are accepted, in microseconds since 1970, both ends included."""
+
+    earliest: int
+    latest: int
+
+    @staticmethod
+    def of(flow: Flow, source: Input, clock: datetime) -> EventTimes:
+        """Not too far in the future, and not so early that a window or the watermark falls before year 1."""
+        windows = [s for s in flow.sinks if isinstance(s, WindowedSink)]
+        reach = max((2 * s.window.panes.size + micros(s.allowed_lateness) for s in windows), default=0)
+        first = micros(datetime.min.replace(tzinfo=UTC))
+        return EventTimes(
+            earliest=first + reach + micros(source.delay), latest=micros(clock + flow.spec.future_tolerance)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeBatches:
+    """Decodes Arrow batches of records inside Spark's Python workers.
+
+    `watermark` is what `_behind` counts from. `diverted` is the reason for which every record is rejected, if there is
+    one. `only` is a bitmap of the blocks to decode: records of others are left
+    out, and values are kept.
+    """
+
+    decoder: Decoder
+    event_time: str | None
+    times: EventTimes
+    watermark: int
+    blocks: Blocks
+    only: bytes | None = None
+    diverted: str | None = None
+
+    @staticmethod
+    def of(flow: Flow, source: Input, plan: BatchPlan) -> DecodeBatches:
+        """How the records of an input are decoded in a batch."""
+        return DecodeBatches(
+            decoder=decoder_for(source.contract),
+            event_time=source.event_time,
+            times=EventTimes.of(flow, source, plan.clock),
+            watermark=plan.lateness_watermark,
+            blocks=Blocks(plan.ranges(source.topic)),
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of what comes out."""
+        return row_schema(self.decoder)
+
+    def run(self, batches: _Batches) -> _Batches:
+        """One batch out for each batch in."""
+        for batch in batches:
+            blocks = self.blocks.of(batch.column(0), batch.column(1))
+            if self.only is None:
+                yield self.decode(batch, blocks)
+            elif (wanted := marked(self.only, blocks)).any():
+                yield self.decode(batch.filter(pa.array(wanted)), blocks[wanted])
+
+    def decode(self, batch: pa.RecordBatch, blocks: npt.NDArray[np.int32]) -> pa.RecordBatch:
+        """The rows of one batch of records."""
+        values = batch.column(3)
+        decoded = self.decoder.decode(values)
+        timestamps = batch.column(2).cast(_HEAD.field(2).type)
+        times = decoded.columns.column(self.event_time) if self.event_time else timestamps
+        time = times.cast(pa.int64())
+        errors = self._time_errors(time, decoded.errors)
+        if self.diverted is not None:
+            errors = pc.coalesce(errors, pa.array([self.diverted] * len(values), pa.string()))
+        # Only the pass that keeps values keeps reasons, too.
+        raw = pa.nulls(len(values), pa.binary()) if self.only is None else values
+        errors = errors if self.only is None else _with_codes(errors)
+        tail = [time, self._behind(time), pa.array(blocks), errors, raw]
+        columns = [batch.column(0), batch.column(1), timestamps, *decoded.columns.columns, *tail]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _behind(self, time: pa.Int64Array) -> pa.Int64Array:
+        # No event time comes near the bounds, so that the difference fits 64 bits also before 1970.
+        return pc.subtract(min(max(self.watermark, -_FURTHEST), _FURTHEST), time)
+
+    def _time_errors(self, time: pa.Int64Array, errors: pa.StringArray) -> pa.StringArray:
+        missing = pc.is_null(time)
+        future = pc.fill_null(pc.greater(time, self.times.latest), False)
+        early = pc.fill_null(pc.less(time, self.times.earliest), False)
+        wrong = pc.or_(pc.or_(missing, future), early)
+        if not pc.any(pc.and_(wrong, pc.is_null(errors))).as_py():
+            return errors
+        found = pc.case_when(pc.make_struct(missing, future, early), NO_EVENT_TIME, FAR_FUTURE, TOO_EARLY)
+        return pc.coalesce(errors, found.cast(pa.string()))
+
+
+def _with_codes(errors: pa.StringArray) -> pa.StringArray:
+    if errors.null_count == len(errors):
+        return errors
+    texts = errors.dictionary_encode()
+    coded = pa.array([stored_reason(text) for text in texts.dictionary.to_pylist()], pa.string())
+    return pc.take(coded, texts.indices)

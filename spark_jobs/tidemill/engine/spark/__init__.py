@@ -1,0 +1,1 @@
+"""Spark itself: sessions, servers, workers, jars, and what its errors mean."""

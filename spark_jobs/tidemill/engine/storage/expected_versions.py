@@ -1,0 +1,77 @@
+"""What the ledger knows of the tables of a batch, and what an attempt leaves there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tidemill.core.bind.flow import PUBLISHED, Flow, Sink, WindowedSink
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.slices import slice_number
+from tidemill.core.time.watermarks import BEGINNING
+from tidemill.engine.storage.state_table import forgotten_app
+from tidemill.engine.storage.table_layout import NODE_FIELDS, PANE_FIELDS, Uris
+from tidemill.tables.known import Known
+from tidemill.tables.protocol import TableSpec, Transaction
+
+
+def published(sink: Sink) -> str:
+    """What marks call the published table of a sink."""
+    return PUBLISHED + sink.table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """The tables that a plan starts from, and what the batch may have left there.
+
+    `attempt` is the newest, 0 before the first; `published` says whether some attempt was free to publish.
+    """
+
+    plan: BatchPlan
+    attempt: int
+    published: bool = True
+
+    def state(self, sink: WindowedSink) -> Known:
+        """The state of a windowed sink."""
+        number = slice_number(self.plan.batch_id, self.attempt)
+        until = self.plan.position.forgotten_until
+        removed = Transaction(forgotten_app(self.plan.pipeline, sink), BEGINNING if until is None else until)
+        return replace(self._known(f"state/{sink.table}", number, by_slice=True), removed=removed)
+
+    def merged(self, sink: WindowedSink) -> Known:
+        """The panes of a windowed sink that were merged ahead."""
+        number = slice_number(self.plan.batch_id, self.attempt)
+        return self._known(f"merged/{sink.table}", number, by_slice=True)
+
+    def table(self, sink: Sink) -> Known:
+        """A published table."""
+        return self._known(published(sink), self._batch, app=sink.table)
+
+    def own(self, spec: TableSpec) -> Known:
+        """The quarantine or the late table."""
+        return self._known(spec.name, self._batch)
+
+    def all(self, flow: Flow, uris: Uris) -> list[tuple[TableSpec, Known]]:
+        """Every table that the batch may write."""
+        windowed = [s for s in flow.sinks if isinstance(s, WindowedSink)]
+        # What readers see belongs to the generation before, until the switch is done.
+        published = () if self.plan.switch is not None else flow.sinks
+        return [
+            *((uris.state(s, PANE_FIELDS), self.state(s)) for s in windowed),
+            *((uris.merged(s, NODE_FIELDS), self.merged(s)) for s in windowed if s.merges_ahead),
+            *((spec, self.own(spec)) for spec in (uris.quarantine(), uris.late())),
+            *((uris.published_table(s), self.table(s)) for s in published),
+        ]
+
+    @property
+    def _batch(self) -> int:
+        return self.plan.batch_id if self.published else 0
+
+    def _known(self, name: str, number: int, *, app: str = "", by_slice: bool = False) -> Known:
+        position = self.plan.position
+        return Known(
+            name=name,
+            newest=Transaction(f"{self.plan.pipeline}/{app or name}", number, by_slice=by_slice),
+            mark=position.tables.get(name),
+            slices=position.slices if by_slice else None,
+            exclusive=not app,
+        )

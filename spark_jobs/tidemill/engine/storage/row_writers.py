@@ -1,0 +1,291 @@
+"""Two ways to carry rows from a Spark job to a table: through the driver, or by Spark alone.
+
+What is as small as a result goes through the driver as Arrow data and is written by delta-rs in milliseconds. What is
+larger stays a cached DataFrame and is written by Spark. A batch is written once, for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+from deltalake import DeltaTable
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from tidemill.core.contract.reasons import sort_expression, tally_reasons
+from tidemill.core.contract.schema import Field, ddl, spark_type
+from tidemill.core.plan.slices import SliceSet
+from tidemill.core.sql.text import quoted, renamed
+from tidemill.engine.spark.garbage import handed
+from tidemill.engine.spark.query import of_driver, query
+from tidemill.engine.storage.spread import Spread
+from tidemill.tables.arrow_types import data_type, schema_fields
+from tidemill.tables.create import ensure_table
+from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.handles import newest
+from tidemill.tables.protocol import Table, TableSpec
+from tidemill.tables.spark import SparkTable
+
+Rows = TypeVar("Rows")
+
+Encode = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Makes other rows of rows, batch by batch."""
+
+_BATCH_ROWS = 10_000
+
+
+class Lane(Protocol[Rows]):
+    """How a batch holds rows between a Spark job and a table."""
+
+    name: str
+
+    def hold(self, frame: DataFrame) -> tuple[Rows, int]:
+        """Run the job, once, and hold its rows; also how many there are."""
+        ...
+
+    def frame(self, parts: Sequence[Rows]) -> DataFrame:
+        """Rows that are held, with the columns of the first part, as a DataFrame; at least one row or one part."""
+        ...
+
+    def spread(self, parts: Sequence[Rows], spread: Spread) -> Rows:
+        """The rows of all parts, once for each window and node that they are for; at least one part."""
+        ...
+
+    def fields(self, rows: Rows) -> tuple[Field, ...]:
+        """The columns of the rows."""
+        ...
+
+    def stamped(self, rows: Rows, values: Mapping[str, pa.Scalar]) -> Rows:
+        """The rows with more columns, each of one value."""
+        ...
+
+    def picked(self, rows: Rows, names: Mapping[str, str]) -> Rows:
+        """Some columns of the rows, each under the name that it is mapped to."""
+        ...
+
+    def apart(self, rows: Rows, column: str) -> tuple[tuple[Rows, int], tuple[Rows, int]]:
+        """The rows in which a whole number is 0, and those in which it is more; also how many there are of each."""
+        ...
+
+    def distinct(self, rows: Rows, column: str) -> list[int]:
+        """The different values of a timestamp column, in microseconds since 1970."""
+        ...
+
+    def count(self, rows: Rows) -> int:
+        """How many rows there are."""
+        ...
+
+    def at_most(self, rows: Rows, bound: int) -> int:
+        """How many rows there are at most, as far as that is known without a job; `bound` was known before."""
+        ...
+
+    def arrow(self, rows: Rows) -> pa.Table:
+        """The rows in the driver, for what is small."""
+        ...
+
+    def tally(self, rows: Rows) -> Mapping[str, int]:
+        """How many rejected rows have reasons of each sort, see `sort_of`."""
+        ...
+
+    def encoded(self, rows: Rows, encode: Encode, schema: str) -> Iterator[tuple[Any, ...]]:
+        """What `encode` makes of the rows, where they are, row by row; `schema` is a DDL text of its columns."""
+        ...
+
+    def visible(self, rows: Rows, slices: SliceSet) -> Rows:
+        """The rows of state whose slice counts."""
+        ...
+
+    def table(self, spec: TableSpec, opened: DeltaTable | None = None) -> Table[Rows]:
+        """The table for this lane's writer; it is there and has the columns of the spec.
+
+        `opened` is a handle on it that was just opened, for a table that is known to be so.
+        """
+        ...
+
+    def bare_table(self, spec: TableSpec) -> Table[Rows]:
+        """The table for this lane's writer, to be overwritten: it is there, with whatever columns."""
+        ...
+
+    def release(self) -> None:
+        """Let go of everything that is held."""
+        ...
+
+
+class DriverLane:
+    """Rows are Arrow tables in the driver; delta-rs writes them."""
+
+    name = "delta-rs"
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+
+    def hold(self, frame: DataFrame) -> tuple[pa.Table, int]:  # noqa: D102
+        rows = frame.toArrow()
+        return rows, int(rows.num_rows)
+
+    def frame(self, parts: Sequence[pa.Table]) -> DataFrame:  # noqa: D102
+        # A table without rows may come without chunks, which Arrow cannot cast and Spark Connect refuses.
+        full = [part for part in parts if part.num_rows]
+        if not full:
+            return self._session.createDataFrame([], ddl(self.fields(parts[0])))
+        whole = _together(full)
+        handed(whole.nbytes)
+        return of_driver(self._session, whole)
+
+    def spread(self, parts: Sequence[pa.Table], spread: Spread) -> pa.Table:  # noqa: D102
+        return spread.over(_together(parts))
+
+    def fields(self, rows: pa.Table) -> tuple[Field, ...]:  # noqa: D102
+        return schema_fields(rows.schema)
+
+    def stamped(self, rows: pa.Table, values: Mapping[str, pa.Scalar]) -> pa.Table:  # noqa: D102
+        for name, value in values.items():
+            rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+        return rows
+
+    def picked(self, rows: pa.Table, names: Mapping[str, str]) -> pa.Table:  # noqa: D102
+        return rows.select(list(names)).rename_columns(list(names.values()))
+
+    def apart(self, rows: pa.Table, column: str) -> tuple[tuple[pa.Table, int], tuple[pa.Table, int]]:  # noqa: D102
+        none = pc.equal(rows[column], 0)
+        zero, more = rows.filter(none), rows.filter(pc.invert(none))
+        return (zero, zero.num_rows), (more, more.num_rows)
+
+    def distinct(self, rows: pa.Table, column: str) -> list[int]:  # noqa: D102
+        return [int(v) for v in pc.unique(rows[column].cast(pa.int64())).to_pylist()]
+
+    def count(self, rows: pa.Table) -> int:  # noqa: D102
+        return int(rows.num_rows)
+
+    def at_most(self, rows: pa.Table, bound: int) -> int:  # noqa: D102
+        return int(rows.num_rows)
+
+    def arrow(self, rows: pa.Table) -> pa.Table:  # noqa: D102
+        return rows
+
+    def tally(self, rows: pa.Table) -> Mapping[str, int]:  # noqa: D102
+        counts = pc.value_counts(pc.list_flatten(rows["reasons"].combine_chunks()))
+        return tally_reasons(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True))
+
+    def encoded(self, rows: pa.Table, encode: Encode, schema: str) -> Iterator[tuple[Any, ...]]:  # noqa: D102
+        for batch in encode(iter(rows.to_batches(max_chunksize=_BATCH_ROWS))):
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+    def visible(self, rows: pa.Table, slices: SliceSet) -> pa.Table:  # noqa: D102
+        there = rows.group_by(["batch_id", "attempt"]).aggregate([]).to_pylist()
+        hidden = [slice_ for s in there if (slice_ := (s["batch_id"], s["attempt"])) not in slices]
+        for batch, attempt in hidden:
+            one = pc.and_(pc.equal(rows["batch_id"], batch), pc.equal(rows["attempt"], attempt))
+            rows = rows.filter(pc.invert(one))
+        return rows
+
+    def table(self, spec: TableSpec, opened: DeltaTable | None = None) -> DeltaRsTable:  # noqa: D102
+        handle = opened or ensure_table(spec)
+        return DeltaRsTable(spec, opened=handle)
+
+    def bare_table(self, spec: TableSpec) -> DeltaRsTable:  # noqa: D102
+        if newest(spec) is None:
+            ensure_table(spec)
+        return DeltaRsTable(spec)
+
+    def release(self) -> None:  # noqa: D102
+        pass
+
+
+class SparkLane:
+    """Rows are cached DataFrames on the executors; Spark writes them."""
+
+    name = "spark"
+
+    def __init__(self, session: SparkSession, before_job: Callable[[], None] = lambda: None) -> None:
+        self.session, self._before_job = session, before_job
+        self._held: list[DataFrame] = []
+
+    def hold(self, frame: DataFrame) -> tuple[DataFrame, int]:  # noqa: D102
+        cached = self.cache(frame)
+        return cached, cached.count()
+
+    def cache(self, frame: DataFrame) -> DataFrame:
+        """The rows, computed by the first job that needs them and kept until `release`."""
+        self._held.append(frame.persist())
+        return self._held[-1]
+
+    def frame(self, parts: Sequence[DataFrame]) -> DataFrame:  # noqa: D102
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = whole.unionByName(part.select(*whole.columns))
+        return whole
+
+    def spread(self, parts: Sequence[DataFrame], spread: Spread) -> DataFrame:  # noqa: D102
+        return query(self.session, spread.text, self.stamped(self.frame(parts), spread.bounds))
+
+    def fields(self, rows: DataFrame) -> tuple[Field, ...]:  # noqa: D102
+        return schema_fields(to_arrow_schema(rows.schema, timezone="UTC"))
+
+    def stamped(self, rows: DataFrame, values: Mapping[str, pa.Scalar]) -> DataFrame:  # noqa: D102
+        types = {name: spark_type(data_type(value.type)) for name, value in values.items()}
+        columns = [F.lit(value.as_py()).cast(types[name]).alias(name) for name, value in values.items()]
+        return rows.select("*", *columns)
+
+    def picked(self, rows: DataFrame, names: Mapping[str, str]) -> DataFrame:  # noqa: D102
+        return rows.selectExpr(*(renamed(quoted(name), new) for name, new in names.items()))
+
+    def apart(self, rows: DataFrame, column: str) -> tuple[tuple[DataFrame, int], tuple[DataFrame, int]]:  # noqa: D102
+        none = f"{quoted(column)} = 0"
+        [counts] = rows.selectExpr(f"count_if({none}) AS none", f"count_if(NOT {none}) AS more").collect()
+        return (rows.where(none), counts["none"]), (rows.where(f"NOT {none}"), counts["more"])
+
+    def distinct(self, rows: DataFrame, column: str) -> list[int]:  # noqa: D102
+        found = rows.select(F.unix_micros(F.col(column)).alias("value")).distinct().toArrow()
+        return [int(v) for v in found["value"].to_pylist()]
+
+    def count(self, rows: DataFrame) -> int:  # noqa: D102
+        return rows.count()
+
+    def at_most(self, rows: DataFrame, bound: int) -> int:  # noqa: D102
+        return bound
+
+    def arrow(self, rows: DataFrame) -> pa.Table:  # noqa: D102
+        return rows.toArrow()
+
+    def tally(self, rows: DataFrame) -> Mapping[str, int]:  # noqa: D102
+        texts = rows.select(F.explode("reasons").alias("text"))
+        counts = texts.groupBy(F.expr(sort_expression("text")).alias("sort")).count().toArrow()
+        return dict(zip(counts["sort"].to_pylist(), counts["count"].to_pylist(), strict=True))
+
+    def encoded(self, rows: DataFrame, encode: Encode, schema: str) -> Iterator[tuple[Any, ...]]:  # noqa: D102
+        yield from map(tuple, rows.mapInArrow(encode, schema).toLocalIterator())
+
+    def visible(self, rows: DataFrame, slices: SliceSet) -> DataFrame:  # noqa: D102
+        return rows.where(F.expr(slices.predicate()))
+
+    def table(self, spec: TableSpec, opened: DeltaTable | None = None) -> SparkTable:  # noqa: D102
+        if opened is None:
+            ensure_table(spec)
+        self._before_job()
+        return SparkTable(spec, self.session, opened)
+
+    def bare_table(self, spec: TableSpec) -> SparkTable:  # noqa: D102
+        if newest(spec) is None:
+            ensure_table(spec)
+        self._before_job()
+        return SparkTable(spec, self.session)
+
+    def release(self) -> None:  # noqa: D102
+        for frame in self._held:
+            # Connect resolves the frame once more for it, which may fail; the batch has ended, one way or the other.
+            with suppress(PySparkException):
+                frame.unpersist()
+        self._held.clear()
+
+
+def _together(parts: Sequence[pa.Table]) -> pa.Table:
+    """All rows, with the columns of the first part."""
+    schema = parts[0].schema
+    return pa.concat_tables([part.select(schema.names).cast(schema) for part in parts])

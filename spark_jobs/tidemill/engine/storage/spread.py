@@ -1,0 +1,74 @@
+"""Rows of state and of nodes, once for each window and each node that is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.core.time.pane_tree import Node
+
+LEVEL, START, CERTAIN, TOUCHED, ALONE = "_level", "_start", "_certain", "_touched", "_alone"
+"""What is made: the node of a level above 0, or the window, that starts there; whether it fires whoever touched it."""
+
+_LEVELS = 16
+_PLACE = ("pane_level", "pane_start")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A window at level 0, or a node, that some row is for."""
+
+    level: int
+    start: int
+    certain: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """What rows are for, said twice: of one node by `made`, of rows by a statement, `text`, over them and `bounds`.
+
+    Rows have the columns `pane_level`, `pane_start`, `TOUCHED`, `ALONE` and some `columns`. They become `columns`,
+    `TOUCHED`, `LEVEL`, `START` and `CERTAIN`. `made` also takes whether the row stands alone.
+    """
+
+    made: Callable[[Node, bool], Sequence[Made]]
+    text: str
+    bounds: Mapping[str, pa.Scalar]
+    columns: Sequence[str]
+
+    def over(self, rows: pa.Table) -> pa.Table:
+        """The rows, each as often as it is wanted, without a job: nodes are few, however many rows they have."""
+        nodes, which = _nodes(rows)
+        made = [self.made(node, alone) for node, alone in nodes]
+        times = np.array([len(m) for m in made], np.int64)[which]
+        # What a row is for are neighbours in `flat`, from `first` on.
+        first = np.array([0, *accumulate(len(m) for m in made)], np.int64)[which]
+        flat = [m for some in made for m in some]
+        values: Mapping[str, np.ndarray] = {
+            LEVEL: np.array([m.level for m in flat], np.int32),
+            START: np.array([m.start for m in flat], np.int64),
+            CERTAIN: np.array([m.certain for m in flat], np.bool_),
+        }
+        kept, parts = rows.select([*self.columns, TOUCHED]), []
+        for nth in range(max(map(len, made), default=0) or 1):
+            row = np.flatnonzero(times > nth)
+            part = kept if len(row) == kept.num_rows else kept.take(pa.array(row))
+            for name, column in values.items():
+                part = part.append_column(name, pa.array(column[first[row] + nth]))
+            parts.append(part)
+        return pa.concat_tables(parts)
+
+
+def _nodes(rows: pa.Table) -> tuple[list[tuple[Node, bool]], np.ndarray]:
+    """The different nodes, with whether their rows stand alone, and for each row the number of its node."""
+    level, start = (np.asarray(rows[c].cast(pa.int64())) for c in _PLACE)
+    alone = np.asarray(rows[ALONE]).astype(np.int64)
+    # Starts of nodes are far from 64 bits: event times end in the year 9999.
+    found = pa.array(start * (2 * _LEVELS) + level * 2 + alone).dictionary_encode()
+    codes = found.dictionary.to_pylist()
+    nodes = [(Node(code // 2 % _LEVELS, code // (2 * _LEVELS)), bool(code % 2)) for code in codes]
+    return nodes, np.asarray(found.indices)

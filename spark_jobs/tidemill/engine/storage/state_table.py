@@ -1,0 +1,142 @@
+"""State tables: appended slice by slice, read pane by pane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from deltalake import DeltaTable
+
+from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.errors import EngineError
+from tidemill.core.plan.slices import SliceSet
+from tidemill.core.time.times import moment
+from tidemill.engine.storage.row_writers import Lane
+from tidemill.engine.storage.table_layout import NODE_FIELDS, PANE_FIELDS, Uris
+from tidemill.tables.arrow_types import schema_fields
+from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.handles import newest
+from tidemill.tables.known import Known
+from tidemill.tables.protocol import Between, TableSpec
+from tidemill.tables.skipping import Files
+
+
+def state_horizon(pipeline: str, sink: WindowedSink) -> str:
+    """The transaction by which a state table remembers the earliest batch whose state it has whole."""
+    return f"{pipeline}/horizon/{sink.table}"
+
+
+def forgotten_app(pipeline: str, sink: WindowedSink) -> str:
+    """The transaction by which a state table remembers until when, in event time, its windows are forgotten."""
+    return f"{pipeline}/forgotten/{sink.table}"
+
+
+def check_horizon(uris: Uris, sink: WindowedSink, to: int) -> None:
+    """Refuses to go back to batch `to` when maintenance has removed state that counted then.
+
+    The published tables of then may be all there: no file of theirs was replaced.
+
+    Raises:
+        EngineError: it has.
+    """
+    state = State.of(uris, sink)
+    horizon = None if state is None else state.handle.transaction_version(state_horizon(uris.owner, sink))
+    if horizon is not None and to < horizon:
+        raise EngineError(
+            f"{uris.pipeline}: maintenance has removed state of batch {to}; what batch {horizon} had is there",
+            fix=f"rewind to batch {horizon} or a later one; `tidemill maintain --keep` says how far back to keep",
+        )
+
+
+PaneRange = tuple[int | None, int | None]
+
+Part = tuple[Between, ...]
+"""Rows of state that meet all of these conditions."""
+
+_LIGHT = 2**26
+"""Bytes of files. Rows of numbers take three times as much in Java's heap, sketches about as much."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """The state of a windowed sink as it lies there, or its panes merged ahead: columns, and the newest version."""
+
+    spec: TableSpec
+    handle: DeltaTable
+
+    @staticmethod
+    def of(uris: Uris, sink: WindowedSink, known: Known | None = None) -> State | None:
+        """The state of a sink, or None while there is none. What is `known` of it is checked first.
+
+        Raises:
+            TableDamaged: it is not what is known of it.
+            LedgerDamaged: what is known of it lacks something that it holds.
+            EngineError: there is one, but it cannot be opened.
+        """
+        return State._of(uris.state(sink, PANE_FIELDS), known)
+
+    @staticmethod
+    def merged(uris: Uris, sink: WindowedSink, known: Known | None = None) -> State | None:
+        """The panes of a sink that were merged ahead, or None while there are none; see `of`."""
+        return State._of(uris.merged(sink, NODE_FIELDS), known)
+
+    @staticmethod
+    def _of(spec: TableSpec, known: Known | None) -> State | None:
+        handle = newest(spec)
+        if known is not None:
+            known.check(spec, handle)
+        if handle is None:
+            return None
+        fields = schema_fields(pa.schema(handle.schema().to_arrow()))
+        return State(spec=replace(spec, fields=fields), handle=handle)
+
+    def at_most(self, parts: Sequence[Part], *, most: int) -> int:
+        """How many rows there are of these parts at most, visible or not.
+
+        The statistics of files say so, which are wide once small files were folded: when they allow for more than
+        `most` rows, those that are there are counted.
+        """
+        bound = sum(self._files.sum(part, "num_records") for part in parts)
+        if bound <= most:
+            return bound
+        table = DeltaRsTable(self.spec, opened=self.handle)
+        return int(table.read(any_of=tuple(parts), columns=("pane_start",)).num_rows)
+
+    def is_light(self, parts: Sequence[Part]) -> bool:
+        """Whether the files with these parts are small, compressed as they are."""
+        return sum(self._files.sum(part, "size_bytes") for part in parts) <= _LIGHT
+
+    @cached_property
+    def _files(self) -> Files:
+        return Files.of(self.handle)
+
+    def read(self, lane: Lane[Any], parts: Sequence[Part], slices: SliceSet) -> Any:
+        """The visible rows of these parts, which have none in common."""
+        table = lane.table(self.spec, self.handle)
+        return lane.visible(table.read(any_of=tuple(parts)), slices)
+
+
+def node_predicates(level: int, panes: PaneRange) -> Part:
+    """The rows of the nodes of a level above 0 that start there, by partition and by statistics of files."""
+    low, high = (None if edge is None else moment(edge) for edge in panes)
+    return (
+        Between(column="pane_level", low=level, high=level + 1),
+        Between(column="pane_start", low=low, high=high),
+    )
+
+
+def pane_predicates(panes: PaneRange) -> Part:
+    """The rows of these panes, by partition and by statistics of files."""
+    low, high = (None if edge is None else moment(edge) for edge in panes)
+    return (
+        Between(
+            column="pane_day",
+            low=None if low is None else low.date(),
+            high=None if high is None else high.date() + timedelta(days=1),
+        ),
+        Between(column="pane_start", low=low, high=high),
+    )

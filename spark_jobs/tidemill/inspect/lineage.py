@@ -1,0 +1,297 @@
+"""Where a published number comes from: the batches that brought its records, and those that published it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.declare.operators import Trigger
+from tidemill.core.errors import InputError
+from tidemill.core.history.coverage import Cover, covers_of
+from tidemill.core.history.index import IndexedBatch
+from tidemill.core.history.zones import Zone
+from tidemill.core.log.offsets import OffsetRange
+from tidemill.core.plan.kinds import Ranges
+from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.position import Since
+from tidemill.core.plan.slices import BatchRange, batch_ranges
+from tidemill.core.protocol.events import Planned
+from tidemill.core.repair.whole import replaced
+from tidemill.core.time.spans import PaneSpan
+from tidemill.core.time.times import micros, show_moment
+from tidemill.core.time.windows import Window
+from tidemill.engine.aggregate.firing import Firing
+from tidemill.engine.storage.state_table import State, pane_predicates
+from tidemill.engine.storage.table_layout import Uris
+from tidemill.ledger.ledger import Ledger
+from tidemill.project.project import Project
+from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.handles import newest
+from tidemill.tables.protocol import Between
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
+    """A batch whose slice has rows of a window and key, of its own or of batches that it `folded`.
+
+    `counts` says whether the slice is visible.
+    """
+
+    batch_id: int
+    attempt: int
+    kind: Kind
+    ranges: Ranges
+    folded: tuple[BatchRange, ...]
+    rows: int
+    counts: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """A batch that published the window: why, and the version of the table after it."""
+
+    batch_id: int
+    timing: str
+    at: datetime
+    version: int | None
+    rules_held: int
+    rules_broken: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineage:
+    """All that made the number of one window and key. `row` is what is published now.
+
+    `lacking` are offsets that the log lost before they were read, whose records may belong to the window. Batches
+    before `since` counted by another declaration. The state of a window that is `forgotten` was removed: which batches
+    brought its records, and when it fired because of them, is not known any more.
+    """
+
+    table: str
+    window: Window
+    key: Mapping[str, str]
+    row: Mapping[str, Any] | None
+    contributions: tuple[Contribution, ...] = ()
+    publications: tuple[Publication, ...] = ()
+    corrections: tuple[Mapping[str, Any], ...] = ()
+    lacking: tuple[OffsetRange, ...] = ()
+    since: Since | None = None
+    forgotten: bool = False
+
+
+def lineage(project: Project, pipeline: str, table: str | None, start: datetime, key: Mapping[str, str]) -> Lineage:
+    """What made the number of a window and key; from ledger, state and published table, without Spark.
+
+    Raises:
+        InputError: there is no such table, no window starts there, or the key has other columns.
+    """
+    flow, ledger = project.pipeline(pipeline), project.ledger(pipeline)
+    sink = _sink(flow, table)
+    window = _window(sink, start)
+    if set(key) != set(sink.keys):
+        raise InputError(f"{sink.table} has the key ({', '.join(sink.keys)}), found ({', '.join(key)})")
+    uris = project.uris(pipeline)
+    view, past = ledger.view(), ledger.past()
+    until = view.position.forgotten_until
+    forgotten = until is not None and window.end <= until
+    # A few of its panes may be there, because a later window has them, too: a part says nothing.
+    slices = [] if forgotten else _slices(uris, sink, window, key)
+    touched = {s["batch_id"] for s in slices}
+    batches = list(past.batches(partial(_may_matter, sink, window, batch_ranges(touched))))
+    covers = {c.batch_id: c for c in covers_of(batches, view.position.slices)}
+    known = {b.batch_id: b for b in batches}
+    parts = [_contribution(known.get(s["batch_id"]) or _plan(ledger, s["batch_id"]), s, covers) for s in slices]
+    return Lineage(
+        table=sink.table,
+        window=window,
+        key=key,
+        row=_row(uris, sink, start, key),
+        contributions=tuple(parts),
+        publications=_publications(sink, window, touched, batches, (view.position.since or {}).get(sink.table)),
+        corrections=_corrections(uris, sink, start, key),
+        lacking=tuple(r for b in batches if _lacks(b.incomplete, sink, window) for r in b.skipped or ()),
+        since=(view.position.since or {}).get(sink.table),
+        forgotten=forgotten,
+    )
+
+
+def _may_matter(sink: WindowedSink, window: Window, touched: Sequence[BatchRange], zone: Zone) -> bool:
+    """Whether batches of a zone may have brought records of a window, published it, or lack some of it."""
+    low, high = zone.watermarks
+    return (
+        zone.has_of(touched)
+        or low < window.end <= high
+        or zone.has_panes(sink.table, window.start, window.end)
+        or Kind.REWIND in zone.kinds
+        or _lacks(zone.incomplete, sink, window)
+    )
+
+
+def _plan(ledger: Ledger, batch_id: int) -> BatchPlan:
+    """The plan of a batch that did not commit."""
+    [planned] = ledger.of_batches(BatchRange(batch_id, batch_id + 1), Planned)
+    assert isinstance(planned.event, Planned)
+    return planned.event.plan
+
+
+def _lacks(incomplete: Mapping[str, PaneSpan] | None, sink: WindowedSink, window: Window) -> bool:
+    span = (incomplete or {}).get(sink.table)
+    return span is not None and span.first <= window.start <= span.last
+
+
+def _sink(flow: Flow, table: str | None) -> WindowedSink:
+    windowed = {s.table: s for s in flow.sinks if isinstance(s, WindowedSink)}
+    if table is None and len(windowed) == 1:
+        return next(iter(windowed.values()))
+    if table not in windowed:
+        raise InputError(
+            f"{flow.name}: {'say which table' if table is None else f'{table!r} has no windows'}",
+            fix=f"--table is one of {', '.join(windowed) or 'none: no table has windows'}",
+        )
+    return windowed[table]
+
+
+def _window(sink: WindowedSink, start: datetime) -> Window:
+    panes, time = sink.window.panes, micros(start)
+    window = panes.last_window_of(time)
+    if window.start != time:
+        raise InputError(
+            f"no window of {sink.table} ({sink.window}) starts at {show_moment(start)}",
+            fix="name the start of a window, as `window_start` has it",
+        )
+    return window
+
+
+def _matching(rows: pa.Table, key: Mapping[str, str]) -> pa.Table:
+    """The rows with this key; values are compared as text, and null is empty."""
+    for column, text in key.items():
+        values = pa.array(["" if v is None else str(v) for v in rows[column].to_pylist()], pa.string())
+        rows = rows.filter(pc.equal(values, text))
+    return rows
+
+
+def _row(uris: Uris, sink: WindowedSink, start: datetime, key: Mapping[str, str]) -> Mapping[str, Any] | None:
+    spec = uris.published_table(sink)
+    if newest(spec) is None:
+        return None
+    rows = _matching(DeltaRsTable(spec).read(where=(_only(start),)), key).to_pylist()
+    return rows[0] if rows else None
+
+
+def _only(start: datetime) -> Between:
+    return Between(column="window_start", low=start, high=start + timedelta(microseconds=1))
+
+
+def _slices(uris: Uris, sink: WindowedSink, window: Window, key: Mapping[str, str]) -> list[dict[str, int]]:
+    """Batch, attempt and rows of every slice with rows of this window and key, visible or not."""
+    state = State.of(uris, sink)
+    if state is None:
+        return []
+    table = DeltaRsTable(state.spec, opened=state.handle)
+    columns = ("batch_id", "attempt", *sink.keys)
+    rows = _matching(table.read(where=pane_predicates((window.start, window.end)), columns=columns), key)
+    found: list[dict[str, int]] = rows.group_by(["batch_id", "attempt"]).aggregate([([], "count_all")]).to_pylist()
+    return sorted(found, key=lambda s: (s["batch_id"], s["attempt"]))
+
+
+def _contribution(
+    made: IndexedBatch | BatchPlan, found: Mapping[str, int], covers: Mapping[int, Cover]
+) -> Contribution:
+    cover = covers.get(made.batch_id)
+    if isinstance(made, BatchPlan):
+        ranges, folded = made.reads, () if made.fold is None else made.fold.batches
+    else:
+        ranges, folded = made.ranges, made.folded or ()
+    return Contribution(
+        batch_id=made.batch_id,
+        attempt=found["attempt"],
+        kind=made.kind,
+        ranges=ranges,
+        folded=folded,
+        rows=found["count_all"],
+        counts=cover is not None and cover.batch.attempt == found["attempt"],
+    )
+
+
+def _publications(
+    sink: WindowedSink, window: Window, touched: Collection[int], batches: Sequence[IndexedBatch], since: Since | None
+) -> tuple[Publication, ...]:
+    found = []
+    for batch in batches:
+        timing = timing_of(sink, window, batch, touched=batch.batch_id in touched)
+        if timing is None or _was_left_out(sink, window, batch, since):
+            continue
+        held, broken = (batch.rules or {}).get(sink.table, (0, 0))
+        found.append(
+            Publication(
+                batch_id=batch.batch_id,
+                timing=timing,
+                at=batch.at,
+                version=batch.tables.get(sink.table),
+                rules_held=held,
+                rules_broken=broken,
+            )
+        )
+    return tuple(found)
+
+
+def _was_left_out(sink: WindowedSink, window: Window, batch: IndexedBatch, since: Since | None) -> bool:
+    """Whether a batch that would have published the window did not, because batches have left the table out."""
+    if since is None or since.event_time is None or batch.kind not in (Kind.LIVE, Kind.REPAIR):
+        return False
+    if batch.batch_id >= since.batch_id:
+        return window.start <= since.event_time
+    return sink.table not in batch.tables
+
+
+def timing_of(sink: WindowedSink, window: Window, batch: IndexedBatch, *, touched: bool) -> str | None:
+    """Why a batch published the window; None when it did not. A pane that a batch `touched` may lie in the window.
+
+    A live batch fires what `Firing` says: of the windows that share a pane, those that are closed for good do not.
+    """
+    before, after = batch.before, batch.after
+    lateness = micros(sink.allowed_lateness) if batch.kind is Kind.LIVE else None
+    firing = Firing(trigger=sink.trigger, before=before, after=after, allowed_lateness=lateness)
+    on_close = sink.trigger is Trigger.ON_CLOSE
+    match batch.kind:
+        case Kind.REWIND:
+            return "REWIND" if sink.table in batch.tables else None
+        case Kind.BACKFILL:
+            return "BACKFILL" if replaced(sink, window, batch) else None
+        case Kind.FOLD:
+            return None
+        case Kind.REPAIR:
+            gone = batch.forgotten_until is not None and window.end <= batch.forgotten_until
+            return "REPAIR" if touched and not gone and (not on_close or window.end <= after) else None
+        case _ if on_close and before < window.end <= after:
+            return "ON_TIME"
+        case _ if touched and firing.refused_until < window.end <= firing.again_until:
+            return "EARLY" if window.end > after else "LATE"
+        case _:
+            return None
+
+
+def _corrections(
+    uris: Uris, sink: WindowedSink, start: datetime, key: Mapping[str, str]
+) -> tuple[Mapping[str, Any], ...]:
+    spec = uris.corrections()
+    if newest(spec) is None:
+        return ()
+    rows = DeltaRsTable(spec).read(where=()).to_pylist()
+    return tuple(
+        row
+        for row in sorted(rows, key=lambda r: r["batch_id"])
+        if row["table_name"] == sink.table and row["window_start"] == start and _same(json.loads(row["key"]), key)
+    )
+
+
+def _same(found: Mapping[str, Any], key: Mapping[str, str]) -> bool:
+    return {name: "" if value is None else str(value) for name, value in found.items()} == dict(key)

@@ -1,0 +1,86 @@
+"""How much state a pipeline keeps, from the metadata of its tables alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.repair.forgetting import first_kept
+from tidemill.core.time.times import micros, moment
+from tidemill.core.time.watermarks import BEGINNING, END
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidemill.core.bind.flow import Flow
+    from tidemill.core.plan.position import Position
+    from tidemill.core.time.windows import Panes
+    from tidemill.project.project import Project
+    from tidemill.tables.handles import Extent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateSize:
+    """The state of one published table: rows of slices, visible or not, and bytes of its files.
+
+    `oldest_open` is where the earliest window starts that still takes records and may have state, in microseconds; None
+    when there is none. Windows that start at `kept_from` or later can still be repaired from state; None while all can.
+    """
+
+    table: str
+    rows: int
+    bytes: int
+    oldest_open: int | None
+    kept_from: int | None = None
+
+
+def state_sizes(project: Project, flow: Flow, position: Position) -> Sequence[StateSize]:
+    """The state of each windowed table, as of a position. Costs the opening of its table.
+
+    Raises:
+        EngineError: a table cannot be opened.
+        TableDamaged: its log is damaged.
+    """
+    from tidemill.engine.storage.table_layout import PANE_FIELDS
+    from tidemill.tables.handles import Extent
+
+    uris, found = project.uris(flow.name), []
+    for sink in flow.sinks:
+        if isinstance(sink, WindowedSink):
+            extent = Extent.of(uris.state(sink, PANE_FIELDS), "pane_start")
+            closed = _closed(position.watermark, micros(sink.allowed_lateness))
+            oldest = _oldest_open(extent, sink.window.panes, max(closed, _lacking(sink, position)))
+            until = position.forgotten_until
+            kept = None if until is None else first_kept(sink.window.panes, until)
+            sizes = {"rows": extent.rows, "bytes": extent.bytes}
+            found.append(StateSize(table=sink.table, **sizes, oldest_open=oldest, kept_from=kept))
+    return found
+
+
+def size_json(found: StateSize) -> dict[str, object]:
+    """The same as JSON values."""
+    moments = {"oldest_open_window": found.oldest_open, "kept_from_window": found.kept_from}
+    shown = {name: None if at is None else moment(at).isoformat() for name, at in moments.items()}
+    return {"table": found.table, "rows": found.rows, "bytes": found.bytes, **shown}
+
+
+def _closed(watermark: int, lateness: int) -> int:
+    """Windows that end here or earlier are closed for good."""
+    return watermark if watermark in (BEGINNING, END) else watermark - lateness
+
+
+def _lacking(sink: WindowedSink, position: Position) -> int:
+    """Windows that end here or earlier may lack what batches left out: live ones never publish them."""
+    whole = position.whole_after(sink.table)
+    return BEGINNING if whole == BEGINNING else sink.window.panes.last_window_of(whole).end
+
+
+def _oldest_open(extent: Extent, panes: Panes, closed: int) -> int | None:
+    """The first window that ends after `closed` and may hold rows: files only say where their first and last lie."""
+    found = []
+    for low, high in ((micros(low), micros(high)) for low, high in extent.spans):
+        if panes.windows_of(high)[-1].end > closed:
+            still_open = [w for w in panes.windows_of(low) if w.end > closed]
+            found.append((still_open or panes.windows_of(closed))[0].start)
+    return min(found, default=None)

@@ -1,0 +1,230 @@
+"""Where a pipeline stands: what its ledger and the log say together, as values."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidemill.core.errors import DeclarationError, LogError, TidemillError
+from tidemill.core.plan.kinds import count
+from tidemill.core.protocol.codec import encode
+from tidemill.core.protocol.summary import ACCOUNT, account_of, watermark_json
+from tidemill.core.time.times import moment
+from tidemill.log.flows import held_of, readable
+from tidemill.log.protocol import HoldsBack
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tidemill.core.bind.flow import Flow
+    from tidemill.core.log.offsets import OffsetRange
+    from tidemill.core.plan.position import Gone, TopicPosition
+    from tidemill.core.protocol.view import OpenBatch, View
+    from tidemill.log.protocol import Log
+    from tidemill.project.project import Project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStanding:
+    """One partition: the offsets that the log holds, and the next one to read.
+
+    `committed` is None for a partition that was never read. `max_event_time` is in microseconds. `waiting` offsets are
+    behind the end, because a transaction that began there is still open. A partition that was read and is not in the
+    log is `missing`; it may have been declared `gone`.
+    """
+
+    topic: str
+    held: OffsetRange
+    committed: int | None
+    max_event_time: int | None
+    waiting: int = 0
+    missing: bool = False
+    gone: Gone | None = None
+
+    @property
+    def lag(self) -> int:
+        """How many records of the log are not committed."""
+        start = self.held.from_offset if self.committed is None else self.committed
+        return max(self.held.until_offset - start, 0)
+
+    @property
+    def lost(self) -> int:
+        """How many records retention took before they were read."""
+        return 0 if self.committed is None else max(self.held.from_offset - self.committed, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A pipeline at one moment. `problem` says why partitions are missing, if some are.
+
+    `refused` is why the next batch is not planned, because committed batches cannot go on by the declaration of now.
+    """
+
+    flow: Flow
+    view: View
+    partitions: tuple[PartitionStanding, ...]
+    problem: str = ""
+    refused: TidemillError | None = None
+
+    @property
+    def lag(self) -> int:
+        """How many records are not committed, over all inputs."""
+        return sum(p.lag for p in self.partitions)
+
+
+def standing(project: Project, name: str) -> Standing:
+    """Where a pipeline stands; a topic that is not there is a problem, not an error.
+
+    Raises:
+        DeclarationError: there is no such pipeline.
+        LedgerDamaged: its ledger cannot be read.
+    """
+    view, log = project.ledger(name).view(), project.log()
+    flow = project.pipeline(name)
+    refused = _refused(flow, view)
+    partitions: list[PartitionStanding] = []
+    problems = []
+    try:
+        flow = readable(flow, log, view.position)
+    except (LogError, DeclarationError) as error:
+        problems.append(error.message)
+    for source in flow.inputs:
+        known, topic = view.position.topics.get(source.topic), source.topic
+        try:
+            partitions += _of_topic(log, topic, known)
+        except LogError as error:
+            problems.append(error.message)
+        if known is not None:
+            with suppress(LogError):
+                partitions += _missing(topic, known, held_of(log, [topic])[topic], view.position.gone or ())
+    return Standing(flow=flow, view=view, partitions=tuple(partitions), problem="; ".join(problems), refused=refused)
+
+
+def _refused(flow: Flow, view: View) -> TidemillError | None:
+    from tidemill.run.claiming import change_of
+
+    try:
+        change_of(flow, view)
+    except TidemillError as error:
+        return error
+    return None
+
+
+def held_back(project: Project, name: str) -> int:
+    """How many offsets of a pipeline's topics wait for open transactions, as far as that can be told."""
+    with suppress(TidemillError):
+        if isinstance(project.log(), HoldsBack):
+            return sum(p.waiting for p in standing(project, name).partitions)
+    return 0
+
+
+def _of_topic(log: Log, topic: str, position: TopicPosition | None) -> list[PartitionStanding]:
+    found = []
+    waiting = log.waiting(topic) if isinstance(log, HoldsBack) else {}
+    for number, held in sorted(log.bounds(topic).items()):
+        clock = position.clocks.get(number) if position else None
+        found.append(
+            PartitionStanding(
+                topic=topic,
+                held=held,
+                committed=position.offsets.get(number) if position else None,
+                max_event_time=clock.max_event_time if clock else None,
+                waiting=waiting.get(number, 0),
+            )
+        )
+    return found
+
+
+def _missing(
+    topic: str, position: TopicPosition, held: Mapping[int, OffsetRange], gone: Sequence[Gone]
+) -> list[PartitionStanding]:
+    """The partitions that were read and that the log does not show."""
+    from tidemill.core.log.offsets import OffsetRange, TopicPartition
+
+    declared = {each.place: each for each in gone}
+    places = {TopicPartition(topic, p): offset for p, offset in sorted(position.offsets.items()) if p not in held}
+    return [
+        PartitionStanding(
+            topic=topic,
+            held=OffsetRange(place, offset, offset),
+            committed=offset,
+            max_event_time=position.clocks[place.partition].max_event_time,
+            missing=True,
+            gone=declared.get(place),
+        )
+        for place, offset in places.items()
+    ]
+
+
+def holder_state(batch: OpenBatch) -> str:
+    """Whether the process that holds an open batch is alive, as far as this host can tell."""
+    from tidemill.ledger.process import is_gone, is_visible
+
+    if not is_visible(batch.executor):
+        return "on another host"
+    return "gone" if is_gone(batch.executor) else "running"
+
+
+def standing_json(found: Standing) -> dict[str, object]:
+    """The same as JSON values."""
+    commit, opened = found.view.last_commit, found.view.open_batch
+    return {
+        "pipeline": found.flow.name,
+        "batch_id": found.view.position.batch_id,
+        "watermark": watermark_json(found.view.position.watermark),
+        "lag": found.lag,
+        "problem": found.problem or None,
+        "refused": None if found.refused is None else {"why": found.refused.message, "fix": found.refused.fix},
+        "last_commit": None
+        if commit is None
+        else {
+            "batch_id": commit.batch_id,
+            "attempt": commit.attempt,
+            "at": commit.at.isoformat(),
+            **{part: getattr(account_of(commit), part) for part in ACCOUNT},
+        },
+        "open_batch": None if opened is None else _open_json(opened),
+        "backfill": _backfill_json(found.view),
+        "since": {table: encode(since) for table, since in (found.view.position.since or {}).items()},
+        "superseded_by": None if found.view.superseded is None else found.view.superseded.generation,
+        "partitions": [_partition_json(p) for p in found.partitions],
+    }
+
+
+def _open_json(opened: OpenBatch) -> dict[str, object]:
+    return {
+        "batch_id": opened.plan.batch_id,
+        "attempt": opened.attempt,
+        "records": opened.plan.records,
+        "held_by": opened.executor.identity,
+        "host": opened.executor.host,
+        "pid": opened.executor.pid,
+        "holder": holder_state(opened),
+        "since": opened.claimed_at.isoformat(),
+        "blocked": opened.audited is not None and opened.audited.verdict.blocks,
+    }
+
+
+def _backfill_json(view: View) -> dict[str, object] | None:
+    job = view.position.backfill
+    if job is None:
+        return None
+    return {"since": job.since, "batches": len(job.slices), "left": count(job.left), "by": job.by, "why": job.why}
+
+
+def _partition_json(found: PartitionStanding) -> dict[str, object]:
+    time = found.max_event_time
+    return {
+        "topic": found.topic,
+        "partition": found.held.topic_partition.partition,
+        "committed": found.committed,
+        "from_offset": found.held.from_offset,
+        "until_offset": found.held.until_offset,
+        "lag": found.lag,
+        "lost": found.lost,
+        "waiting": found.waiting,
+        "missing": found.missing,
+        "gone": None if found.gone is None else {"by": found.gone.by, "why": found.gone.why},
+        "max_event_time": None if time is None else moment(time).isoformat(),
+    }

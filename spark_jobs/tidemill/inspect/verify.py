@@ -1,0 +1,224 @@
+"""Whether published tables are what one computation over the log gives."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from tidemill.core.bind.flow import RowSink, Sink, WindowedSink
+from tidemill.core.change.redefinition import redefined, undecided
+from tidemill.core.declare.operators import Trigger
+from tidemill.core.history.coverage import Cover, united
+from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.position import Since
+from tidemill.core.plan.slices import BatchRange
+from tidemill.core.protocol.view import View
+from tidemill.core.repair.planning import plan_reading
+from tidemill.core.repair.selection import OfWindows
+from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.time.times import micros, moment
+from tidemill.core.time.watermarks import BEGINNING, END
+from tidemill.core.time.windows import Window
+from tidemill.engine.aggregate.window_sql import merged_windows
+from tidemill.engine.attempt import Attempt
+from tidemill.engine.publish.comparison import Differences, different_rows, different_windows
+from tidemill.engine.spark.query import ROWS, query
+from tidemill.engine.storage.state_table import State
+from tidemill.inspect.earlier import Earlier, parted
+from tidemill.repair.job import Errand
+from tidemill.run.sessions import project_session
+from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.handles import newest, rows_of
+from tidemill.tables.protocol import TableSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_HIDDEN = {"topic": "_topic", "partition": "_partition", "offset": "_offset"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What a comparison of one table found.
+
+    `earlier` are the batches whose numbers meant something else, by a decision in the ledger: what they made was not
+    compared. Of windows these are all that start in `left_out`, half-open, and where batches had left the table out,
+    all that start at `since.event_time` or before it. Neither were windows that start in `parted`, which may lack a
+    record that later windows have.
+    """
+
+    table: str
+    differences: Differences
+    earlier: tuple[BatchRange, ...] = ()
+    since: Since | None = None
+    left_out: tuple[Window, ...] = ()
+    parted: tuple[Window, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every row is what it should be."""
+        return self.differences.count == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What is compared: windows over these event times, and of them a share between 0 and 1, chosen by `seed`."""
+
+    windows: OfWindows | None = None
+    sample: float = 1.0
+    seed: int = 0
+
+
+def verify(errand: Errand, scope: Scope) -> Iterator[Verified]:
+    """Each published table against a computation of all that was read, in one pass, by the declaration of now.
+
+    Late records and those in quarantine count as what they are. Windows that the watermark has not passed are not
+    compared where they fire on close. Neither is what was made before numbers came to mean what they mean now, nor are
+    windows that may lack a record which came after they had closed, but counts in later ones. Nothing is written.
+
+    Raises:
+        Incompatible: after all other tables, the declaration of now means something else by some than what was
+            published, and nobody decided.
+        OffsetsLost: the log no longer holds what was read.
+        EngineError: Spark or a table refused to work.
+    """
+    view = errand.ledger.view()
+    changed = undecided(errand.flow, view.position)
+    past = errand.ledger.past()
+    covers = past.covers(view.position.slices)
+    session = errand.session() if errand.session else project_session(errand.project)
+    for sink in (sink for sink in errand.flow.sinks if sink.table not in changed):
+        wanted = _windows(errand, sink, scope) if isinstance(sink, WindowedSink) else None
+        if wanted is not None and not wanted:
+            yield Verified(table=sink.table, differences=Differences())
+            continue
+        earlier = Earlier.of(sink, view.position, covers)
+        lacking = parted(sink, past.batches()) if isinstance(sink, WindowedSink) else ()
+        checking = _Checking(errand, view, session, sink, wanted, earlier, lacking)
+        now = earlier.others(covers)
+        yield checking.compare(_of_windows(sink, now, wanted) if isinstance(sink, WindowedSink) else now)
+    redefined(errand.flow, view.position)
+
+
+def _windows(errand: Errand, sink: WindowedSink, scope: Scope) -> Sequence[Window] | None:
+    """The windows to compare, of those that are published or have state; None for all."""
+    if scope.windows is None and scope.sample >= 1:
+        return None
+    bounds, panes = scope.windows, sink.window.panes
+    low, high = (micros(bounds.since), micros(bounds.until)) if bounds else (None, None)
+    state = State.of(errand.uris, sink)
+    known = _moments(errand.uris.published_table(sink), "window_start")
+    if state is not None:
+        known |= {w.start for pane in _moments(state.spec, "pane_start") for w in panes.windows_of(pane)}
+    found = sorted(s for s in known if (low is None or s >= low) and (high is None or s < high))
+    size = math.ceil(len(found) * scope.sample)
+    chosen = found if scope.sample >= 1 else random.Random(scope.seed).sample(found, size)
+    return [Window(start, start + panes.size) for start in sorted(chosen)]
+
+
+def _moments(spec: TableSpec, column: str) -> set[int]:
+    """The values of a column of timestamps, each once, in microseconds; none while there is no table."""
+    if newest(spec) is None:
+        return set()
+    values = DeltaRsTable(spec).read(where=(), columns=(column,))[column]
+    return {micros(value) for value in pc.unique(values).to_pylist()}
+
+
+def _of_windows(sink: WindowedSink, covers: Sequence[Cover], wanted: Sequence[Window] | None) -> Sequence[Cover]:
+    if wanted is None:
+        return covers
+    return [c for c in covers if any(c.lies_in(sink.table, w.start, w.end) for w in wanted)]
+
+
+@dataclass(frozen=True)
+class _Checking:
+    """One table, computed again and compared."""
+
+    errand: Errand
+    view: View
+    session: SparkSession
+    sink: Sink
+    windows: Sequence[Window] | None
+    earlier: Earlier
+    parted: Sequence[Window]
+
+    def compare(self, covers: Sequence[Cover]) -> Verified:
+        """Read what these batches read, and hold it against the table."""
+        attempt = self._attempt(covers)
+        attempt.read()
+        try:
+            job = attempt.jobs(without=self._aside()).get(self.sink.table)
+            spec = attempt.uris.published_table(self.sink)
+            there = newest(spec) is not None
+            lane = attempt.lanes.of(rows_of(spec))
+            found = lane.frame([lane.table(spec).read()]) if there else None
+            return Verified(
+                table=self.sink.table,
+                differences=self._differences(job, found),
+                earlier=self.earlier.batches,
+                since=(self.view.position.since or {}).get(self.sink.table),
+                left_out=self.earlier.windows,
+                parted=tuple(self.parted),
+            )
+        finally:
+            attempt.release()
+
+    def _differences(self, job: DataFrame | None, found: DataFrame | None) -> Differences:
+        if isinstance(self.sink, RowSink):
+            now = found if found is None else self.earlier.without_rows(found)
+            return different_rows(self.session, self.sink, job, now)
+        expected = None if job is None else query(self.session, merged_windows(ROWS, self.sink), self._closed(job))
+        return different_windows(self.session, self.sink, self._inside(expected), self._inside(found))
+
+    def _attempt(self, covers: Sequence[Cover]) -> Attempt:
+        flow = replace(self.errand.flow, sinks=(self.sink,))
+        ranges = united(c.ranges for c in covers)
+        plan = plan_reading(flow, self.view, ranges, clock=datetime.now(UTC))
+        log = self.errand.project.log()
+        settings = self.errand.project.settings
+        return Attempt(
+            flow=flow,
+            plan=plan,
+            number=1,
+            scans={name: log.scan(plan.topic_id(name), ranges) for name, ranges in plan.reads.items()},
+            session=self.session,
+            uris=self.errand.uris,
+            driver_rows=settings.driver_rows,
+            writer=settings.writer,
+        )
+
+    def _aside(self) -> DataFrame | None:
+        """The records that the table does not have, on purpose."""
+        parts = []
+        for aside, table in ((Aside.QUARANTINE, None), (Aside.LATE, self.sink.table)):
+            chosen = self.errand.aside.choose(aside, Choice(table=table))
+            if chosen is not None and chosen.rows.num_rows:
+                parts.append(chosen.rows.select(list(_HIDDEN)).rename_columns(list(_HIDDEN.values())))
+        return self.session.createDataFrame(pa.concat_tables(parts)) if parts else None
+
+    def _closed(self, panes: DataFrame) -> DataFrame:
+        """State as `merged_windows` wants it: every window fires that the watermark allows to."""
+        on_close = isinstance(self.sink, WindowedSink) and self.sink.trigger is Trigger.ON_CLOSE
+        until = self.view.position.watermark if on_close else END
+        bounds = {"_before": END, "_after": END, "_refused_until": BEGINNING, "_again_until": until}
+        return panes.selectExpr("*", *(_constant(v, n) for n, v in bounds.items()), "true AS _touched")
+
+    def _inside(self, rows: DataFrame | None) -> DataFrame | None:
+        rows = rows if rows is None else self.earlier.without_windows(rows, self.parted)
+        if rows is None or self.windows is None:
+            return rows
+        starts = pa.array([moment(w.start) for w in self.windows], pa.timestamp("us", "UTC"))
+        wanted = self.session.createDataFrame(pa.table({"window_start": starts}))
+        return rows.join(wanted, "window_start", "left_semi")
+
+
+def _constant(value: int, name: str) -> str:
+    # The least number of 64 bits cannot be written as a literal.
+    return f"CAST('{value}' AS BIGINT) AS {name}"

@@ -1,0 +1,299 @@
+"""What keeps a pipeline small for years: beyond the upkeep of batches, it takes out what nobody can go back to.
+
+A *horizon* says how far back one may want to go: commits younger than `keep` can be rewound to, and their versions of
+published tables can be read. State that was superseded before the horizon, files that no such version needs, and rows
+that waited for a backfill are removed. So is the state of windows that closed for good longer ago than the project's
+`state`, wherever one may go back to: first the ledger says so, then rows go. It may run beside batches at any time, and
+be killed at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import islice
+
+from tidemill.core.bind.flow import Flow, RowSink, WindowedSink
+from tidemill.core.errors import Fenced
+from tidemill.core.history.index import IndexedBatch
+from tidemill.core.history.past import Past
+from tidemill.core.plan.kinds import Rewind
+from tidemill.core.plan.position import Position
+from tidemill.core.plan.slices import BatchRange, batch_ranges, in_both
+from tidemill.core.protocol.events import Committed, Forgotten
+from tidemill.core.protocol.failpoints import boundary
+from tidemill.core.protocol.view import OpenBatch, View
+from tidemill.core.repair.forgetting import first_kept, forgettable
+from tidemill.core.time.pane_tree import forgotten
+from tidemill.core.time.times import micros, moment
+from tidemill.engine.storage.state_table import State, forgotten_app, state_horizon
+from tidemill.engine.storage.table_layout import Uris
+from tidemill.ledger.ledger import Ledger
+from tidemill.project.project import Project
+from tidemill.run.upkeep import foldable, tidy_now
+from tidemill.tables.handles import newest
+from tidemill.tables.keeping import KeptTable
+from tidemill.tables.protocol import Between, TableSpec, Transaction
+
+READERS = timedelta(hours=1)
+"""How long a file that no version needs stays for readers that have opened the table before."""
+
+AT_LEAST = 10
+"""So many of the newest commits can be rewound to, however old they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chore:
+    """Something done, or to be done, to one table: `count` files or rows."""
+
+    table: str
+    what: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """What can be gone back to: commits from the horizon on, oldest first, and what an open rewind goes back to.
+
+    `past` is what the ledger knows of all batches: those before a switch wrote the tables that are its own.
+    """
+
+    commits: Sequence[Committed]
+    past: Past
+    rewind: Rewind | None
+    opened: OpenBatch | None
+
+    @staticmethod
+    def of(ledger: Ledger, horizon: datetime) -> _Kept | None:
+        """None before the first commit."""
+        past, opened = ledger.past(), ledger.view().open_batch
+        young = next((b for b in past.generation(lambda z: z.times[1] >= horizon) if b.at >= horizon), None)
+        few = list(islice(past.backwards(), AT_LEAST))
+        oldest = min([b for b in (young, *few) if b is not None and b.batch_id >= past.since], default=None, key=_id)
+        if oldest is None:
+            return None
+        commits = [entry.event for entry in ledger.since(oldest.sequence, Committed)]
+        return _Kept(
+            commits=[c for c in commits if isinstance(c, Committed)],
+            past=past,
+            rewind=opened.plan.rewind if opened is not None else None,
+            opened=opened,
+        )
+
+    def unused(self, now: datetime) -> timedelta:
+        """How long a file must be out of use to go: longer than a batch is open, which may have written it."""
+        since = now if self.opened is None else min(self.opened.plan.clock, self.opened.claimed_at, now)
+        return READERS + (now - since)
+
+    @property
+    def horizon(self) -> int:
+        """The earliest batch that can be gone back to."""
+        return self.commits[0].batch_id
+
+    @property
+    def newest(self) -> Committed:
+        """The last commit."""
+        return self.commits[-1]
+
+    @property
+    def positions(self) -> Sequence[Position]:
+        """Where one may stand again."""
+        return [c.position for c in self.commits] + ([self.rewind.position] if self.rewind is not None else [])
+
+    @property
+    def dead(self) -> Sequence[BatchRange]:
+        """The batches whose slices none of these positions shows, nor shows again once its backfill is complete."""
+        first, *others = self.positions
+        found = _hidden(first)
+        for position in others:
+            later = BatchRange(position.slices.through + 1, self.newest.batch_id + 2)
+            found = in_both(found, (*_hidden(position), later))
+        return found
+
+    def unmerged(self, sink: WindowedSink, there: Sequence[BatchRange]) -> Sequence[BatchRange]:
+        """Of the batches that are `there`, those of whose nodes none is looked at any more from these positions."""
+        watermark = min(position.watermark for position in self.positions)
+        edge = forgotten(sink.window.panes, watermark, micros(sink.allowed_lateness))
+        return batch_ranges([*self.dead, *(b.batch_id for b in self.past.with_ids(there) if b.after <= edge)])
+
+    @property
+    def waited(self) -> Sequence[BatchRange]:
+        """The batches whose rows wait for no backfill any more that is open in one of these positions."""
+        since = [p.backfill.since for p in self.positions if p.backfill is not None]
+        until = min(since, default=self.newest.batch_id + 1)
+        return [BatchRange(1, until)] if until > 1 else []
+
+    def versions(self, spec: TableSpec, *, published: bool) -> list[int]:
+        """The versions that these commits left, and the one that stood when the first of them committed."""
+        since = self.past.since if published else 1
+        older = self.past.version(spec.name, since=since, through=self.horizon)
+        then = None if self.rewind is None else self.rewind.versions.get(spec.name)
+        younger = (c.tables[spec.name] for c in self.commits if spec.name in c.tables)
+        return sorted({version for version in (older, then, *younger) if version is not None})
+
+
+def _id(batch: IndexedBatch) -> int:
+    return batch.batch_id
+
+
+def _hidden(position: Position) -> tuple[BatchRange, ...]:
+    job = position.backfill
+    return position.slices.show(job.slices if job is not None else {}).hidden
+
+
+def goes_back_to(project: Project, pipeline: str, *, keep: timedelta, now: datetime) -> int | None:
+    """The earliest batch that one can rewind to once `maintain` is done; None before the first commit.
+
+    What is needed for that stays, however old it is.
+    """
+    kept = _Kept.of(project.ledger(pipeline), now - keep)
+    return None if kept is None else kept.horizon
+
+
+def maintain(
+    project: Project, pipeline: str, *, keep: timedelta, now: datetime, dry_run: bool = False
+) -> Iterator[Chore]:
+    """Everything that can be made smaller, done as it is told; only told in a dry run.
+
+    Raises:
+        TidemillError: a table or the ledger cannot be read or written; what was done before stays.
+    """
+    flow, ledger = project.pipeline(pipeline), project.ledger(pipeline)
+    uris = project.uris(pipeline)
+    if not dry_run:
+        # What follows would read all events of a ledger that was never indexed.
+        ledger.index_old()
+    kept = _Kept.of(ledger, now - keep)
+    if kept is None:
+        return
+    newest_commit = kept.newest
+    until_of = partial(forgettable, flow, others=kept.positions, age=project.settings.state)
+    forgotten = _forgotten(ledger, until_of, now, dry_run=dry_run)
+    for name, files in foldable(flow, uris, newest_commit):
+        yield Chore(table=name, what="small files folded", count=files)
+    # First, so that what is folded now stays until the next time for those who read it.
+    unused = kept.unused(now)
+    swept = ledger.sweep(unused, dry_run=dry_run)
+    yield Chore(table=f"ledger of {pipeline}", what="files removed that were folded", count=swept)
+    if not dry_run:
+        with boundary("maintenance", newest_commit.batch_id):
+            tidy_now(flow, uris, ledger, newest_commit)
+    for sink in flow.sinks:
+        if isinstance(sink, WindowedSink):
+            yield from _state(uris, sink, kept, forgotten, dry_run=dry_run)
+            yield from _merged(uris, sink, kept, dry_run=dry_run)
+            for spec in (state.spec for state in (State.of(uris, sink), State.merged(uris, sink)) if state is not None):
+                yield _vacuumed(spec, unused, [], dry_run=dry_run)
+    lease = None if kept.opened is None else kept.opened.lease
+    if left := project.lease(pipeline, flow.spec.takeover_after).sweep(unused, keep=lease, dry_run=dry_run):
+        yield Chore(table=f"leases of {pipeline}", what="of runs that were killed removed", count=left)
+    yield from _waited(flow, uris, kept, unused, dry_run=dry_run)
+    yield from _readable(flow, uris, kept, max(keep, unused), dry_run=dry_run)
+    yield from _outdated(project, pipeline, kept, now - keep, dry_run=dry_run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Forgotten:
+    """The state that goes: of windows that end at `until` or earlier, in slices of batches up to `through`."""
+
+    until: int
+    through: int
+
+    def removed(self, uris: Uris, sink: WindowedSink, spec: TableSpec, *, dry_run: bool) -> Chore:
+        """Their panes, but for those that are in later windows, too."""
+        edge = moment(first_kept(sink.window.panes, self.until))
+        # What a backfill that begins meanwhile writes there stays.
+        where = (
+            Between(column="pane_start", low=None, high=edge),
+            Between(column="batch_id", low=None, high=self.through + 1),
+        )
+        remembered = Transaction(forgotten_app(uris.owner, sink), self.until)
+        with nullcontext() if dry_run else boundary(f"removed:{sink.table}", self.through):
+            count = KeptTable(spec).forget(where, remembered=remembered, dry_run=dry_run)
+        return Chore(table=spec.name, what="rows of windows closed for good removed", count=count)
+
+
+def _forgotten(
+    ledger: Ledger, until_of: Callable[[Position], int | None], now: datetime, *, dry_run: bool
+) -> _Forgotten | None:
+    """What may go, once the ledger says so; None while a backfill is open, which may need it."""
+
+    def event(view: View) -> Forgotten:
+        until = until_of(view.position)
+        if until is None:
+            raise Fenced("nothing more can be forgotten")
+        return Forgotten(batch_id=view.last_batch_id, until=until, at=now)
+
+    view = ledger.view()
+    until = until_of(view.position)
+    # A batch that is open may count on what would be forgotten.
+    if until is not None and view.open_batch is None and view.superseded is None and not dry_run:
+        with suppress(Fenced), boundary("forgotten", view.last_batch_id):
+            ledger.append(event)
+        view = ledger.view()
+    found = until if dry_run and until is not None else view.position.forgotten_until
+    if found is None or view.position.backfill is not None:
+        return None
+    return _Forgotten(until=found, through=view.position.batch_id)
+
+
+def _state(
+    uris: Uris, sink: WindowedSink, kept: _Kept, forgotten: _Forgotten | None, *, dry_run: bool
+) -> Iterator[Chore]:
+    """Rows of state that nobody looks at any more."""
+    state = State.of(uris, sink)
+    if state is not None:
+        horizon = Transaction(state_horizon(uris.owner, sink), kept.horizon)
+        rows = KeptTable(state.spec, opened=state.handle).drop(kept.dead, horizon=horizon, dry_run=dry_run)
+        yield Chore(table=state.spec.name, what="rows of superseded slices removed", count=rows)
+        if forgotten is not None:
+            yield forgotten.removed(uris, sink, state.spec, dry_run=dry_run)
+
+
+def _merged(uris: Uris, sink: WindowedSink, kept: _Kept, *, dry_run: bool) -> Iterator[Chore]:
+    """Panes merged ahead: of superseded slices, and those that only windows hold which are closed for good."""
+    state = State.merged(uris, sink) if sink.merges_ahead else None
+    if state is not None:
+        table = KeptTable(state.spec, opened=state.handle)
+        there = batch_ranges(table.read(columns=("batch_id",))["batch_id"].unique().to_pylist())
+        gone = table.drop(kept.unmerged(sink, there), dry_run=dry_run)
+        yield Chore(table=state.spec.name, what="rows removed that no window needs", count=gone)
+
+
+def _readable(flow: Flow, uris: Uris, kept: _Kept, readers: timedelta, *, dry_run: bool) -> Iterator[Chore]:
+    """Files of the tables that people read."""
+    published = [(uris.published_table(s), True) for s in flow.sinks]
+    own = [(spec, False) for spec in (uris.quarantine(), uris.late(), uris.corrections())]
+    for spec, is_published in (*published, *own):
+        if newest(spec) is not None:
+            yield _vacuumed(spec, readers, kept.versions(spec, published=is_published), dry_run=dry_run)
+
+
+def _waited(flow: Flow, uris: Uris, kept: _Kept, unused: timedelta, *, dry_run: bool) -> Iterator[Chore]:
+    """What waited for backfills that are complete or given up."""
+    rows = [uris.published_table(sink) for sink in flow.sinks if isinstance(sink, RowSink)]
+    for spec in (uris.waiting(spec) for spec in (*rows, uris.quarantine(), uris.late())):
+        if newest(spec) is not None:
+            gone = KeptTable(spec).drop(kept.waited, dry_run=dry_run)
+            yield Chore(table=spec.name, what="rows of finished backfills removed", count=gone)
+            yield _vacuumed(spec, unused, [], dry_run=dry_run)
+
+
+def _outdated(project: Project, pipeline: str, kept: _Kept, horizon: datetime, *, dry_run: bool) -> Iterator[Chore]:
+    """Generations that another one replaced before the horizon: nobody can go back to them."""
+    switch = kept.past.switch
+    if switch is not None and switch.at < horizon:
+        folders = project.generations.outdated(pipeline)
+        yield Chore(
+            table=f"generations of {pipeline}", what="folders of replaced generations removed", count=len(folders)
+        )
+        for folder in () if dry_run else folders:
+            project.generations.remove(folder)
+
+
+def _vacuumed(spec: TableSpec, readers: timedelta, versions: Sequence[int], *, dry_run: bool) -> Chore:
+    files = KeptTable(spec).vacuum(readers, keep_versions=versions, dry_run=dry_run)
+    return Chore(table=spec.name, what="files removed that no version needs", count=files)

@@ -1,0 +1,1 @@
+"""A user's project: its folder, settings, pipeline files, and the names and generations of its pipelines."""

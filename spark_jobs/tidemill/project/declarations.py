@@ -1,0 +1,148 @@
+"""What the pipeline files of a project declare. What is wrong with one file or pipeline stops no other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from tidemill.core.declare.columns import unknown
+from tidemill.core.declare.operators import Publish
+from tidemill.core.declare.pipeline import Pipeline
+from tidemill.core.errors import ConfigError, DeclarationError
+
+
+class Load(Protocol):
+    """Loads files together, and says what each declares or what is wrong with it."""
+
+    def __call__(
+        self, paths: Iterable[Path], *, wanted: str | None
+    ) -> Mapping[Path, tuple[Pipeline, ...] | DeclarationError]:
+        """The same paths, in their order; `wanted` is the pipeline that somebody waits for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declarations:
+    """What the files of a folder declare.
+
+    `pipelines` can be bound to their contracts. `refused` are declared, but cannot be told from another pipeline or
+    from the owner of a table. `unloaded` are the files that could not be loaded: what they declare is not known.
+    """
+
+    folder: str
+    pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
+    refused: Mapping[str, DeclarationError] = field(default_factory=dict)
+    unloaded: Mapping[Path, DeclarationError] = field(default_factory=dict)
+
+    @property
+    def faults(self) -> tuple[DeclarationError, ...]:
+        """Everything that is wrong, each fault once."""
+        return tuple(dict.fromkeys((*self.unloaded.values(), *self.refused.values())))
+
+    def pipeline(self, name: str) -> Pipeline:
+        """The pipeline of this name.
+
+        Raises:
+            DeclarationError: it was refused, the file that seems to declare it could not be loaded, or there is none.
+        """
+        if name in self.pipelines:
+            return self.pipelines[name]
+        if name in self.refused:
+            raise self.refused[name]
+        for path, error in self.unloaded.items():
+            if _mentions(path, name):
+                raise error
+        raise self._unknown(name)
+
+    def _unknown(self, name: str) -> DeclarationError:
+        error = unknown(self.folder, "pipeline", name, (*self.pipelines, *self.refused))
+        if not self.unloaded:
+            return error
+        failed = "\n".join(f"  {fault.message}" for fault in self.unloaded.values())
+        return DeclarationError(f"{error.message}; these files could not be loaded:\n{failed}", fix=error.fix)
+
+
+def read_declarations(folder: Path, load: Load, wanted: str | None = None) -> Declarations:
+    """What the Python files of a folder declare, by `load`; nothing when there is no such folder.
+
+    With a pipeline that is `wanted`, files that mention it come first.
+
+    Raises:
+        ConfigError: it is no folder, or cannot be read.
+    """
+    files = _files(folder)
+    order = files if wanted is None else sorted(files, key=lambda path: not _mentions(path, wanted))
+    found = load(order, wanted=wanted)
+    unloaded = {path: error for path in files if isinstance(error := found[path], DeclarationError)}
+    declared = [(path, p) for path in files if isinstance(some := found[path], tuple) for p in some]
+    refused = _unfinished(declared) | _of_one_name(declared)
+    declared = [(path, p) for path, p in declared if p.name not in refused]
+    refused |= _of_one_table(declared)
+    pipelines = {p.name: p for _, p in declared if p.name not in refused}
+    return Declarations(folder=str(folder), pipelines=pipelines, refused=refused, unloaded=unloaded)
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        # Files that begin with a dot are those of editors.
+        named = sorted(p for p in folder.iterdir() if p.suffix == ".py" and not p.name.startswith("."))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ConfigError(
+            f"{folder}: expected a folder of pipelines: {error.strerror}", fix="change it, or [project] pipelines"
+        ) from None
+    # A file that is there under two names is one file.
+    return list({path.resolve(): path for path in reversed(named)}.values())[::-1]
+
+
+def _mentions(path: Path, name: str) -> bool:
+    # What is no file, such as a pipe, may never end.
+    if path.stem == name or not path.is_file():
+        return path.stem == name
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return re.search(rf"""["']{re.escape(name)}["']""", text) is not None
+
+
+def _unfinished(declared: Iterable[tuple[Path, Pipeline]]) -> dict[str, DeclarationError]:
+    found = {}
+    for path, pipeline in declared:
+        try:
+            _ = pipeline.spec
+        except DeclarationError as error:
+            found[pipeline.name] = DeclarationError(f"{path}: {error.message}", fix=error.fix)
+    return found
+
+
+def _of_one_name(declared: Iterable[tuple[Path, Pipeline]]) -> dict[str, DeclarationError]:
+    """Neither of two pipelines with one name runs: which of them the ledger belongs to cannot be known."""
+    first: dict[str, tuple[Path, Pipeline]] = {}
+    found = {}
+    for path, pipeline in declared:
+        owner, same = first.setdefault(pipeline.name, (path, pipeline))
+        if same is not pipeline:
+            found[pipeline.name] = DeclarationError(
+                f"{path}: a second pipeline is called `{pipeline.name}`, as the one in {owner}", fix="rename one"
+            )
+    return found
+
+
+def _of_one_table(declared: Iterable[tuple[Path, Pipeline]]) -> dict[str, DeclarationError]:
+    """Neither of two pipelines that publish one table runs: each would write over the other's rows."""
+    owners: dict[str, str] = {}
+    found: dict[str, DeclarationError] = {}
+    for path, pipeline in declared:
+        for table in (o.table for o in pipeline.spec.graph.operators.values() if isinstance(o, Publish)):
+            owner = owners.setdefault(table, pipeline.name)
+            if owner != pipeline.name:
+                error = DeclarationError(
+                    f"{path}: `{pipeline.name}` publishes {table}, which `{owner}` publishes",
+                    fix="a table has one pipeline: name another table, or unite the streams in one pipeline",
+                )
+                found |= {owner: found.get(owner, error), pipeline.name: error}
+    return found

@@ -1,0 +1,234 @@
+"""Loads the Python files of a project: within one bounded time, and so that what one raises is an error that names it.
+
+Each file runs in a thread of its own. The caller waits, can be interrupted, and goes on when a file does not return.
+Not everything can be caught: `os._exit` ends the process, and a file that waits in foreign code keeps its thread.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import ctypes
+import importlib.util
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout, suppress
+from datetime import timedelta
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
+from types import CodeType, ModuleType
+from zlib import crc32
+
+from tidemill.core.declare.pipeline import Pipeline
+from tidemill.core.errors import DeclarationError
+from tidemill.core.time.times import show_duration
+
+TOLD_AFTER = timedelta(seconds=10)
+"""How long a file may load before it is named as one that takes long."""
+
+OTHERS = timedelta(seconds=5)
+"""How long the other files are waited for once the one pipeline that is wanted has been found."""
+
+Loaded = tuple[Pipeline, ...] | DeclarationError
+"""The pipelines among the names of a file, or what is wrong with it."""
+
+_logger = logging.getLogger(__name__)
+_SHOWN_LINES = 8
+
+
+def load_files(
+    paths: Iterable[Path], *, patience: timedelta, wanted: str | None = None, told_after: timedelta = TOLD_AFTER
+) -> Mapping[Path, Loaded]:
+    """What each file declares, in the order of the paths; all together take `patience` at most.
+
+    One file is loaded after the other. One that takes long is left to itself, so that all have begun by half of the
+    time. Once the pipeline that is `wanted` is found, all others have `OTHERS`, and who has not returned is named in
+    the log. What files print goes to standard error; the working folder stays the caller's.
+
+    An error begins with the file and, where one is known, the line: the file cannot be read or compiled, raises
+    anything, leaves the process, or does not return.
+    """
+    loads, time = [_Load(path) for path in paths], _Time(patience)
+    with _as_it_was():
+        for index, load in enumerate(loads):
+            with _as_it_was():
+                load.start()
+                load.done.wait(time.turn(len(loads) - index))
+            time.found(load, wanted)
+        for load in loads:
+            load.done.wait(min(time.left(), load.began + told_after.total_seconds() - monotonic()))
+            time.found(load, wanted)
+            if not load.done.is_set() and time.left() > 0:
+                _logger.warning("%s: still loading after %s", load.path, show_duration(told_after))
+        for load in loads:
+            load.done.wait(time.left())
+            time.found(load, wanted)
+    return {load.path: load.abandoned(time) if load.result is None else load.result for load in loads}
+
+
+class _Time:
+    """What is left of the time that all files have together."""
+
+    def __init__(self, patience: timedelta) -> None:
+        self.patience, self.shortened = patience, False
+        self._set(patience)
+
+    def _set(self, patience: timedelta) -> None:
+        seconds = patience.total_seconds()
+        self._end, self._begun_by = monotonic() + seconds, monotonic() + seconds / 2
+
+    def left(self) -> float:
+        """Seconds until the end."""
+        return max(0.0, self._end - monotonic())
+
+    def turn(self, files: int) -> float:
+        """Seconds that the first of so many files may have for itself."""
+        return max(0.0, self._begun_by - monotonic()) / files
+
+    def found(self, load: _Load, wanted: str | None) -> None:
+        """Shorten what is left when this file declares the pipeline that is wanted."""
+        declared = load.result if isinstance(load.result, tuple) else ()
+        if not self.shortened and any(p.name == wanted for p in declared):
+            self.shortened = True
+            if self.left() > OTHERS.total_seconds():
+                self.patience = OTHERS
+                self._set(OTHERS)
+
+
+@contextmanager
+def _as_it_was() -> Iterator[None]:
+    """Working directory and standard streams as they are now, whatever a file does to them."""
+    streams, folder = (sys.stdin, sys.stdout, sys.stderr), _working_directory()
+    try:
+        # Standard output belongs to the command: a program may read JSON from it.
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = streams
+        if folder is not None and folder != _working_directory():
+            os.chdir(folder)
+
+
+def _working_directory() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
+class _Abandoned(BaseException):
+    """Ends the thread of a file that takes too long."""
+
+
+class _Load(Thread):
+    """One file being loaded. Once `done` is set there is a `result`."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(name=f"loading {path}", daemon=True)
+        self.path, self.done, self.began = path, Event(), 0.0
+        self.result: Loaded | None = None
+        self._context = contextvars.copy_context()
+
+    def start(self) -> None:
+        """Begin to load the file."""
+        self.began = monotonic()
+        super().start()
+
+    def run(self) -> None:
+        """Load the file; never raises."""
+        with suppress(_Abandoned):
+            # A file may raise anything, `SystemExit` too, and what it raises may take long to say what it is.
+            try:
+                self.result = self._context.run(_declared_in, self.path)
+            except BaseException as error:
+                self.result = _fault(self.path, error)
+                self.result.__cause__ = error
+        self.done.set()
+
+    def abandoned(self, time: _Time) -> DeclarationError:
+        """Ask the thread to end, and say where it is; one that waits outside of Python goes on waiting."""
+        place = self._place()
+        if self.ident is not None:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident), ctypes.py_object(_Abandoned))
+        error = DeclarationError(
+            f"{self.path}: not loaded after {show_duration(time.patience)}{place}",
+            fix="a file declares pipelines only, without waiting for anything; [project] load_timeout allows more",
+        )
+        if time.shortened:
+            _logger.warning("%s; what it declares is not known", error.message)
+        return error
+
+    def _place(self) -> str:
+        frame = sys._current_frames().get(self.ident or 0)
+        lines = [line for f, line in traceback.walk_stack(frame) if f.f_code.co_filename == str(self.path)]
+        return f", waiting in line {lines[-1]}" if lines else ""
+
+
+class _AsWritten(SourceFileLoader):
+    """Compiles the file each time: Python's cache takes a file that changed twice in a second for the old one."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The code of the file as it is now."""
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
+def _declared_in(path: Path) -> tuple[Pipeline, ...]:
+    # What is no file, such as a pipe, may never end.
+    if not path.is_file():
+        found = "a link to nothing" if path.is_symlink() and not path.exists() else "no file"
+        raise DeclarationError(f"expected a Python file, found {found}", fix="remove it from the pipelines")
+    values = vars(_module(path)).values()
+    return tuple(dict.fromkeys(value for value in values if isinstance(value, Pipeline)))
+
+
+def _module(path: Path) -> ModuleType:
+    name = f"tidemill_pipelines.{path.stem}_{crc32(str(path).encode(errors='surrogateescape')):08x}"
+    loader = _AsWritten(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    if spec is None:
+        raise DeclarationError("not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    # As for any import: data classes look their module up.
+    sys.modules[name] = module
+    loader.exec_module(module)
+    return module
+
+
+def _fault(path: Path, error: BaseException) -> DeclarationError:
+    where = str(path) if (line := _line(path, error)) is None else f"{path}:{line}"
+    match error:
+        case DeclarationError():
+            return DeclarationError(f"{where}: {error.message}", fix=error.fix)
+        case SystemExit():
+            return DeclarationError(
+                f"{where}: leaves the process (SystemExit: {_said(error) or 0}) while it is loaded",
+                fix='put what shall run only as a program below `if __name__ == "__main__":`',
+            )
+        case ModuleNotFoundError():
+            fix = "install the package, or add its folder to PYTHONPATH: files beside a pipeline are no modules"
+            return DeclarationError(f"{where}: {type(error).__name__}: {_said(error)}", fix=fix)
+        case OSError(filename=name) if str(name) == str(path):
+            return DeclarationError(f"{path}: cannot be read: {error.strerror}", fix="change its rights")
+        case _:
+            said = _said(error)
+            return DeclarationError(f"{where}: {type(error).__name__}{': ' if said else ''}{said}")
+
+
+def _line(path: Path, error: BaseException) -> int | None:
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return error.lineno
+    lines = [line for f, line in traceback.walk_tb(error.__traceback__) if f.f_code.co_filename == str(path)]
+    return lines[-1] if lines else None
+
+
+def _said(error: BaseException) -> str:
+    """The first lines of what it says. The text is the file's own, so it may fail, too."""
+    said = ""
+    with suppress(Exception):
+        said = error.msg if isinstance(error, SyntaxError) else str(error)
+    return "\n".join(said.strip().splitlines()[:_SHOWN_LINES])

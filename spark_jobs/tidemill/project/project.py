@@ -1,0 +1,252 @@
+"""A user's project: a folder with `tidemill.toml`, pipelines and contracts. No Spark is needed to read it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemill.contracts.load import Contracts
+from tidemill.core.bind.binding import bind
+from tidemill.core.bind.flow import Flow
+from tidemill.core.contract.contract import Contract
+from tidemill.core.errors import ConfigError, DeclarationError
+from tidemill.core.plan.read_limit import ReadLimit
+from tidemill.core.repair.forgetting import check_age
+from tidemill.project.declarations import Declarations, read_declarations
+from tidemill.project.generations import Generations
+from tidemill.project.pipeline_files import load_files
+from tidemill.project.settings import FILE, LANDING, Settings, is_remote, read_settings
+
+if TYPE_CHECKING:
+    from tidemill.engine.storage.table_layout import Uris
+    from tidemill.ledger.lease import Lease
+    from tidemill.ledger.ledger import Ledger
+    from tidemill.log.aside import AsideTables
+    from tidemill.log.kinesis import KinesisBridge
+    from tidemill.log.protocol import Log
+    from tidemill.stores.access import S3Access
+    from tidemill.stores.protocol import Store
+
+VARIABLE = "TIDEMILL_PROJECT"
+
+_SHARED = ("_files", "_cluster", "access", "contracts", "_read")
+"""What does not depend on the generation, and is costly to make again."""
+
+
+class Project:
+    """Settings, contracts and pipelines of one folder."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self.folder, self.settings = folder, settings
+        self._read: dict[str | None, Declarations] = {}
+
+    @staticmethod
+    def load(folder: str | Path | None = None) -> Project:
+        """The project in `folder`, or named by TIDEMILL_PROJECT, or around the working directory.
+
+        Raises:
+            ConfigError: there is no `tidemill.toml`, or something in it is wrong.
+        """
+        root = _find(folder)
+        return Project(root, read_settings(root))
+
+    @cached_property
+    def contracts(self) -> Mapping[str, Contract]:
+        """The contracts by name, each read when it is asked for."""
+        return Contracts(Path(self.settings.contracts))
+
+    def pipeline_names(self) -> tuple[str, ...]:
+        """The names of all pipelines, sorted; without those of `faults`."""
+        return tuple(sorted(self._declared().pipelines))
+
+    @property
+    def faults(self) -> tuple[DeclarationError, ...]:
+        """What is wrong with pipeline files, and with pipelines that exclude each other; all others can run."""
+        return self._declared().faults
+
+    def check_declared(self, name: str) -> None:
+        """Raise what `pipeline` raises of the declaration alone, without its contracts."""
+        self._declared(name).pipeline(name)
+
+    def pipeline(self, name: str) -> Flow:
+        """A pipeline joined with its contracts, as the lake knows it.
+
+        Raises:
+            DeclarationError: there is no such pipeline, or it does not fit its contracts.
+            ConfigError: it was renamed.
+        """
+        names = self.generations.known_names()
+        try:
+            flow = self.declared(name)
+        except DeclarationError:
+            # That it was renamed says more than that it is not declared.
+            names.check(name)
+            raise
+        names.check(name)
+        return replace(flow, key=names.key(name))
+
+    def declared(self, name: str) -> Flow:
+        """The same without a look at the lake.
+
+        Raises:
+            DeclarationError: there is no such pipeline, its file cannot be loaded, it does not fit its contracts, or
+                its windows take records for longer than state is kept.
+            ContractError: one of its contracts cannot be used; those of others do not matter.
+        """
+        flow = bind(self._declared(name).pipeline(name).spec, self.contracts)
+        check_age(flow, self.settings.state)
+        return flow
+
+    def limit(self, records: int | None = None) -> ReadLimit:
+        """How much one batch reads at most: so many records, or what the settings say."""
+        return ReadLimit(records or self.settings.batch_records, self.settings.partition_records)
+
+    # What follows loads Arrow and delta-rs: a DAG is parsed without them.
+
+    def log(self) -> Log:
+        """The log that the pipelines read.
+
+        Raises:
+            ConfigError: credentials are not where the settings say, or the client of Kafka is not installed.
+        """
+        return self._cluster if self.settings.kafka is not None else self._files
+
+    @cached_property
+    def _files(self) -> Log:
+        from tidemill.log.file import FileLog
+        from tidemill.log.landing import LandingLog
+
+        place = self.settings.log
+        storage = self.access.delta if is_remote(place) else dict
+        if self.settings.layout == LANDING:
+            return LandingLog(place, self._readable(place), storage=storage, gaps=self.settings.gaps)
+        return FileLog(place, store=self._readable(place), storage=storage) if is_remote(place) else FileLog(place)
+
+    @cached_property
+    def _cluster(self) -> Log:
+        """The cluster of Kafka: its client keeps its connections for all batches of a process."""
+        from tidemill.log.kafka_access import access_of
+
+        access = access_of(self.settings.kafka or {}, os.environ)
+        try:
+            from tidemill.log.kafka_topics import KafkaTopics
+        except ImportError:
+            raise ConfigError(
+                "[log] kafka needs the package confluent-kafka", fix='pip install "tidemill[kafka]"'
+            ) from None
+        return KafkaTopics(access)
+
+    @cached_property
+    def access(self) -> S3Access:
+        """How the store of the lake or the log is reached that is not this machine's."""
+        from tidemill.stores.access import S3Access
+
+        return S3Access(self.settings.s3)
+
+    @cached_property
+    def generations(self) -> Generations:
+        """Where the lake's generations lie."""
+        return Generations(lake=self.settings.lake, store=self._readable(self.settings.lake))
+
+    def storage(self) -> Mapping[str, str]:
+        """How delta-rs reaches the lake now; {} for a folder. It holds keys, which may last for a short time only."""
+        return self.access.delta() if is_remote(self.settings.lake) else {}
+
+    def _readable(self, uri: str) -> Store:
+        from tidemill.stores.opened import store_at
+
+        return store_at(uri, self.access if is_remote(uri) else None)
+
+    def bridge(self, stream: str, topic: str) -> KinesisBridge:
+        """What brings a stream of Kinesis into a topic of the project's file log.
+
+        Raises:
+            ConfigError: the log is none that records can be brought into; or nobody says who asks for the stream.
+            UnknownTopic: there is no such topic.
+        """
+        from tidemill.log.file import FileLog
+        from tidemill.log.kinesis import KinesisBridge
+        from tidemill.stores.access import S3Access
+
+        log = self.log()
+        if not isinstance(log, FileLog):
+            raise ConfigError("a stream is brought into a file log, and the project's log is none")
+        return KinesisBridge(S3Access(self.settings.kinesis, section="kinesis").client("kinesis"), stream, log, topic)
+
+    def ledger(self, name: str) -> Ledger:
+        """The ledger of a pipeline."""
+        from tidemill.ledger.ledger import Ledger
+
+        key, store = self.generations.known_names().key(name), self.generations.store
+        return Ledger(self.table_uri(name, "ledger"), key, self.storage, before_writing=store.check_writer)
+
+    def lease(self, pipeline: str, takeover_after: timedelta) -> Lease:
+        """What a run of a pipeline holds while it works, and by which it knows whether another one does."""
+        from tidemill.ledger.lease import Lease
+
+        folder = f"{self.generations.inside(pipeline)}/leases"
+        return Lease(self.generations.store, folder, takeover_after=takeover_after)
+
+    def uris(self, pipeline: str) -> Uris:
+        """Where the tables of a pipeline lie, its own and those it publishes."""
+        from tidemill.engine.storage.table_layout import Uris
+
+        owner = self.generations.known_names().key(pipeline)
+        return Uris(
+            pipeline=pipeline,
+            owner=owner,
+            table=self.table_uri,
+            published=self.published_uri,
+            storage=self.storage,
+        )
+
+    def aside(self, pipeline: str) -> AsideTables:
+        """What a pipeline put aside."""
+        from tidemill.log.aside import AsideTables
+
+        return AsideTables(partial(self.table_uri, pipeline), self.storage)
+
+    def table_uri(self, pipeline: str, *parts: str) -> str:
+        """Where a table lies that belongs to one pipeline alone."""
+        return "/".join((self.generations.folder(pipeline), *parts))
+
+    def published_uri(self, table: str) -> str:
+        """Where a published table lies."""
+        return self.generations.published(table)
+
+    def of_generation(self, pipeline: str, number: int, *, built: bool = False) -> Project:
+        """The same project with a pipeline in one of its generations; while it is `built`, it publishes aside."""
+        other = Project(self.folder, self.settings)
+        other.__dict__ |= {name: value for name, value in self.__dict__.items() if name in _SHARED}
+        other.generations = self.generations.only(pipeline, number, built=built)
+        return other
+
+    def _declared(self, wanted: str | None = None) -> Declarations:
+        """What the files declare. Where one pipeline is wanted, other files are not waited for as long."""
+        known = next((self._read[name] for name in (None, wanted) if name in self._read), None)
+        if known is not None:
+            return known
+        load = partial(load_files, patience=self.settings.load_timeout)
+        found = read_declarations(Path(self.settings.pipelines), load, wanted)
+        in_haste = found.unloaded and (wanted in found.pipelines or wanted in found.refused)
+        self._read[wanted if in_haste else None] = found
+        return found
+
+
+def _find(folder: str | Path | None) -> Path:
+    named = folder or os.environ.get(VARIABLE)
+    if named:
+        root = Path(named).resolve()
+        if (root / FILE).is_file():
+            return root
+        raise ConfigError(f"{root}: there is no {FILE}", fix="name the folder of a project")
+    here = Path.cwd()
+    for root in (here, *here.parents):
+        if (root / FILE).is_file():
+            return root
+    raise ConfigError(f"no {FILE} in {here} or above it", fix=f"go to a project, or set {VARIABLE} or --project")

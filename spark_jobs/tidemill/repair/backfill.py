@@ -1,0 +1,197 @@
+"""Offsets of the past, read again: what was computed from them is replaced, once all of it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from statistics import median
+
+from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.errors import AmendmentError
+from tidemill.core.history.coverage import Cover, still_held
+from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.kinds import Ranges, count
+from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.position import Position
+from tidemill.core.protocol.events import Committed
+from tidemill.core.protocol.view import View
+from tidemill.core.repair.planning import backfill_of, plan_backfill, plan_giving_up
+from tidemill.core.repair.selection import Wanted
+from tidemill.core.repair.whole import left_of
+from tidemill.core.time.times import show_moment
+from tidemill.core.time.windows import Window
+from tidemill.engine.aggregate.firing import Refiring
+from tidemill.log.flows import held_of
+from tidemill.repair.job import Errand
+from tidemill.repair.selection import wanted_covers
+
+_A_BATCH = 1.0
+_RECORDS_A_SECOND = 100_000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a backfill would do. `windows` are those that change or may change, by table; `seconds` is an estimate.
+
+    So many windows are `left` as they were published, by table: their state was removed, and it does not read all that
+    they are made of. Tables are `unknown` that batches left out: they may get windows that are not named.
+    """
+
+    covers: tuple[Cover, ...]
+    ranges: Ranges
+    batches: int
+    windows: Mapping[str, tuple[Window, ...]]
+    left: Mapping[str, int]
+    unknown: tuple[str, ...]
+    seconds: float
+
+    @property
+    def records(self) -> int:
+        """How many records would be read."""
+        return count(self.ranges)
+
+
+def backfill(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> Iterator[Committed]:
+    """Batches as they commit: those of the job, and between two of them live ones, when the log has more.
+
+    Nothing changes for readers before the last batch, which replaces every window of the old results and the new.
+
+    Raises:
+        AmendmentError: another backfill is not complete, nothing of what is wanted was ever read, or nothing would
+            change, because the state of all these windows was removed and others have a part in them.
+        OffsetsLost: the log no longer holds a part of it, and no loss is accepted.
+        TidemillError: a batch did not commit; `resume` goes on from there.
+    """
+    began: list[int] = []
+
+    def plan(view: View) -> BatchPlan | None:
+        job = view.position.backfill
+        if job is None or not began:
+            if began and (plans := _of_job(errand, began[0])):
+                _check_not_given_up(errand, plans)
+                return None
+            covers, ranges = _held(errand, view, wanted, accept_loss=accept_loss)
+            job = _job_of(errand, view, covers, ranges)
+            began[:] = [job.since]
+        return plan_backfill(errand.flow, view, job, clock=datetime.now(UTC), most=errand.batch_records)
+
+    def is_last(commit: Committed) -> bool:
+        """Whether it completes this job; another's may have been open."""
+        if not _ends_a_job(commit) or not began:
+            return False
+        return commit.batch_id in [p.batch_id for p in _of_job(errand, began[0])]
+
+    return errand.by_turns(plan, is_last)
+
+
+def _of_job(errand: Errand, since: int) -> Sequence[BatchPlan]:
+    """The plans of a job that began with this batch, and that somebody asked for with these words."""
+    words = (errand.reason.by, errand.reason.why)
+    jobs = ((p, p.backfill) for p in errand.plans_since(since))
+    return [p for p, job in jobs if job is not None and job.since == since and (job.by, job.why) == words]
+
+
+def _check_not_given_up(errand: Errand, plans: Sequence[BatchPlan]) -> None:
+    """A job that is open no more was completed by somebody else, or given up."""
+    last = plans[-1].backfill
+    if last is None or not last.supersedes or not last.complete:
+        raise AmendmentError(
+            f"{errand.pipeline}: the backfill that began with batch {plans[0].batch_id} was given up; nothing of it is "
+            "seen",
+            fix="begin it again, if that was not meant",
+        )
+
+
+def _ends_a_job(commit: Committed) -> bool:
+    return commit.kind is Kind.BACKFILL and commit.position.backfill is None
+
+
+def resume(errand: Errand) -> Iterator[Committed]:
+    """The rest of the job that is not complete.
+
+    Raises:
+        AmendmentError: there is none.
+    """
+
+    def plan(view: View) -> BatchPlan:
+        job = view.position.backfill
+        if job is None:
+            raise AmendmentError(
+                f"{errand.pipeline}: no backfill is open", fix="begin one; `--dry-run` shows what it does"
+            )
+        return plan_backfill(errand.flow, view, job, clock=datetime.now(UTC), most=errand.batch_records)
+
+    return errand.by_turns(plan, _ends_a_job)
+
+
+def give_up(errand: Errand) -> Iterator[Committed]:
+    """The batch after which the open job is forgotten; readers never saw anything of it."""
+    return errand.by_turns(lambda view: plan_giving_up(errand.flow, view, clock=datetime.now(UTC)), _ends_a_job)
+
+
+def preview(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> Preview:
+    """What `backfill` would do now; nothing is written.
+
+    Raises:
+        AmendmentError: see `backfill`.
+        OffsetsLost: see `backfill`.
+    """
+    view = errand.ledger.view()
+    covers, ranges = _held(errand, view, wanted, accept_loss=accept_loss)
+    job = _job_of(errand, view, covers, ranges)
+    records = count(ranges)
+    batches = max(-(-records // errand.batch_records), 1)
+    read = [c for c in covers if c.batch.folded is None]
+    pace = [count(c.ranges) / max((c.batch.at - c.batch.started).total_seconds(), 0.001) for c in read]
+    speed = max(median(pace), _RECORDS_A_SECOND) if pace else _RECORDS_A_SECOND
+    return Preview(
+        covers=covers,
+        ranges=ranges,
+        batches=batches,
+        windows=_windows_of(errand, view, job),
+        left=_left_of(errand, view, job),
+        unknown=tuple(sink.table for sink in errand.windowed if _was_left_out(sink, view.position, covers)),
+        seconds=batches * _A_BATCH + records / speed,
+    )
+
+
+def _job_of(errand: Errand, view: View, covers: tuple[Cover, ...], ranges: Ranges) -> Backfill:
+    """The job that reads these ranges again, if it changes anything."""
+    job = backfill_of(errand.flow, view, errand.ledger.past(), covers, ranges)
+    left = sum(_left_of(errand, view, job).values())
+    if left and len(errand.windowed) == len(errand.flow.sinks) and not any(_windows_of(errand, view, job).values()):
+        until = show_moment(view.position.forgotten_until or 0)
+        raise AmendmentError(
+            f"{errand.pipeline}: all {left} windows over these records end before {until}, where state was removed, "
+            "and other batches brought records to them, too; nothing was moved",
+            fix=f"name windows, so that all batches of theirs are read: `tidemill backfill {errand.pipeline} --windows "
+            "FROM/TO`",
+        )
+    return replace(job, by=errand.reason.by, why=errand.reason.why)
+
+
+def _windows_of(errand: Errand, view: View, job: Backfill) -> Mapping[str, tuple[Window, ...]]:
+    refiring = {sink.table: Refiring.of(sink, job, view.position) for sink in errand.windowed}
+    return {table: tuple(Window(low, high) for low, high in each.ranges) for table, each in refiring.items()}
+
+
+def _was_left_out(sink: WindowedSink, position: Position, covers: Sequence[Cover]) -> bool:
+    """Whether some of the batches that are read again did not publish the table: where its windows lie, none knows."""
+    since = (position.since or {}).get(sink.table)
+    joined = since is not None and since.event_time is not None
+    return joined and any(c.batches[0].from_batch < position.first_of_meaning(sink.table) for c in covers)
+
+
+def _left_of(errand: Errand, view: View, job: Backfill) -> Mapping[str, int]:
+    found = {sink.table: left_of(sink, job, view.position) for sink in errand.windowed}
+    return {table: count for table, count in found.items() if count}
+
+
+def _held(errand: Errand, view: View, wanted: Wanted, *, accept_loss: bool) -> tuple[tuple[Cover, ...], Ranges]:
+    covers = wanted_covers(errand, view, wanted)
+    held = held_of(errand.project.log(), [source.topic for source in errand.flow.inputs])
+    covers, ranges = still_held(errand.pipeline, covers, held, accept_loss=accept_loss)
+    if not ranges:
+        raise AmendmentError(f"{errand.pipeline}: the log holds nothing of what is wanted", fix="choose a later start")
+    return covers, ranges

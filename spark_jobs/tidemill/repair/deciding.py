@@ -1,0 +1,41 @@
+"""What a person decides about a batch that its audit blocks."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from tidemill.core.errors import AmendmentError
+from tidemill.core.plan.kinds import Reason
+from tidemill.core.protocol.events import Decided, Decision, Event
+from tidemill.core.protocol.failpoints import boundary
+from tidemill.core.protocol.view import View
+from tidemill.ledger.ledger import Ledger
+
+
+def decide(ledger: Ledger, pipeline: str, decision: Decision, reason: Reason, at: datetime) -> int:
+    """Record the decision, for the next run to obey; which batch it is about.
+
+    Raises:
+        AmendmentError: no batch is blocked.
+    """
+
+    def event(view: View) -> Event:
+        batch = view.open_batch
+        if batch is None or not batch.is_blocked:
+            raise AmendmentError(
+                f"{pipeline}: no batch is blocked by its audit", fix=f"`tidemill status {pipeline}` shows the open one"
+            )
+        return Decided(
+            batch_id=batch.plan.batch_id,
+            attempt=batch.attempt,
+            decision=decision,
+            by=reason.by,
+            why=reason.why,
+            at=at,
+        )
+
+    opened = ledger.view().open_batch
+    with boundary("decided", 0 if opened is None else opened.plan.batch_id):
+        view = ledger.append(event)
+    assert view.open_batch is not None
+    return view.open_batch.plan.batch_id

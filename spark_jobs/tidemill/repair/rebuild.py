@@ -1,0 +1,247 @@
+"""State and tables, made again from the log: a new generation beside the published one, then one batch that switches.
+
+    1. build     the new generation reads the log from its start, batch by batch, and publishes where nobody looks
+    2. end       the ledger of the old one says that nothing follows, so that its runs stop; what was open is completed,
+                 or left as it is when that cannot be
+    3. catch up  the new one reads what the old one had read since
+    4. switch    each published table becomes what was built, in a commit that is later than any of the old generation;
+                 windows that are sent to topics are sent, all of them
+    5. publish   from now on runs find the new generation
+
+Whoever is killed on the way goes on with the same command.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from tidemill.core.bind.flow import RowSink
+from tidemill.core.errors import AmendmentError, AuditBlocked, Incompatible, LedgerDamaged, OffsetsLost, TableDamaged
+from tidemill.core.history.coverage import idle_in
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.plan.kinds import Switch
+from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.position import TopicPosition
+from tidemill.core.protocol.events import Committed, Event, Planned, Superseded
+from tidemill.core.protocol.failpoints import boundary
+from tidemill.core.protocol.view import View
+from tidemill.core.repair.planning import plan_switch
+from tidemill.core.time.watermarks import END
+from tidemill.log.flows import held_of
+from tidemill.project.project import Project
+from tidemill.repair.job import Errand
+from tidemill.tables.handles import newest
+
+_logger = logging.getLogger(__name__)
+
+
+def rebuild(errand: Errand, *, accept_loss: bool = False) -> Iterator[Committed]:
+    """Batches of the new generation as they commit, to the one that switches.
+
+    It begins where the old generation had begun, or at the log's start when no ledger tells. Late records are found
+    anew, with larger batches fewer of them. What the log lost will not be in the new tables, which must be accepted.
+
+    Raises:
+        AmendmentError: rows without windows are sent to a topic, and no loss is accepted: it would lack those that the
+            new generation reads before it takes over.
+        OffsetsLost: the log no longer holds what the old generation began with, and no loss is accepted.
+        Busy: a batch of the old generation is open, and its holder is alive.
+        TidemillError: a batch did not commit; the same command goes on.
+    """
+    building = _Building.of(errand)
+    if not building.is_switching:
+        if not accept_loss:
+            building.check_log()
+            building.check_sent()
+        yield from building.build()
+        if not accept_loss:
+            building.check_complete()
+        building.end_old()
+        yield from building.build()
+        if not accept_loss:
+            building.check_complete()
+    yield from building.switch()
+    building.publish()
+
+
+def built_generation(project: Project, pipeline: str) -> int:
+    """The number of the generation that is being built, or of the next one to be.
+
+    One that was begun by another declaration is left as it is: its state and rows mean something else.
+    """
+    number, wanted = project.generations.current(pipeline) + 1, project.pipeline(pipeline).hashes
+    while True:
+        ledger = project.of_generation(pipeline, number, built=True).ledger(pipeline)
+        if not ledger.exists or _is_switching(ledger.view()):
+            return number
+        last = next((e.event.plan for e in ledger.backwards() if isinstance(e.event, Planned)), None)
+        if last is None or last.logical_hash in wanted:
+            return number
+        number += 1
+
+
+def _is_switching(view: View) -> bool:
+    planned = view.open_batch is not None and view.open_batch.plan.switch is not None
+    return planned or (view.last_commit is not None and view.last_commit.kind is Kind.SWITCH)
+
+
+@dataclass(frozen=True)
+class _Building:
+    """A generation that is not published yet."""
+
+    old: Errand
+    new: Errand
+    number: int
+
+    @staticmethod
+    def of(errand: Errand) -> _Building:
+        number = built_generation(errand.project, errand.pipeline)
+        built = errand.project.of_generation(errand.pipeline, number, built=True)
+        begin: Mapping[TopicPartition, int] = {}
+        silent: tuple[TopicPartition, ...] = ()
+        with suppress(LedgerDamaged):
+            ledger = errand.ledger
+            plans = (e.event.plan for e in ledger.backwards() if isinstance(e.event, Planned))
+            live = next((plan for plan in plans if plan.is_live), None)
+            # A partition that was silent for long must not hold back windows that are published.
+            begin, silent = ledger.past().begin, idle_in(live)
+        return _Building(errand, replace(errand.within(built), begin=begin, silent=silent), number)
+
+    @property
+    def is_switching(self) -> bool:
+        """Whether the batch that switches is planned already: it is no batch of the building any more."""
+        return _is_switching(self.new.ledger.view())
+
+    def check_log(self) -> None:
+        """Refuses to begin with less than the old generation had begun with."""
+        begin = self.new.begin or {}
+        held = held_of(self.old.project.log(), [source.topic for source in self.old.flow.inputs])
+        gone = [
+            f"{place}: offsets {begin.get(place, 0)} to {there.from_offset - 1}"
+            for partitions in held.values()
+            for there in partitions.values()
+            if begin.get(place := there.topic_partition, 0) < there.from_offset
+        ]
+        missing = sorted(tp for tp in begin if tp.topic in held and tp.partition not in held[tp.topic])
+        gone += [f"{place}: all offsets from {begin[place]} on" for place in missing]
+        if gone and not self.new.ledger.view().position.topics:
+            raise OffsetsLost(
+                f"{self.old.pipeline}: the log no longer holds what the tables would be built from: {'; '.join(gone)}; "
+                "nothing was moved",
+                fix="bring the log back, or say --accept-loss: what is gone will not be in the new tables",
+            )
+
+    def check_complete(self) -> None:
+        """Refuses to replace what was computed from offsets that the log did not show while it was built.
+
+        A partition whose files are away, or that a topic does not show, looks like one that never had more.
+        """
+        then, now = self._positions()
+        short = [
+            f"{TopicPartition(topic, p)}: read to {reached}, before to {end}"
+            for topic in sorted(then.keys() & {source.topic for source in self.old.flow.inputs})
+            for p, end in sorted(then[topic].offsets.items())
+            if (reached := now[topic].offsets.get(p, 0) if topic in now else 0) < end
+        ]
+        if short:
+            raise OffsetsLost(
+                f"{self.old.pipeline}: the log did not show all that the published tables were computed from: "
+                f"{'; '.join(short)}; they are as they were",
+                fix="bring the log back, then the same command goes on; or say --accept-loss: what is gone will not be "
+                "in the new tables",
+            )
+
+    def _positions(self) -> tuple[Mapping[str, TopicPosition], Mapping[str, TopicPosition]]:
+        """Where the old generation stands, as far as its ledger tells, and where the new one does."""
+        now = self.new.ledger.view().position.topics
+        with suppress(LedgerDamaged):
+            return self.old.ledger.view().position.topics, now
+        return {}, now
+
+    def check_sent(self) -> None:
+        """Refuses to leave out of a topic what nothing could send there later."""
+        topics = [sink.topic for sink in self.new.flow.sinks if isinstance(sink, RowSink) and sink.topic]
+        if topics:
+            raise AmendmentError(
+                f"{self.old.pipeline}: rows without windows are sent to {', '.join(topics)}, and those that the new "
+                "generation reads before it takes over would not be; nothing was moved",
+                fix="send them to a topic of the new version's own, or say --accept-loss: the topic will lack them",
+            )
+
+    def build(self) -> Iterator[Committed]:
+        """Everything that the log holds now."""
+        while (commit := self.new.execute(drain=self._is_drained)) is not None:
+            yield commit
+
+    @property
+    def _is_drained(self) -> bool:
+        try:
+            return self.old.ledger.view().position.watermark == END
+        except LedgerDamaged:
+            return False
+
+    def end_old(self) -> None:
+        """After this no batch of the old generation commits; a ledger that cannot be read is left as it is."""
+        old = self.old.ledger
+        try:
+            view = old.view()
+        except LedgerDamaged:
+            return
+        if not old.exists or view.superseded is not None:
+            return
+        try:
+            if view.open_batch is not None:
+                self.old.execute(lambda _: None)
+        except (LedgerDamaged, TableDamaged, Incompatible, AuditBlocked) as error:
+            # The new generation reads its offsets too, and the switch replaces and fences whatever it has published.
+            _logger.warning("%s: its open batch is left as it is: %s", self.old.pipeline, error.message)
+        reason = self.old.reason
+
+        def event(now: View) -> Event:
+            return Superseded(
+                batch_id=now.last_batch_id,
+                generation=self.number,
+                by=reason.by,
+                why=reason.why,
+                at=datetime.now(UTC),
+            )
+
+        try:
+            with boundary("superseded", view.last_batch_id):
+                old.append(event)
+        except LedgerDamaged:
+            return
+
+    def switch(self) -> Iterator[Committed]:
+        """The batch that makes published tables those of the new generation."""
+        project = self.old.project.of_generation(self.old.pipeline, self.number)
+        errand = self.new.within(project)
+        switch = Switch(generation=self.number, reason=self.old.reason)
+        after = self._last_batch(project)
+
+        def plan(view: View) -> BatchPlan | None:
+            if view.last_commit is not None and view.last_commit.kind is Kind.SWITCH:
+                return None
+            return plan_switch(errand.flow, view, switch, after=after, clock=datetime.now(UTC))
+
+        yield from errand.until_done(plan)
+
+    def _last_batch(self, project: Project) -> int:
+        """The latest batch that any generation has published: a later one fences all of them."""
+        uris = project.uris(self.old.pipeline)
+        specs = [uris.published_table(sink) for sink in self.new.flow.sinks]
+        handles = [(spec, handle) for spec in specs if (handle := newest(spec)) is not None]
+        last = [handle.transaction_version(f"{self.new.flow.key}/{spec.name}") or 0 for spec, handle in handles]
+        with suppress(LedgerDamaged):
+            # A zombie of the batch that was open last must come too late, whenever it comes.
+            last.append(self.old.ledger.view().last_batch_id)
+        return max(last, default=0)
+
+    def publish(self) -> None:
+        """From now on runs find this generation."""
+        with boundary("generation", self.new.ledger.view().last_batch_id):
+            self.old.project.generations.publish(self.old.pipeline, self.number)

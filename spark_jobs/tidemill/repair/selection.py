@@ -1,0 +1,89 @@
+"""The batches that a backfill means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.errors import AmendmentError, NothingRead
+from tidemill.core.history.coverage import Cover, united
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.plan.kinds import Ranges
+from tidemill.core.protocol.view import View
+from tidemill.core.repair.selection import OfOffsets, OfTimes, OfWindows, Wanted
+from tidemill.core.time.times import micros
+from tidemill.log.flows import held_of
+from tidemill.repair.job import Errand
+
+
+def wanted_covers(errand: Errand, view: View, wanted: Wanted) -> tuple[Cover, ...]:
+    """The batches that are meant, with all that belong to them.
+
+    Raises:
+        AmendmentError: none is, or what is wanted was not read yet.
+    """
+    past, slices = errand.ledger.past(), view.position.slices
+    if isinstance(wanted, OfWindows):
+        panes = _panes(errand, wanted)
+        covers = past.covers(slices, lambda zone: any(zone.has_panes(*each) for each in panes))
+        ranges = united(c.ranges for c in covers if any(c.lies_in(*each) for each in panes))
+    else:
+        ranges = _ranges(errand, view, wanted)
+    found = past.covers_of(ranges, slices)
+    if not found:
+        raise NothingRead(
+            f"{errand.pipeline}: no committed batch has read anything of what is wanted",
+            fix=f"`tidemill status {errand.pipeline}` shows the offsets that were read",
+        )
+    return found
+
+
+def _panes(errand: Errand, wanted: OfWindows) -> list[tuple[str, int, int]]:
+    """Where panes of these windows start, half-open, by table."""
+    found = []
+    for sink in errand.flow.sinks:
+        if isinstance(sink, WindowedSink):
+            panes = sink.window.panes
+            low = panes.windows_of(micros(wanted.since))[0].start
+            found.append((sink.table, low, panes.windows_of(micros(wanted.until) - 1)[-1].end))
+    return found
+
+
+def _ranges(errand: Errand, view: View, wanted: OfOffsets | OfTimes) -> Ranges:
+    found: dict[str, tuple[OffsetRange, ...]] = {}
+    committed = {TopicPartition(t, p): o for t, topic in view.position.topics.items() for p, o in topic.offsets.items()}
+    if isinstance(wanted, OfOffsets):
+        _check_known(errand, wanted, committed)
+        named = {*wanted.since, *wanted.until}
+        committed = {tp: end for tp, end in committed.items() if tp in named or not named}
+    for tp, end in committed.items():
+        low, high = _bounds(errand, wanted, tp, end)
+        if low < high:
+            found[tp.topic] = (*found.get(tp.topic, ()), OffsetRange(tp, low, high))
+    return found
+
+
+def _bounds(errand: Errand, wanted: OfOffsets | OfTimes, tp: TopicPartition, end: int) -> tuple[int, int]:
+    if isinstance(wanted, OfOffsets):
+        return wanted.since.get(tp, 0), wanted.until.get(tp, end)
+    log = errand.project.log()
+    if tp.partition not in held_of(log, [tp.topic])[tp.topic]:
+        # Nobody knows the times of what is missing; batches that read some of it, too, are refused by name.
+        return 0, 0
+    low = 0 if wanted.since is None else log.offset_at(tp.topic, tp.partition, wanted.since)
+    high = end if wanted.until is None else log.offset_at(tp.topic, tp.partition, wanted.until)
+    return low, min(high, end)
+
+
+def _check_known(errand: Errand, wanted: OfOffsets, committed: Mapping[TopicPartition, int]) -> None:
+    for tp, offset in (*wanted.since.items(), *wanted.until.items()):
+        if tp not in committed:
+            raise AmendmentError(
+                f"{errand.pipeline} has read nothing of {tp}; it has read {', '.join(map(str, sorted(committed)))}",
+                fix="name one of them",
+            )
+        if offset > committed[tp]:
+            raise AmendmentError(
+                f"{errand.pipeline}: {tp}: offset {offset} was not read yet, committed is {committed[tp]}",
+                fix="a live batch will read it: end the backfill before",
+            )

@@ -1,0 +1,1 @@
+"""Batches, from plan to commit, one after the other."""

@@ -1,0 +1,252 @@
+"""A batch from plan to commit. The order of its steps is the order of this file.
+
+    1. claim     the open batch, or a new plan, written to the ledger before any work starts
+    2. read      the planned offsets, decoded, checked against their contracts, sent down the branches
+    3. aggregate to one row of state per pane and key, appended as the slice of this attempt
+    4. stage     the windows that fire, merged from visible slices and this one
+    5. audit     the staged rows against their contracts; the verdict goes to the ledger
+    6. publish   each table once, with the batch as its transaction; then rows that are sent to topics
+    7. commit    offsets, watermark, account and state, in one row of the ledger
+
+Whatever dies between two steps leaves nothing that counts: the same plan is executed again by a newer attempt.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property, partial
+
+from pyspark.sql import SparkSession
+
+from tidemill.contracts.audit import audit
+from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.change.redefinition import meaning_after
+from tidemill.core.contract.verdict import Verdict, blocked
+from tidemill.core.errors import LogError
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.plan.data_loss import incomplete
+from tidemill.core.plan.position import Position, TableMark
+from tidemill.core.protocol.account import Account
+from tidemill.core.protocol.codec import fingerprint
+from tidemill.core.protocol.events import Audited, Committed
+from tidemill.core.protocol.failpoints import boundary, check_wanted
+from tidemill.core.protocol.view import View
+from tidemill.core.time.times import micros
+from tidemill.engine.attempt import Attempt, Staged
+from tidemill.engine.spark.failures import explained
+from tidemill.engine.spark.garbage import let_go
+from tidemill.engine.storage.table_layout import Uris
+from tidemill.ledger.ledger import Ledger
+from tidemill.log.flows import check_sends, readable
+from tidemill.log.protocol import Log, TellsPosition
+from tidemill.project.project import Project
+from tidemill.run.claiming import Claim, Request, Sources, claim_batch
+from tidemill.run.damage import check_tables, judged
+from tidemill.run.sending import send
+from tidemill.run.sessions import project_session, renewing
+from tidemill.run.upkeep import tidy
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToDo:
+    """The log holds no record beyond the committed offsets, and no window waits for the watermark."""
+
+
+Outcome = Committed | NothingToDo
+
+Send = Callable[[Sequence[Staged], Mapping[str, TableMark]], None]
+
+_logger = logging.getLogger(__name__)
+
+
+def run_batch(
+    project: Project,
+    name: str,
+    request: Request,
+    *,
+    session: Callable[[], SparkSession] | None = None,
+    ledger: Ledger | None = None,
+) -> Outcome:
+    """Execute the open batch of a pipeline, or the next one, once and completely.
+
+    `session` is called only when there is work; without it the project says where Spark runs. `ledger` may be kept for
+    many batches of one pipeline.
+
+    Raises:
+        TidemillError: the batch did not commit; what it wrote does not count, and the next run continues it.
+    """
+    log, book = project.log(), ledger or project.ledger(name)
+    flow = _checked(project, name, log)
+    started = datetime.now(UTC)
+    sources = Sources(log, project.aside(name))
+    uris = project.uris(name)
+    opened = _Session(project, name, session)
+    accept = partial(_check_types, opened, flow, uris)
+    with project.lease(name, flow.spec.takeover_after) as lease:
+        claim = claim_batch(flow, book, sources, request, partial(check_tables, flow, uris), lease, accept)
+        if claim is None:
+            return NothingToDo()
+        flow = flow.reading(claim.plan.known_topics)
+        where = f"{name}: batch {claim.plan.batch_id}"
+        with explained(where):
+            spark = opened.spark
+        attempt = _attempt(project, flow, claim, spark, uris)
+        try:
+            with judged(flow, uris, claim, book), explained(where):
+                commit = _execute(attempt, claim, book, started=started, send=partial(send, project, flow, claim.plan))
+        finally:
+            attempt.release()
+            del attempt
+            let_go()
+    tidy(flow, uris, book, commit, before=claim.plan.position.batch_id)
+    _tell_position(log, name, commit)
+    return commit
+
+
+@dataclass(frozen=True)
+class _Session:
+    """The session of a batch, opened when there is work."""
+
+    project: Project
+    name: str
+    opens: Callable[[], SparkSession] | None
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The session."""
+        return self.opens() if self.opens else project_session(self.project, self.name)
+
+
+def _check_types(session: _Session, flow: Flow, uris: Uris, view: View) -> None:
+    """Before the first plan of a declaration is written: afterwards its types are known to fit."""
+    last = view.last_commit
+    if last is None or last.logical_hash != flow.logical_hash:
+        with explained(f"{flow.name}: types of the declaration"):
+            Attempt.check_types(session.spark, flow, uris)
+
+
+def _attempt(project: Project, flow: Flow, claim: Claim, spark: SparkSession, uris: Uris) -> Attempt:
+    return Attempt(
+        flow=flow,
+        plan=claim.plan,
+        number=claim.attempt,
+        scans=claim.scans,
+        session=spark,
+        uris=uris,
+        driver_rows=project.settings.driver_rows,
+        writer=project.settings.writer,
+        diverted=claim.diverted,
+        given_up=claim.given_up,
+        before_job=renewing(project, spark),
+    )
+
+
+def _checked(project: Project, name: str, log: Log) -> Flow:
+    """The pipeline, if nothing is wrong with what it is asked to do."""
+    flow = project.pipeline(name)
+    check_wanted(flow, lambda: readable(flow, log))
+    check_sends(flow, log)
+    return flow
+
+
+def _tell_position(log: Log, pipeline: str, commit: Committed) -> None:
+    """Lag tools may know how far the pipeline is; whether they do changes nothing here."""
+    if isinstance(log, TellsPosition):
+        topics = commit.position.topics.items()
+        offsets = {TopicPartition(t, p): offset for t, at in topics for p, offset in at.offsets.items()}
+        try:
+            log.tell_position(pipeline, offsets)
+        except LogError as error:
+            _logger.warning("%s: lag tools were not told of batch %s: %s", pipeline, commit.batch_id, error.message)
+
+
+def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, *, started: datetime, send: Send) -> Committed:
+    plan, flow = claim.plan, attempt.flow
+    if not claim.given_up:
+        attempt.read()
+        attempt.aggregate()
+    counts = attempt.counts
+    _check_accounts(attempt, {topic: c.account for topic, c in counts.items()})
+    position = plan.position_after(
+        claim.attempt,
+        {tp: time for c in counts.values() for tp, time in c.max_event_times.items()},
+        {i.topic: micros(i.delay) for i in flow.inputs},
+        shapes={s.table: s.shape for s in flow.sinks if isinstance(s, WindowedSink)},
+        panes=attempt.panes,
+        merged=[s.table for s in flow.sinks if isinstance(s, WindowedSink) and s.merges_ahead],
+    )
+    position = meaning_after(flow, plan, position)
+    staged = attempt.stage(position)
+    verdict = _audit(attempt, claim, staged, ledger)
+    attempt.publish(staged)
+    send(attempt.to_send(staged), attempt.marks)
+    position = replace(position, tables={**plan.position.tables, **attempt.marks})
+    return _commit(attempt, ledger, position, staged, verdict, started=started)
+
+
+def _commit(  # noqa: PLR0913  all that a commit says
+    attempt: Attempt,
+    ledger: Ledger,
+    position: Position,
+    staged: tuple[Staged, ...],
+    verdict: Verdict,
+    *,
+    started: datetime,
+) -> Committed:
+    """Step 7: the one row that makes all of it count."""
+    plan, counts = attempt.plan, attempt.counts
+    commit = Committed(
+        batch_id=plan.batch_id,
+        attempt=attempt.number,
+        plan_hash=fingerprint(plan),
+        position=position,
+        kind=plan.kind,
+        accounts={topic: c.account for topic, c in counts.items()},
+        panes=attempt.panes,
+        reasons=attempt.reasons,
+        tables=attempt.versions,
+        published={s.sink.table: s.count for s in staged},
+        refused_windows=sum(c.refused_windows for c in counts.values()),
+        skipped=sum(len(r) for r in plan.skipped or ()),
+        incomplete=incomplete(attempt.flow, plan, position) or None,
+        broken=tuple(map(str, verdict.broken)) or None,
+        logical_hash=plan.logical_hash,
+        started=started,
+        at=datetime.now(UTC),
+    )
+    with boundary("committed", plan.batch_id):
+        ledger.append(lambda _: commit)
+    return commit
+
+
+def _check_accounts(attempt: Attempt, accounts: dict[str, Account]) -> None:
+    for topic, account in accounts.items():
+        where = f"{attempt.flow.name}: batch {attempt.plan.batch_id}: input {topic}"
+        expected = sum(len(r) for r in attempt.plan.ranges(topic))
+        dense = topic not in attempt.scans or attempt.scans[topic].dense or attempt.given_up
+        account.check(expected_read=expected, at_most=not dense, where=where)
+
+
+def _audit(attempt: Attempt, claim: Claim, staged: tuple[Staged, ...], ledger: Ledger) -> Verdict:
+    """Step 5: a verdict that some attempt already wrote is obeyed, not found again."""
+    plan = claim.plan
+    if claim.audited is not None:
+        verdict = claim.audited.verdict
+    else:
+        results = [r for s in staged if s.count for r in audit(s.sink.table, s.rows, s.sink.contract)]
+        verdict = Verdict((*attempt.unfit, *results))
+    event = Audited(
+        batch_id=plan.batch_id,
+        attempt=claim.attempt,
+        verdict=verdict,
+        logical_hash=plan.logical_hash,
+        at=datetime.now(UTC),
+    )
+    with boundary("audited", plan.batch_id):
+        ledger.append(lambda _: event)
+    if verdict.blocks and not claim.accepted:
+        raise blocked(attempt.flow.name, plan.batch_id, verdict)
+    return verdict

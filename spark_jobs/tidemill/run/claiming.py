@@ -1,0 +1,290 @@
+"""Step 1 of a batch: continue the open one, or plan the next, and hold the claim on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from tidemill.core.bind.flow import Flow
+from tidemill.core.change.compatibility import check_shapes
+from tidemill.core.change.redefinition import redefined
+from tidemill.core.change.strangers import given_up, refused
+from tidemill.core.contract.verdict import blocked
+from tidemill.core.declare.guarantees import Guarantee
+from tidemill.core.errors import Fenced, LedgerDamaged, TableDamaged, UnknownTopic
+from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.log.scan import Scan
+from tidemill.core.plan.kinds import Reason, Redefined
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.planning import plan_batch
+from tidemill.core.plan.position import Gone
+from tidemill.core.plan.read_limit import ReadLimit
+from tidemill.core.plan.start import begun_at
+from tidemill.core.protocol.events import Audited, Cancelled, Claimed, Decided, Decision, Executor, Planned
+from tidemill.core.protocol.failpoints import boundary
+from tidemill.core.protocol.leases import Holder
+from tidemill.core.protocol.transitions import check_current, check_takeover
+from tidemill.core.protocol.view import Fate, OpenBatch, View
+from tidemill.core.repair.forgetting import check_lateness
+from tidemill.ledger.lease import Lease
+from tidemill.ledger.ledger import Ledger
+from tidemill.ledger.process import is_gone
+from tidemill.log.aside import AsideTables
+from tidemill.log.flows import bounds_of, to_be_read
+from tidemill.log.protocol import Log
+
+Check = Callable[[BatchPlan, OpenBatch | None], None]
+"""Given a plan, and the open batch when it is the plan of that: raises when the tables do not fit the ledger."""
+
+Accept = Callable[[View], None]
+"""Given what the ledger holds, before a new plan follows it: raises when the declaration cannot be run."""
+
+_RACES = 5
+
+
+Planner = Callable[[View], BatchPlan | None]
+"""The next plan after what the ledger holds, or None when there is nothing to do."""
+
+
+def _unchecked(_: BatchPlan, __: OpenBatch | None) -> None:
+    """Used where there are no tables to check."""
+
+
+def _accepted(_: View) -> None:
+    """Used where the declaration needs no check."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Who asks for a batch, when, and how much of it. `drain` says that the input has ended.
+
+    `planner` plans the next batch, where none is open; without it, the next offsets are taken. `begin` says where a
+    pipeline begins that has read nothing yet, partitions that it leaves out at their start; without it, the
+    declaration does. `silent` partitions hold no watermark back once they are read. Those that are `gone` are done
+    without from now on. `from_now` is the decision that a change of what numbers mean holds from the next batch on.
+    """
+
+    executor: Executor
+    clock: datetime
+    limit: ReadLimit = field(default_factory=ReadLimit)
+    drain: bool = False
+    planner: Planner | None = None
+    begin: Mapping[TopicPartition, int] | None = None
+    silent: Collection[TopicPartition] = ()
+    gone: tuple[Gone, ...] = ()
+    from_now: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The right to execute a plan, until somebody claims a newer attempt. `audited` is a verdict that stands.
+
+    `scans` say how to read each topic of which the plan wants records: all of them were there just now. A person may
+    have `decided` what becomes of a verdict that blocks. What is `given_up` is not read again, by a pipeline whose
+    records count at most once.
+    """
+
+    plan: BatchPlan
+    attempt: int
+    scans: Mapping[str, Scan]
+    audited: Audited | None = None
+    decided: Decided | None = None
+    given_up: bool = False
+
+    @property
+    def accepted(self) -> bool:
+        """Whether a verdict that blocks is published all the same."""
+        return self.decided is not None and self.decided.decision is Decision.ACCEPT
+
+    @property
+    def diverted(self) -> str | None:
+        """Why all records go to quarantine; None when they do not."""
+        if self.decided is None or self.decided.decision is not Decision.DIVERT:
+            return None
+        return f"batch diverted by {self.decided.by}: {self.decided.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where a batch reads: the log, and the records that the pipeline put aside."""
+
+    log: Log
+    aside: AsideTables
+
+
+def claim_batch(  # noqa: PLR0913, PLR0917  what a claim needs
+    flow: Flow,
+    ledger: Ledger,
+    sources: Sources,
+    request: Request,
+    check: Check = _unchecked,
+    lease: Lease | None = None,
+    accept: Accept = _accepted,
+) -> Claim | None:
+    """The claim on the open batch, or on a new one; None when there is nothing to do.
+
+    `check` is asked before a plan or a claim is written, `accept` before a new plan is. `lease` is held from then on,
+    for the caller to release; without it a claim is judged by its age.
+
+    Raises:
+        Busy: another run holds the open batch.
+        AuditBlocked: the open batch was audited and blocked, and nothing has changed since.
+        Incompatible: the open batch may be published in part, and was planned by another declaration.
+        LogError: the log does not hold what comes next.
+        LedgerDamaged, TableDamaged: ledger and tables do not fit each other.
+    """
+    for _ in range(_RACES):
+        with boundary("ledger", 0):
+            view = ledger.view()
+        check_current(view)
+        try:
+            if view.open_batch is not None:
+                claim = _continue(flow, ledger, sources, view.open_batch, request, check, lease)
+            else:
+                plan = request.planner(view) if request.planner else next_plan(flow, sources.log, view, request)
+                if plan is None:
+                    return None
+                accept(view)
+                claim = _open(ledger, plan, _scans(sources, plan), request, check, lease)
+        except (LedgerDamaged, TableDamaged):
+            # A table that another run wrote meanwhile looks the same.
+            if ledger.view() == view:
+                raise
+            continue
+        if claim is not None:
+            return claim
+    raise Fenced(f"{flow.name}: other runs were faster {_RACES} times", fix="run one at a time")
+
+
+def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan | None:
+    """The plan that would follow `view`, or None when there is nothing to do; nothing is written.
+
+    Raises:
+        Incompatible: committed state was built by other keys, windows or aggregates, or numbers would mean something
+            else.
+        LogError: the log does not hold what comes next.
+    """
+    change = change_of(flow, view, request.from_now)
+    batch_id, bounds = view.last_batch_id + 1, {}
+    with boundary("bounds", batch_id):
+        flow = to_be_read(flow, log, view.position)
+        for source in flow.inputs:
+            # Whether a topic that was read may be missing, the plan decides.
+            with suppress(UnknownTopic) if source.topic in view.position.topics else nullcontext():
+                bounds[source.topic] = bounds_of(log, source.topic)
+    if request.begin is not None and not view.position.topics:
+        flow, bounds = begun_at(flow, bounds, request.begin)
+    return plan_batch(
+        flow,
+        view.position,
+        bounds,
+        batch_id=batch_id,
+        clock=request.clock,
+        limit=request.limit,
+        drain=request.drain,
+        silent=request.silent,
+        gone=request.gone,
+        redefined=change,
+    )
+
+
+def change_of(flow: Flow, view: View, decided: Reason | None = None) -> Redefined | None:
+    """What the next batch changes in the meaning of published numbers, as somebody `decided` it; None: nothing.
+
+    Raises:
+        Incompatible: see `next_plan`.
+        BackfillOpen: see `redefined`.
+    """
+    check_shapes(flow, view)
+    check_lateness(flow, view.position)
+    return redefined(flow, view.position, decided)
+
+
+def _scans(sources: Sources, plan: BatchPlan) -> Mapping[str, Scan]:
+    with boundary("scan", plan.batch_id):
+        if plan.repair is not None:
+            return sources.aside.scans(plan.repair, plan.reads)
+        return {name: sources.log.scan(plan.topic_id(name), ranges) for name, ranges in plan.reads.items()}
+
+
+def _open(  # noqa: PLR0913, PLR0917  what a claim needs
+    ledger: Ledger, plan: BatchPlan, scans: Mapping[str, Scan], request: Request, check: Check, lease: Lease | None
+) -> Claim | None:
+    try:
+        with boundary("planned", plan.batch_id):
+            check(plan, None)
+            planned = Planned(plan=plan, executor=request.executor, at=request.clock, lease=_held(lease))
+            ledger.append(lambda _: planned)
+    except Fenced:
+        return None
+    return Claim(plan=plan, attempt=1, scans=scans)
+
+
+def _continue(  # noqa: PLR0913, PLR0917  what a claim needs
+    flow: Flow,
+    ledger: Ledger,
+    sources: Sources,
+    batch: OpenBatch,
+    request: Request,
+    check: Check,
+    lease: Lease | None,
+) -> Claim | None:
+    """A claim on the open batch; None when the ledger must be looked at again."""
+    check_takeover(
+        batch,
+        request.executor,
+        clock=request.clock,
+        takeover_after=flow.spec.takeover_after,
+        holder=_holder(batch, request.executor, lease),
+    )
+    plan, fate = batch.plan, batch.fate(*flow.hashes)
+    if fate is Fate.REFUSED:
+        raise refused(flow, plan)
+    if fate is Fate.BLOCKED and batch.audited is not None:
+        raise blocked(flow.name, plan.batch_id, batch.audited.verdict)
+    attempt, scans = batch.attempt + 1, {} if fate is Fate.CANCELLED else _scans(sources, plan)
+    try:
+        with boundary("claimed", plan.batch_id):
+            check(plan, batch)
+            _append_claim(ledger, batch, request, lease)
+        if fate is Fate.CANCELLED:
+            _cancel(ledger, plan, attempt, request.clock)
+            return None
+    except Fenced:
+        return None
+    given_up = plan.is_live and flow.spec.guarantee is Guarantee.AT_MOST_ONCE
+    return Claim(
+        plan=plan, attempt=attempt, scans=scans, audited=batch.audited, decided=batch.decided, given_up=given_up
+    )
+
+
+def _append_claim(ledger: Ledger, batch: OpenBatch, request: Request, lease: Lease | None) -> None:
+    claimed = Claimed(
+        batch_id=batch.plan.batch_id,
+        attempt=batch.attempt + 1,
+        executor=request.executor,
+        at=request.clock,
+        lease=_held(lease),
+    )
+    ledger.append(lambda _: claimed)
+    if lease is not None:
+        lease.forget(batch.lease)
+
+
+def _held(lease: Lease | None) -> str | None:
+    return None if lease is None else lease.hold()
+
+
+def _holder(batch: OpenBatch, executor: Executor, lease: Lease | None) -> Holder:
+    """What is known of who holds the open batch; its lease is looked at only when nothing else tells."""
+    if batch.executor.identity == executor.identity or is_gone(batch.executor):
+        return Holder.STOPPED
+    return Holder.UNKNOWN if lease is None else lease.look(batch)
+
+
+def _cancel(ledger: Ledger, plan: BatchPlan, attempt: int, at: datetime) -> None:
+    cancelled = Cancelled(batch_id=plan.batch_id, attempt=attempt, reason=given_up(plan), at=at)
+    with boundary("cancelled", plan.batch_id):
+        ledger.append(lambda _: cancelled)

@@ -1,0 +1,100 @@
+"""Whether ledger and tables fit each other, and what an error of a batch means once they were looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from tidemill.core.bind.flow import Flow
+from tidemill.core.errors import CommitUnknown, EngineError, Fenced, LedgerDamaged, TableDamaged, TidemillError
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.protocol.view import OpenBatch
+from tidemill.engine.storage.expected_versions import Marks
+from tidemill.engine.storage.table_layout import Uris
+from tidemill.ledger.ledger import Ledger
+from tidemill.run.claiming import Claim
+from tidemill.tables.files import damaged_file, is_newest
+from tidemill.tables.handles import newest
+
+
+def check_tables(flow: Flow, uris: Uris, plan: BatchPlan, batch: OpenBatch | None) -> None:
+    """Refuses a plan whose position does not fit the tables, before anything of it is written.
+
+    Only a table that is not at the version of its last commit is opened.
+
+    Raises:
+        ForeignTable: a table belongs to another pipeline.
+        TableDamaged: a table is not what the ledger says.
+        LedgerDamaged: a table holds what the ledger does not know.
+    """
+    marks = Marks(
+        plan=plan,
+        attempt=batch.attempt if batch else 0,
+        published=batch is not None and batch.may_be_published,
+    )
+    with _repairable(flow.name):
+        for spec, known in marks.all(flow, uris):
+            if not is_newest(spec, known.mark.version if known.mark else None):
+                known.check(spec, newest(spec, thoroughly=True))
+
+
+@contextmanager
+def judged(flow: Flow, uris: Uris, claim: Claim, ledger: Ledger) -> Iterator[None]:
+    """What goes wrong inside leaves as what it means: an attempt that somebody has overtaken, damage, or what it was.
+
+    Raises:
+        Fenced: the ledger knows of a newer attempt.
+        TableDamaged: a table is not what the ledger says, or a file of it cannot be read.
+        LedgerDamaged: a table holds what the ledger does not know.
+    """
+    with _repairable(flow.name):
+        try:
+            yield
+        except (Fenced, LedgerDamaged, TableDamaged) as error:
+            _judge(flow.name, claim, ledger, error)
+        except Exception as error:
+            if not isinstance(error, TidemillError) or isinstance(error, (EngineError, CommitUnknown)):
+                _check_files(flow, uris, claim, error)
+            raise
+
+
+def _judge(pipeline: str, claim: Claim, ledger: Ledger, error: TidemillError) -> NoReturn:
+    """A table that does not fit is damaged only while the attempt is still the newest."""
+    open_batch, batch_id = ledger.view().open_batch, claim.plan.batch_id
+    overtaken = open_batch is None or (open_batch.plan.batch_id, open_batch.attempt) != (batch_id, claim.attempt)
+    if isinstance(error, Fenced) == overtaken:
+        raise error
+    if overtaken:
+        raise Fenced(
+            f"{pipeline}: attempt {claim.attempt} at batch {batch_id} is fenced: the ledger has gone on, and "
+            f"{error.message}",
+            fix="stop this attempt; nothing of it counts",
+        ) from error
+    raise LedgerDamaged(
+        f"{pipeline}: attempt {claim.attempt} at batch {batch_id} is the newest that the ledger knows, but "
+        f"{error.message}: the ledger lost its end, or an older copy was put back"
+    ) from error
+
+
+def _check_files(flow: Flow, uris: Uris, claim: Claim, error: Exception) -> None:
+    for spec, _ in Marks(plan=claim.plan, attempt=claim.attempt).all(flow, uris):
+        try:
+            handle = newest(spec)
+            found = None if handle is None else damaged_file(handle, spec)
+        except (EngineError, OSError):
+            continue
+        if found:
+            raise TableDamaged(f"table {spec.name} ({spec.uri}): {found}") from error
+
+
+@contextmanager
+def _repairable(pipeline: str) -> Iterator[None]:
+    """Damage that nobody has given a way out of gets the one that all have."""
+    try:
+        yield
+    except (LedgerDamaged, TableDamaged) as error:
+        error.fix = error.fix or (
+            f"put it back as it was; else build all again from the log: `tidemill rebuild {pipeline}`"
+        )
+        raise

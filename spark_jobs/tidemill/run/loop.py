@@ -1,0 +1,79 @@
+"""Batches of a pipeline, one after the other, in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tidemill.core.bind.flow import Flow
+from tidemill.core.plan.kinds import Reason
+from tidemill.core.protocol.events import Committed
+from tidemill.ledger.process import this_process
+from tidemill.project.project import Project
+from tidemill.run.batch import NothingToDo, run_batch
+from tidemill.run.claiming import Request
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """How many batches to execute, and of what size; `drain` says that the input has ended.
+
+    `limit` is the most records of a batch, else the project's; `most` None goes on until nothing is left to do.
+    `from_now` is the decision that a change of what numbers mean holds from the next batch on.
+    """
+
+    limit: int | None = None
+    drain: bool = False
+    most: int | None = 1
+    from_now: Reason | None = None
+
+
+def run_batches(
+    project: Project,
+    pipeline: str,
+    order: Order,
+    *,
+    identity: str | None = None,
+    session: Callable[[], SparkSession] | None = None,
+) -> Iterator[Committed]:
+    """Batches as they commit, until there were as many as ordered or nothing is left to do.
+
+    They share one view of the ledger and one session, which is asked for when there is work. A run with the `identity`
+    of another takes over at once what that one left open.
+
+    Raises:
+        TidemillError: a batch did not commit; the next run continues it.
+    """
+    ledger, executor = project.ledger(pipeline), this_process(identity)
+    limit = project.limit(order.limit)
+    left = order.most
+    while left is None or left > 0:
+        request = Request(
+            executor=executor, clock=datetime.now(UTC), limit=limit, drain=order.drain, from_now=order.from_now
+        )
+        outcome = run_batch(project, pipeline, request, session=session, ledger=ledger)
+        if isinstance(outcome, NothingToDo):
+            return
+        yield outcome
+        left = None if left is None else left - 1
+
+
+def warm_up_audit(flow: Flow) -> None:
+    """Load what the audit of a pipeline will need, in the background, while Spark starts."""
+    if any(sink.contract.table_rules for sink in flow.sinks):
+        threading.Thread(target=_warm_up, daemon=True).start()
+
+
+def _warm_up() -> None:
+    from tidemill.contracts.audit import warm_up  # noqa: PLC0415
+
+    # Whatever is wrong here, the audit itself will say.
+    with suppress(Exception):
+        warm_up()

@@ -1,0 +1,57 @@
+"""Step 6 of a batch, its second half: published rows go to topics, each batch once.
+
+What was sent cannot be taken back. So rows without windows are sent by the batches that bring them first, or repair
+them; rows of windows whenever they are published, under their key: the newest counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tidemill.core.bind.flow import Flow, RowSink
+from tidemill.core.declare.guarantees import Guarantee
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.position import TableMark
+from tidemill.core.protocol.codec import fingerprint
+from tidemill.core.protocol.failpoints import boundary
+from tidemill.engine.attempt import Staged
+from tidemill.engine.publish.messages import messages
+from tidemill.engine.storage.expected_versions import published
+from tidemill.log.protocol import Message, Parcel, Sends
+from tidemill.project.project import Project
+
+
+def send(
+    project: Project, flow: Flow, plan: BatchPlan, staged: Sequence[Staged], marks: Mapping[str, TableMark]
+) -> None:
+    """The staged rows of every table with a topic; none while a generation is built aside.
+
+    `marks` are those of the tables that have the rows by now: a topic counts the batches of one table.
+
+    Raises:
+        Fenced: a newer batch was sent.
+        LogError: the topic is not there, or it is not known whether it has the rows: the next attempt finds out.
+    """
+    log = project.log()
+    if not isinstance(log, Sends) or project.generations.building is not None:
+        return
+    for item in staged:
+        topic = item.sink.topic
+        if topic is None or not item.count or (isinstance(item.sink, RowSink) and plan.backfill is not None):
+            continue
+        parcel = Parcel(
+            topic=topic,
+            sender=f"{plan.pipeline}.{item.sink.table}.{marks[published(item.sink)].table_id}",
+            batch_id=plan.batch_id,
+            plan_hash=fingerprint(plan),
+            at=plan.clock,
+            headers=_headers(plan, item),
+            once=flow.spec.guarantee is not Guarantee.AT_LEAST_ONCE,
+        )
+        with boundary(f"sent:{topic}", plan.batch_id):
+            log.send(parcel, (Message(key=k, value=v) for k, v in messages(item.sink, item.held)))
+
+
+def _headers(plan: BatchPlan, item: Staged) -> dict[str, str]:
+    told = {"pipeline": plan.pipeline, "table": item.sink.table, "batch": str(plan.batch_id), "kind": plan.kind.value}
+    return {f"tidemill.{name}": value for name, value in told.items()}

@@ -1,0 +1,94 @@
+"""What keeps the thousandth batch as cheap as the first: small files are folded, and internal logs kept short.
+
+Every batch adds a file or two to each of its tables, and whoever opens a table reads the list of its files. So every
+`EVERY` batches, after the commit, neighbouring small files become larger ones. No row changes and no offset moves;
+whoever is killed here leaves nothing to repair, and writers go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.protocol.events import Committed
+from tidemill.core.protocol.failpoints import boundary
+from tidemill.core.time.times import micros, moment
+from tidemill.core.time.watermarks import BEGINNING, END
+from tidemill.engine.storage.state_table import State
+from tidemill.engine.storage.table_layout import Uris
+from tidemill.ledger.ledger import Ledger
+from tidemill.tables.handles import newest
+from tidemill.tables.keeping import KeptTable
+from tidemill.tables.protocol import Between
+from tidemill.tables.trim import trim_log
+
+EVERY = 64
+KEEP_VERSIONS = 500
+"""Of tables that only Tidemill reads; published tables keep what Delta's `logRetentionDuration` says."""
+
+_logger = logging.getLogger(__name__)
+
+
+def tidy(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed, *, before: int) -> None:
+    """Fold what has become small since the last time, when this batch is the one to do it.
+
+    It is when a multiple of `EVERY` lies after batch `before`, which committed last, and not after this one.
+
+    A failure is logged, never raised: the batch has committed, and a later one does it again.
+    """
+    if commit.batch_id // EVERY == before // EVERY:
+        return
+    try:
+        with boundary("upkeep", commit.batch_id):
+            tidy_now(flow, uris, ledger, commit)
+    except Exception:
+        _logger.warning("%s: files were not folded after batch %s", flow.name, commit.batch_id, exc_info=True)
+
+
+def tidy_now(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed) -> None:
+    """Fold small files, and shorten the logs of what only Tidemill reads, as of the last commit."""
+    ledger.keep_short(keep=KEEP_VERSIONS)
+    for table, within in _own_tables(flow, uris):
+        table.compact(within)
+        if table.spec.own:
+            trim_log(table.spec, keep=KEEP_VERSIONS)
+        else:
+            table.forget_expired()
+    for table, within in _published(flow, uris, commit.position.watermark):
+        table.compact(within)
+        table.forget_expired()
+
+
+def foldable(flow: Flow, uris: Uris, commit: Committed) -> Iterator[tuple[str, int]]:
+    """How many files of each table `tidy_now` would fold."""
+    for table, within in (*_own_tables(flow, uris), *_published(flow, uris, commit.position.watermark)):
+        yield table.spec.name, table.foldable(within)
+
+
+def _own_tables(flow: Flow, uris: Uris) -> Iterator[tuple[KeptTable, Between]]:
+    for sink in flow.sinks:
+        if not isinstance(sink, WindowedSink):
+            continue
+        for state in (State.of(uris, sink), State.merged(uris, sink) if sink.merges_ahead else None):
+            if state is not None:
+                yield KeptTable(state.spec, opened=state.handle), Between(column="pane_start", low=None, high=None)
+    for spec in (uris.quarantine(), uris.late()):
+        if handle := newest(spec):
+            yield KeptTable(spec, opened=handle), Between(column="batch_id", low=None, high=None)
+
+
+def _published(flow: Flow, uris: Uris, watermark: int) -> Iterator[tuple[KeptTable, Between]]:
+    """Without the windows that batches still replace."""
+    for sink in flow.sinks:
+        spec = uris.published_table(sink)
+        handle = newest(spec)
+        if handle is None:
+            continue
+        table = KeptTable(spec, opened=handle)
+        if not isinstance(sink, WindowedSink):
+            yield table, Between(column="batch_id", low=None, high=None)
+        elif watermark != BEGINNING:
+            settled = watermark - sink.window.panes.size - micros(sink.allowed_lateness)
+            high = None if watermark == END else moment(settled)
+            yield table, Between(column="window_start", low=None, high=high)

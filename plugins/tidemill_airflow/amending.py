@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from tidemill.core.errors import TidemillError
-from tidemill.core.repair.selection import choice, wanted
+from tidemill.core.repair.selection import selection, wanted
 from tidemill.project.project import Project
-from tidemill_airflow.runner import Amendment, backfill_state, chores_of
-from tidemill_airflow.tasks import BATCHES_A_TURN, BatchOperator, Turn, give_up
+from tidemill_airflow.runner import Amendment, backfill_state, tasks_of
+from tidemill_airflow.tasks import BATCHES_A_TURN, BatchOperator, Turn, cancel
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -91,7 +91,7 @@ class ReplayOperator(AmendmentOperator):
         names = ("batch", "topic", "partition", "offset", "since", "until")
         found = {name: asked.get(name) for name in names}
         found |= {"table": asked.get("table")} if late else {"reason": asked.get("rule")}
-        return Amendment(what="late" if late else "quarantine", choice=choice(**found))
+        return Amendment(what="late" if late else "quarantine", selection=selection(**found))
 
 
 class FoldOperator(AmendmentOperator):
@@ -116,16 +116,16 @@ class MaintenanceOperator(BaseOperator):
         self.pipeline, self.project, self.keep = pipeline, project, keep
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Do all chores.
+        """Do all maintenance tasks.
 
         Returns:
-            How many files or rows each chore was about, by table.
+            How many files or rows each task was about, by table.
         """
         found: dict[str, Any] = {}
         try:
-            for chore in chores_of(Project.load(self.project), self.pipeline, self.keep or None):
-                self.log.info("%s: %s: %s", chore.table, chore.what, chore.count)
-                found[f"{chore.table}: {chore.what}"] = chore.count
+            for task in tasks_of(Project.load(self.project), self.pipeline, self.keep or None):
+                self.log.info("%s: %s: %s", task.table, task.what, task.count)
+                found[f"{task.table}: {task.what}"] = task.count
         except TidemillError as error:
-            give_up(error)
+            cancel(error)
         return found

@@ -42,7 +42,7 @@ def replay_dag(entity: PipelineDag) -> DAG:
 def maintenance_dag(entities: Iterable[PipelineDag]) -> DAG:
     """The daily DAG that makes every pipeline small again.
 
-    Folds are batches, and wait for the slot of their pipeline; the other chores go on beside its batches.
+    Folds are batches, and wait for the slot of their pipeline; the other tasks go on beside its batches.
     """
     keep = Param(
         None,

@@ -8,7 +8,7 @@ from airflow.sdk import BaseOperator
 
 from tidemill.core.errors import TidemillError
 from tidemill.project.project import Project
-from tidemill_airflow.tasks import give_up
+from tidemill_airflow.tasks import cancel
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -41,6 +41,6 @@ class KinesisBridgeOperator(BaseOperator):
             bridge = Project.load(self.project).bridge(self.stream, self.topic)
             total = sum(len(landed) for landed in bridge.run(most=self.most))
         except TidemillError as error:
-            give_up(error)
+            cancel(error)
         self.log.info("%s records from %s are in %s now", total, self.stream, self.topic)
         return total

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Literal
 from tidemill.core.history.coverage import plans_of
 from tidemill.core.history.index import asked_of
 from tidemill.core.log.offsets import MAX_OFFSET
-from tidemill.core.plan.kinds import Aside, Reason
+from tidemill.core.plan.kinds import Reason, SideOutput
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.protocol.events import Committed, Event
 from tidemill.core.repair.selection import OfOffsets, Wanted
-from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.time.times import duration
 from tidemill.project.project import Project
 
 if TYPE_CHECKING:
     from tidemill.ledger.ledger import Ledger
-    from tidemill.maintain.maintenance import Chore
+    from tidemill.maintain.maintenance import MaintenanceTask
 
 _RECENT = 5_000
 
@@ -42,12 +42,12 @@ def batch_runner(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amendment:
-    """What a task does to the past: a backfill of what is `wanted`, the rest of one, a replay of a `choice`, folds."""
+    """What a task does to the past: a backfill of what is `wanted`, the rest of one, a replay, folds."""
 
     what: Literal["backfill", "resume", "cancel", "quarantine", "late", "fold"]
     wanted: Wanted = field(default_factory=lambda: OfOffsets(since={}, until={}))
     accept_loss: bool = False
-    choice: Choice = field(default_factory=Choice)
+    selection: Selection = field(default_factory=Selection)
 
 
 def amendment_runner(  # noqa: PLR0913  who wants what done to which pipeline, and how
@@ -59,22 +59,22 @@ def amendment_runner(  # noqa: PLR0913  who wants what done to which pipeline, a
     """
     from tidemill.maintain import state_compaction
     from tidemill.repair import backfill, repair
-    from tidemill.repair.job import Errand
+    from tidemill.repair.job import AmendmentJob
 
     reason = Reason(by=identity, why=why)
-    errand = Errand(project=project, pipeline=pipeline, reason=reason, most=most, identity=identity)
+    job = AmendmentJob(project=project, pipeline=pipeline, reason=reason, most=most, identity=identity)
     match amendment.what:
         case "backfill":
-            return backfill.backfill(errand, amendment.wanted, accept_loss=amendment.accept_loss)
+            return backfill.backfill(job, amendment.wanted, accept_loss=amendment.accept_loss)
         case "resume":
-            return backfill.resume(errand)
+            return backfill.resume(job)
         case "cancel":
-            return backfill.give_up(errand)
+            return backfill.cancel(job)
         case "fold":
-            return state_compaction.fold(errand)
+            return state_compaction.fold(job)
         case other:
             # What failed again in an earlier turn is not tried twice.
-            return repair.repair(errand, Aside(other), amendment.choice, before=errand.first_asked)
+            return repair.repair(job, SideOutput(other), amendment.selection, before=job.first_asked)
 
 
 def backfill_state(project: Project, pipeline: str, identity: str) -> Literal["none", "open", "complete"]:
@@ -104,8 +104,8 @@ def events_of(ledger: Ledger, identity: str) -> Iterator[Event]:
     return (entry.event for entry in ledger.of_batches(BatchRange(first.batch_id, MAX_OFFSET)))
 
 
-def chores_of(project: Project, pipeline: str, keep: str | None) -> Iterator[Chore]:
-    """The chores of maintenance, as they are done; `keep` is how far back one may want to go, else the project's."""
+def tasks_of(project: Project, pipeline: str, keep: str | None) -> Iterator[MaintenanceTask]:
+    """The tasks of maintenance, as they are done; `keep` is how far back one may want to go, else the project's."""
     from tidemill.maintain.maintenance import maintain
 
     period = project.settings.keep if keep is None else duration(keep)

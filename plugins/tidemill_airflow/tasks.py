@@ -50,7 +50,7 @@ class BatchOperator(BaseOperator):
         try:
             return self.work(context)
         except TidemillError as error:
-            give_up(error)
+            cancel(error)
         finally:
             self._executing = False
 
@@ -126,7 +126,7 @@ def identity_of(ti: RuntimeTaskInstanceProtocol) -> str:
     return f"airflow:{ti.dag_id}/{ti.run_id}/{ti.task_id}{mapped}"
 
 
-def give_up(error: TidemillError) -> NoReturn:
+def cancel(error: TidemillError) -> NoReturn:
     """Let Airflow retry what may succeed without anybody's help, and fail at once what may not."""
     if error.retryable:
         raise error

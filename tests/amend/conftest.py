@@ -12,13 +12,13 @@ from support.projects import Mill, an_event, sums
 from tidemill.core.plan.kinds import Reason
 from tidemill.core.protocol.events import Committed
 from tidemill.project.project import Project
-from tidemill.repair.job import Errand
+from tidemill.repair.job import AmendmentJob
 
 
-def an_errand(mill: Mill, *, most: int | None = None) -> Errand:
+def an_amendment(mill: Mill, *, most: int | None = None) -> AmendmentJob:
     """Somebody who wants something done to the pipeline, as it is declared now."""
     project = Project.load(mill.project.folder)
-    return Errand(
+    return AmendmentJob(
         project=project,
         pipeline=mill.name,
         reason=Reason(by="somebody", why="a test"),

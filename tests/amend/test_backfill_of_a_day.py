@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from amend.conftest import an_errand
+from amend.conftest import an_amendment
 from support.access import an_hourly_mill, hours_of, time_of
 from tidemill.core.plan.plan import Kind
 from tidemill.core.repair.selection import OfTimes
@@ -36,10 +36,10 @@ def test_a_past_day_is_computed_again_beside_live_batches(
         mill.run()
     day = time_of(lines[0]).replace(hour=0, minute=0, second=0) + timedelta(days=1)
     asked = OfTimes(since=day, until=day + timedelta(days=1))
-    shown = preview(an_errand(mill, most=700), asked)
+    shown = preview(an_amendment(mill, most=700), asked)
     later = iter(parts[5:])
     waiting, lags = 0, []
-    for commit in backfill(an_errand(mill, most=700), asked):
+    for commit in backfill(an_amendment(mill, most=700), asked):
         if commit.kind is Kind.LIVE:
             waiting = 0
         else:
@@ -50,7 +50,7 @@ def test_a_past_day_is_computed_again_beside_live_batches(
     for part in later:
         arrives(part)
     mill.catch_up()
-    [found] = verify(an_errand(mill), Scope())
+    [found] = verify(an_amendment(mill), Scope())
     with capsys.disabled():
         print(
             f"\na day of {shown.records:,} records in {len(lags)} batches; what had come waited for {max(lags)} more; "

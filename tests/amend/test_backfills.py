@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from amend.conftest import an_errand, done
+from amend.conftest import an_amendment, done
 from support.projects import Mill, an_event, rows_of, sums
 from tidemill.core.errors import AmendmentError, Incompatible, OffsetsLost
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import Aside, Reason
+from tidemill.core.plan.kinds import Reason, SideOutput
 from tidemill.core.plan.plan import Kind
 from tidemill.core.repair.selection import OfOffsets, OfTimes, OfWindows
-from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.project.project import Project
-from tidemill.repair.backfill import backfill, give_up, preview, resume
+from tidemill.repair.backfill import backfill, cancel, preview, resume
 from tidemill.repair.repair import repair
 
 pytestmark = pytest.mark.spark
@@ -57,7 +57,7 @@ def test_a_backfill_of_everything_gives_what_one_batch_would_have(tmp_path: Path
     mill = sums(tmp_path / "backfilled", spark, writer=writer)
     in_batches(mill, [*seconds, 100], 7)
     assert mill.own("late")
-    done(backfill(an_errand(mill), ALL))
+    done(backfill(an_amendment(mill), ALL))
     once = sums(tmp_path / "once", spark)
     once.feed([an_event(s, "abc"[s % 3]) for s in [*seconds, 100]])
     once.run()
@@ -72,7 +72,7 @@ def test_a_part_of_the_past_is_computed_again_with_the_declaration_of_now(
     in_batches(mill, [1, 2, 11, 21, 31, 41], 2)
     before = by_window(mill)
     double_amounts(mill)
-    [commit] = done(backfill(an_errand(mill), offsets(2, 4)))
+    [commit] = done(backfill(an_amendment(mill), offsets(2, 4)))
     assert (commit.kind, commit.accounts["events"].read) == (Kind.BACKFILL, 2)
     assert by_window(mill) == before | {(10, "c"): (1, 2), (20, "a"): (1, 2)}
 
@@ -80,10 +80,10 @@ def test_a_part_of_the_past_is_computed_again_with_the_declaration_of_now(
 def test_whole_batches_are_read_again(tmp_path: Path, spark: Any) -> None:
     mill = sums(tmp_path, spark)
     in_batches(mill, [1, 2, 11, 21, 31, 41], 2)
-    shown = preview(an_errand(mill), offsets(3, 5))
+    shown = preview(an_amendment(mill), offsets(3, 5))
     assert (shown.records, shown.batches) == (4, 1)
     assert [str(r) for r in shown.ranges["events"]] == ["events-0 [2, 6)"]
-    done(backfill(an_errand(mill), offsets(3, 5)))
+    done(backfill(an_amendment(mill), offsets(3, 5)))
     assert sum(n for n, _ in by_window(mill).values()) == 5
 
 
@@ -92,7 +92,7 @@ def test_nobody_sees_a_backfill_before_its_last_batch(tmp_path: Path, spark: Any
     in_batches(mill, [1, 2, 11, 21, 31, 41], 2)
     double_amounts(mill)
     before = mill.published()
-    steps = backfill(an_errand(mill, most=2), ALL)
+    steps = backfill(an_amendment(mill, most=2), ALL)
     for _ in range(2):
         commit = next(steps)
         assert commit.position.backfill is not None
@@ -113,7 +113,7 @@ def test_live_batches_go_on_between_those_of_a_backfill(tmp_path: Path, spark: A
     in_batches(mill, [1, 2, 11, 21, 31, 41], 2)
     kinds = []
     second = 50
-    for commit in backfill(an_errand(mill, most=2), ALL):
+    for commit in backfill(an_amendment(mill, most=2), ALL):
         kinds.append(commit.kind)
         if commit.kind is Kind.BACKFILL and second < 70:
             mill.feed([an_event(second, "z")])
@@ -130,27 +130,27 @@ def test_a_job_is_gone_on_with_and_given_up(tmp_path: Path, spark: Any) -> None:
     mill = sums(tmp_path, spark)
     in_batches(mill, [1, 2, 11, 21, 31, 41], 2)
     before = mill.published()
-    next(backfill(an_errand(mill, most=2), ALL))
+    next(backfill(an_amendment(mill, most=2), ALL))
     with pytest.raises(AmendmentError, match="4 records left"):
-        next(backfill(an_errand(mill), ALL))
+        next(backfill(an_amendment(mill), ALL))
     with pytest.raises(AmendmentError, match="backfill is not complete"):
-        done(repair(an_errand(mill), Aside.QUARANTINE, Choice())) or done(repair_something(mill))
-    [last] = done(give_up(an_errand(mill)))
+        done(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection())) or done(repair_something(mill))
+    [last] = done(cancel(an_amendment(mill)))
     assert last.position.backfill is None
     assert mill.published() == before
     double_amounts(mill)
-    next(backfill(an_errand(mill, most=2), ALL))
-    assert done(resume(an_errand(mill)))[-1].position.backfill is None
+    next(backfill(an_amendment(mill, most=2), ALL))
+    assert done(resume(an_amendment(mill)))[-1].position.backfill is None
     assert sum(amount for _, amount in by_window(mill).values()) == 12
     with pytest.raises(AmendmentError, match="no backfill is open"):
-        next(resume(an_errand(mill)))
+        next(resume(an_amendment(mill)))
 
 
 def repair_something(mill: Mill) -> Any:
     """A late record is admitted, which a repair would do at another time."""
     mill.feed([an_event(3)])
     mill.run()
-    return repair(an_errand(mill), Aside.LATE, Choice())
+    return repair(an_amendment(mill), SideOutput.LATE, Selection())
 
 
 def test_rows_that_are_not_there_any_more_are_taken_out(tmp_path: Path, spark: Any, writer: str) -> None:
@@ -160,9 +160,9 @@ def test_rows_that_are_not_there_any_more_are_taken_out(tmp_path: Path, spark: A
     path = mill.project.folder / "pipelines" / "pipeline.py"
     path.write_text(path.read_text().replace("'nobody'", "'gone'"))
     with pytest.raises(Incompatible, match="changed what published numbers mean"):
-        done(backfill(an_errand(mill), ALL))
+        done(backfill(an_amendment(mill), ALL))
     Mill(Project.load(tmp_path), spark, "sums").run(from_now=Reason(by="somebody", why="a test"))
-    done(backfill(an_errand(mill), ALL))
+    done(backfill(an_amendment(mill), ALL))
     assert by_window(mill) == {(0, "a"): (1, 1)}
 
 
@@ -172,16 +172,16 @@ def test_quarantine_holds_what_is_rejected_now(tmp_path: Path, spark: Any, write
     mill.run()
     path = mill.project.folder / "data_contracts" / "events.odcs.yaml"
     path.write_text(path.read_text().replace("maximum: 1000000", "maximum: 100000000"))
-    done(backfill(an_errand(mill, most=2), ALL))
+    done(backfill(an_amendment(mill, most=2), ALL))
     assert [r["offset"] for r in rows_of(mill.project.table_uri("sums", "quarantine"))] == [1]
     assert by_window(mill) == {(0, "a"): (2, 2_000_001)}
 
 
 def test_a_backfill_after_a_repair_takes_its_records_once(late_mill: Callable[..., Mill]) -> None:
     mill = late_mill()
-    done(repair(an_errand(mill), Aside.LATE, Choice()))
+    done(repair(an_amendment(mill), SideOutput.LATE, Selection()))
     before = mill.published()
-    done(backfill(an_errand(mill), offsets(5, 6)))
+    done(backfill(an_amendment(mill), offsets(5, 6)))
     assert mill.published() == before
     assert mill.own("late") == []
 
@@ -192,9 +192,9 @@ def test_what_the_log_lost_is_refused_or_accepted_by_name(tmp_path: Path, spark:
     before = by_window(mill)
     mill.log.trim("events", 0, 3)
     with pytest.raises(OffsetsLost, match="events-0: offsets 0 to 2"):
-        next(backfill(an_errand(mill), ALL))
+        next(backfill(an_amendment(mill), ALL))
     assert by_window(mill) == before
-    done(backfill(an_errand(mill), ALL, accept_loss=True))
+    done(backfill(an_amendment(mill), ALL, accept_loss=True))
     assert by_window(mill) == {key: value for key, value in before.items() if key != (10, "c")}
 
 
@@ -202,11 +202,11 @@ def test_windows_and_times_mean_the_batches_that_have_them(tmp_path: Path, spark
     mill = sums(tmp_path, spark)
     in_batches(mill, [1, 2, 11, 21, 31, 41], 2)
     first = next(r["window_start"] for r in mill.published() if r["window_start"].second == 10)
-    shown = preview(an_errand(mill), OfWindows(since=first, until=first.replace(second=11)))
+    shown = preview(an_amendment(mill), OfWindows(since=first, until=first.replace(second=11)))
     assert [str(r) for r in shown.ranges["events"]] == ["events-0 [2, 4)"]
     nothing = first.replace(year=2020)
-    assert preview(an_errand(mill), OfTimes(since=nothing, until=None)).records == 6
+    assert preview(an_amendment(mill), OfTimes(since=nothing, until=None)).records == 6
     with pytest.raises(AmendmentError, match="no committed batch"):
-        preview(an_errand(mill), OfTimes(since=first.replace(year=2099), until=None))
+        preview(an_amendment(mill), OfTimes(since=first.replace(year=2099), until=None))
     with pytest.raises(AmendmentError, match="was not read yet"):
-        preview(an_errand(mill), offsets(0, 99))
+        preview(an_amendment(mill), offsets(0, 99))

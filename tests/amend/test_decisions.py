@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from amend.conftest import an_errand, done
+from amend.conftest import an_amendment, done
 from support.projects import Mill, an_event, rows_of, sums
 from tidemill.core.errors import AmendmentError, AuditBlocked
-from tidemill.core.plan.kinds import Aside, Reason
+from tidemill.core.plan.kinds import Reason, SideOutput
 from tidemill.core.protocol.events import Decided, Decision
-from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.repair.deciding import decide
 from tidemill.repair.repair import repair
 
@@ -75,8 +75,8 @@ def test_a_diverted_batch_goes_to_quarantine_whole_and_comes_back_by_a_replay(
     mill.run()
     path = mill.project.folder / "data_contracts" / "sums.odcs.yaml"
     path.write_text(path.read_text().replace("mustBeLessThan: 2", "mustBeLessThan: 9"))
-    done(repair(an_errand(mill), Aside.QUARANTINE, Choice()))
-    again = Mill(an_errand(mill).project, spark, "sums")
+    done(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection()))
+    again = Mill(an_amendment(mill).project, spark, "sums")
     again.feed([an_event(60)])
     again.catch_up()
     assert sum(r["n"] for r in again.published()) == 6

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from amend.conftest import an_errand, done
+from amend.conftest import an_amendment, done
 from support.projects import NOW, Mill, an_event, rows_of, sums
 from tidemill.core.errors import EngineError, Incompatible
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.kinds import SideOutput
 from tidemill.core.plan.plan import Kind
 from tidemill.core.repair.selection import OfOffsets
-from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_compaction import Folding
 from tidemill.inspect.lineage import lineage
 from tidemill.inspect.verify import Scope, verify
@@ -48,7 +48,7 @@ def visible_rows(mill: Mill) -> Counter[int]:
 
 def is_right(mill: Mill) -> bool:
     """Whether what is published equals one computation over the log."""
-    [found] = verify(an_errand(mill), Scope())
+    [found] = verify(an_amendment(mill), Scope())
     return found.differences.compared > 0 and found.differences.count == 0
 
 
@@ -58,7 +58,7 @@ def folded(tmp_path: Path, spark: Any, writer: str) -> Mill:
     mill = sums(tmp_path, spark, writer=writer, **WIDE)
     feed(mill, range(12))
     before, rows = mill.everything(), visible_rows(mill).total()
-    commits = done(fold(an_errand(mill), EASY))
+    commits = done(fold(an_amendment(mill), EASY))
     assert [(c.kind, c.batch_id) for c in commits] == [(Kind.FOLD, 13), (Kind.FOLD, 14), (Kind.FOLD, 15)]
     assert all(not c.published and not any(a.read for a in c.accounts.values()) for c in commits)
     assert mill.everything() == before
@@ -81,7 +81,7 @@ def test_late_records_join_windows_whose_state_was_folded(folded: Mill) -> None:
     folded.feed([an_event(1, amount=100)])
     folded.run()
     assert len(folded.own("late")) == 1
-    done(repair(an_errand(folded), Aside.LATE, Choice()))
+    done(repair(an_amendment(folded), SideOutput.LATE, Selection()))
     assert folded.own("late") == []
     assert is_right(folded)
 
@@ -89,7 +89,7 @@ def test_late_records_join_windows_whose_state_was_folded(folded: Mill) -> None:
 def test_what_was_folded_is_read_again_as_a_whole(folded: Mill) -> None:
     before = folded.everything()
     place = TopicPartition("events", 0)
-    commits = done(backfill(an_errand(folded), OfOffsets(since={place: 4}, until={place: 5})))
+    commits = done(backfill(an_amendment(folded), OfOffsets(since={place: 4}, until={place: 5})))
     assert sum(a.read for c in commits for a in c.accounts.values()) == 9
     assert folded.everything() == before
     assert sorted(visible_rows(folded)) == [12, 14, 15, 16]
@@ -98,7 +98,7 @@ def test_what_was_folded_is_read_again_as_a_whole(folded: Mill) -> None:
 
 
 def test_a_number_is_traced_through_a_fold(folded: Mill) -> None:
-    found = lineage(an_errand(folded).project, "sums", None, NOW, {"user": "a"})
+    found = lineage(an_amendment(folded).project, "sums", None, NOW, {"user": "a"})
     [whole] = [c for c in found.contributions if c.counts and c.batch_id == 13]
     assert [str(r) for r in whole.folded] == ["batches 1 to 3"]
     assert [str(r) for r in whole.ranges["events"]] == ["events-0 [0, 9)"]
@@ -112,16 +112,16 @@ def test_a_rewind_goes_back_behind_a_fold_until_maintenance_has_removed_what_was
     then = folded.everything()
     feed(folded, range(12, 24))
     after = folded.everything()
-    done(rewind(an_errand(folded), 12))
+    done(rewind(an_amendment(folded), 12))
     assert folded.everything() == then
     assert sorted(visible_rows(folded)) == list(range(1, 13))
     while folded.everything() != after:
         folded.run(limit=3)
-    for chore in maintain(folded.project, "sums", keep=timedelta(0), now=datetime.now(UTC)):
-        assert "superseded" not in chore.what or chore.count > 0
+    for task in maintain(folded.project, "sums", keep=timedelta(0), now=datetime.now(UTC)):
+        assert "superseded" not in task.what or task.count > 0
     assert is_right(folded)
     with pytest.raises(EngineError, match="maintenance has removed state of batch 11"):
-        done(rewind(an_errand(folded), 11))
+        done(rewind(an_amendment(folded), 11))
 
 
 def test_nothing_is_folded_that_another_declaration_built(tmp_path: Path, spark: Any) -> None:
@@ -129,9 +129,9 @@ def test_nothing_is_folded_that_another_declaration_built(tmp_path: Path, spark:
     feed(mill, range(9))
     pipeline = tmp_path / "pipelines" / "pipeline.py"
     pipeline.write_text(pipeline.read_text().replace('Sum("amount")', 'Sum("amount + 1")'))
-    errand = an_errand(mill)
-    assert due(errand, errand.ledger.view(), EASY) == ()
-    assert done(fold(errand, EASY)) == []
+    amendment = an_amendment(mill)
+    assert due(amendment, amendment.ledger.view(), EASY) == ()
+    assert done(fold(amendment, EASY)) == []
     with pytest.raises(Incompatible, match="was built by another declaration"):
-        done(backfill(errand, OfOffsets(since={}, until={})))
-    assert errand.ledger.view().open_batch is None
+        done(backfill(amendment, OfOffsets(since={}, until={})))
+    assert amendment.ledger.view().open_batch is None

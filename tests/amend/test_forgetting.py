@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from amend.conftest import an_errand, done
+from amend.conftest import an_amendment, done
 from support.projects import NOW, Mill, an_event, rows_of, sums
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.kinds import SideOutput
 from tidemill.core.repair.selection import OfOffsets
-from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.inspect.state_size import state_sizes
 from tidemill.inspect.verify import Scope, verify
 from tidemill.maintain import maintenance
@@ -28,7 +28,7 @@ GONE = "rows of windows closed for good removed"
 def tidied(mill: Mill) -> int:
     """How many rows of state maintenance has removed, because their windows are closed for good."""
     found = list(maintain(Project.load(mill.project.folder), "sums", keep=timedelta(0), now=datetime.now(UTC)))
-    return sum(chore.count for chore in found if chore.what == GONE)
+    return sum(task.count for task in found if task.what == GONE)
 
 
 def state_of(mill: Mill) -> list[tuple[float, str]]:
@@ -108,23 +108,23 @@ def test_repairs_and_backfills_after_it_are_right_and_agree_with_the_log(
     mill = Mill(Project.load(mill.project.folder), spark, "sums")
 
     def agrees() -> None:
-        for found in verify(an_errand(mill), Scope()):
+        for found in verify(an_amendment(mill), Scope()):
             assert found.agrees, found
 
     agrees()
     before = mill.published()
-    done(repair(an_errand(mill), Aside.QUARANTINE, Choice()))
+    done(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection()))
     assert aside(mill, "quarantine") == []
     assert aside(mill, "late") == [3, *late]
     assert mill.published() == before
-    done(repair(an_errand(mill), Aside.LATE, Choice()))
+    done(repair(an_amendment(mill), SideOutput.LATE, Selection()))
     assert aside(mill, "late") == [3, *late], "their windows are forgotten"
     assert mill.published() == before
     agrees()
     place = TopicPartition("events", 0)
-    done(backfill(an_errand(mill, most=2), OfOffsets(since={place: 2}, until={place: 5})))
+    done(backfill(an_amendment(mill, most=2), OfOffsets(since={place: 2}, until={place: 5})))
     agrees()
-    done(backfill(an_errand(mill), OfOffsets(since={}, until={})))
+    done(backfill(an_amendment(mill), OfOffsets(since={}, until={})))
     assert aside(mill, "late") == []
     assert sum(r["amount"] for r in mill.published() if r["user"] == "b") >= 2_000_000
     agrees()

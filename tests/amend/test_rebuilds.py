@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from amend.conftest import an_errand, done
+from amend.conftest import an_amendment, done
 from support.damage import cut_files
 from support.projects import NOW, Mill, an_event, rows_of, sums
 from tidemill.core.errors import AmendmentError, Fenced, Incompatible
@@ -59,7 +59,7 @@ def test_an_incompatible_change_is_refused_until_a_new_generation_takes_over(
         mill.run()
     assert "tidemill rebuild sums" in refused.value.fix
     assert mill.published() == before
-    commits = done(rebuild(an_errand(mill, most=3)))
+    commits = done(rebuild(an_amendment(mill, most=3)))
     assert commits[-1].kind is Kind.SWITCH
     mill = again(mill)
     mill.feed([an_event(90)])
@@ -69,7 +69,7 @@ def test_an_incompatible_change_is_refused_until_a_new_generation_takes_over(
     anew.catch_up()
     assert mill.published() == anew.published()
     with pytest.raises(AmendmentError):
-        done(rewind(an_errand(mill), commits[0].batch_id))
+        done(rewind(an_amendment(mill), commits[0].batch_id))
 
 
 def test_runs_of_the_old_generation_are_fenced(tmp_path: Path, spark: Any) -> None:
@@ -77,7 +77,7 @@ def test_runs_of_the_old_generation_are_fenced(tmp_path: Path, spark: Any) -> No
     old = again(mill)
     assert old.project.ledger("sums").view().position.batch_id == 3
     stale = old.project.ledger("sums")
-    done(rebuild(an_errand(mill)))
+    done(rebuild(an_amendment(mill)))
     mill.feed([an_event(100)])
     request = Request(executor=this_process(), clock=NOW)
     with pytest.raises(Fenced, match="generation 2 has taken over"):
@@ -104,7 +104,7 @@ def test_what_was_lost_is_made_again_from_the_log(tmp_path: Path, spark: Any, lo
         cut_files(folder["ledger"])
     else:
         shutil.rmtree(folder.get(lost, own))
-    done(rebuild(an_errand(mill)))
+    done(rebuild(an_amendment(mill)))
     mill = again(mill)
     assert mill.published() == before
     mill.feed([an_event(60), an_event(80)])
@@ -123,7 +123,7 @@ def test_a_partition_that_was_silent_for_long_holds_back_no_window_of_a_new_gene
     mill.run(clock=datetime.now(UTC) + timedelta(minutes=6))
     before = mill.published()
     assert len(before) == 2
-    done(rebuild(an_errand(mill)))
+    done(rebuild(an_amendment(mill)))
     assert again(mill).published() == before
 
 
@@ -145,11 +145,11 @@ def test_a_rebuild_that_dies_goes_on(
     which = "" if place in ("superseded", "generation") else "@4+"
     monkeypatch.setenv(failpoints.VARIABLE, f"{side}:{place}{which}=raise")
     with pytest.raises(failpoints.Injected):
-        done(rebuild(an_errand(mill)))
+        done(rebuild(an_amendment(mill)))
     monkeypatch.delenv(failpoints.VARIABLE)
     assert mill.published() == before
     if (side, place) != ("after", "generation"):
-        done(rebuild(an_errand(mill)))
+        done(rebuild(an_amendment(mill)))
     mill = again(mill)
     assert mill.project.generations.current("sums") == 2
     assert mill.published() == before

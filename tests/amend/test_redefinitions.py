@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from amend.conftest import an_errand
+from amend.conftest import an_amendment
 from machine.declaring import declare
 from support.projects import NOW, Mill, an_event, sums
 from tidemill.core.errors import Incompatible
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.spark
 
 
 def verified(mill: Mill) -> Verified:
-    [found] = verify(an_errand(mill), Scope())
+    [found] = verify(an_amendment(mill), Scope())
     return found
 
 
@@ -66,19 +66,19 @@ def test_only_the_table_that_waits_for_a_decision_is_left_out_of_the_proof_until
     declare(mill, {"sums": "nobody", "others": "nobody"})
     mill = Mill(Project.load(tmp_path), spark, "sums")
     mill.feed([an_event(13), an_event(33)])
-    compared = verify(an_errand(mill), Scope())
+    compared = verify(an_amendment(mill), Scope())
     first = next(compared)
     assert (first.table, first.differences.compared, first.agrees) == ("sums", 2, True)
     with pytest.raises(Incompatible, match="publishes what earlier batches left out"):
         next(compared)
     request = Request(executor=this_process(), clock=datetime.now(UTC), from_now=Reason(by="ana", why="more"))
     run_batch(mill.project, "sums", request, session=lambda: spark)
-    one, other = verify(an_errand(mill), Scope())
+    one, other = verify(an_amendment(mill), Scope())
     assert (one.differences.compared, other.differences.compared) == (4, 0)
     assert other.since is not None
     assert other.since.event_time == int((NOW.timestamp() + 12) * 1_000_000)
-    list(backfill(an_errand(mill), OfOffsets(since={}, until={})))
-    one, other = verify(an_errand(mill), Scope())
+    list(backfill(an_amendment(mill), OfOffsets(since={}, until={})))
+    one, other = verify(an_amendment(mill), Scope())
     assert (one.agrees, other.agrees) == (True, True)
     assert (one.differences.compared, other.differences.compared) == (4, 4)
     assert other.since is not None

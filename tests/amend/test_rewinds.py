@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from amend.conftest import an_errand, done
+from amend.conftest import an_amendment, done
 from support.projects import Mill, an_event, sums
 from support.recovery import a_wide_mill, recomputed
 from tidemill.core.errors import AmendmentError, OffsetsLost
@@ -45,7 +45,7 @@ def test_after_a_rewind_all_is_as_it_was_and_running_again_gives_the_same(
 ) -> None:
     mill = sums(tmp_path, spark, lateness="10 s", writer=writer)
     seen = some_batches(mill)
-    [commit] = done(rewind(an_errand(mill), to))
+    [commit] = done(rewind(an_amendment(mill), to))
     assert (commit.kind, commit.batch_id) == (Kind.REWIND, BATCHES + 1)
     assert mill.everything() == seen[to]
     for number in range(to, BATCHES):
@@ -61,10 +61,10 @@ def test_after_a_rewind_all_is_as_it_was_and_running_again_gives_the_same(
 def test_a_rewind_goes_back_behind_a_backfill_and_another_rewind(tmp_path: Path, spark: Any) -> None:
     mill = sums(tmp_path, spark, lateness="10 s")
     seen = some_batches(mill)
-    done(backfill(an_errand(mill), OfOffsets(since={}, until={})))
-    done(rewind(an_errand(mill), 6))
+    done(backfill(an_amendment(mill), OfOffsets(since={}, until={})))
+    done(rewind(an_amendment(mill), 6))
     assert mill.everything() == seen[6]
-    done(rewind(an_errand(mill), 3))
+    done(rewind(an_amendment(mill), 3))
     assert mill.everything() == seen[3]
     for number in range(3, BATCHES):
         mill.run(limit=3)
@@ -78,12 +78,12 @@ def test_what_cannot_be_gone_back_to_is_refused(tmp_path: Path, spark: Any) -> N
     mill.feed([an_event(11)])
     mill.run()
     with pytest.raises(AmendmentError, match="batch 7 has not committed; batches 1 to 2 have"):
-        done(rewind(an_errand(mill), 7))
+        done(rewind(an_amendment(mill), 7))
     with pytest.raises(AmendmentError, match="nothing to take back"):
-        done(rewind(an_errand(mill), 2))
+        done(rewind(an_amendment(mill), 2))
     mill.log.trim("events", 0, 2)
     with pytest.raises(OffsetsLost, match="events-0: offsets 1 to 1 are gone"):
-        done(rewind(an_errand(mill), 1))
+        done(rewind(an_amendment(mill), 1))
     assert mill.project.ledger("sums").view().open_batch is None
 
 
@@ -91,7 +91,7 @@ def test_two_inputs_and_two_tables_go_back_together(tmp_path: Path, spark: Any) 
     mill = a_wide_mill(tmp_path, spark)
     before = mill.everything()
     mill.run()
-    done(rewind(an_errand(mill), 1))
+    done(rewind(an_amendment(mill), 1))
     assert mill.everything() == before
     mill.catch_up()
     assert {name: mill.published(name) for name in ("sums", "totals")} == recomputed(mill)

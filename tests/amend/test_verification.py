@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from amend.conftest import an_errand, done
+from amend.conftest import an_amendment, done
 from support.projects import NOW, Mill, an_event, sums
 from support.recovery import a_wide_mill
 from tidemill.core.errors import InputError
-from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.kinds import SideOutput
 from tidemill.core.repair.selection import OfOffsets, OfWindows
-from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.inspect.lineage import Lineage, lineage
 from tidemill.inspect.verify import Scope, verify
 from tidemill.maintain.maintenance import maintain
@@ -30,7 +30,7 @@ ALL = OfOffsets(since={}, until={})
 
 def differences(mill: Mill, scope: Scope | None = None) -> dict[str, tuple[int, int]]:
     """Rows compared and rows different, by table."""
-    found = verify(an_errand(mill), scope or Scope())
+    found = verify(an_amendment(mill), scope or Scope())
     return {each.table: (each.differences.compared, each.differences.count) for each in found}
 
 
@@ -55,7 +55,7 @@ def test_a_row_that_is_wrong_missing_or_too_many_is_found(tmp_path: Path, spark:
     table.update({"n": "7"}, predicate=f"window_start = '{second(0).isoformat()}'")
     table.delete(f"window_start = '{second(10).isoformat()}'")
     table.update({"user": "'x'"}, predicate=f"window_start = '{second(20).isoformat()}'")
-    [found] = verify(an_errand(mill), Scope())
+    [found] = verify(an_amendment(mill), Scope())
     assert found.differences.count == 4
     kinds = sorted((e.expected is None, e.found is None) for e in found.differences.examples)
     assert kinds == [(False, False), (False, True), (False, True), (True, False)]
@@ -67,7 +67,7 @@ def test_a_row_that_is_wrong_missing_or_too_many_is_found(tmp_path: Path, spark:
 
 def traced(mill: Mill, start: int, user: str) -> Lineage:
     """What made the number of a window."""
-    return lineage(an_errand(mill).project, "sums", None, second(start), {"user": user})
+    return lineage(an_amendment(mill).project, "sums", None, second(start), {"user": user})
 
 
 def test_a_number_is_traced_back_to_offsets_and_firings(tmp_path: Path, spark: Any) -> None:
@@ -75,7 +75,7 @@ def test_a_number_is_traced_back_to_offsets_and_firings(tmp_path: Path, spark: A
     for seconds in ((1, 2), (12, 3), (25,), (4,), (60,), (5,)):
         mill.feed([an_event(s) for s in seconds])
         mill.run()
-    done(repair(an_errand(mill), Aside.LATE, Choice()))
+    done(repair(an_amendment(mill), SideOutput.LATE, Selection()))
     found = traced(mill, 0, "a")
     assert found.row is not None
     assert found.row["n"] == 5
@@ -88,7 +88,7 @@ def test_a_number_is_traced_back_to_offsets_and_firings(tmp_path: Path, spark: A
     assert [str(r) for r in found.contributions[1].ranges["events"]] == ["events-0 [2, 4)"]
     assert [(p.batch_id, p.timing) for p in found.publications] == [(2, "ON_TIME"), (4, "LATE"), (7, "REPAIR")]
     assert [c["batch_id"] for c in found.corrections] == [7]
-    done(backfill(an_errand(mill), ALL))
+    done(backfill(an_amendment(mill), ALL))
     after = traced(mill, 0, "a")
     assert [c.batch_id for c in after.contributions if c.counts] == [8]
     assert after.publications[-1].timing == "BACKFILL"
@@ -107,7 +107,7 @@ def test_maintenance_removes_what_nobody_can_go_back_to_and_nothing_else(tmp_pat
     for number in range(6):
         mill.feed([an_event(10 * number)])
         mill.run()
-    done(backfill(an_errand(mill), ALL))
+    done(backfill(an_amendment(mill), ALL))
     for number in range(6, 22):
         mill.feed([an_event(10 * number)])
         mill.run()
@@ -116,15 +116,15 @@ def test_maintenance_removes_what_nobody_can_go_back_to_and_nothing_else(tmp_pat
     rows = state.to_pyarrow_table().num_rows
     planned = list(maintain(mill.project, "sums", keep=timedelta(0), now=datetime.now(UTC), dry_run=True))
     assert DeltaTable(mill.project.table_uri("sums", "state", "sums")).version() == state.version()
-    chores = list(maintain(mill.project, "sums", keep=timedelta(0), now=datetime.now(UTC)))
+    tasks = list(maintain(mill.project, "sums", keep=timedelta(0), now=datetime.now(UTC)))
     assert [(c.table, c.what, c.count) for c in planned if "rows" in c.what and c.count] == [
         ("state of sums", "rows of superseded slices removed", 6)
     ]
-    assert [c.count for c in chores if "rows" in c.what and c.count] == [6]
+    assert [c.count for c in tasks if "rows" in c.what and c.count] == [6]
     after = DeltaTable(mill.project.table_uri("sums", "state", "sums")).to_pyarrow_table()
     assert after.num_rows == rows - 6
     assert mill.published() == before
     assert differences(mill) == {"sums": (len(before), 0)}
-    done(rewind(an_errand(mill), 15))
+    done(rewind(an_amendment(mill), 15))
     mill.catch_up(drain=False)
     assert mill.published() == before

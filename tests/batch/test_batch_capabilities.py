@@ -283,10 +283,10 @@ def test_of_three_batches_at_once_the_killed_one_is_known_by_process_operators_a
         for name in ("second", "third"):
             assert mills[name].run().batch_id == 1
     assert killed.returncode == -signal.SIGKILL
-    standing = {each["pipeline"]: each for each in type_command(tmp_path, "status", "--json").lines}
-    assert [standing[name]["batch_id"] for name in mills] == [0, 1, 1]
-    assert [standing[name]["open_batch"] is None for name in mills] == [False, True, True]
-    failed = standing["first"]["open_batch"]
+    status_of = {each["pipeline"]: each for each in type_command(tmp_path, "status", "--json").lines}
+    assert [status_of[name]["batch_id"] for name in mills] == [0, 1, 1]
+    assert [status_of[name]["open_batch"] is None for name in mills] == [False, True, True]
+    failed = status_of["first"]["open_batch"]
     assert (failed["holder"], failed["pid"], failed["attempt"]) == ("gone", killed.pid, 1)
     assert "owner of first" in type_command(tmp_path, "status", "first").out
     shown = type_command(tmp_path, "explain", "first").out

@@ -12,7 +12,7 @@ from support.projects import Mill, an_event, sums
 from tidemill.core.errors import DeclarationError, EngineError, Incompatible
 from tidemill.engine.spark.failures import explained
 from tidemill.project.project import Project
-from tidemill.run.claiming import check_shapes
+from tidemill.run.claiming import check_compatibility
 
 pytestmark = pytest.mark.spark
 
@@ -52,7 +52,7 @@ def test_what_does_not_touch_state_may_change(tmp_path: Path, spark: Any) -> Non
     mill.feed([an_event(1)])
     mill.run()
     other = changed(mill, ("!= 'nobody'", "<>  'nobody'"), ('allowed_lateness="0 s"', 'allowed_lateness="9 s"'))
-    check_shapes(other.project.pipeline("sums"), other.project.ledger("sums").view())
+    check_compatibility(other.project.pipeline("sums"), other.project.ledger("sums").view())
     other.feed([an_event(2), an_event(30)])
     assert other.run().batch_id == 2
 

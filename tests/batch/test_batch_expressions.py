@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from amend.conftest import an_errand
+from amend.conftest import an_amendment
 from batch.test_batch_flows import EVENTS, WINDOW, a_mill, a_table
 from support.projects import Mill, an_event
 from tidemill.core.errors import DeclarationError
@@ -140,7 +140,7 @@ def test_a_batch_and_verify_agree_whatever_columns_are_called(tmp_path: Path, sp
     expected = [{key: i + 10 * names.index(key), "copied": i, **sums[i]} for i in range(3)] + last
     found = [{k: v for k, v in row.items() if k not in WINDOW} for row in mill.published("t")]
     assert sorted(found, key=str) == sorted(expected, key=str)
-    assert [v.agrees for v in verify(an_errand(mill), Scope())] == [True]
+    assert [v.agrees for v in verify(an_amendment(mill), Scope())] == [True]
 
 
 DISCARDING = """

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from amend.conftest import an_errand
+from amend.conftest import an_amendment
 from support.projects import NOW, Mill, an_event, rows_of, sums
 from tidemill.cli.commands.verify import _left_out
 from tidemill.core.repair.state_compaction import Folding
@@ -48,10 +48,10 @@ def test_windows_of_many_panes_are_what_the_log_gives(
         feed(mill, second, seconds, chance)
         mill.run()
         second += seconds
-    list(fold(an_errand(mill), Folding(group=2, overlap=1.0, groups=1)))
+    list(fold(an_amendment(mill), Folding(group=2, overlap=1.0, groups=1)))
     feed(mill, second, 5, chance)
     mill.run()
-    [found] = verify(an_errand(mill), Scope())
+    [found] = verify(an_amendment(mill), Scope())
     assert (found.differences.count, found.differences.compared > 50) == (0, True)
     levels = {row["pane_level"] for row in rows_of(mill.project.table_uri("sums", "merged", "sums"))}
     assert levels == {1, 2, 3, 4}
@@ -67,7 +67,7 @@ def test_windows_that_lack_a_record_of_later_ones_are_left_out_of_the_proof_and_
     mill.run()
     rows = {round(row["window_start"].timestamp() - NOW.timestamp()): row["n"] for row in mill.published()}
     assert [rows[start] for start in (5, 6, 9, 10, 11)] == [20, 20, 20, 21, 21]
-    [found] = verify(an_errand(mill), Scope())
+    [found] = verify(an_amendment(mill), Scope())
     assert (found.differences.count, found.differences.compared) == (0, len(rows) - 4)
     said = "windows that start from 2026-01-01 00:00:06 to 2026-01-01 00:00:09: a record came when "
     assert _left_out(found).startswith(said)

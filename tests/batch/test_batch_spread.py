@@ -16,7 +16,7 @@ from tidemill.core.time.pane_tree import PaneTree
 from tidemill.core.time.times import moment
 from tidemill.engine.aggregate.firing import Firing
 from tidemill.engine.publish.merged_ahead import Ahead
-from tidemill.engine.storage.row_writers import DriverLane, SparkLane
+from tidemill.engine.storage.row_writers import DriverWriter, SparkWriter
 
 pytestmark = pytest.mark.spark
 
@@ -58,7 +58,7 @@ def rows_of_every_node(ahead: Ahead, chance: random.Random) -> pa.Table:
 def test_driver_and_spark_spread_rows_alike(tmp_path: Path, spark: Any, window: str) -> None:
     [sink] = sums(tmp_path, spark, window=window).project.pipeline("sums").sinks
     assert isinstance(sink, WindowedSink)
-    chance, driver = random.Random(3), DriverLane(spark)
+    chance, driver = random.Random(3), DriverWriter(spark)
     seen = 0
     for _ in range(6):
         ahead = an_ahead(sink, chance)
@@ -66,7 +66,7 @@ def test_driver_and_spark_spread_rows_alike(tmp_path: Path, spark: Any, window: 
         for bounds in (ahead.bounds, ahead.first_nodes, ahead.from_nodes):
             spread = ahead.spread(bounds)
             ours = driver.spread([rows], spread)
-            theirs = SparkLane(spark).spread([driver.frame([rows])], spread).toArrow().select(ours.column_names)
+            theirs = SparkWriter(spark).spread([driver.frame([rows])], spread).toArrow().select(ours.column_names)
             by = [(name, "ascending") for name in ("n__value", "_level", "_start")]
             assert ours.sort_by(by).to_pylist() == theirs.sort_by(by).to_pylist()
             seen += ours.num_rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from amend.conftest import an_errand, done
+from amend.conftest import an_amendment, done
 from support.commands import type_command
 from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, SUMS_PIPELINE, Mill, a_project, an_event
 from tidemill.core.errors import DeclarationError, UnknownTopic
@@ -92,10 +92,10 @@ def test_what_a_pattern_read_can_be_read_again_and_taken_back(tmp_path: Path, sp
     mill.log.create_topic("shop-fr", partitions=1)
     mill.feed([an_event(2, "fr"), b"{cut"], topic="shop-fr")
     mill.run()
-    done(backfill(an_errand(mill), OfOffsets(since={TopicPartition("shop-fr", 0): 0}, until={})))
-    assert all(found.agrees for found in verify(an_errand(mill), Scope()))
+    done(backfill(an_amendment(mill), OfOffsets(since={TopicPartition("shop-fr", 0): 0}, until={})))
+    assert all(found.agrees for found in verify(an_amendment(mill), Scope()))
     assert counted(mill) == {"a": 1, "fr": 1}
-    done(rewind(an_errand(mill), 1))
+    done(rewind(an_amendment(mill), 1))
     assert counted(mill) == {"a": 1}
     assert set(mill.run().accounts) == {"shop-de", "shop-fr"}
     assert counted(mill) == {"a": 1, "fr": 1}

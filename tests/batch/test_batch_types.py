@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from amend.conftest import an_errand
+from amend.conftest import an_amendment
 from batch.test_batch_flows import EVENTS, WINDOW, a_mill, a_table
 from support.projects import Mill, an_event
 from tidemill.core.contract.schema import Decimal, Scalar
@@ -141,7 +141,7 @@ def test_a_sum_beyond_its_column_is_the_nearest_number_and_a_warning(tmp_path: P
     assert int(rows[0]["exact"]) == 2 * LARGEST + 7
     assert [rows[20][c] for c in ("s", "low", "none")] == [5, -5, 5]
     assert ("s.overflow", "warning", "1 of 2 rows: sums beyond bigint") in verdicts(mill)
-    assert [v.agrees for v in verify(an_errand(mill), Scope())] == [True]
+    assert [v.agrees for v in verify(an_amendment(mill), Scope())] == [True]
 
 
 def test_a_sum_beyond_the_digits_of_a_decimal_is_the_nearest_one_and_a_warning(tmp_path: Path, spark: Any) -> None:
@@ -159,7 +159,7 @@ def test_a_sum_beyond_the_digits_of_a_decimal_is_the_nearest_one_and_a_warning(t
     assert [rows[40][c] for c in ("s", "whole", "none", "low")] == [None] * 4
     told = [f"{column}.overflow" for column in ("low", "none", "s", "whole")]
     assert sorted(rule for rule, severity, _ in verdicts(mill) if severity == "warning") == told
-    assert [v.agrees for v in verify(an_errand(mill), Scope())] == [True]
+    assert [v.agrees for v in verify(an_amendment(mill), Scope())] == [True]
 
 
 def test_a_sum_is_exact_in_whatever_order_and_cut_it_is_added(tmp_path: Path, spark: Any) -> None:

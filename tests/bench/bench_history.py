@@ -75,11 +75,11 @@ def looks(folder: Path, events: int) -> dict[str, float]:
     from tidemill.core.plan.kinds import Reason
     from tidemill.core.repair.selection import OfTimes
     from tidemill.inspect.lineage import lineage
-    from tidemill.inspect.status import standing
+    from tidemill.inspect.status import status_of
     from tidemill.ledger.process import this_process
     from tidemill.project.project import Project
     from tidemill.repair.backfill import preview
-    from tidemill.repair.job import Errand
+    from tidemill.repair.job import AmendmentJob
     from tidemill.run.claiming import Request, next_plan
 
     made = time.perf_counter()
@@ -100,8 +100,8 @@ def looks(folder: Path, events: int) -> dict[str, float]:
         return next_plan(found.pipeline("sums"), found.log(), found.ledger("sums").view(), request)
 
     def backfill() -> Any:
-        errand = Errand(project=project(), pipeline="sums", reason=Reason(by="the bench"))
-        found = preview(errand, OfTimes(since=day, until=day + timedelta(days=1)))
+        amendment = AmendmentJob(project=project(), pipeline="sums", reason=Reason(by="the bench"))
+        found = preview(amendment, OfTimes(since=day, until=day + timedelta(days=1)))
         assert len(found.covers) == timedelta(days=1) // STEP, len(found.covers)
         return found
 
@@ -111,7 +111,7 @@ def looks(folder: Path, events: int) -> dict[str, float]:
         assert [p.timing for p in found.publications] == ["ON_TIME"], found.publications
         return found
 
-    calls = (plan, lambda: standing(project(), "sums"), backfill, number)
+    calls = (plan, lambda: status_of(project(), "sums"), backfill, number)
     seconds = {name: timed(call) for name, call in zip(LOOKS, calls, strict=True)}
     return {**seconds, "making_s": round(made, 1), "indexing_s": round(indexed, 1)}
 
@@ -192,10 +192,10 @@ def an_event(at: datetime, user: str = "a", amount: int = 1) -> bytes:
 def replays(spark: Any, folder: Path, records: int) -> dict[str, Any]:
     """The slowest batch of a replay of so many scattered records, and a live batch of as many as it takes."""
     from support.projects import Mill, sums
-    from tidemill.core.plan.kinds import Aside, Reason
-    from tidemill.core.repair.side_outputs import Choice
+    from tidemill.core.plan.kinds import Reason, SideOutput
+    from tidemill.core.repair.side_outputs import Selection
     from tidemill.project.project import Project
-    from tidemill.repair.job import Errand
+    from tidemill.repair.job import AmendmentJob
     from tidemill.repair.repair import MOST, repair
 
     mill = sums(folder / "mill", spark, partitions=PARTITIONS, lateness="1 day")
@@ -214,12 +214,12 @@ def replays(spark: Any, folder: Path, records: int) -> dict[str, Any]:
         mill.run(clock=start + timedelta(days=1))
     contract = mill.project.folder / "data_contracts" / "events.odcs.yaml"
     contract.write_text(contract.read_text().replace("maximum: 1000000}", "maximum: 100000000}"))
-    errand = Errand(
+    amendment = AmendmentJob(
         project=Project.load(mill.project.folder), pipeline="sums", reason=Reason(by="the bench"), session=lambda: spark
     )
     windows: list[int] = []
-    taken = lengths(repair(errand, Aside.QUARANTINE, Choice()), windows)
-    again = Mill(errand.project, spark, "sums")
+    taken = lengths(repair(amendment, SideOutput.QUARANTINE, Selection()), windows)
+    again = Mill(amendment.project, spark, "sums")
     assert not again.own("quarantine")
     # As many records as a batch of the replay has, over as many windows and keys, which close by it.
     live, span, fired = [], 7_200_000 * size // records, 0

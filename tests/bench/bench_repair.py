@@ -40,10 +40,10 @@ def main() -> int:
 def measured(spark: Any, folder: Path, windows: int, records: int) -> dict[str, dict[str, Any]]:
     """Seconds and windows written, for late records and for rejected ones."""
     from support.projects import Mill, an_event, sums
-    from tidemill.core.plan.kinds import Aside, Reason
-    from tidemill.core.repair.side_outputs import Choice
+    from tidemill.core.plan.kinds import Reason, SideOutput
+    from tidemill.core.repair.side_outputs import Selection
     from tidemill.project.project import Project
-    from tidemill.repair.job import Errand
+    from tidemill.repair.job import AmendmentJob
     from tidemill.repair.repair import repair
 
     mill = sums(folder / "mill", spark)
@@ -57,22 +57,22 @@ def measured(spark: Any, folder: Path, windows: int, records: int) -> dict[str, 
     mill.feed([an_event(10 * step * n + 11, "x", 2_000_000) for n in range(records)])
     mill.run()
     found = {}
-    for aside in (Aside.LATE, Aside.QUARANTINE):
+    for aside in (SideOutput.LATE, SideOutput.QUARANTINE):
         contract = mill.project.folder / "data_contracts" / "events.odcs.yaml"
         contract.write_text(contract.read_text().replace("maximum: 1000000}", "maximum: 100000000}"))
-        errand = Errand(
+        amendment = AmendmentJob(
             project=Project.load(mill.project.folder),
             pipeline="sums",
             reason=Reason(by="the bench"),
             session=lambda: spark,
         )
         begin = time.perf_counter()
-        commits = list(repair(errand, aside, Choice()))
+        commits = list(repair(amendment, aside, Selection()))
         seconds = time.perf_counter() - begin
         found[aside.value] = {
             "records": sum(c.accounts["events"].aggregated for c in commits),
             "seconds": round(seconds, 2),
-            "windows": written(Mill(errand.project, spark, "sums"), commits[-1].batch_id),
+            "windows": written(Mill(amendment.project, spark, "sums"), commits[-1].batch_id),
         }
     return found
 

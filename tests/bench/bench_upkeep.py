@@ -49,7 +49,7 @@ def measured(spark: Any, folder: Path, batches: int, every: int) -> dict[str, An
     from tidemill.core.plan.kinds import Reason
     from tidemill.maintain import maintenance
     from tidemill.maintain.state_compaction import fold
-    from tidemill.repair.job import Errand
+    from tidemill.repair.job import AmendmentJob
 
     feed, product, floor = Feed(folder / "log", Traffic(size=200), partitions=1), TidemillBatch(), Floor()
     for each in (product, floor):
@@ -57,8 +57,8 @@ def measured(spark: Any, folder: Path, batches: int, every: int) -> dict[str, An
     # The hour for which files stay for readers is longer than this takes, and nobody else reads.
     maintenance.READERS = timedelta(0)
     reason = Reason(by="the bench")
-    errand = Errand(project=product.project, pipeline=PIPELINE, reason=reason, session=lambda: spark)
-    seconds, bare, sizes, chores = [], {}, [], []
+    amendment = AmendmentJob(project=product.project, pipeline=PIPELINE, reason=reason, session=lambda: spark)
+    seconds, bare, sizes, tasks = [], {}, [], []
     for number in range(1, batches + 1):
         delivery = feed.deliver()
         seconds.append(product.round(delivery))
@@ -66,9 +66,9 @@ def measured(spark: Any, folder: Path, batches: int, every: int) -> dict[str, An
             bare[number] = floor.round(delivery)
         if number % every == 0:
             begin = time.perf_counter()
-            folds = len(list(fold(errand)))
+            folds = len(list(fold(amendment)))
             done = list(maintenance.maintain(product.project, PIPELINE, keep=timedelta(0), now=datetime.now(UTC)))
-            chores.append(round(time.perf_counter() - begin, 2))
+            tasks.append(round(time.perf_counter() - begin, 2))
             sizes.append(
                 {"batch": number, **size(folder / product.name), "folds": folds, "removed": sum(c.count for c in done)}
             )
@@ -81,7 +81,7 @@ def measured(spark: Any, folder: Path, batches: int, every: int) -> dict[str, An
         "ratio": round(median(late) / median(early), 3),
         "bare_early_s": round(median(s for n, s in bare.items() if abs(n - EARLY) <= AROUND), 3),
         "bare_late_s": round(median(s for n, s in bare.items() if abs(n - EARLY) > AROUND), 3),
-        "maintenance_s": chores,
+        "maintenance_s": tasks,
         "sizes": sizes,
         "hundreds_s": [round(median(seconds[n : n + 100]), 3) for n in range(0, batches, 100)],
     }

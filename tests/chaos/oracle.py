@@ -14,7 +14,7 @@ from chaos.weather import FILES, Absence, absences
 from chaos.world import PIPELINE, World
 from support.projects import rows_of
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.kinds import SideOutput
 from tidemill.core.plan.plan import BatchPlan, Kind
 from tidemill.core.protocol.events import Claimed, Committed, Event, Planned
 from tidemill.log.reading import read_topic
@@ -107,7 +107,7 @@ def _step(plan: BatchPlan, commit: Committed, wordings: Mapping[str, str]) -> St
         drain=plan.drain,
         completes=plan.kind is Kind.BACKFILL and commit.position.backfill is None,
         gives_up=plan.backfill is not None and not plan.backfill.supersedes,
-        late=plan.repair is not None and plan.repair.source is Aside.LATE,
+        late=plan.repair is not None and plan.repair.source is SideOutput.LATE,
         back_to=plan.rewind.position.batch_id if plan.rewind is not None else 0,
         wording=wordings[plan.logical_hash],
         decided=plan.redefined.reason.why if plan.redefined is not None else None,

@@ -22,7 +22,7 @@ from support.declarations import AGGREGATES, CONTRACTS, everything
 from tidemill import Count, Max, Pipeline, Sliding, Sum, Tumbling
 from tidemill.core.bind.binding import bind
 from tidemill.core.bind.flow import Flow, WindowedSink
-from tidemill.core.change.compatibility import check_shapes
+from tidemill.core.change.compatibility import check_compatibility
 from tidemill.core.declare import aggregates, sketches
 from tidemill.core.declare.aggregates import Aggregate, Triple, single
 from tidemill.core.declare.operators import Operator, Publish
@@ -189,8 +189,8 @@ def state_of(shape: Mapping[str, str]) -> View:
 
 
 def test_state_that_an_older_version_described_goes_on() -> None:
-    check_shapes(golden_flow(), state_of(GOLDEN["legacy"]["shapes"]["all_of_them"]))
-    check_shapes(golden_flow(), state_of(GOLDEN["shapes"]["all_of_them"]))
+    check_compatibility(golden_flow(), state_of(GOLDEN["legacy"]["shapes"]["all_of_them"]))
+    check_compatibility(golden_flow(), state_of(GOLDEN["shapes"]["all_of_them"]))
 
 
 @pytest.mark.parametrize("form", ["legacy", "now"])
@@ -201,7 +201,7 @@ def test_a_difference_is_told_in_words(form: str) -> None:
     del other["aggregate rows"]
     other["aggregate gone"] = other["aggregate mean"]
     with pytest.raises(Incompatible, match="state of all_of_them was built by another declaration") as error:
-        check_shapes(golden_flow(), state_of(other))
+        check_compatibility(golden_flow(), state_of(other))
     least = "Min(expression='amount')" if form == "legacy" else "min(amount)"
     mean = "Average(expression='amount')" if form == "legacy" else "average(amount)"
     assert error.value.message.splitlines()[1:] == [

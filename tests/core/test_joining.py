@@ -13,7 +13,7 @@ from tidemill import Count, Pipeline, Tumbling
 from tidemill.core.bind.binding import bind
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.meaning import meanings
-from tidemill.core.change.compatibility import check_shapes
+from tidemill.core.change.compatibility import check_compatibility
 from tidemill.core.change.redefinition import meaning_after, redefined
 from tidemill.core.errors import Incompatible
 from tidemill.core.log.offsets import OffsetRange
@@ -230,5 +230,5 @@ def test_a_name_that_was_taken_out_is_one_input_less() -> None:
 def test_keys_and_windows_that_do_not_fit_advise_a_table_of_another_name_as_a_decision() -> None:
     view = View(position=a_position("one", shapes={"one": {"keys": "[]"}}), last_batch_id=2)
     with pytest.raises(Incompatible) as error:
-        check_shapes(a_flow("one"), view)
+        check_compatibility(a_flow("one"), view)
     assert "of another name, which gets windows from now on: `tidemill run p --from-now" in error.value.fix

@@ -20,7 +20,7 @@ from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.errors import AmendmentError, BackfillOpen, Incompatible
 from tidemill.core.history.past import Past
 from tidemill.core.log.offsets import OffsetRange
-from tidemill.core.plan.kinds import Aside, Reason, Redefined, Repair
+from tidemill.core.plan.kinds import Reason, Redefined, Repair, SideOutput
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.planning import ReadLimit, TopicBounds, plan_batch
 from tidemill.core.plan.position import Position, Since
@@ -297,7 +297,7 @@ def test_a_new_version_of_the_code_may_word_our_rules_otherwise_but_nothing_else
 def test_nothing_goes_back_before_somebody_decided() -> None:
     view = View(position=COMMITTED, last_batch_id=4)
     other = MATTERS["another filter"]
-    repair = Repair(source=Aside.LATE, version=1, batches=(BatchRange(2, 3),), only="sums", reason=REASON)
+    repair = Repair(source=SideOutput.LATE, version=1, batches=(BatchRange(2, 3),), only="sums", reason=REASON)
     with pytest.raises(Incompatible):
         plan_repair(other, view, repair, {}, clock=NOW)
     job = backfill_of(a_flow(), view, Past(), (), {})
@@ -308,7 +308,7 @@ def test_nothing_goes_back_before_somebody_decided() -> None:
 def test_records_that_were_put_aside_before_are_not_added_to_numbers_of_before() -> None:
     position = replace(COMMITTED, since={"sums": Since(batch_id=4, by="ana")})
     view = View(position=position, last_batch_id=4)
-    repair = Repair(source=Aside.LATE, version=1, batches=(BatchRange(2, 6),), only="sums", reason=REASON)
+    repair = Repair(source=SideOutput.LATE, version=1, batches=(BatchRange(2, 6),), only="sums", reason=REASON)
     with pytest.raises(AmendmentError, match=r"batches 2 to 3 put some of these records aside before batch 4"):
         plan_repair(a_flow(), view, repair, {}, clock=NOW)
     assert plan_repair(a_flow(), view, replace(repair, mixed=True), {}, clock=NOW).repair is not None
@@ -316,7 +316,7 @@ def test_records_that_were_put_aside_before_are_not_added_to_numbers_of_before()
     later = replace(repair, batches=(BatchRange(4, 6),))
     assert plan_repair(a_flow(), view, later, {}, clock=NOW).repair is not None
     with pytest.raises(AmendmentError):
-        plan_repair(a_flow(), view, replace(repair, source=Aside.QUARANTINE, only=None), {}, clock=NOW)
+        plan_repair(a_flow(), view, replace(repair, source=SideOutput.QUARANTINE, only=None), {}, clock=NOW)
 
 
 def test_a_backfill_that_is_open_is_completed_before_numbers_mean_something_else() -> None:

@@ -15,7 +15,7 @@ from tidemill.core.history.coverage import Cover, coverage
 from tidemill.core.history.linking import with_all_of
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.log.packed_offsets import packed, unpacked
-from tidemill.core.plan.kinds import Aside, Ranges, Reason, Repair
+from tidemill.core.plan.kinds import Ranges, Reason, Repair, SideOutput
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.protocol.codec import from_json, to_json
@@ -36,7 +36,7 @@ def scattered(count: int, *, first: int = 0, step: int = 3) -> tuple[OffsetRange
 
 
 def a_repair(records: Ranges) -> BatchPlan:
-    asked = Repair(source=Aside.QUARANTINE, version=3, batches=(BatchRange(1, 2),), reason=Reason(by="me"))
+    asked = Repair(source=SideOutput.QUARANTINE, version=3, batches=(BatchRange(1, 2),), reason=Reason(by="me"))
     return plan_repair(a_flow(), View(), asked, records, clock=a_plan().clock)
 
 

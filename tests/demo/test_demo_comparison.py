@@ -19,12 +19,12 @@ def a_row(requests: int = 3, **values: Any) -> dict[str, Any]:
     return {**dict.fromkeys(VALUES, 1), "requests": requests, "visitors": 2, "bytes": None, **values}
 
 
-def contents(rows: Mapping[Window, list[dict[str, Any]]] | None = None, **strays: list[Place]) -> Contents:
+def contents(rows: Mapping[Window, list[dict[str, Any]]] | None = None, **side_outputs: list[Place]) -> Contents:
     """Three requests of one page, two rejected records and a late one, but for what is given."""
-    places = {"rejected": [(0, 5), (1, 7)], "late": [(0, 9)], **strays}
+    places = {"rejected": [(0, 5), (1, 7)], "late": [(0, 9)], **side_outputs}
     return Contents(
         rows={HOME: [a_row()]} if rows is None else rows,
-        strays={outcome: Counter(where) for outcome, where in places.items()},
+        side_outputs={outcome: Counter(where) for outcome, where in places.items()},
     )
 
 

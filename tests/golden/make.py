@@ -21,15 +21,15 @@ ENTRIES = ("lake", "log", "pipelines", "data_contracts")
 
 def main(target: Path) -> None:
     """Make the project, and put it into the archive."""
-    from amend.conftest import an_errand
-    from tidemill.core.plan.kinds import Aside
+    from amend.conftest import an_amendment
+    from tidemill.core.plan.kinds import SideOutput
     from tidemill.core.protocol import failpoints
-    from tidemill.core.repair.side_outputs import Choice
+    from tidemill.core.repair.side_outputs import Selection
     from tidemill.repair.repair import repair
 
     with tempfile.TemporaryDirectory() as folder, tarfile.open(target, "x:gz") as archive, tiny() as patch:
         mill = a_project(Path(folder))
-        list(repair(an_errand(mill), Aside.LATE, Choice()))
+        list(repair(an_amendment(mill), SideOutput.LATE, Selection()))
         patch.setenv(failpoints.VARIABLE, "before:published:sums=raise")
         with suppress(failpoints.Injected):
             mill.run()

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from amend.conftest import an_errand
+from amend.conftest import an_amendment
 from golden.make import a_project, tiny
 from support.projects import NOW, ROOT, Mill, an_event
 from tidemill.core.errors import LedgerDamaged
-from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.kinds import SideOutput
 from tidemill.core.protocol.events import FORMAT_VERSION
 from tidemill.core.protocol.transitions import fold
 from tidemill.core.repair.selection import OfOffsets
-from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.inspect.verify import Scope, verify
 from tidemill.ledger.rows import entry_of
 from tidemill.log.reading import read_records
@@ -55,16 +55,16 @@ def test_an_open_batch_of_an_older_version_is_completed_and_all_goes_on(archive:
         mill.feed([an_event(90)], partition=1)
         mill.run()
         new = a_project(tmp_path / "new")
-        list(repair(an_errand(new), Aside.LATE, Choice()))
+        list(repair(an_amendment(new), SideOutput.LATE, Selection()))
         new.run()
         new.feed([an_event(90), an_event(91)])
         new.feed([an_event(90)], partition=1)
         new.run()
         assert mill.everything() == new.everything()
         before = mill.everything()
-        list(rewind(an_errand(mill), 2))
+        list(rewind(an_amendment(mill), 2))
         mill.catch_up(drain=False)
-        list(repair(an_errand(mill), Aside.LATE, Choice()))
+        list(repair(an_amendment(mill), SideOutput.LATE, Selection()))
         assert mill.everything() == before
 
 
@@ -81,10 +81,10 @@ def test_a_lake_of_an_older_version_is_continued_backfilled_and_verified(
     mill.feed([an_event(90), an_event(91)])
     mill.feed([an_event(90)], partition=1)
     mill.run()
-    done = list(backfill(an_errand(mill), OfOffsets(since={}, until={})))
+    done = list(backfill(an_amendment(mill), OfOffsets(since={}, until={})))
     assert done[-1].position.backfill is None
     assert len(mill.own("late")) == 0
-    [found] = verify(an_errand(mill), Scope())
+    [found] = verify(an_amendment(mill), Scope())
     assert found.agrees
     assert found.differences.compared == len(mill.published()) == 9
     assert by_window(mill.published()) == from_the_raw_log(mill)

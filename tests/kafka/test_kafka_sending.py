@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
-from amend.conftest import an_errand, done
+from amend.conftest import an_amendment, done
 from kafka.conftest import Cluster
 from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, Mill, a_project, an_event, sums
 from tidemill.core.errors import AmendmentError, ConfigError, Fenced, LogInputError, LogUnreachable, UnknownTopic
 from tidemill.core.log.scan import Record
-from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.kinds import SideOutput
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
 from tidemill.core.repair.selection import OfOffsets
-from tidemill.core.repair.side_outputs import Choice
-from tidemill.log.protocol import Message, Parcel
+from tidemill.core.repair.side_outputs import Selection
+from tidemill.log.protocol import Message, OutgoingBatch
 from tidemill.log.reading import read_topic
 from tidemill.project.project import Project
 from tidemill.repair.backfill import backfill
@@ -130,9 +130,9 @@ def test_what_goes_back_sends_windows_again_and_rows_not(tmp_path: Path, spark: 
     cluster.feed(topic, [an_event(3, "b", 8)])
     assert mill.run().accounts[topic].aggregated == 1
     assert len(mill.own("late")) == 1
-    done(repair(an_errand(mill), Aside.LATE, Choice()))
+    done(repair(an_amendment(mill), SideOutput.LATE, Selection()))
     assert values(sent(cluster, f"{topic}-big")) == shown(mill.published("big"))
-    done(backfill(an_errand(mill), OfOffsets(since={}, until={})))
+    done(backfill(an_amendment(mill), OfOffsets(since={}, until={})))
     last = newest(sent(cluster, f"{topic}-sums"))
     assert values(last) == shown(mill.published("sums"))
     assert {dict(r.headers)["tidemill.kind"] for r in last} == {b"backfill"}
@@ -149,13 +149,13 @@ def test_a_rebuild_sends_its_windows_and_is_refused_where_rows_would_be_lost(
     # Nobody has read these when the generation is built.
     cluster.feed(topic, [an_event(31, "c", 8), an_event(50)])
     with pytest.raises(AmendmentError, match=f"rows without windows are sent to {topic}-big"):
-        done(rebuild(an_errand(mill)))
+        done(rebuild(an_amendment(mill)))
     assert len(sent(cluster, f"{topic}-sums")) == 2
     file = tmp_path / "pipelines" / "pipeline.py"
     file.write_text(
         file.read_text().replace("amount=Sum", "amount=Max").replace("Count, Pipeline", "Count, Max, Pipeline")
     )
-    done(rebuild(an_errand(mill), accept_loss=True))
+    done(rebuild(an_amendment(mill), accept_loss=True))
     later = Mill(Project.load(tmp_path), spark, "sums")
     assert values(newest(sent(cluster, f"{topic}-sums"))) == shown(later.published("sums"))
     cluster.feed(topic, [an_event(51, "d", 7), an_event(80)])
@@ -170,7 +170,7 @@ def test_what_runs_again_after_a_rewind_is_sent_again(tmp_path: Path, spark: Any
     for values_ in ([an_event(1), an_event(30)], [an_event(31, "b", 9), an_event(60)]):
         cluster.feed(topic, values_)
         mill.run()
-    done(rewind(an_errand(mill), 1))
+    done(rewind(an_amendment(mill), 1))
     mill.run()
     batches = [dict(r.headers)["tidemill.batch"] for r in sent(cluster, f"{topic}-big")]
     assert sorted(batches) == [b"2", b"4"]
@@ -200,8 +200,8 @@ def test_only_kafka_is_sent_to(tmp_path: Path, spark: Any) -> None:
         Mill(mill.project.load(tmp_path), spark, "sums").run()
 
 
-def a_parcel(topic: str, batch_id: int = 1, plan_hash: str = "plan") -> Parcel:
-    return Parcel(
+def a_parcel(topic: str, batch_id: int = 1, plan_hash: str = "plan") -> OutgoingBatch:
+    return OutgoingBatch(
         topic=topic,
         sender=f"of-{topic}",
         batch_id=batch_id,
@@ -220,9 +220,9 @@ def test_a_batch_is_sent_once_and_an_older_one_or_another_plan_not_at_all(cluste
     assert log.send(a_parcel(topic), some(b"a", b"b"))
     assert not log.send(a_parcel(topic), some(b"a", b"b"))
     assert log.send(a_parcel(topic, 3), some(b"c"))
-    for parcel in (a_parcel(topic, 2), a_parcel(topic, 3, "other")):
+    for outgoing in (a_parcel(topic, 2), a_parcel(topic, 3, "other")):
         with pytest.raises(Fenced, match="batch 3 was sent"):
-            log.send(parcel, some(b"d"))
+            log.send(outgoing, some(b"d"))
     assert [r.value for r in sent(cluster, topic)] == [b"a", b"b", b"c"]
 
 
@@ -274,15 +274,15 @@ def test_a_sender_that_is_killed_in_its_transaction_leaves_nothing(cluster: Clus
 @pytest.mark.parametrize("size", [5_000, 2_000_000])
 def test_a_row_that_is_too_large_is_named(cluster: Cluster, size: int) -> None:
     topic = cluster.topic(**{"max.message.bytes": "1000"})
-    with pytest.raises(LogInputError, match=f"of-{topic} has a row larger than a message of {topic} may be"):
+    with pytest.raises(LogInputError, match=f"of-{topic} has a row that is larger than {topic} allows"):
         cluster.log.send(a_parcel(topic), some(b"a", os.urandom(size)))
     assert sent(cluster, topic) == []
 
 
 def test_what_may_come_twice_is_sent_without_a_transaction(cluster: Cluster) -> None:
     topic, log = cluster.topic(), cluster.log
-    parcel = replace(a_parcel(topic), once=False)
+    outgoing = replace(a_parcel(topic), once=False)
     for _ in range(2):
-        assert log.send(parcel, some(b"a", b"b"))
+        assert log.send(outgoing, some(b"a", b"b"))
     assert [r.value for r in sent(cluster, topic)] == [b"a", b"b"] * 2
     assert log.bounds(topic)[0].until_offset == 4, "no marker of a transaction"

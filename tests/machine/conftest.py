@@ -14,7 +14,7 @@ from tidemill.core.plan.kinds import Reason
 from tidemill.core.protocol.events import Committed
 from tidemill.ledger.process import this_process
 from tidemill.project.project import Project
-from tidemill.repair.job import Errand
+from tidemill.repair.job import AmendmentJob
 from tidemill.run import batch
 
 WHO = "somebody"
@@ -42,9 +42,9 @@ def run(mill: Mill, **more: Any) -> Any:
     return again(mill).run(executor=this_process(WHO), **more)
 
 
-def an_errand(mill: Mill, most: int | None = None) -> Errand:
+def an_amendment(mill: Mill, most: int | None = None) -> AmendmentJob:
     """Something to be done to it."""
-    return Errand(
+    return AmendmentJob(
         project=again(mill).project,
         pipeline="sums",
         reason=Reason(by=WHO),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from machine.conftest import again, an_errand, ids, run
+from machine.conftest import again, an_amendment, ids, run
 from machine.neighbours import beside, called
 from support.projects import NO_SPARK, Mill, an_event
 from tidemill.core.errors import AmendmentError, ConfigError
@@ -39,7 +39,7 @@ def hide(mill: Mill) -> None:
 
 def declare(mill: Mill) -> None:
     """Somebody says that it is gone."""
-    ids(declare_gone(an_errand(mill), [TopicPartition("events", 1)]))
+    ids(declare_gone(an_amendment(mill), [TopicPartition("events", 1)]))
 
 
 def declare_and_feed(mill: Mill) -> None:
@@ -92,9 +92,9 @@ def another(mill: Mill) -> None:
 def take_over(mill: Mill) -> None:
     """It takes the table over, with its rows, and goes on."""
     other = Mill(Project.load(mill.project.folder / "second"), NO_SPARK, "other")
-    errand = replace(an_errand(other), pipeline="other")
+    amendment = replace(an_amendment(other), pipeline="other")
     with suppress(AmendmentError):
-        adopt(errand, "sums")
+        adopt(amendment, "sums")
     run(other)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from support.projects import NOW
 from tidemill.core.log.offsets import OffsetRange
-from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.kinds import SideOutput
 from tidemill.core.plan.plan import BatchPlan, Kind
 from tidemill.core.protocol.events import Committed
 from tidemill.core.time.times import micros
@@ -53,7 +53,7 @@ class Model:
                     self._place(place, records)
                 self._move(plan, commit, records)
             case Kind.REPAIR:
-                self.admit(read if plan.repair and plan.repair.source is Aside.LATE else (), plan, records)
+                self.admit(read if plan.repair and plan.repair.source is SideOutput.LATE else (), plan, records)
             case Kind.BACKFILL:
                 given_up = plan.backfill is not None and not plan.backfill.supersedes
                 self.job |= set(read)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from machine.model import Model, Place, Records, is_forgotten, offsets_of
 from support.projects import NOW
-from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.kinds import SideOutput
 from tidemill.core.plan.plan import BatchPlan, Kind
 from tidemill.core.protocol.events import Committed
 
@@ -82,7 +82,7 @@ class Tables:
                 self._take(plan, commit, records, declared)
             case Kind.REPAIR:
                 assert not self.asks(declared)
-                if plan.repair is not None and plan.repair.source is Aside.LATE:
+                if plan.repair is not None and plan.repair.source is SideOutput.LATE:
                     self.of[plan.repair.only or ""].admit(read, plan, records)
             case Kind.BACKFILL:
                 self._read_again(plan, commit, records, read, declared)

@@ -11,7 +11,7 @@ from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, Mill, an_event, rows_of, somebody, sums
 from tidemill.core.plan.kinds import Reason
 from tidemill.core.protocol import failpoints
-from tidemill.repair.job import Errand
+from tidemill.repair.job import AmendmentJob
 from tidemill.repair.rewind import rewind
 from tidemill.run import batch
 
@@ -59,8 +59,10 @@ def test_the_same_batch_again_gives_the_same_values_though_more_has_come(
 def test_a_batch_that_is_cut_differently_after_a_rewind_starts_from_the_values_before_it(mill: Mill) -> None:
     mill.feed([an_event(2, "man"), an_event(2, "man"), an_event(2, "dog")])
     mill.run()
-    errand = Errand(project=mill.project, pipeline="sums", reason=Reason(by="a test"), session=lambda: NO_SPARK)
-    list(rewind(errand, 2))
+    amendment = AmendmentJob(
+        project=mill.project, pipeline="sums", reason=Reason(by="a test"), session=lambda: NO_SPARK
+    )
+    list(rewind(amendment, 2))
     assert values(mill) == {"man": (3, 1), "dog": (3, 2), "apple": (10, 2)}
     mill.run(limit=1)
     assert values(mill)["man"] == (4, 5)

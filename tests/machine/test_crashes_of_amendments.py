@@ -14,21 +14,21 @@ from typing import Any
 
 import pytest
 
-from machine.conftest import again, an_errand, ids, run
+from machine.conftest import again, an_amendment, ids, run
 from support.projects import NO_SPARK, Mill, an_event, rows_of, sums, without_own
 from support.recovery import paused
 from tidemill.core.errors import TidemillError
-from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.kinds import SideOutput
 from tidemill.core.protocol import failpoints
 from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.failpoints import boundaries_beside, boundaries_of
 from tidemill.core.repair.selection import OfOffsets
-from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_compaction import Folding
 from tidemill.maintain.state_compaction import fold
 from tidemill.project.project import Project
 from tidemill.repair.backfill import backfill, resume
-from tidemill.repair.job import Errand
+from tidemill.repair.job import AmendmentJob
 from tidemill.repair.rebuild import rebuild
 from tidemill.repair.repair import repair
 from tidemill.repair.rewind import rewind
@@ -38,19 +38,19 @@ BATCHES = 7
 ALL = OfOffsets(since={}, until={})
 
 
-def backfilled(errand: Errand) -> Iterator[Committed]:
+def backfilled(amendment: AmendmentJob) -> Iterator[Committed]:
     """Everything again, in several batches; what was begun is completed."""
-    view = errand.ledger.view()
+    view = amendment.ledger.view()
     begun = view.position.backfill or (view.open_batch is not None and view.open_batch.plan.backfill)
-    return resume(errand) if begun else backfill(errand, ALL)
+    return resume(amendment) if begun else backfill(amendment, ALL)
 
 
-KINDS: dict[str, Callable[[Errand], Iterator[Committed]]] = {
-    "late": lambda errand: repair(errand, Aside.LATE, Choice()),
-    "quarantine": lambda errand: repair(errand, Aside.QUARANTINE, Choice()),
+KINDS: dict[str, Callable[[AmendmentJob], Iterator[Committed]]] = {
+    "late": lambda amendment: repair(amendment, SideOutput.LATE, Selection()),
+    "quarantine": lambda amendment: repair(amendment, SideOutput.QUARANTINE, Selection()),
     "backfill": backfilled,
-    "rewind": lambda errand: rewind(errand, 3),
-    "fold": lambda errand: fold(errand, Folding(group=3, overlap=1.0, groups=1)),
+    "rewind": lambda amendment: rewind(amendment, 3),
+    "fold": lambda amendment: fold(amendment, Folding(group=3, overlap=1.0, groups=1)),
     "rebuild": rebuild,
 }
 WAYS = [
@@ -80,7 +80,7 @@ def a_copy(prepared: Path, name: str) -> Mill:
 
 def done(mill: Mill, kind: str) -> None:
     """What a user types."""
-    ids(KINDS[kind](an_errand(mill, most=5)))
+    ids(KINDS[kind](an_amendment(mill, most=5)))
 
 
 def outcome(mill: Mill) -> dict[str, Any]:

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from machine.conftest import again, an_errand, ids, run
+from machine.conftest import again, an_amendment, ids, run
 from support.projects import NOW, Mill, an_event, rows_of
 from tidemill.core.errors import AmendmentError, DeclarationError, Incompatible, LedgerDamaged, TidemillError
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.kinds import SideOutput
 from tidemill.core.protocol import failpoints
 from tidemill.core.protocol.events import Forgotten
 from tidemill.core.protocol.failpoints import boundaries_beside
 from tidemill.core.repair.selection import OfOffsets, OfWindows
-from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_compaction import Folding
 from tidemill.core.time.times import micros
 from tidemill.maintain import maintenance
@@ -56,7 +56,7 @@ def mill(a_mill: Callable[..., Mill]) -> Mill:
 def tidied(mill: Mill, **how: Any) -> int:
     """How many rows of state maintenance has removed, because their windows are closed for good."""
     found = list(maintain(again(mill).project, "sums", keep=timedelta(0), now=datetime.now(UTC), **how))
-    return sum(chore.count for chore in found if chore.what == GONE)
+    return sum(task.count for task in found if task.what == GONE)
 
 
 def a_copy(mill: Mill, places: pytest.TempPathFactory) -> Mill:
@@ -116,14 +116,16 @@ def test_late_records_of_what_is_forgotten_stay_late_and_those_of_what_is_kept_c
     tidied(mill)
     assert (aside(mill, "late"), forgotten_until(mill)) == ([3, 9, 11], 80)
     before = mill.published()
-    [commit] = list(repair(an_errand(mill), Aside.LATE, Choice()))
+    [commit] = list(repair(an_amendment(mill), SideOutput.LATE, Selection()))
     account = commit.accounts["events"]
     assert (account.read, account.late, account.aggregated) == (3, 2, 1)
     assert aside(mill, "late") == [3, 9]
     assert window(mill, 80) == [(2, 85 + 82)]
     assert [r for r in mill.published() if r not in before] == [r for r in mill.published() if r["n"] == 2]
     assert len(rows_of(mill.project.table_uri("sums", "corrections"))) == 1
-    assert len(ids(repair(an_errand(mill), Aside.LATE, Choice()))) == 1, "they may be asked for again, and stay"
+    assert len(ids(repair(an_amendment(mill), SideOutput.LATE, Selection()))) == 1, (
+        "they may be asked for again, and stay"
+    )
     assert aside(mill, "late") == [3, 9]
 
 
@@ -131,7 +133,7 @@ def test_rejected_records_of_what_is_forgotten_go_to_the_late_table(mill: Mill) 
     tidied(mill)
     mill, before = loosened(mill), mill.published()
     assert aside(mill, "quarantine") == [5]
-    [commit] = list(repair(an_errand(mill), Aside.QUARANTINE, Choice()))
+    [commit] = list(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection()))
     assert commit.accounts["events"].late == 1
     assert (aside(mill, "quarantine"), aside(mill, "late")) == ([], [3, 5, 9])
     assert mill.published() == before
@@ -139,7 +141,7 @@ def test_rejected_records_of_what_is_forgotten_go_to_the_late_table(mill: Mill) 
 
 def stretches(mill: Mill, wanted: Any = ALL) -> tuple[list[tuple[float, float]], int]:
     """Where windows lie that a backfill would replace, in seconds, and how many it leaves."""
-    found = preview(an_errand(mill), wanted)
+    found = preview(an_amendment(mill), wanted)
     zero = NOW.timestamp()
     return [(w.start / 1e6 - zero, w.end / 1e6 - zero) for w in found.windows["sums"]], found.left.get("sums", 0)
 
@@ -162,7 +164,7 @@ def test_a_backfill_of_everything_computes_forgotten_windows_from_the_log(mill: 
     tidied(mill)
     mill = loosened(mill)
     assert sorted(stretches(mill)[0]) == [(0, 30), (50, 60), (70, 80), (80, 100)]
-    ids(backfill(an_errand(mill, most), ALL))
+    ids(backfill(an_amendment(mill, most), ALL))
     assert aside(mill, "late") == aside(mill, "quarantine") == [], "what was aside counts now, in windows of then, too"
     assert window(mill, 0) == [(2, 1 + 3)]
     assert window(mill, -10) == [(1, 2_000_000)]
@@ -180,7 +182,7 @@ def test_a_backfill_of_some_leaves_windows_that_others_have_a_part_in(mill: Mill
     mill, before = loosened(mill), mill.published()
     # Batch 3 made window 50 and had a late record of 0, batch 4 made 70 and rejected a record of -10.
     assert stretches(mill, some(3, 6)) == ([(50, 60), (70, 80)], 0)
-    ids(backfill(an_errand(mill, most), some(3, 6)))
+    ids(backfill(an_amendment(mill, most), some(3, 6)))
     assert aside(mill, "late") == [3, 5, 9], "window 0 is of batch 1, and -10 beyond all that is read"
     assert aside(mill, "quarantine") == []
     assert mill.published() == before
@@ -200,11 +202,11 @@ def test_whatever_fails_in_such_a_backfill_what_was_aside_stays_aside(
         broken = a_copy(mill, tmp_path_factory)
         with monkeypatch.context() as patch, suppress(TidemillError):
             patch.setenv(failpoints.VARIABLE, failure)
-            ids(backfill(an_errand(broken, most), some(3, 6)))
+            ids(backfill(an_amendment(broken, most), some(3, 6)))
         if broken.project.ledger("sums").view().open_batch is not None:
             run(broken)
         if broken.project.ledger("sums").view().position.backfill is not None:
-            ids(resume(an_errand(broken, most)))
+            ids(resume(an_amendment(broken, most)))
         found = broken.everything()
         assert found["sums"] == expected["sums"], failure
         assert found["quarantine"] == [], failure
@@ -220,19 +222,19 @@ def test_a_window_that_another_batch_has_a_part_in_is_left_and_named(mill: Mill)
     assert forgotten_until(mill) == 120
     # Batch 6 made window 90, batch 8 brought something to it.
     with pytest.raises(AmendmentError, match=r"all 1 windows over these records end before 2026-01-01 00:02:00") as no:
-        preview(an_errand(mill), some(8, 9))
+        preview(an_amendment(mill), some(8, 9))
     assert "--windows" in no.value.fix
     windows = OfWindows(since=moment(90), until=moment(100))
     assert stretches(mill, windows) == ([(90, 100)], 1), "100 is of batches 7 and 8"
     published = mill.published()
     assert window(mill, 90) == [(2, 99 + 1)]
-    ids(backfill(an_errand(mill), windows))
+    ids(backfill(an_amendment(mill), windows))
     assert mill.published() == published
 
 
 def test_a_fold_of_slices_that_lost_rows_is_known_to_have_had_them(mill: Mill) -> None:
     tidied(mill)
-    [folded] = list(fold(an_errand(mill), Folding(group=4, overlap=0.1, groups=1)))
+    [folded] = list(fold(an_amendment(mill), Folding(group=4, overlap=0.1, groups=1)))
     ledger = again(mill).project.ledger("sums")
     found = {c.batch_id: c for c in ledger.past().covers(ledger.view().position.slices)}
     assert {b for r in found[folded.batch_id].batches for b in r.batches} >= {1, 2, 3}
@@ -244,11 +246,11 @@ def test_a_fold_of_slices_that_lost_rows_is_known_to_have_had_them(mill: Mill) -
 def test_a_rewind_to_where_forgotten_windows_would_fire_is_refused(mill: Mill) -> None:
     tidied(mill)
     with pytest.raises(AmendmentError, match=r"after batch 4, windows that end before 2026-01-01 00:01:20.*removed"):
-        list(rewind(an_errand(mill), 4))
+        list(rewind(an_amendment(mill), 4))
     with pytest.raises(AmendmentError, match="removed their state"):
-        list(rewind(an_errand(mill), 0))
+        list(rewind(an_amendment(mill), 0))
     published = mill.everything()
-    [commit] = list(rewind(an_errand(mill), 6))
+    [commit] = list(rewind(an_amendment(mill), 6))
     assert commit.position.watermark / 1e6 - NOW.timestamp() == 99
     assert forgotten_until(mill) == 80, "a rewind brings nothing back"
     run(mill)
@@ -281,14 +283,14 @@ def test_nothing_is_forgotten_while_a_batch_or_a_backfill_is_open(mill: Mill, mo
             run(mill)
     assert (tidied(mill), forgotten_until(mill)) == (0, None)
     run(mill)
-    next(iter(backfill(an_errand(mill, 3), ALL)))
+    next(iter(backfill(an_amendment(mill, 3), ALL)))
     assert (tidied(mill), forgotten_until(mill)) == (0, None)
     assert panes(mill)[0] == 0
 
 
 def test_rows_of_a_backfill_that_began_meanwhile_stay(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     tidied(mill)
-    published, job = mill.published(), backfill(an_errand(mill, 3), ALL)
+    published, job = mill.published(), backfill(an_amendment(mill, 3), ALL)
     forget = maintenance.KeptTable.forget
 
     def meanwhile(table: Any, where: Any, **more: Any) -> int:
@@ -326,7 +328,7 @@ def test_whatever_fails_the_next_maintenance_completes_it_and_batches_go_on(
                 tidied(broken)
         broken.feed([an_event(101)])
         run(broken)
-        [commit] = list(repair(an_errand(broken), Aside.LATE, Choice()))
+        [commit] = list(repair(an_amendment(broken), SideOutput.LATE, Selection()))
         assert forgotten_until(broken) in (80, None), failure
         if forgotten_until(broken) is None:
             assert commit.accounts["events"].late == 0, failure

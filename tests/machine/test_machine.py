@@ -44,19 +44,19 @@ from tidemill.core.errors import (
 )
 from tidemill.core.history.coverage import coverage
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import Aside, Reason
+from tidemill.core.plan.kinds import Reason, SideOutput
 from tidemill.core.plan.plan import Kind
 from tidemill.core.protocol.events import Committed, Planned
 from tidemill.core.repair.selection import OfOffsets
-from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_compaction import Folding
 from tidemill.ledger.process import this_process
 from tidemill.maintain import maintenance
 from tidemill.maintain.state_compaction import fold
 from tidemill.project import names
-from tidemill.repair.backfill import backfill, give_up, resume
+from tidemill.repair.backfill import backfill, cancel, resume
 from tidemill.repair.gone import declare_gone
-from tidemill.repair.job import Errand
+from tidemill.repair.job import AmendmentJob
 from tidemill.repair.repair import repair
 from tidemill.repair.rewind import rewind
 from tidemill.run import batch
@@ -215,13 +215,13 @@ class Machine(RuleBasedStateMachine):
     def admit(self, failure: str | None) -> None:
         """Late records are let in."""
         with failing(failure), self._unless_missing():
-            list(repair(self._errand(), Aside.LATE, Choice()))
+            list(repair(self._errand(), SideOutput.LATE, Selection()))
 
     @rule(failure=st.sampled_from([None, *FAILURES]))
     def replay(self, failure: str | None) -> None:
         """Rejected records are tried once more; nothing was mended."""
         with failing(failure), self._unless_missing():
-            list(repair(self._errand(), Aside.QUARANTINE, Choice()))
+            list(repair(self._errand(), SideOutput.QUARANTINE, Selection()))
 
     @rule(
         partition=PARTITIONS,
@@ -258,7 +258,7 @@ class Machine(RuleBasedStateMachine):
     def cancel(self, failure: str | None) -> None:
         """The open backfill is given up."""
         with failing(failure), suppress(AmendmentError), self._unless_missing():
-            list(give_up(self._errand()))
+            list(cancel(self._errand()))
 
     @rule(back=st.one_of(st.integers(1, 4), st.integers(5, 14)), failure=st.sampled_from([None, *FAILURES]))
     def rewind_some(self, back: int, failure: str | None) -> None:
@@ -371,8 +371,8 @@ class Machine(RuleBasedStateMachine):
     def _position(self) -> Any:
         return self.mill.project.ledger(self.mill.name).view().position
 
-    def _errand(self, most: int | None = None) -> Errand:
-        return Errand(
+    def _errand(self, most: int | None = None) -> AmendmentJob:
+        return AmendmentJob(
             project=self.mill.project,
             pipeline=self.mill.name,
             reason=Reason(by=WHO),

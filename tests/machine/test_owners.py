@@ -24,7 +24,7 @@ from tidemill.maintain.maintenance import maintain
 from tidemill.maintain.state_compaction import fold
 from tidemill.project.names import Names
 from tidemill.project.project import Project
-from tidemill.repair.job import Errand
+from tidemill.repair.job import AmendmentJob
 from tidemill.repair.rebuild import rebuild
 from tidemill.repair.rewind import rewind
 from tidemill.tables.create import ensure_table
@@ -37,8 +37,8 @@ def run(mill: Mill) -> Any:
     return Mill(Project.load(mill.project.folder), mill.session, mill.name).run(executor=this_process(WHO))
 
 
-def errand_of(mill: Mill) -> Errand:
-    return Errand(
+def errand_of(mill: Mill) -> AmendmentJob:
+    return AmendmentJob(
         project=Project.load(mill.project.folder),
         pipeline=mill.name,
         reason=Reason(by=WHO, why="a test"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from machine.conftest import again, an_errand, ids, run
+from machine.conftest import again, an_amendment, ids, run
 from support.commands import type_command
 from support.projects import NO_SPARK, Mill, an_event
 from tidemill.core.errors import AmendmentError, OffsetsLost, UnknownTopic
@@ -101,7 +101,7 @@ def test_a_person_declares_it_gone_and_it_goes_on_where_it_ended_when_it_comes_b
 
 
 def test_what_comes_back_from_a_later_start_is_refused(landed: Mill) -> None:
-    ids(declare_gone(an_errand(landed), [PLACE]))
+    ids(declare_gone(an_amendment(landed), [PLACE]))
     land(landed, 7, [32], partition=1)
     with pytest.raises(OffsetsLost, match="events-1: offsets 2 to 6 are gone"):
         run(landed)
@@ -109,35 +109,35 @@ def test_what_comes_back_from_a_later_start_is_refused(landed: Mill) -> None:
 
 def test_only_what_was_read_and_is_missing_can_be_declared_gone(landed: Mill) -> None:
     with pytest.raises(AmendmentError, match=r"has read nothing of events-2; it has read events-0, events-1"):
-        ids(declare_gone(an_errand(landed), [TopicPartition("events", 2)]))
+        ids(declare_gone(an_amendment(landed), [TopicPartition("events", 2)]))
     with pytest.raises(AmendmentError, match=r"events-0 is not gone: the log shows events-0 \[0, 5\)"):
-        ids(declare_gone(an_errand(landed), [TopicPartition("events", 0)]))
+        ids(declare_gone(an_amendment(landed), [TopicPartition("events", 0)]))
     assert type_command(landed.project.folder, "gone", "sums", "events", session=lambda _: NO_SPARK).code == 5
-    assert len(ids(declare_gone(an_errand(landed), [PLACE]))) == 1
-    assert ids(declare_gone(an_errand(landed), [PLACE])) == []
+    assert len(ids(declare_gone(an_amendment(landed), [PLACE]))) == 1
+    assert ids(declare_gone(an_amendment(landed), [PLACE])) == []
 
 
 def test_what_would_read_it_again_names_it(landed: Mill) -> None:
-    ids(declare_gone(an_errand(landed), [PLACE]))
+    ids(declare_gone(an_amendment(landed), [PLACE]))
     lost = "events-1: offsets 0 to 1"
     for attempt in (
-        lambda: preview(an_errand(landed), 0),
-        lambda: ids(rewind(an_errand(landed), 0)),
-        lambda: filling.preview(an_errand(landed), OfOffsets(since={TopicPartition("events", 0): 0}, until={})),
-        lambda: ids(filling.backfill(an_errand(landed), OfOffsets(since={PLACE: 0}, until={}))),
-        lambda: ids(rebuild(an_errand(landed))),
+        lambda: preview(an_amendment(landed), 0),
+        lambda: ids(rewind(an_amendment(landed), 0)),
+        lambda: filling.preview(an_amendment(landed), OfOffsets(since={TopicPartition("events", 0): 0}, until={})),
+        lambda: ids(filling.backfill(an_amendment(landed), OfOffsets(since={PLACE: 0}, until={}))),
+        lambda: ids(rebuild(an_amendment(landed))),
     ):
         with pytest.raises(OffsetsLost, match=lost.replace("offsets 0 to 1", "(offsets 0 to 1|all offsets from 0 on)")):
             attempt()
-    assert ids(rewind(an_errand(landed), 2))
+    assert ids(rewind(an_amendment(landed), 2))
     with pytest.raises(OffsetsLost, match="committed offset 2"):
         run(landed)
 
 
 def test_verify_says_what_it_cannot_read_and_explain_goes_on(landed: Mill) -> None:
-    ids(declare_gone(an_errand(landed), [PLACE]))
+    ids(declare_gone(an_amendment(landed), [PLACE]))
     with pytest.raises(OffsetsLost, match=r"events-1 \[0, 2\) cannot be read: topic events now has 1 partition"):
-        list(verify(an_errand(landed), Scope()))
+        list(verify(an_amendment(landed), Scope()))
     window = ("--window", "2026-01-01T00:00:00Z", "--key", "user=a")
     said = type_command(landed.project.folder, "explain", "sums", *window, session=lambda _: NO_SPARK)
     assert (said.code, "events-1 [0, 2)" in said.out) == (0, True), said.err
@@ -163,17 +163,17 @@ def test_what_would_read_again_a_partition_whose_files_are_away_names_it(away: M
     whole = again(away).everything()
     for attempt in (
         lambda: run(away),
-        lambda: filling.preview(an_errand(away), OfOffsets(since={}, until={})),
-        lambda: ids(filling.backfill(an_errand(away), OfOffsets(since={}, until={}))),
-        lambda: ids(filling.backfill(an_errand(away), OfOffsets(since={PLACE: 1}, until={PLACE: 2}))),
-        lambda: ids(rewind(an_errand(away), 1)),
-        lambda: ids(rebuild(an_errand(away))),
+        lambda: filling.preview(an_amendment(away), OfOffsets(since={}, until={})),
+        lambda: ids(filling.backfill(an_amendment(away), OfOffsets(since={}, until={}))),
+        lambda: ids(filling.backfill(an_amendment(away), OfOffsets(since={PLACE: 1}, until={PLACE: 2}))),
+        lambda: ids(rewind(an_amendment(away), 1)),
+        lambda: ids(rebuild(an_amendment(away))),
     ):
         with pytest.raises(OffsetsLost, match="events-1"):
             attempt()
         assert (again(away).everything(), offsets(away)) == (whole, {0: 2, 1: 2})
     (away.project.folder / "away").rename(files_of(away))
-    ids(rebuild(an_errand(away)))
+    ids(rebuild(an_amendment(away)))
     assert (again(away).everything(), offsets(away)) == (whole, {0: 2, 1: 2})
 
 
@@ -185,10 +185,10 @@ def test_a_rebuild_that_saw_less_than_was_published_replaces_nothing(
         # The partition goes right after the look at the log with which a rebuild begins.
         patch.setattr(_Building, "check_log", lambda _: None)
         with pytest.raises(OffsetsLost, match="events-1: read to 0, before to 2; they are as they were"):
-            ids(rebuild(an_errand(away)))
+            ids(rebuild(an_amendment(away)))
     assert (again(away).everything(), offsets(away)) == (whole, {0: 2, 1: 2})
     (away.project.folder / "away").rename(files_of(away))
-    ids(rebuild(an_errand(away)))
+    ids(rebuild(an_amendment(away)))
     assert (again(away).everything(), offsets(away)) == (whole, {0: 2, 1: 2})
 
 
@@ -214,6 +214,6 @@ def test_times_choose_nothing_of_what_is_missing(a_mill: Callable[..., Mill]) ->
     file = Path(mill.project.settings.log) / "events" / "topic.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"partitions": 1}))
     with pytest.raises(OffsetsLost, match="events-1: offsets 0 to 0; nothing"):
-        filling.preview(an_errand(mill), OfTimes(since=None, until=None))
+        filling.preview(an_amendment(mill), OfTimes(since=None, until=None))
     with pytest.raises(OffsetsLost, match=r"events-1 \(committed offset 1\)"):
         run(mill)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from machine.conftest import again, an_errand, ids, run
+from machine.conftest import again, an_amendment, ids, run
 from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, NOW, Mill, an_event
 from tidemill.cli.main import app
@@ -19,11 +19,11 @@ from tidemill.core.change import strangers
 from tidemill.core.errors import AmendmentError, Incompatible
 from tidemill.core.identity import semantics
 from tidemill.core.plan import planning
-from tidemill.core.plan.kinds import Aside, Reason
+from tidemill.core.plan.kinds import Reason, SideOutput
 from tidemill.core.protocol.events import Cancelled, Planned
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
 from tidemill.core.repair.selection import OfOffsets
-from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.time.times import micros
 from tidemill.inspect.earlier import Earlier
 from tidemill.ledger.process import this_process
@@ -127,7 +127,7 @@ def test_going_back_behind_a_decision_asks_for_it_again(mill: Mill) -> None:
     mill.feed([an_event(12, amount=8), an_event(25)])
     declare(mill, MOST, SMALL)
     from_now(mill)
-    ids(rewind(an_errand(mill), 1))
+    ids(rewind(an_amendment(mill), 1))
     with pytest.raises(Incompatible):
         run(mill)
     declare(mill, SMALL, MOST)
@@ -138,7 +138,7 @@ def test_going_back_behind_a_decision_asks_for_it_again(mill: Mill) -> None:
 def test_a_rebuild_means_what_is_declared_everywhere(mill: Mill) -> None:
     declare(mill, MOST, SMALL)
     mill.feed([an_event(25)])
-    ids(rebuild(an_errand(mill)))
+    ids(rebuild(an_amendment(mill)))
     assert numbers(mill) == {("00", "a"): (1, 3)}
     assert again(mill).project.ledger("sums").view().position.since is None
     run(mill)
@@ -152,12 +152,12 @@ def test_what_was_rejected_before_a_change_comes_back_only_as_somebody_says(mill
     declare(mill, "'nobody'", "'anybody'", "pipelines/pipeline.py")
     from_now(mill)
     with pytest.raises(AmendmentError, match="batch 2 put some of these records aside before batch 3"):
-        ids(repair(an_errand(mill), Aside.QUARANTINE, Choice()))
+        ids(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection()))
     assert numbers(mill)["10", "a"] == (1, 7)
     if way == "a backfill":
-        ids(backfill(an_errand(mill), OfOffsets(since={}, until={})))
+        ids(backfill(an_amendment(mill), OfOffsets(since={}, until={})))
     else:
-        ids(repair(an_errand(mill), Aside.QUARANTINE, Choice(), mixed=True))
+        ids(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection(), mixed=True))
     assert numbers(mill)["10", "a"] == (2, 2_000_007)
     assert again(mill).own("quarantine") == []
 
@@ -166,7 +166,7 @@ def test_a_rule_that_lets_more_in_needs_no_decision_and_what_it_rejected_is_repl
     mill.feed([an_event(12, amount=2_000_000), an_event(25)])
     run(mill)
     declare(mill, MOST, "maximum: 3000000")
-    ids(repair(an_errand(mill), Aside.QUARANTINE, Choice()))
+    ids(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection()))
     assert numbers(mill)["10", "a"] == (2, 2_000_007)
 
 
@@ -235,9 +235,9 @@ def test_what_was_made_before_is_told_from_the_windows_and_batches_of_now(mill: 
     declare(mill, "'nobody'", "'anybody'", "pipelines/pipeline.py")
     mill.feed([an_event(34), an_event(45)])
     from_now(mill)
-    errand = an_errand(mill)
-    view = errand.ledger.view()
-    covers, [sink] = errand.ledger.past().covers(view.position.slices), errand.flow.sinks
+    amendment = an_amendment(mill)
+    view = amendment.ledger.view()
+    covers, [sink] = amendment.ledger.past().covers(view.position.slices), amendment.flow.sinks
     earlier = Earlier.of(sink, view.position, covers)
     assert [str(batches) for batches in earlier.batches] == ["batches 1 to 2"]
     seconds = [(w.start - micros(NOW)) // 1_000_000 for w in earlier.windows]

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from machine.conftest import again, an_errand, ids
+from machine.conftest import again, an_amendment, ids
 from support.projects import Mill, an_event
 from tidemill.cli.views.side_outputs import show_repair
 from tidemill.core.errors import TidemillError
-from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.kinds import SideOutput
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.protocol import failpoints
 from tidemill.core.protocol.events import Planned
-from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.repair import repair as repairing
 from tidemill.repair.repair import batches_needed, repair
 from tidemill.tables.deltars import DeltaRsTable
@@ -53,9 +53,9 @@ def test_scattered_records_are_repaired_in_bounded_batches_as_many_as_a_dry_run_
     mill: Mill, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mended(mill)
-    show_repair(an_errand(mill), Aside.QUARANTINE, Choice(), as_json=False)
+    show_repair(an_amendment(mill), SideOutput.QUARANTINE, Selection(), as_json=False)
     assert "that takes 4 batches" in capsys.readouterr().out
-    commits = list(repair(an_errand(mill), Aside.QUARANTINE, Choice()))
+    commits = list(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection()))
     assert [c.accounts["events"].aggregated for c in commits] == [10, 10, 10, 5]
     assert [plan.records for plan in plans(mill)] == [10, 10, 10, 5]
     assert mill.own("quarantine") == []
@@ -76,7 +76,7 @@ def test_each_batch_reads_the_rows_that_it_takes_and_not_all_that_wait(
 
     monkeypatch.setattr(DeltaRsTable, "read", counted)
     mended(mill)
-    assert len(ids(repair(an_errand(mill), Aside.QUARANTINE, Choice()))) == 4
+    assert len(ids(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection()))) == 4
     # Three times each: to plan, to execute, and to keep the others of the same batches.
     assert sum(seen) <= 3 * (35 + 4 * 7)
 
@@ -86,22 +86,22 @@ def test_what_fails_between_two_batches_goes_on_with_the_same_command(
     mill: Mill, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     mended(mill)
-    first = list(repair(an_errand(mill), Aside.QUARANTINE, Choice()))[1].batch_id
+    first = list(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection()))[1].batch_id
     assert first == 7
     for side in ("before", "after"):
         with monkeypatch.context() as patch, suppress(TidemillError):
             patch.setattr(failpoints, "_lost", set())
             patch.setenv(failpoints.VARIABLE, f"{side}:{place}@7=raise")
-            list(repair(an_errand(mill), Aside.QUARANTINE, Choice()))
-    list(repair(an_errand(mill), Aside.QUARANTINE, Choice()))
+            list(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection()))
+    list(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection()))
     assert [plan.records for plan in plans(mill)] == [10, 10, 10, 5]
     assert sum(row["n"] for row in again(mill).published()) == 4 * 14
 
 
 def test_what_fails_again_stays_and_is_not_taken_twice(mill: Mill) -> None:
-    commits = list(repair(an_errand(mill), Aside.QUARANTINE, Choice(reason="amount")))
+    commits = list(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection(reason="amount")))
     assert [c.accounts["events"].rejected for c in commits] == [10, 10, 10, 5]
     assert len(mill.own("quarantine")) == 35
-    chosen = an_errand(mill).aside.choose(Aside.QUARANTINE, Choice(offset=1))
+    chosen = an_amendment(mill).side_tables.choose(SideOutput.QUARANTINE, Selection(offset=1))
     assert chosen is not None
-    assert batches_needed(an_errand(mill), Aside.QUARANTINE, chosen) == 1
+    assert batches_needed(an_amendment(mill), SideOutput.QUARANTINE, chosen) == 1

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from machine.conftest import again, an_errand, run
+from machine.conftest import again, an_amendment, run
 from support.projects import NOW, Mill, an_event, rows_of
 from support.recovery import paused
 from tidemill.core.errors import EngineError, Fenced, TableDamaged
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.kinds import SideOutput
 from tidemill.core.repair.selection import OfOffsets
-from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_compaction import Folding
 from tidemill.core.time import pane_tree
 from tidemill.core.time.times import micros
@@ -145,18 +145,18 @@ def test_a_batch_that_closes_nothing_takes_records_behind_the_watermark(
 
 
 def test_nodes_are_right_after_every_way_back(feed: Feed) -> None:
-    errand, topic = (lambda: an_errand(feed.mill)), TopicPartition("events", 0)
+    amendment, topic = (lambda: an_amendment(feed.mill)), TopicPartition("events", 0)
     feed.batch(FAR)
     for _ in range(9):
         feed.batch(3)
-    list(fold(errand(), EASY))
+    list(fold(amendment(), EASY))
     feed.batch(2)
     feed.check()
     assert feed.mill.own("late")
-    list(repair(errand(), Aside.LATE, Choice(table="sums")))
+    list(repair(amendment(), SideOutput.LATE, Selection(table="sums")))
     assert not feed.mill.own("late")
     feed.check()
-    list(backfill(errand(), OfOffsets(since={topic: 2 * FAR + 20}, until={topic: 2 * FAR + 30})))
+    list(backfill(amendment(), OfOffsets(since={topic: 2 * FAR + 20}, until={topic: 2 * FAR + 30})))
     feed.check()
     for _ in range(SIZE // 2 + 2):
         feed.batch(2)
@@ -164,7 +164,7 @@ def test_nodes_are_right_after_every_way_back(feed: Feed) -> None:
     before, batch = feed.mill.published(), feed.mill.project.ledger("sums").view().position.batch_id
     for _ in range(3):
         feed.batch(1)
-    list(rewind(errand(), batch))
+    list(rewind(amendment(), batch))
     assert feed.mill.published() == before
     run(feed.mill)
     feed.check()

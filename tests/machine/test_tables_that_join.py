@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from machine.conftest import again, an_errand, ids, run
+from machine.conftest import again, an_amendment, ids, run
 from machine.declaring import declare
 from support.projects import NO_SPARK, NOW, Mill, an_event
 from tidemill.cli.main import app
@@ -20,10 +20,10 @@ from tidemill.core.change.joining import completed
 from tidemill.core.errors import AmendmentError, Incompatible
 from tidemill.core.history.coverage import united
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import Aside, Reason
+from tidemill.core.plan.kinds import Reason, SideOutput
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
 from tidemill.core.repair.selection import OfOffsets
-from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.time.times import micros
 from tidemill.inspect.earlier import Earlier
 from tidemill.inspect.lineage import lineage
@@ -138,7 +138,7 @@ def test_late_records_that_are_let_in_change_no_window_that_lacks_something(mill
     from_now(mill)
     mill.feed([an_event(3), an_event(31)])
     run(mill)
-    ids(repair(an_errand(mill), Aside.LATE, Choice()))
+    ids(repair(an_amendment(mill), SideOutput.LATE, Selection()))
     assert numbers(mill, "sums") == {"0": 3, "30": 1, "50": 1}
     assert numbers(mill, "others") == {"30": 1, "50": 1}
 
@@ -175,7 +175,7 @@ def test_a_decision_about_a_table_survives_its_process(mill: Mill, monkeypatch: 
 def test_a_rebuild_fills_a_new_table_from_the_log(mill: Mill) -> None:
     declare(mill, SUMS | OTHERS)
     mill.feed([an_event(3), an_event(15)])
-    ids(rebuild(an_errand(mill)))
+    ids(rebuild(an_amendment(mill)))
     assert numbers(mill, "others") == numbers(mill, "sums") == {"0": 3}
     assert again(mill).project.ledger("sums").view().position.since is None
     mill.feed([an_event(30)])
@@ -188,7 +188,7 @@ def test_a_backfill_fills_a_new_table_with_what_was_before(mill: Mill) -> None:
     mill.feed([an_event(3), an_event(15), an_event(30)])
     from_now(mill)
     assert numbers(mill, "others") == {"10": 1}
-    ids(backfill(an_errand(mill), OfOffsets(since={}, until={})))
+    ids(backfill(an_amendment(mill), OfOffsets(since={}, until={})))
     assert numbers(mill, "others") == numbers(mill, "sums") == {"0": 3, "10": 1}
 
 
@@ -202,16 +202,16 @@ def test_a_table_lacks_nothing_any_more_once_a_backfill_has_read_all_that_it_lac
     declare(mill, SUMS | OTHERS)
     mill.feed([an_event(3), an_event(15), an_event(30)])
     from_now(mill)
-    ids(backfill(an_errand(mill), OfOffsets(since={TopicPartition("events", 0): 2}, until={})))
+    ids(backfill(an_amendment(mill), OfOffsets(since={TopicPartition("events", 0): 2}, until={})))
     assert whole_after(mill) == micros(NOW) + 2_000_000
-    job = backfill(an_errand(mill, most=2), OfOffsets(since={}, until={}))
+    job = backfill(an_amendment(mill, most=2), OfOffsets(since={}, until={}))
     next(job)
     assert whole_after(mill) == micros(NOW) + 2_000_000
     ids(job)
     assert whole_after(mill) is None
-    errand = an_errand(again(mill))
-    position = errand.ledger.view().position
-    found = Earlier.of(errand.flow.sinks[1], position, errand.ledger.past().covers(position.slices))
+    amendment = an_amendment(again(mill))
+    position = amendment.ledger.view().position
+    found = Earlier.of(amendment.flow.sinks[1], position, amendment.ledger.past().covers(position.slices))
     assert (found.batches, found.windows, found.whole_after) == ((), (), None)
     mill.feed([an_event(25), an_event(60)])
     run(mill)
@@ -222,16 +222,16 @@ def test_a_table_lacks_what_the_log_lost_before_a_backfill(mill: Mill) -> None:
     declare(mill, SUMS | OTHERS)
     mill.feed([an_event(3), an_event(15), an_event(30)])
     from_now(mill)
-    errand = an_errand(mill)
-    view = errand.ledger.view()
-    covers = errand.ledger.past().covers(view.position.slices)
+    amendment = an_amendment(mill)
+    view = amendment.ledger.view()
+    covers = amendment.ledger.past().covers(view.position.slices)
     ranges = united(c.ranges for c in covers)
-    assert completed(errand.flow, view.position, errand.ledger.past(), covers, ranges) == ("others",)
+    assert completed(amendment.flow, view.position, amendment.ledger.past(), covers, ranges) == ("others",)
     [topic], [[whole]] = ranges, ranges.values()
     less = {topic: (replace(whole, from_offset=1),)}
-    assert completed(errand.flow, view.position, errand.ledger.past(), covers, less) is None
+    assert completed(amendment.flow, view.position, amendment.ledger.past(), covers, less) is None
     assert (
-        completed(errand.flow, view.position, errand.ledger.past(), covers[1:], {topic: covers[1].ranges[topic]})
+        completed(amendment.flow, view.position, amendment.ledger.past(), covers[1:], {topic: covers[1].ranges[topic]})
         is None
     )
 
@@ -240,7 +240,7 @@ def test_a_backfill_without_a_table_makes_its_return_a_decision(mill: Mill) -> N
     declare(mill, SUMS | OTHERS)
     from_now(mill)
     declare(mill, SUMS)
-    ids(backfill(an_errand(mill), OfOffsets(since={}, until={})))
+    ids(backfill(an_amendment(mill), OfOffsets(since={}, until={})))
     declare(mill, SUMS | OTHERS)
     with pytest.raises(Incompatible, match="left out by earlier batches, and back"):
         run(mill)
@@ -250,7 +250,7 @@ def test_a_batch_without_any_table_of_before_makes_all_of_them_decisions(mill: M
     mill.feed([an_event(3)])
     run(mill)
     declare(mill, OTHERS)
-    ids(rewind(an_errand(mill), 1))
+    ids(rewind(an_amendment(mill), 1))
     assert again(mill).project.ledger("sums").view().position.meanings == {}
     for tables in (OTHERS, SUMS):
         declare(mill, tables)
@@ -262,7 +262,7 @@ def test_going_back_behind_a_table_asks_for_it_again(mill: Mill) -> None:
     declare(mill, SUMS | OTHERS)
     mill.feed([an_event(15)])
     from_now(mill)
-    ids(rewind(an_errand(mill), 1))
+    ids(rewind(an_amendment(mill), 1))
     with pytest.raises(Incompatible, match=LEFT_OUT):
         run(mill)
 
@@ -274,12 +274,12 @@ def test_nothing_goes_back_while_a_table_that_would_keep_its_rows_is_not_declare
     from_now(mill)
     before = again(mill).project.ledger("sums").view()
     with pytest.raises(AmendmentError, match="batches after 1 published sums, which is declared no more") as refused:
-        ids(rewind(an_errand(mill), 1))
+        ids(rewind(an_amendment(mill), 1))
     assert "declare sums again until the rewind is done, or move its table away" in (refused.value.fix or "")
     assert again(mill).project.ledger("sums").view() == before
     assert numbers(mill, "sums") == {"0": 2}
     declare(mill, SUMS | OTHERS)
-    ids(rewind(an_errand(mill), 1))
+    ids(rewind(an_amendment(mill), 1))
     assert numbers(mill, "sums") == {}
 
 
@@ -289,7 +289,7 @@ def test_a_table_that_was_moved_away_keeps_nobody_from_going_back(mill: Mill) ->
     declare(mill, OTHERS)
     from_now(mill)
     shutil.rmtree(mill.project.published_uri("sums"))
-    ids(rewind(an_errand(mill), 1))
+    ids(rewind(an_amendment(mill), 1))
     assert again(mill).project.ledger("sums").view().position.meanings == {}
 
 
@@ -297,10 +297,10 @@ def test_what_a_table_lacks_is_left_out_of_the_proof(mill: Mill) -> None:
     declare(mill, SUMS | OTHERS)
     mill.feed([an_event(15), an_event(30)])
     from_now(mill)
-    errand = an_errand(mill)
-    position = errand.ledger.view().position
-    covers = errand.ledger.past().covers(position.slices)
-    sums, others = (Earlier.of(sink, position, covers) for sink in errand.flow.sinks)
+    amendment = an_amendment(mill)
+    position = amendment.ledger.view().position
+    covers = amendment.ledger.past().covers(position.slices)
+    sums, others = (Earlier.of(sink, position, covers) for sink in amendment.flow.sinks)
     assert (sums.batches, sums.whole_after) == ((), None)
     assert ([str(b) for b in others.batches], others.whole_after) == (["batch 1"], micros(NOW) + 2_000_000)
     assert [c.batch_id for c in others.others(covers)] == [2]

@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from machine.conftest import WHO, again, an_errand, ids, run
+from machine.conftest import WHO, again, an_amendment, ids, run
 from support.projects import Mill, an_event, rows_of, somebody
 from tidemill.core.errors import AmendmentError, OffsetsLost, TableDamaged
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import Aside, Reason
+from tidemill.core.plan.kinds import Reason, SideOutput
 from tidemill.core.plan.plan import Kind
 from tidemill.core.protocol.events import Planned
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
 from tidemill.core.repair.selection import OfOffsets
-from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_compaction import Folding
 from tidemill.maintain.maintenance import maintain
 from tidemill.maintain.state_compaction import fold
-from tidemill.repair.backfill import backfill, give_up, resume
+from tidemill.repair.backfill import backfill, cancel, resume
 from tidemill.repair.rebuild import rebuild
 from tidemill.repair.repair import repair
 from tidemill.repair.rewind import preview, rewind
@@ -47,7 +47,7 @@ def fed(mill: Mill, batches: int, *, bad: bool = False, every: int = 17) -> Mill
 
 
 def tidied(mill: Mill, keep: timedelta = timedelta(0)) -> None:
-    """All chores."""
+    """All maintenance tasks."""
     for _ in maintain(again(mill).project, "sums", keep=keep, now=datetime.now(UTC)):
         pass
 
@@ -75,7 +75,7 @@ def folded(mill: Mill, *, more: int) -> None:
     for number in range(8):
         mill.feed([an_event(100 + number)])
         run(mill)
-    ids(fold(an_errand(mill), EASY))
+    ids(fold(an_amendment(mill), EASY))
     for number in range(more):
         mill.feed([an_event(100 + number, "b")])
         run(mill)
@@ -92,7 +92,7 @@ def closed(mill: Mill) -> list[dict[str, Any]]:
 def folded_and_rewound(mill: Mill, tidy: Callable[[], None]) -> list[dict[str, Any]]:
     """A window of eight slices that were folded, and shown again by a rewind behind the fold."""
     folded(mill, more=6)
-    ids(rewind(an_errand(mill), 8))
+    ids(rewind(an_amendment(mill), 8))
     for _ in range(4):
         run(mill, limit=1)
     tidy()
@@ -108,37 +108,37 @@ def test_maintenance_keeps_slices_that_a_rewind_showed_again(a_mill: Make) -> No
 def test_maintenance_keeps_what_an_open_rewind_goes_back_to(a_mill: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     mill = a_mill()
     folded(mill, more=14)
-    died(mill, monkeypatch, "after:planned=raise", lambda: ids(rewind(an_errand(mill), 8)))
+    died(mill, monkeypatch, "after:planned=raise", lambda: ids(rewind(an_amendment(mill), 8)))
     tidied(mill)
-    ids(rewind(an_errand(mill), 8))
+    ids(rewind(an_amendment(mill), 8))
     assert [(r["user"], r["n"]) for r in closed(mill) if r["user"] == "a"] == [("a", 8)]
 
 
 def test_a_backfill_that_is_given_up_leaves_no_waiting_rows(a_mill: Make) -> None:
     mill = fed(a_mill(), 4, bad=True)
-    begun = backfill(an_errand(mill, 3), ALL)
+    begun = backfill(an_amendment(mill, 3), ALL)
     next(begun)
     begun.close()
-    ids(give_up(an_errand(mill)))
+    ids(cancel(an_amendment(mill)))
     assert places(mill, "quarantine") == [1, 3, 5, 7]
 
 
 def test_rows_of_rewound_batches_of_a_job_do_not_wait_any_more(a_mill: Make) -> None:
     mill = fed(a_mill(), 4, bad=True)
-    begun = backfill(an_errand(mill, 3), ALL)
+    begun = backfill(an_amendment(mill, 3), ALL)
     first, _ = next(begun), next(begun)
     begun.close()
-    ids(rewind(an_errand(mill), first.batch_id))
-    ids(resume(an_errand(mill, 3)))
+    ids(rewind(an_amendment(mill), first.batch_id))
+    ids(resume(an_amendment(mill, 3)))
     assert places(mill, "quarantine") == [1, 3, 5, 7]
 
 
 def test_a_rewind_into_a_complete_job_finds_its_waiting_rows(a_mill: Make) -> None:
     mill = fed(a_mill(), 4, bad=True)
-    first, *_ = ids(backfill(an_errand(mill, 3), ALL))
+    first, *_ = ids(backfill(an_amendment(mill, 3), ALL))
     tidied(mill, timedelta(days=7))
-    ids(rewind(an_errand(mill), first))
-    ids(resume(an_errand(mill, 30)))
+    ids(rewind(an_amendment(mill), first))
+    ids(resume(an_amendment(mill, 30)))
     assert places(mill, "quarantine") == [1, 3, 5, 7]
 
 
@@ -146,12 +146,12 @@ def test_a_rewind_to_the_switch_keeps_what_was_put_aside_while_it_was_built(a_mi
     mill = fed(a_mill(), 4, bad=True)
     mill.feed([an_event(1, "late")])
     run(mill)
-    ids(rebuild(an_errand(mill, 2)))
+    ids(rebuild(an_amendment(mill, 2)))
     before = places(mill, "quarantine"), places(mill, "late")
     switch = position(mill).batch_id
     mill.feed([an_event(100), b"{cut"])
     run(mill)
-    ids(rewind(an_errand(mill), switch))
+    ids(rewind(an_amendment(mill), switch))
     assert (places(mill, "quarantine"), places(mill, "late")) == before == ([1, 3, 5, 7], [8])
 
 
@@ -161,7 +161,7 @@ def test_a_rewind_does_not_pass_over_offsets_that_are_gone(a_mill: Make) -> None
     before = again(mill).published()
     for to in (0, 1):
         with pytest.raises(OffsetsLost, match=f"offsets {to} to 1 are gone"):
-            ids(rewind(an_errand(mill), to))
+            ids(rewind(an_amendment(mill), to))
     assert again(mill).published() == before
 
 
@@ -177,8 +177,8 @@ def test_a_pipeline_that_began_at_the_end_of_its_log_does_not_go_back_before_tha
     before = again(mill).published()
     assert [r["n"] for r in before] == [1]
     with pytest.raises(AmendmentError, match="is read from its end on"):
-        ids(rewind(an_errand(mill), 0))
-    ids(rebuild(an_errand(mill)))
+        ids(rewind(an_amendment(mill), 0))
+    ids(rebuild(an_amendment(mill)))
     assert again(mill).published() == before
 
 
@@ -187,10 +187,10 @@ def test_a_rebuild_refuses_to_do_without_what_the_log_lost(a_mill: Make) -> None
     before = again(mill).published()
     mill.log.trim("events", 0, 2)
     with pytest.raises(OffsetsLost, match="events-0: offsets 0 to 1; nothing was moved") as refused:
-        ids(rebuild(an_errand(mill)))
+        ids(rebuild(an_amendment(mill)))
     assert "--accept-loss" in refused.value.fix
     assert again(mill).published() == before
-    ids(rebuild(an_errand(mill), accept_loss=True))
+    ids(rebuild(an_amendment(mill), accept_loss=True))
     assert again(mill).published() == before[2:]
 
 
@@ -208,7 +208,7 @@ def test_a_rebuild_leaves_an_open_batch_that_nothing_can_complete(
         path.unlink()
     with pytest.raises(TableDamaged):
         run(mill)
-    ids(rebuild(an_errand(mill)))
+    ids(rebuild(an_amendment(mill)))
     assert [r for r in again(mill).published() if r in before] == before
     assert isinstance(run(mill), NothingToDo)
 
@@ -217,12 +217,12 @@ def test_a_generation_that_another_declaration_began_is_not_gone_on_with(a_mill:
     mill = fed(a_mill(), 6)
     path = mill.project.folder / "pipelines" / "pipeline.py"
     declared = path.read_text()
-    building = rebuild(an_errand(mill, 2))
+    building = rebuild(an_amendment(mill, 2))
     next(building)
     building.close()
     for change in (("!= 'nobody'", "!= 'a'"), ("10 seconds", "30 seconds")):
         path.write_text(declared.replace(*change))
-        assert ids(rebuild(an_errand(mill, 2)))
+        assert ids(rebuild(an_amendment(mill, 2)))
         events = [e.event for e in again(mill).project.ledger("sums").entries()]
         hashes = {e.plan.logical_hash for e in events if isinstance(e, Planned)}
         assert hashes == {again(mill).project.pipeline("sums").logical_hash}
@@ -234,7 +234,7 @@ def test_a_rewind_that_died_half_way_is_completed_after_a_vacuum(a_mill: Make, m
     for number in range(16, 32):
         mill.feed([an_event(17 * number + 1), b"{cut"])
         run(mill)
-    died(mill, monkeypatch, "before:quarantine=raise", lambda: ids(rewind(an_errand(mill), 3)))
+    died(mill, monkeypatch, "before:quarantine=raise", lambda: ids(rewind(an_amendment(mill), 3)))
 
     def at_once(table: KeptTable, _: Any, *, keep_versions: Any = (), dry_run: bool = False) -> Any:
         kept = [v for v in keep_versions if table._readable(v)]
@@ -243,15 +243,15 @@ def test_a_rewind_that_died_half_way_is_completed_after_a_vacuum(a_mill: Make, m
     with monkeypatch.context() as patch:
         patch.setattr(KeptTable, "vacuum", lambda *a, **k: len(at_once(*a, **k)))
         tidied(mill)
-    ids(rewind(an_errand(mill), 3))
+    ids(rewind(an_amendment(mill), 3))
     assert places(mill, "quarantine") == [1, 3, 5]
 
 
 def test_a_rewind_forward_audits_nothing(a_mill: Make) -> None:
     mill = fed(a_mill(), 7)
-    ids(rewind(an_errand(mill), 2))
-    assert preview(an_errand(mill), 7).ranges == ()
-    [commit] = list(rewind(an_errand(mill), 7))
+    ids(rewind(an_amendment(mill), 2))
+    assert preview(an_amendment(mill), 7).ranges == ()
+    [commit] = list(rewind(an_amendment(mill), 7))
     assert (commit.kind, commit.published) == (Kind.REWIND, {})
     assert len(again(mill).published()) == 6
 
@@ -260,22 +260,22 @@ def test_what_somebody_else_left_open_is_completed_and_what_was_asked_for_is_don
     a_mill: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mill = fed(a_mill(), 7)
-    died(mill, monkeypatch, "after:planned=raise", lambda: ids(rewind(an_errand(mill), 3)))
-    ids(rewind(an_errand(mill), 5))
+    died(mill, monkeypatch, "after:planned=raise", lambda: ids(rewind(an_amendment(mill), 3)))
+    ids(rewind(an_amendment(mill), 5))
     assert position(mill).topics["events"].offsets == {0: 5}
     other = OfOffsets(since={PLACE: 0}, until={PLACE: 1})
-    died(mill, monkeypatch, "after:planned=raise", lambda: ids(backfill(an_errand(mill), other)))
+    died(mill, monkeypatch, "after:planned=raise", lambda: ids(backfill(an_amendment(mill), other)))
     kinds = [
-        (c.kind, c.accounts["events"].read) for c in backfill(an_errand(mill), OfOffsets(since={PLACE: 3}, until={}))
+        (c.kind, c.accounts["events"].read) for c in backfill(an_amendment(mill), OfOffsets(since={PLACE: 3}, until={}))
     ]
     assert [read for kind, read in kinds if kind is Kind.BACKFILL] == [1, 4]
 
 
 def test_a_backfill_whose_job_was_given_up_ends(a_mill: Make) -> None:
     mill = fed(a_mill(), 7)
-    begun = backfill(an_errand(mill, 2), ALL)
+    begun = backfill(an_amendment(mill, 2), ALL)
     next(begun)
-    ids(give_up(an_errand(mill)))
+    ids(cancel(an_amendment(mill)))
     with pytest.raises(AmendmentError, match="was given up"):
         ids(begun)
     assert position(mill).backfill is None
@@ -287,7 +287,7 @@ def test_versions_of_the_quarantine_are_there_as_long_as_they_can_be_gone_back_t
     monkeypatch.setattr(upkeep, "KEEP_VERSIONS", 5)
     mill = fed(a_mill(), 20, bad=True)
     tidied(mill, timedelta(days=7))
-    ids(rewind(an_errand(mill), 2))
+    ids(rewind(an_amendment(mill), 2))
     assert places(mill, "quarantine") == [1, 3]
 
 
@@ -299,11 +299,11 @@ def test_a_late_record_that_the_contract_refuses_by_now_stays_late(a_mill: Make)
     declared = contract.read_text()
     contract.write_text(declared.replace("maximum: 1000000", "maximum: 100"))
     run(mill, from_now=Reason(by=WHO, why="a test"))
-    commits = list(repair(an_errand(mill), Aside.LATE, Choice(), mixed=True))
+    commits = list(repair(an_amendment(mill), SideOutput.LATE, Selection(), mixed=True))
     assert [c.accounts["events"].rejected for c in commits] == [1]
     assert (places(mill, "late"), places(mill, "quarantine")) == ([4], [])
     contract.write_text(declared)
-    ids(repair(an_errand(mill), Aside.LATE, Choice(), mixed=True))
+    ids(repair(an_amendment(mill), SideOutput.LATE, Selection(), mixed=True))
     assert places(mill, "late") == []
 
 

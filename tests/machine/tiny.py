@@ -30,9 +30,9 @@ from tidemill.core.time.times import micros, moment
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.attempt import Attempt
 from tidemill.engine.publish.merged_ahead import Ahead
-from tidemill.engine.publish.side_tables import Strays
+from tidemill.engine.publish.side_tables import SideOutputs
 from tidemill.engine.publish.window_results import Fired, Windows
-from tidemill.engine.storage.staged_rows import Held, Lanes
+from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.log.reading import read_records
 
 TIMESTAMP = pa.timestamp("us", "UTC")
@@ -83,32 +83,34 @@ def decoded(record: Record, most: int) -> Row:
     return Row(record, micros(time.astimezone(UTC)), user, amount)
 
 
-class TinyLanes(Lanes):
+class TinyWriters(RowWriters):
     """Rows are Arrow tables, and there is no job."""
 
-    def hold(self, frame: Any, *, at_most: int) -> Held:
-        return Held(self.driver, frame, frame.num_rows)
+    def stage(self, frame: Any, *, at_most: int) -> StagedRows:
+        return StagedRows(self.driver, frame, frame.num_rows)
 
-    def together(self, parts: Sequence[Held]) -> Held:
+    def together(self, parts: Sequence[StagedRows]) -> StagedRows:
         names = parts[0].rows.column_names
         rows = pa.concat_tables([p.rows.select(names) for p in parts], promote_options="permissive")
-        return Held(self.driver, rows, rows.num_rows)
+        return StagedRows(self.driver, rows, rows.num_rows)
 
 
 class TinyWindows(Windows):
     """Merges state in a dictionary."""
 
-    def _folded(self, sink: WindowedSink, parts: Sequence[Held], types: Sequence[Field], by: Sequence[str]) -> Held:
+    def _folded(
+        self, sink: WindowedSink, parts: Sequence[StagedRows], types: Sequence[Field], by: Sequence[str]
+    ) -> StagedRows:
         sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
         for row in (row for part in parts for row in part.rows.to_pylist()):
             _add(sums[(*(row[c] for c in by), row["user"])], row)
         rows = [(*key, n, amount, n, 0, amount) for key, (n, amount) in sorted(sums.items())]
         schema = pa.schema([*(NODE if "pane_level" in by else STATE)][:2] + [*STATE][2:])
         table = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
-        return self.lanes.hold(table, at_most=table.num_rows)
+        return self.writers.stage(table, at_most=table.num_rows)
 
     def _merged_ahead(
-        self, ahead: Ahead, bounds: Mapping[str, pa.Scalar], own: Sequence[Held], old: Sequence[Held]
+        self, ahead: Ahead, bounds: Mapping[str, pa.Scalar], own: Sequence[StagedRows], old: Sequence[StagedRows]
     ) -> Fired:
         bound = {name: value.as_py() for name, value in bounds.items()}
         tree = replace(ahead.tree, since=bound["_since"], built=bound["_built"])
@@ -132,10 +134,10 @@ class TinyWindows(Windows):
             for key, (n, amount) in sorted(nodes.sums.items())
             for level, start, user in [key]
         ]
-        held = self.lanes.hold(pa.Table.from_pylist(found, schema=NODE), at_most=len(found))
+        held = self.writers.stage(pa.Table.from_pylist(found, schema=NODE), at_most=len(found))
         return Fired(rows, held if found else None)
 
-    def _merged(self, sink: WindowedSink, state: Sequence[Held], *, each: int) -> Held | None:
+    def _merged(self, sink: WindowedSink, state: Sequence[StagedRows], *, each: int) -> StagedRows | None:
         found = _Sums()
         for row in (row for part in state for row in part.rows.to_pylist()):
             for window in sink.window.panes.windows_of(micros(row["pane_start"])):
@@ -144,12 +146,12 @@ class TinyWindows(Windows):
                     found.add((window.start, row["user"]), row, fires=on_time or row["_touched"])
         return self._published(sink, {key: found.sums[key] for key in found.fires}) if state else None
 
-    def _published(self, sink: WindowedSink, sums: Mapping[tuple[int, str], Sequence[int]]) -> Held:
+    def _published(self, sink: WindowedSink, sums: Mapping[tuple[int, str], Sequence[int]]) -> StagedRows:
         size = sink.window.panes.size
         rows = [
             dict(zip(ROWS.names, (moment(s), moment(s + size), u, *sums[s, u]), strict=True)) for s, u in sorted(sums)
         ]
-        return self.lanes.hold(pa.Table.from_pylist(rows, schema=ROWS), at_most=len(rows))
+        return self.writers.stage(pa.Table.from_pylist(rows, schema=ROWS), at_most=len(rows))
 
 
 class _Sums:
@@ -171,18 +173,18 @@ def _add(found: list[int], row: Mapping[str, Any]) -> None:
     found[1] += row["amount__value"]
 
 
-class TinyStrays(Strays):
+class TinySideOutputs(SideOutputs):
     """Rejected and late rows, given as they are."""
 
     def __init__(self, attempt: TinyAttempt) -> None:
-        super().__init__((), attempt.counts, attempt.plan, attempt.lanes, attempt._publisher.superseded_aside)
+        super().__init__((), attempt.counts, attempt.plan, attempt.writers, attempt._publisher.superseded_aside)
         object.__setattr__(self, "attempt", attempt)
 
-    def rejected(self, spec: Any) -> Held | None:
+    def rejected(self, spec: Any) -> StagedRows | None:
         rows = [place(r) | {"reasons": [r.error], "value": r.record.value} for r in self.attempt.bad]
         return self._rows(rows)
 
-    def late(self, spec: Any) -> Held | None:
+    def late(self, spec: Any) -> StagedRows | None:
         rows = []
         for sink, row in self._kept():
             window = sink.window.panes.last_window_of(row.time)
@@ -206,7 +208,7 @@ class TinyStrays(Strays):
         before = {(r["table_name"], r["partition"], r["offset"]) for r in self.superseded().to_pylist()}
         return [(sink, r) for sink, r in self.attempt.refused if (sink.table, *_offset(r)) in before]
 
-    def _rows(self, rows: list[dict[str, Any]]) -> Held | None:
+    def _rows(self, rows: list[dict[str, Any]]) -> StagedRows | None:
         if not rows:
             return None
         for row in rows:
@@ -222,7 +224,7 @@ class TinyStrays(Strays):
             "value": pa.binary(),
         }
         columns = {name: pa.array([r[name] for r in rows], types.get(name)) for name in rows[0]}
-        return self.lanes.hold(pa.table(columns), at_most=len(rows))
+        return self.writers.stage(pa.table(columns), at_most=len(rows))
 
 
 def place(row: Row) -> dict[str, Any]:
@@ -247,11 +249,11 @@ class TinyAttempt(Attempt):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.lanes = TinyLanes(self.session, driver_rows=self.driver_rows, writer="delta-rs")
+        self.writers = TinyWriters(self.session, driver_rows=self.driver_rows, writer="delta-rs")
         self._windows = TinyWindows(
-            session=self.session, plan=self.plan, uris=self.uris, lanes=self.lanes, marks=self._marks
+            session=self.session, plan=self.plan, uris=self.uris, writers=self.writers, expected=self._expected
         )
-        self._publisher.lanes = self.lanes
+        self._publisher.writers = self.writers
 
     @staticmethod
     def check_types(session: Any, flow: Any, uris: Any) -> None:
@@ -315,6 +317,6 @@ class TinyAttempt(Attempt):
         ]
         return pa.Table.from_pylist(rows, schema=STATE)
 
-    def strays(self) -> Strays:
+    def side_outputs(self) -> SideOutputs:
         """What goes aside."""
-        return TinyStrays(self)
+        return TinySideOutputs(self)

@@ -17,8 +17,8 @@ from support.projects import NO_SPARK, Mill, an_event, sums
 from support.recovery import paused
 from tidemill.cli.commands import doctor_checks as checks
 from tidemill.core.errors import StoreError
-from tidemill.engine.storage.row_writers import SparkLane
-from tidemill.engine.storage.staged_rows import Lanes
+from tidemill.engine.storage.row_writers import SparkWriter
+from tidemill.engine.storage.staged_rows import RowWriters
 from tidemill.ledger import ledger
 from tidemill.project.project import Project
 from tidemill.run import batch
@@ -105,11 +105,11 @@ def test_keys_are_asked_for_before_every_job_and_every_write_of_spark(monkeypatc
     monkeypatch.setattr("tidemill.engine.storage.row_writers.newest", lambda _: object())
     asked: list[str] = []
     session: Any = None
-    lanes = Lanes(session, driver_rows=1, writer="spark", before_job=lambda: asked.append("asked"))
-    monkeypatch.setattr(SparkLane, "hold", lambda *_: (asked.append("job"), 0))
-    lanes.hold(session, at_most=5)
-    lanes.spark.table(session)
-    lanes.spark.bare_table(session)
+    writers = RowWriters(session, driver_rows=1, writer="spark", before_job=lambda: asked.append("asked"))
+    monkeypatch.setattr(SparkWriter, "stage", lambda *_: (asked.append("job"), 0))
+    writers.stage(session, at_most=5)
+    writers.spark.table(session)
+    writers.spark.bare_table(session)
     assert asked == ["asked", "job", "asked", "asked"]
 
 

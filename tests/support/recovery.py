@@ -65,7 +65,7 @@ WIDE_READS = [
     "records:totals",
     "panes:sums",
     "panes:totals",
-    "strays",
+    "side_outputs",
 ]
 """What a batch of `a_wide_mill` reads."""
 

@@ -18,7 +18,7 @@ from tidemill.cli.output import MOST, open_project
 if TYPE_CHECKING:
     from tidemill.core.protocol.events import Committed
     from tidemill.project.project import Project
-    from tidemill.repair.job import Errand
+    from tidemill.repair.job import AmendmentJob
 
 By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who wants it; else the user of this machine.")]
 Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="Why; kept in the ledger with who.")]
@@ -50,21 +50,21 @@ Since = Annotated[
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Put aside before this time.")]
 
 
-def an_errand(
+def an_amendment(
     project: Project, pipeline: str, *, by: str | None, why: str, most: int | None = None, start: Start | None = None
-) -> Errand:
+) -> AmendmentJob:
     """Something to be done, by whom and why."""
     from tidemill.core.plan.kinds import Reason
-    from tidemill.repair.job import Errand
+    from tidemill.repair.job import AmendmentJob
 
     reason = Reason(by=by or getpass.getuser(), why=why)
-    return Errand(project=project, pipeline=pipeline, reason=reason, most=most, session=start)
+    return AmendmentJob(project=project, pipeline=pipeline, reason=reason, most=most, session=start)
 
 
 def execute(
     ctx: typer.Context,
     pipeline: str,
-    amendment: Callable[[Errand], Iterator[Committed]],
+    amendment: Callable[[AmendmentJob], Iterator[Committed]],
     *,
     by: str | None,
     why: str,
@@ -75,13 +75,13 @@ def execute(
     """Execute the batches of an amendment; when there was `nothing`, say so and exit with NOTHING_TO_DO."""
 
     def batches(project: Project, start: Start) -> Iterator[Committed]:
-        return amendment(an_errand(project, pipeline, by=by, why=why, most=most, start=start))
+        return amendment(an_amendment(project, pipeline, by=by, why=why, most=most, start=start))
 
     count = show_batches(ctx, pipeline, batches, as_json=as_json, ended=lambda n: "done" if n else nothing)
     raise typer.Exit(ExitCode.DONE if count else ExitCode.NOTHING_TO_DO)
 
 
-def looked_at(ctx: typer.Context, pipeline: str, *, most: int | None = None) -> Errand:
+def looked_at(ctx: typer.Context, pipeline: str, *, most: int | None = None) -> AmendmentJob:
     """The same, for a command that only looks.
 
     Raises:
@@ -89,4 +89,4 @@ def looked_at(ctx: typer.Context, pipeline: str, *, most: int | None = None) -> 
     """
     project = open_project(ctx)
     project.pipeline(pipeline)
-    return an_errand(project, pipeline, by="", why="", most=most)
+    return an_amendment(project, pipeline, by="", why="", most=most)

@@ -27,10 +27,10 @@ from tidemill.cli.commands import (
     naming,
     plan,
     run,
+    side_outputs,
     status,
     verify,
 )
-from tidemill.cli.commands import side_outputs as aside
 from tidemill.cli.failures import DEBUG, Commands, show_defect
 from tidemill.cli.native_noise import without_noise
 
@@ -59,8 +59,8 @@ app.command("rebuild")(backfill.rebuild)
 app.command("gone")(gone.gone)
 app.command("rename")(naming.rename)
 app.command("adopt")(naming.adopt)
-app.add_typer(aside.late, name="late")
-app.add_typer(aside.quarantine, name="quarantine")
+app.add_typer(side_outputs.late, name="late")
+app.add_typer(side_outputs.quarantine, name="quarantine")
 app.add_typer(audit.app, name="audit")
 app.command("verify")(verify.verify)
 app.command("maintain")(maintain.maintain)

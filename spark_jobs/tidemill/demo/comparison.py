@@ -38,7 +38,7 @@ def compare(found: Contents, expected: Contents, *, appended: int) -> Difference
     """The differences between what the tables hold and what they must hold, for a log of `appended` records."""
     lost, doubled = Counter(_lost(found, expected)), Counter(_doubled(found, expected))
     wrong = list(_wrong(found, expected))
-    known = expected.requests + sum(sum(places.values()) for places in expected.strays.values())
+    known = expected.requests + sum(sum(places.values()) for places in expected.side_outputs.values())
     if known < appended:
         lost[f"{appended - known} records of the log were not found in it"] += appended - known
     if known > appended:
@@ -61,8 +61,8 @@ def _lost(found: Contents, expected: Contents) -> dict[str, int]:
         missing = _requests(rows) - _requests(found.rows.get(window, ()))
         if missing > 0:
             lost[f"{show_window(window)}: {missing} requests are missing"] = missing
-    for outcome, places in expected.strays.items():
-        for place, count in (places - found.strays.get(outcome, Counter[Place]())).items():
+    for outcome, places in expected.side_outputs.items():
+        for place, count in (places - found.side_outputs.get(outcome, Counter[Place]())).items():
             lost[f"{outcome} record {_shown(place)} is not kept"] = count
     return lost
 
@@ -73,7 +73,7 @@ def _doubled(found: Contents, expected: Contents) -> dict[str, int]:
         extra = _requests(rows) - _requests(expected.rows.get(window, ()))
         if extra > 0:
             doubled[f"{show_window(window)}: {extra} requests too many"] = extra
-    for outcome, places in found.strays.items():
+    for outcome, places in found.side_outputs.items():
         for place, count in places.items():
             if count > 1:
                 doubled[f"{outcome} record {_shown(place)} is kept {count} times"] = count - 1
@@ -85,9 +85,9 @@ def _wrong(found: Contents, expected: Contents) -> Iterator[str]:
         if len(rows) > 1:
             yield f"{show_window(window)} is there {len(rows)} times"
         yield from _wrong_values(window, rows[0], expected.rows.get(window, ({},))[0])
-    for outcome, places in found.strays.items():
+    for outcome, places in found.side_outputs.items():
         for place in places:
-            if place not in expected.strays.get(outcome, ()):
+            if place not in expected.side_outputs.get(outcome, ()):
                 yield f"record {_shown(place)} is {outcome}, but had not to be"
 
 

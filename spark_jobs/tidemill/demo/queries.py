@@ -113,7 +113,7 @@ WINDOWS = """
     FROM placed WHERE outcome = 'aggregated' GROUP BY minute, page"""
 """The rows that the published table must have."""
 
-STRAYS = "SELECT partition, offset, outcome FROM placed WHERE outcome <> 'aggregated'"
+SIDE_OUTPUTS = "SELECT partition, offset, outcome FROM placed WHERE outcome <> 'aggregated'"
 """The records that must be in no window."""
 
 

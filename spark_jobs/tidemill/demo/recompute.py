@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from tidemill.core.bind.flow import Flow, WindowedSink
 from tidemill.core.protocol.events import Committed, Planned
 from tidemill.core.time.times import moment
-from tidemill.demo.queries import STRAYS, WINDOWS, Rules, parsed, placed
+from tidemill.demo.queries import SIDE_OUTPUTS, WINDOWS, Rules, parsed, placed
 from tidemill.demo.site import PIPELINE, TABLE, TOPIC, segments
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ _CUTS = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """Everything that came of a log: rows by key (a list, since a key may wrongly be there twice), and strays.
+    """Everything that came of a log: rows by key (a list, since a key may wrongly be there twice), and side outputs.
 
-    `strays` gives for "rejected" and "late" the places of the records, each as often as it is there; a recomputation
-    may also find "unread" ones.
+    `side_outputs` gives for "rejected" and "late" the places of the records, each as often as it is there; a
+    recomputation may also find "unread" ones.
     """
 
     rows: Mapping[Window, Sequence[Mapping[str, Any]]]
-    strays: Mapping[str, Counter[Place]]
+    side_outputs: Mapping[str, Counter[Place]]
 
     @property
     def requests(self) -> int:
@@ -84,7 +84,7 @@ def recompute(session: SparkSession, project: Project) -> Contents:
             views[name] = session.sql(query).persist()
             views[name].createOrReplaceTempView(name)
         rows = session.sql(WINDOWS).toArrow()
-        strays = session.sql(STRAYS).toArrow().to_pylist()
+        side_outputs = session.sql(SIDE_OUTPUTS).toArrow().to_pylist()
     finally:
         for name, frame in views.items():
             frame.unpersist()
@@ -92,7 +92,9 @@ def recompute(session: SparkSession, project: Project) -> Contents:
     outcomes = ("rejected", "late", "unread")
     return Contents(
         rows=_by_window(rows),
-        strays={o: Counter((s["partition"], s["offset"]) for s in strays if s["outcome"] == o) for o in outcomes},
+        side_outputs={
+            o: Counter((s["partition"], s["offset"]) for s in side_outputs if s["outcome"] == o) for o in outcomes
+        },
     )
 
 
@@ -119,10 +121,10 @@ def cuts(project: Project) -> pa.Table:
 def published(project: Project) -> Contents:
     """What the tables do hold."""
     rows = _table(project.published_uri(TABLE))
-    strays = {name: _table(project.table_uri(PIPELINE, where)) for name, where in _STRAY_TABLES.items()}
+    side_outputs = {name: _table(project.table_uri(PIPELINE, where)) for name, where in _SIDE_TABLES.items()}
     return Contents(
         rows={} if rows is None else _by_window(rows),
-        strays={name: Counter() if t is None else _places(t) for name, t in strays.items()},
+        side_outputs={name: Counter() if t is None else _places(t) for name, t in side_outputs.items()},
     )
 
 
@@ -142,7 +144,7 @@ def damaged_values(project: Project) -> int:
     return sum(1 for place, value in kept.items() if place not in there or there[place] != value)
 
 
-_STRAY_TABLES = {"rejected": "quarantine", "late": "late"}
+_SIDE_TABLES = {"rejected": "quarantine", "late": "late"}
 
 
 def _table(uri: str) -> pa.Table | None:
@@ -169,8 +171,8 @@ def show_window(window: Window) -> str:
 
 
 def total(contents: Contents, outcome: str) -> int:
-    """How many strays of this kind there are."""
-    return sum(contents.strays.get(outcome, Counter[Place]()).values())
+    """How many records of this side output there are."""
+    return sum(contents.side_outputs.get(outcome, Counter[Place]()).values())
 
 
 def busiest(contents: Contents, count: int) -> list[tuple[str, int]]:

@@ -22,7 +22,7 @@ from tidemill.demo.recompute import Contents, busiest, damaged_values, published
 from tidemill.demo.site import PIPELINE, TABLE, Source, make_site, write_file, write_lines
 from tidemill.demo.traffic import Kind, Line, Traffic, lines
 from tidemill.inspect.verify import Scope, Verified, verify
-from tidemill.repair.job import Errand
+from tidemill.repair.job import AmendmentJob
 from tidemill.run.loop import Order, run_batches, warm_up_audit
 
 if TYPE_CHECKING:
@@ -192,8 +192,10 @@ def _proofs(project: Project, audience: Audience, spark: SparkSession) -> tuple[
     audience.begins("recomputing everything from the raw log, in one query")
     expected = recompute(spark, project)
     audience.begins("and once more, as `tidemill verify` does")
-    errand = Errand(project=project, pipeline=PIPELINE, reason=Reason(by="the demonstration"), session=lambda: spark)
-    [found] = verify(errand, Scope())
+    amendment = AmendmentJob(
+        project=project, pipeline=PIPELINE, reason=Reason(by="the demonstration"), session=lambda: spark
+    )
+    [found] = verify(amendment, Scope())
     return expected, found
 
 

@@ -14,7 +14,7 @@ from tidemill.core.bind.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.log.scan import Scan
 from tidemill.core.plan.jobs import Backfill
-from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.kinds import SideOutput
 from tidemill.core.plan.plan import BatchPlan, Kind
 from tidemill.core.plan.position import Position, TableMark
 from tidemill.core.protocol.account import Account
@@ -28,12 +28,12 @@ from tidemill.engine.aggregate.node_sql import of_nodes
 from tidemill.engine.aggregate.types import check_types
 from tidemill.engine.aggregate.window_sql import SLICE_COLUMNS, partial_aggregates
 from tidemill.engine.publish.publishing import Publisher, own_values
-from tidemill.engine.publish.side_tables import Strays, Taken
+from tidemill.engine.publish.side_tables import SideOutputs, Taken
 from tidemill.engine.publish.window_results import Windows
 from tidemill.engine.read.fitted import fitted, told
 from tidemill.engine.spark.session import pin
-from tidemill.engine.storage.expected_versions import Marks
-from tidemill.engine.storage.staged_rows import Held, Lanes
+from tidemill.engine.storage.expected_versions import ExpectedVersions
+from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.engine.storage.state_table import State
 from tidemill.engine.storage.table_layout import Uris
 
@@ -42,21 +42,21 @@ _STAGING_NOTHING = (Kind.FOLD, Kind.REWIND, Kind.SWITCH)
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class SinkRows:
     """The rows that a sink would publish. Nobody sees them yet."""
 
     sink: Sink
-    held: Held
+    staged: StagedRows
 
     @property
     def rows(self) -> Any:
         """An Arrow table, or a DataFrame where Spark writes."""
-        return self.held.rows
+        return self.staged.rows
 
     @property
     def count(self) -> int:
         """How many rows there are."""
-        return self.held.count
+        return self.staged.count
 
 
 @dataclass(kw_only=True)
@@ -81,16 +81,22 @@ class Attempt:
     given_up: bool = False
     before_job: Callable[[], None] = lambda: None
     _streams: tuple[Stream, ...] = ()
-    _partials: dict[str, Held] = field(default_factory=dict)
+    _partials: dict[str, StagedRows] = field(default_factory=dict)
     _touched: dict[str, list[int]] = field(default_factory=dict)
-    _rows: dict[str, Held] = field(default_factory=dict)
+    _rows: dict[str, StagedRows] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        marks = Marks(plan=self.plan, attempt=self.number)
-        self.lanes = Lanes(self.session, driver_rows=self.driver_rows, writer=self.writer, before_job=self.before_job)
-        self._windows = Windows(session=self.session, plan=self.plan, uris=self.uris, lanes=self.lanes, marks=marks)
-        self._publisher = Publisher(flow=self.flow, plan=self.plan, uris=self.uris, lanes=self.lanes, marks=marks)
-        self._marks = marks
+        expected = ExpectedVersions(plan=self.plan, attempt=self.number)
+        self.writers = RowWriters(
+            self.session, driver_rows=self.driver_rows, writer=self.writer, before_job=self.before_job
+        )
+        self._windows = Windows(
+            session=self.session, plan=self.plan, uris=self.uris, writers=self.writers, expected=expected
+        )
+        self._publisher = Publisher(
+            flow=self.flow, plan=self.plan, uris=self.uris, writers=self.writers, expected=expected
+        )
+        self._expected = expected
 
     @staticmethod
     def check_types(session: SparkSession, flow: Flow, uris: Uris) -> None:
@@ -105,11 +111,11 @@ class Attempt:
         self.before_job()
         inputs = [i for i in self.flow.inputs if i.topic in self.scans]
         streams = [
-            Stream.of(self.flow, i, self.plan, self.scans[i.topic], self.lanes.spark).diverted(self.diverted)
+            Stream.of(self.flow, i, self.plan, self.scans[i.topic], self.writers.spark).diverted(self.diverted)
             for i in inputs
         ]
         once = len(self.flow.sinks) == 1 and all(len(s.branches) == 1 for s in streams)
-        self._streams = tuple(s if once else s.kept(self.lanes.spark) for s in streams)
+        self._streams = tuple(s if once else s.kept(self.writers.spark) for s in streams)
 
     def aggregate(self) -> None:
         """Step 3: partial aggregates become state; rows for unwindowed tables are held."""
@@ -119,21 +125,21 @@ class Attempt:
         for sink in self.flow.sinks:
             if self.plan.fold is not None and isinstance(sink, WindowedSink):
                 self._append_nodes(sink, self._windows.folded_nodes(sink, self.plan.fold))
-            held = self._new(sink)
-            if held is None:
+            staged = self._new(sink)
+            if staged is None:
                 continue
             match sink:
                 case WindowedSink():
-                    held = self._partials[sink.table] = held.stamped(self._slice())
-                    if held.count:
-                        self._touched[sink.table] = held.lane.distinct(held.rows, "pane_start")
-                        self._append_state(sink, held)
+                    staged = self._partials[sink.table] = staged.stamped(self._slice())
+                    if staged.count:
+                        self._touched[sink.table] = staged.writer.distinct(staged.rows, "pane_start")
+                        self._append_state(sink, staged)
                 case RowSink():
-                    held, unfit = told(held, sink.table, sink.contract)
+                    staged, unfit = told(staged, sink.table, sink.contract)
                     self._windows.unfit += unfit
-                    self._rows[sink.table] = held.stamped(own_values(self.plan))
+                    self._rows[sink.table] = staged.stamped(own_values(self.plan))
 
-    def _new(self, sink: Sink) -> Held | None:
+    def _new(self, sink: Sink) -> StagedRows | None:
         """What this batch brings to a sink: from the records that it reads, or the slices that it folds."""
         if self.plan.fold is not None:
             return self._windows.folded(sink, self.plan.fold) if isinstance(sink, WindowedSink) else None
@@ -141,27 +147,27 @@ class Attempt:
         if job is None:
             return None
         with boundary(f"records:{sink.table}", self.plan.batch_id):
-            return self.lanes.hold(job, at_most=self.plan.records)
+            return self.writers.stage(job, at_most=self.plan.records)
 
     def _slice(self) -> dict[str, pa.Scalar]:
         values = (self.plan.batch_id, self.number)
         return {c: pa.scalar(value, pa.int64()) for c, value in zip(SLICE_COLUMNS, values, strict=True)}
 
-    def _append_state(self, sink: WindowedSink, held: Held) -> None:
-        spec = self.uris.state(sink, held.lane.fields(held.rows))
+    def _append_state(self, sink: WindowedSink, staged: StagedRows) -> None:
+        spec = self.uris.state(sink, staged.writer.fields(staged.rows))
         with boundary(f"state:{sink.table}", self.plan.batch_id):
-            handle = self._publisher.append_slice(spec, self._marks.state(sink), held)
+            handle = self._publisher.append_slice(spec, self._expected.state(sink), staged)
             self._windows.states[sink.table] = State(spec=spec, handle=handle)
 
-    def _append_nodes(self, sink: WindowedSink, nodes: Held | None) -> None:
+    def _append_nodes(self, sink: WindowedSink, nodes: StagedRows | None) -> None:
         """Panes merged ahead, in the slice of this attempt."""
         if nodes is None or not nodes.count:
             return
         names = ("pane_level", "pane_start", *of_nodes(sink), *SLICE_COLUMNS)
-        held = nodes.stamped(self._slice()).picked({name: name for name in names})
+        staged = nodes.stamped(self._slice()).picked({name: name for name in names})
         with boundary(f"merged:{sink.table}", self.plan.batch_id):
-            spec = self.uris.merged(sink, held.lane.fields(held.rows))
-            self._publisher.append_slice(spec, self._marks.merged(sink), held)
+            spec = self.uris.merged(sink, staged.writer.fields(staged.rows))
+            self._publisher.append_slice(spec, self._expected.merged(sink), staged)
 
     def jobs(self, without: DataFrame | None = None) -> Mapping[str, DataFrame]:
         """The job of step 3 for each published table, described but not run; ask after step 2.
@@ -216,14 +222,14 @@ class Attempt:
         job = self.plan.backfill
         return None if job is None else job.after(self.plan.batch_id, self.number, self.panes)
 
-    def stage(self, position: Position) -> tuple[Staged, ...]:
+    def stage(self, position: Position) -> tuple[SinkRows, ...]:
         """Step 4: the rows to publish when this attempt moves the pipeline to `position`."""
         if self.plan.kind in _STAGING_NOTHING:
             return ()
         found = ((sink, self._staged(sink, position)) for sink in self.flow.sinks)
-        return tuple(Staged(sink, held) for sink, held in found if held is not None)
+        return tuple(SinkRows(sink, staged) for sink, staged in found if staged is not None)
 
-    def _staged(self, sink: Sink, position: Position) -> Held | None:
+    def _staged(self, sink: Sink, position: Position) -> StagedRows | None:
         job = self._job_done
         if isinstance(sink, RowSink):
             return self._rows.get(sink.table)
@@ -238,7 +244,7 @@ class Attempt:
             fired = None
         return None if fired is None else fired.stamped(own_values(self.plan))
 
-    def publish(self, staged: tuple[Staged, ...]) -> None:
+    def publish(self, staged: tuple[SinkRows, ...]) -> None:
         """Step 6: rejected and late rows, then every published table; each at most once for this batch."""
         if self.plan.rewind is not None:
             self._publisher.go_back()
@@ -249,42 +255,42 @@ class Attempt:
         if self.given_up:
             self._publisher.leave()
 
-    def _publish(self, staged: tuple[Staged, ...]) -> None:
+    def _publish(self, staged: tuple[SinkRows, ...]) -> None:
         self._put_aside()
-        rows = {item.sink.table: item.held for item in staged}
+        rows = {item.sink.table: item.staged for item in staged}
         for sink in self.flow.sinks:
             self._publisher.publish(sink, rows.get(sink.table), self._job_done)
 
-    def to_send(self, staged: tuple[Staged, ...]) -> tuple[Staged, ...]:
+    def to_send(self, staged: tuple[SinkRows, ...]) -> tuple[SinkRows, ...]:
         """What readers of topics have to be told: what is staged; of a switch, all windows as they are now."""
         if self.plan.switch is None:
             return staged
         sinks = [s for s in self.flow.sinks if isinstance(s, WindowedSink) and s.topic is not None]
-        return tuple(Staged(sink, self._publisher.built(sink)) for sink in sinks)
+        return tuple(SinkRows(sink, self._publisher.built(sink)) for sink in sinks)
 
-    def strays(self) -> Strays:
+    def side_outputs(self) -> SideOutputs:
         """What the pass found that goes to quarantine or to the late table."""
-        return Strays(self._streams, self.counts, self.plan, self.lanes, self._publisher.superseded_aside)
+        return SideOutputs(self._streams, self.counts, self.plan, self.writers, self._publisher.superseded_aside)
 
     def _put_aside(self) -> None:
-        strays = self.strays()
-        rejected = strays.rejected(self.uris.quarantine())
-        self.reasons = rejected.lane.tally(rejected.rows) if rejected else {}
+        side_outputs = self.side_outputs()
+        rejected = side_outputs.rejected(self.uris.quarantine())
+        self.reasons = rejected.writer.tally(rejected.rows) if rejected else {}
         refused = None
-        if is_repair_of(self.plan, Aside.LATE) and rejected is not None:
-            refused, rejected = rejected.lane.arrow(rejected.rows), None
-        for aside, spec, held in (
-            (Aside.QUARANTINE, self.uris.quarantine(), rejected),
-            (Aside.LATE, self.uris.late(), strays.late(self.uris.late())),
+        if is_repair_of(self.plan, SideOutput.LATE) and rejected is not None:
+            refused, rejected = rejected.writer.arrow(rejected.rows), None
+        for output, spec, staged in (
+            (SideOutput.QUARANTINE, self.uris.quarantine(), rejected),
+            (SideOutput.LATE, self.uris.late(), side_outputs.late(self.uris.late())),
         ):
-            if self.plan.repair is not None and is_repair_of(self.plan, aside):
-                self._publisher.take_out(Taken(spec, self.plan, self.plan.repair), refused, held)
+            if self.plan.repair is not None and is_repair_of(self.plan, output):
+                self._publisher.take_out(Taken(spec, self.plan, self.plan.repair), refused, staged)
             else:
-                self._publisher.put_aside(spec, held, self._job_done)
+                self._publisher.write_side_output(spec, staged, self._job_done)
 
     def release(self) -> None:
         """Let go of what is cached on the executors."""
-        self.lanes.release()
+        self.writers.release()
 
 
 def _as_published(rows: DataFrame, sink: RowSink) -> DataFrame:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionStanding:
+class PartitionStatus:
     """One partition: the offsets that the log holds, and the next one to read.
 
     `committed` is None for a partition that was never read. `max_event_time` is in microseconds. `waiting` offsets are
@@ -55,7 +55,7 @@ class PartitionStanding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class PipelineStatus:
     """A pipeline at one moment. `problem` says why partitions are missing, if some are.
 
     `refused` is why the next batch is not planned, because committed batches cannot go on by the declaration of now.
@@ -63,7 +63,7 @@ class Standing:
 
     flow: Flow
     view: View
-    partitions: tuple[PartitionStanding, ...]
+    partitions: tuple[PartitionStatus, ...]
     problem: str = ""
     refused: TidemillError | None = None
 
@@ -73,7 +73,7 @@ class Standing:
         return sum(p.lag for p in self.partitions)
 
 
-def standing(project: Project, name: str) -> Standing:
+def status_of(project: Project, name: str) -> PipelineStatus:
     """Where a pipeline stands; a topic that is not there is a problem, not an error.
 
     Raises:
@@ -83,7 +83,7 @@ def standing(project: Project, name: str) -> Standing:
     view, log = project.ledger(name).view(), project.log()
     flow = project.pipeline(name)
     refused = _refused(flow, view)
-    partitions: list[PartitionStanding] = []
+    partitions: list[PartitionStatus] = []
     problems = []
     try:
         flow = readable(flow, log, view.position)
@@ -98,7 +98,9 @@ def standing(project: Project, name: str) -> Standing:
         if known is not None:
             with suppress(LogError):
                 partitions += _missing(topic, known, held_of(log, [topic])[topic], view.position.gone or ())
-    return Standing(flow=flow, view=view, partitions=tuple(partitions), problem="; ".join(problems), refused=refused)
+    return PipelineStatus(
+        flow=flow, view=view, partitions=tuple(partitions), problem="; ".join(problems), refused=refused
+    )
 
 
 def _refused(flow: Flow, view: View) -> TidemillError | None:
@@ -115,17 +117,17 @@ def held_back(project: Project, name: str) -> int:
     """How many offsets of a pipeline's topics wait for open transactions, as far as that can be told."""
     with suppress(TidemillError):
         if isinstance(project.log(), HoldsBack):
-            return sum(p.waiting for p in standing(project, name).partitions)
+            return sum(p.waiting for p in status_of(project, name).partitions)
     return 0
 
 
-def _of_topic(log: Log, topic: str, position: TopicPosition | None) -> list[PartitionStanding]:
+def _of_topic(log: Log, topic: str, position: TopicPosition | None) -> list[PartitionStatus]:
     found = []
     waiting = log.waiting(topic) if isinstance(log, HoldsBack) else {}
     for number, held in sorted(log.bounds(topic).items()):
         clock = position.clocks.get(number) if position else None
         found.append(
-            PartitionStanding(
+            PartitionStatus(
                 topic=topic,
                 held=held,
                 committed=position.offsets.get(number) if position else None,
@@ -138,14 +140,14 @@ def _of_topic(log: Log, topic: str, position: TopicPosition | None) -> list[Part
 
 def _missing(
     topic: str, position: TopicPosition, held: Mapping[int, OffsetRange], gone: Sequence[Gone]
-) -> list[PartitionStanding]:
+) -> list[PartitionStatus]:
     """The partitions that were read and that the log does not show."""
     from tidemill.core.log.offsets import OffsetRange, TopicPartition
 
     declared = {each.place: each for each in gone}
     places = {TopicPartition(topic, p): offset for p, offset in sorted(position.offsets.items()) if p not in held}
     return [
-        PartitionStanding(
+        PartitionStatus(
             topic=topic,
             held=OffsetRange(place, offset, offset),
             committed=offset,
@@ -166,7 +168,7 @@ def holder_state(batch: OpenBatch) -> str:
     return "gone" if is_gone(batch.executor) else "running"
 
 
-def standing_json(found: Standing) -> dict[str, object]:
+def status_json(found: PipelineStatus) -> dict[str, object]:
     """The same as JSON values."""
     commit, opened = found.view.last_commit, found.view.open_batch
     return {
@@ -213,7 +215,7 @@ def _backfill_json(view: View) -> dict[str, object] | None:
     return {"since": job.since, "batches": len(job.slices), "left": count(job.left), "by": job.by, "why": job.why}
 
 
-def _partition_json(found: PartitionStanding) -> dict[str, object]:
+def _partition_json(found: PartitionStatus) -> dict[str, object]:
     time = found.max_event_time
     return {
         "topic": found.topic,

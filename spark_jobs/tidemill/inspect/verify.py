@@ -16,13 +16,13 @@ from tidemill.core.bind.flow import RowSink, Sink, WindowedSink
 from tidemill.core.change.redefinition import redefined, undecided
 from tidemill.core.declare.operators import Trigger
 from tidemill.core.history.coverage import Cover, united
-from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.kinds import SideOutput
 from tidemill.core.plan.position import Since
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.planning import plan_reading
 from tidemill.core.repair.selection import OfWindows
-from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.time.times import micros, moment
 from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.core.time.windows import Window
@@ -32,7 +32,7 @@ from tidemill.engine.publish.comparison import Differences, different_rows, diff
 from tidemill.engine.spark.query import ROWS, query
 from tidemill.engine.storage.state_table import State
 from tidemill.inspect.earlier import Earlier, parted
-from tidemill.repair.job import Errand
+from tidemill.repair.job import AmendmentJob
 from tidemill.run.sessions import project_session
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest, rows_of
@@ -76,7 +76,7 @@ class Scope:
     seed: int = 0
 
 
-def verify(errand: Errand, scope: Scope) -> Iterator[Verified]:
+def verify(amendment: AmendmentJob, scope: Scope) -> Iterator[Verified]:
     """Each published table against a computation of all that was read, in one pass, by the declaration of now.
 
     Late records and those in quarantine count as what they are. Windows that the watermark has not passed are not
@@ -89,32 +89,32 @@ def verify(errand: Errand, scope: Scope) -> Iterator[Verified]:
         OffsetsLost: the log no longer holds what was read.
         EngineError: Spark or a table refused to work.
     """
-    view = errand.ledger.view()
-    changed = undecided(errand.flow, view.position)
-    past = errand.ledger.past()
+    view = amendment.ledger.view()
+    changed = undecided(amendment.flow, view.position)
+    past = amendment.ledger.past()
     covers = past.covers(view.position.slices)
-    session = errand.session() if errand.session else project_session(errand.project)
-    for sink in (sink for sink in errand.flow.sinks if sink.table not in changed):
-        wanted = _windows(errand, sink, scope) if isinstance(sink, WindowedSink) else None
+    session = amendment.session() if amendment.session else project_session(amendment.project)
+    for sink in (sink for sink in amendment.flow.sinks if sink.table not in changed):
+        wanted = _windows(amendment, sink, scope) if isinstance(sink, WindowedSink) else None
         if wanted is not None and not wanted:
             yield Verified(table=sink.table, differences=Differences())
             continue
         earlier = Earlier.of(sink, view.position, covers)
         lacking = parted(sink, past.batches()) if isinstance(sink, WindowedSink) else ()
-        checking = _Checking(errand, view, session, sink, wanted, earlier, lacking)
+        checking = _Checking(amendment, view, session, sink, wanted, earlier, lacking)
         now = earlier.others(covers)
         yield checking.compare(_of_windows(sink, now, wanted) if isinstance(sink, WindowedSink) else now)
-    redefined(errand.flow, view.position)
+    redefined(amendment.flow, view.position)
 
 
-def _windows(errand: Errand, sink: WindowedSink, scope: Scope) -> Sequence[Window] | None:
+def _windows(amendment: AmendmentJob, sink: WindowedSink, scope: Scope) -> Sequence[Window] | None:
     """The windows to compare, of those that are published or have state; None for all."""
     if scope.windows is None and scope.sample >= 1:
         return None
     bounds, panes = scope.windows, sink.window.panes
     low, high = (micros(bounds.since), micros(bounds.until)) if bounds else (None, None)
-    state = State.of(errand.uris, sink)
-    known = _moments(errand.uris.published_table(sink), "window_start")
+    state = State.of(amendment.uris, sink)
+    known = _moments(amendment.uris.published_table(sink), "window_start")
     if state is not None:
         known |= {w.start for pane in _moments(state.spec, "pane_start") for w in panes.windows_of(pane)}
     found = sorted(s for s in known if (low is None or s >= low) and (high is None or s < high))
@@ -141,7 +141,7 @@ def _of_windows(sink: WindowedSink, covers: Sequence[Cover], wanted: Sequence[Wi
 class _Checking:
     """One table, computed again and compared."""
 
-    errand: Errand
+    amendment: AmendmentJob
     view: View
     session: SparkSession
     sink: Sink
@@ -157,8 +157,8 @@ class _Checking:
             job = attempt.jobs(without=self._aside()).get(self.sink.table)
             spec = attempt.uris.published_table(self.sink)
             there = newest(spec) is not None
-            lane = attempt.lanes.of(rows_of(spec))
-            found = lane.frame([lane.table(spec).read()]) if there else None
+            writer = attempt.writers.of(rows_of(spec))
+            found = writer.frame([writer.table(spec).read()]) if there else None
             return Verified(
                 table=self.sink.table,
                 differences=self._differences(job, found),
@@ -178,18 +178,18 @@ class _Checking:
         return different_windows(self.session, self.sink, self._inside(expected), self._inside(found))
 
     def _attempt(self, covers: Sequence[Cover]) -> Attempt:
-        flow = replace(self.errand.flow, sinks=(self.sink,))
+        flow = replace(self.amendment.flow, sinks=(self.sink,))
         ranges = united(c.ranges for c in covers)
         plan = plan_reading(flow, self.view, ranges, clock=datetime.now(UTC))
-        log = self.errand.project.log()
-        settings = self.errand.project.settings
+        log = self.amendment.project.log()
+        settings = self.amendment.project.settings
         return Attempt(
             flow=flow,
             plan=plan,
             number=1,
             scans={name: log.scan(plan.topic_id(name), ranges) for name, ranges in plan.reads.items()},
             session=self.session,
-            uris=self.errand.uris,
+            uris=self.amendment.uris,
             driver_rows=settings.driver_rows,
             writer=settings.writer,
         )
@@ -197,8 +197,8 @@ class _Checking:
     def _aside(self) -> DataFrame | None:
         """The records that the table does not have, on purpose."""
         parts = []
-        for aside, table in ((Aside.QUARANTINE, None), (Aside.LATE, self.sink.table)):
-            chosen = self.errand.aside.choose(aside, Choice(table=table))
+        for output, table in ((SideOutput.QUARANTINE, None), (SideOutput.LATE, self.sink.table)):
+            chosen = self.amendment.side_tables.choose(output, Selection(table=table))
             if chosen is not None and chosen.rows.num_rows:
                 parts.append(chosen.rows.select(list(_HIDDEN)).rename_columns(list(_HIDDEN.values())))
         return self.session.createDataFrame(pa.concat_tables(parts)) if parts else None

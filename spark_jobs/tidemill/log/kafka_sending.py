@@ -20,7 +20,7 @@ from tidemill.core.protocol.failpoints import LostAnswer, answered
 from tidemill.core.time.times import micros
 from tidemill.log.kafka import PATIENCE
 from tidemill.log.kafka_access import Access
-from tidemill.log.protocol import Message, Parcel
+from tidemill.log.protocol import Message, OutgoingBatch
 
 _OPEN_FOR = 900.0
 """Seconds that a transaction may take, and after which Kafka gives it up if its sender died and never came back.
@@ -53,14 +53,14 @@ T = TypeVar("T")
 
 
 class Sender:
-    """Sends one parcel."""
+    """Sends the rows of one batch."""
 
-    def __init__(self, access: Access, parcel: Parcel) -> None:
-        self._parcel, self._where = parcel, f"Kafka at {access.servers}"
-        name = f"tidemill.{parcel.sender}.{parcel.topic}"
+    def __init__(self, access: Access, outgoing: OutgoingBatch) -> None:
+        self._outgoing, self._where = outgoing, f"Kafka at {access.servers}"
+        name = f"tidemill.{outgoing.sender}.{outgoing.topic}"
         client: dict[str, Any] = {**access.client(), "log_level": 0}
         transactional = {"transactional.id": name, "transaction.timeout.ms": int(_OPEN_FOR * 1000)}
-        self._producer = Producer(client | _PRODUCER | (transactional if parcel.once else {}))
+        self._producer = Producer(client | _PRODUCER | (transactional if outgoing.once else {}))
         self._group = f"{name}.batches"
         self._fence = Consumer(client | {"group.id": self._group, "enable.auto.commit": False})
         self._failed: KafkaError | None = None
@@ -68,7 +68,7 @@ class Sender:
     def send(self, messages: Iterable[Message]) -> bool:
         """See `Sends.send`."""
         try:
-            if not self._parcel.once:
+            if not self._outgoing.once:
                 self._deliver(messages)
                 return True
             # Ends what an earlier attempt left open, or waits until what it committed counts.
@@ -91,23 +91,23 @@ class Sender:
         Raises:
             Fenced: it is a newer one, or another plan of this one.
         """
-        parcel = self._parcel
-        [found] = patiently(lambda: self._fence.committed([Place(parcel.topic, 0)], timeout=PATIENCE))
+        outgoing = self._outgoing
+        [found] = patiently(lambda: self._fence.committed([Place(outgoing.topic, 0)], timeout=PATIENCE))
         if found.error is not None:
             raise KafkaException(found.error)
-        if found.offset < parcel.batch_id:
+        if found.offset < outgoing.batch_id:
             return False
-        if found.offset == parcel.batch_id and found.metadata == parcel.plan_hash:
+        if found.offset == outgoing.batch_id and found.metadata == outgoing.plan_hash:
             return True
         raise Fenced(
-            f"{parcel.sender}: batch {found.offset} was sent to {parcel.topic}, by plan {str(found.metadata)[:12]}: "
-            f"batch {parcel.batch_id} by plan {parcel.plan_hash[:12]} must not follow it (if the lake was begun anew, "
+            f"{outgoing.sender}: batch {found.offset} was sent to {outgoing.topic} by plan {str(found.metadata)[:12]}, "
+            f"and batch {outgoing.batch_id} by plan {outgoing.plan_hash[:12]} must not follow it (if the lake is new, "
             f"name another topic, or delete the consumer group {self._group})"
         )
 
     def _send(self, messages: Iterable[Message]) -> None:
-        parcel = self._parcel
-        fence = Place(parcel.topic, 0, parcel.batch_id, parcel.plan_hash)
+        outgoing = self._outgoing
+        fence = Place(outgoing.topic, 0, outgoing.batch_id, outgoing.plan_hash)
         self._producer.begin_transaction()
         try:
             for message in messages:
@@ -133,12 +133,12 @@ class Sender:
         self._failed = self._failed or error
 
     def _produce(self, message: Message) -> None:
-        parcel = self._parcel
-        at = micros(parcel.at) // 1000
-        headers: list[tuple[str, str | bytes | None]] = [*parcel.headers.items()]
+        outgoing = self._outgoing
+        at = micros(outgoing.at) // 1000
+        headers: list[tuple[str, str | bytes | None]] = [*outgoing.headers.items()]
         enqueue(
             self._producer,
-            parcel.topic,
+            outgoing.topic,
             lambda: self._failed,
             value=message.value,
             key=message.key,
@@ -148,20 +148,20 @@ class Sender:
         )
 
     def _explained(self, error: KafkaError) -> Exception:
-        parcel = self._parcel
+        outgoing = self._outgoing
         if error.code() in FENCED:
             return self._unknown("somebody else began to send, or it took longer than Kafka allows")
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             return LogInputError(
-                f"batch {parcel.batch_id} of {parcel.sender} has a row larger than a message of {parcel.topic} may be",
+                f"batch {outgoing.batch_id} of {outgoing.sender} has a row that is larger than {outgoing.topic} allows",
                 fix="raise max.message.bytes of the topic, then run again; or publish without topic=",
             )
         return self._unknown(error.str())
 
     def _unknown(self, why: str) -> LogUnreachable:
-        parcel = self._parcel
+        outgoing = self._outgoing
         return LogUnreachable(
-            f"{self._where}: batch {parcel.batch_id} of {parcel.sender} may not have come to {parcel.topic}: {why}",
+            f"{self._where}: batch {outgoing.batch_id} of {outgoing.sender} may not be in {outgoing.topic}: {why}",
             fix="nothing is doubled: the next run finds out whether it landed",
         )
 

@@ -17,7 +17,7 @@ from tidemill.log import checks
 from tidemill.log.kafka import LATEST, PATIENCE, KafkaLog
 from tidemill.log.kafka_appending import Appender
 from tidemill.log.kafka_sending import Sender
-from tidemill.log.protocol import Message, Parcel, Topic, Usage
+from tidemill.log.protocol import Message, OutgoingBatch, Topic, Usage
 from tidemill.log.records import NewRecord, as_table
 from tidemill.log.writable import LandedBatch, LandedWhole, ProducerBatch
 
@@ -145,10 +145,10 @@ class KafkaTopics(KafkaLog):
         """See `WritableLog.usage`: a client is not told."""
         return {number: Usage(segments=None, bytes=None) for number in range(self.topic(name).partitions)}
 
-    def send(self, parcel: Parcel, messages: Iterable[Message]) -> bool:
+    def send(self, outgoing: OutgoingBatch, messages: Iterable[Message]) -> bool:
         """See `Sends.send`."""
-        self.topic(parcel.topic)
-        return Sender(self.access, parcel).send(messages)
+        self.topic(outgoing.topic)
+        return Sender(self.access, outgoing).send(messages)
 
     def tell_position(self, reader: str, offsets: Mapping[TopicPartition, int]) -> None:
         """See `TellsPosition`: the offsets of consumer group `tidemill.READER`, which nobody reads back."""

@@ -68,7 +68,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parcel:
+class OutgoingBatch:
     """What a batch sends to a topic. `sender` names pipeline and table, and counts its batches.
 
     Unless it must arrive `once`, a second try may send it again, and readers may see a part of it meanwhile.
@@ -87,7 +87,7 @@ class Parcel:
 class Sends(Protocol):
     """A log that takes the rows of a batch all at once, and knows which batch of a sender was the last."""
 
-    def send(self, parcel: Parcel, messages: Iterable[Message]) -> bool:
+    def send(self, outgoing: OutgoingBatch, messages: Iterable[Message]) -> bool:
         """Send the messages, unless the topic has them already; whether they were sent now.
 
         Readers of committed records see all of them or none.

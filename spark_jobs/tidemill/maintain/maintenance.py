@@ -46,7 +46,7 @@ AT_LEAST = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chore:
+class MaintenanceTask:
     """Something done, or to be done, to one table: `count` files or rows."""
 
     table: str
@@ -155,7 +155,7 @@ def goes_back_to(project: Project, pipeline: str, *, keep: timedelta, now: datet
 
 def maintain(
     project: Project, pipeline: str, *, keep: timedelta, now: datetime, dry_run: bool = False
-) -> Iterator[Chore]:
+) -> Iterator[MaintenanceTask]:
     """Everything that can be made smaller, done as it is told; only told in a dry run.
 
     Raises:
@@ -173,11 +173,11 @@ def maintain(
     until_of = partial(forgettable, flow, others=kept.positions, age=project.settings.state)
     forgotten = _forgotten(ledger, until_of, now, dry_run=dry_run)
     for name, files in foldable(flow, uris, newest_commit):
-        yield Chore(table=name, what="small files folded", count=files)
+        yield MaintenanceTask(table=name, what="small files folded", count=files)
     # First, so that what is folded now stays until the next time for those who read it.
     unused = kept.unused(now)
     swept = ledger.sweep(unused, dry_run=dry_run)
-    yield Chore(table=f"ledger of {pipeline}", what="files removed that were folded", count=swept)
+    yield MaintenanceTask(table=f"ledger of {pipeline}", what="files removed that were folded", count=swept)
     if not dry_run:
         with boundary("maintenance", newest_commit.batch_id):
             tidy_now(flow, uris, ledger, newest_commit)
@@ -189,7 +189,7 @@ def maintain(
                 yield _vacuumed(spec, unused, [], dry_run=dry_run)
     lease = None if kept.opened is None else kept.opened.lease
     if left := project.lease(pipeline, flow.spec.takeover_after).sweep(unused, keep=lease, dry_run=dry_run):
-        yield Chore(table=f"leases of {pipeline}", what="of runs that were killed removed", count=left)
+        yield MaintenanceTask(table=f"leases of {pipeline}", what="of runs that were killed removed", count=left)
     yield from _waited(flow, uris, kept, unused, dry_run=dry_run)
     yield from _readable(flow, uris, kept, max(keep, unused), dry_run=dry_run)
     yield from _outdated(project, pipeline, kept, now - keep, dry_run=dry_run)
@@ -202,7 +202,7 @@ class _Forgotten:
     until: int
     through: int
 
-    def removed(self, uris: Uris, sink: WindowedSink, spec: TableSpec, *, dry_run: bool) -> Chore:
+    def removed(self, uris: Uris, sink: WindowedSink, spec: TableSpec, *, dry_run: bool) -> MaintenanceTask:
         """Their panes, but for those that are in later windows, too."""
         edge = moment(first_kept(sink.window.panes, self.until))
         # What a backfill that begins meanwhile writes there stays.
@@ -213,7 +213,7 @@ class _Forgotten:
         remembered = Transaction(forgotten_app(uris.owner, sink), self.until)
         with nullcontext() if dry_run else boundary(f"removed:{sink.table}", self.through):
             count = KeptTable(spec).forget(where, remembered=remembered, dry_run=dry_run)
-        return Chore(table=spec.name, what="rows of windows closed for good removed", count=count)
+        return MaintenanceTask(table=spec.name, what="rows of windows closed for good removed", count=count)
 
 
 def _forgotten(
@@ -242,28 +242,28 @@ def _forgotten(
 
 def _state(
     uris: Uris, sink: WindowedSink, kept: _Kept, forgotten: _Forgotten | None, *, dry_run: bool
-) -> Iterator[Chore]:
+) -> Iterator[MaintenanceTask]:
     """Rows of state that nobody looks at any more."""
     state = State.of(uris, sink)
     if state is not None:
         horizon = Transaction(state_horizon(uris.owner, sink), kept.horizon)
         rows = KeptTable(state.spec, opened=state.handle).drop(kept.dead, horizon=horizon, dry_run=dry_run)
-        yield Chore(table=state.spec.name, what="rows of superseded slices removed", count=rows)
+        yield MaintenanceTask(table=state.spec.name, what="rows of superseded slices removed", count=rows)
         if forgotten is not None:
             yield forgotten.removed(uris, sink, state.spec, dry_run=dry_run)
 
 
-def _merged(uris: Uris, sink: WindowedSink, kept: _Kept, *, dry_run: bool) -> Iterator[Chore]:
+def _merged(uris: Uris, sink: WindowedSink, kept: _Kept, *, dry_run: bool) -> Iterator[MaintenanceTask]:
     """Panes merged ahead: of superseded slices, and those that only windows hold which are closed for good."""
     state = State.merged(uris, sink) if sink.merges_ahead else None
     if state is not None:
         table = KeptTable(state.spec, opened=state.handle)
         there = batch_ranges(table.read(columns=("batch_id",))["batch_id"].unique().to_pylist())
         gone = table.drop(kept.unmerged(sink, there), dry_run=dry_run)
-        yield Chore(table=state.spec.name, what="rows removed that no window needs", count=gone)
+        yield MaintenanceTask(table=state.spec.name, what="rows removed that no window needs", count=gone)
 
 
-def _readable(flow: Flow, uris: Uris, kept: _Kept, readers: timedelta, *, dry_run: bool) -> Iterator[Chore]:
+def _readable(flow: Flow, uris: Uris, kept: _Kept, readers: timedelta, *, dry_run: bool) -> Iterator[MaintenanceTask]:
     """Files of the tables that people read."""
     published = [(uris.published_table(s), True) for s in flow.sinks]
     own = [(spec, False) for spec in (uris.quarantine(), uris.late(), uris.corrections())]
@@ -272,28 +272,30 @@ def _readable(flow: Flow, uris: Uris, kept: _Kept, readers: timedelta, *, dry_ru
             yield _vacuumed(spec, readers, kept.versions(spec, published=is_published), dry_run=dry_run)
 
 
-def _waited(flow: Flow, uris: Uris, kept: _Kept, unused: timedelta, *, dry_run: bool) -> Iterator[Chore]:
+def _waited(flow: Flow, uris: Uris, kept: _Kept, unused: timedelta, *, dry_run: bool) -> Iterator[MaintenanceTask]:
     """What waited for backfills that are complete or given up."""
     rows = [uris.published_table(sink) for sink in flow.sinks if isinstance(sink, RowSink)]
     for spec in (uris.waiting(spec) for spec in (*rows, uris.quarantine(), uris.late())):
         if newest(spec) is not None:
             gone = KeptTable(spec).drop(kept.waited, dry_run=dry_run)
-            yield Chore(table=spec.name, what="rows of finished backfills removed", count=gone)
+            yield MaintenanceTask(table=spec.name, what="rows of finished backfills removed", count=gone)
             yield _vacuumed(spec, unused, [], dry_run=dry_run)
 
 
-def _outdated(project: Project, pipeline: str, kept: _Kept, horizon: datetime, *, dry_run: bool) -> Iterator[Chore]:
+def _outdated(
+    project: Project, pipeline: str, kept: _Kept, horizon: datetime, *, dry_run: bool
+) -> Iterator[MaintenanceTask]:
     """Generations that another one replaced before the horizon: nobody can go back to them."""
     switch = kept.past.switch
     if switch is not None and switch.at < horizon:
         folders = project.generations.outdated(pipeline)
-        yield Chore(
+        yield MaintenanceTask(
             table=f"generations of {pipeline}", what="folders of replaced generations removed", count=len(folders)
         )
         for folder in () if dry_run else folders:
             project.generations.remove(folder)
 
 
-def _vacuumed(spec: TableSpec, readers: timedelta, versions: Sequence[int], *, dry_run: bool) -> Chore:
+def _vacuumed(spec: TableSpec, readers: timedelta, versions: Sequence[int], *, dry_run: bool) -> MaintenanceTask:
     files = KeptTable(spec).vacuum(readers, keep_versions=versions, dry_run=dry_run)
-    return Chore(table=spec.name, what="files removed that no version needs", count=files)
+    return MaintenanceTask(table=spec.name, what="files removed that no version needs", count=files)

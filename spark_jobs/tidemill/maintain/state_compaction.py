@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from tidemill.core.change.compatibility import check_shapes
+from tidemill.core.change.compatibility import check_compatibility
 from tidemill.core.errors import Incompatible
 from tidemill.core.history.coverage import Cover, covers_of
 from tidemill.core.history.past import Past
@@ -16,12 +16,12 @@ from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.planning import plan_fold
 from tidemill.core.repair.state_compaction import Folding
-from tidemill.repair.job import Errand
+from tidemill.repair.job import AmendmentJob
 
 FOLDING = Folding()
 
 
-def due(errand: Errand, view: View, folding: Folding | None = None) -> tuple[tuple[Cover, ...], ...]:
+def due(amendment: AmendmentJob, view: View, folding: Folding | None = None) -> tuple[tuple[Cover, ...], ...]:
     """The groups of batches that `fold` would make one slice each.
 
     There are none while a batch is open, which goes first, nor of state that another declaration built.
@@ -29,7 +29,7 @@ def due(errand: Errand, view: View, folding: Folding | None = None) -> tuple[tup
     if view.open_batch is not None:
         return ()
     try:
-        check_shapes(errand.flow, view)
+        check_compatibility(amendment.flow, view)
     except Incompatible:
         return ()
     folding, slices = folding or FOLDING, view.position.slices
@@ -39,10 +39,10 @@ def due(errand: Errand, view: View, folding: Folding | None = None) -> tuple[tup
         first, last = zone.batches
         return last >= since and not any(first in r and last in r for r in slices.hidden)
 
-    return folding.due(errand.flow, view.position, errand.ledger.past().covers(slices, may_be_due))
+    return folding.due(amendment.flow, view.position, amendment.ledger.past().covers(slices, may_be_due))
 
 
-def fold(errand: Errand, folding: Folding | None = None) -> Iterator[Committed]:
+def fold(amendment: AmendmentJob, folding: Folding | None = None) -> Iterator[Committed]:
     """Batches as they commit, one for each group that is due now.
 
     Readers see nothing of it, and offsets and watermark stay. Live batches may run in between. What is open is left to
@@ -51,15 +51,15 @@ def fold(errand: Errand, folding: Folding | None = None) -> Iterator[Committed]:
     Raises:
         TidemillError: a batch did not commit; the next run, whichever it is, continues it.
     """
-    waiting = [frozenset(c.batch_id for c in group) for group in due(errand, errand.ledger.view(), folding)]
+    waiting = [frozenset(c.batch_id for c in group) for group in due(amendment, amendment.ledger.view(), folding)]
 
     def plan(view: View) -> BatchPlan | None:
-        past = errand.ledger.past() if waiting else Past()
+        past = amendment.ledger.past() if waiting else Past()
         while waiting and view.position.backfill is None:
             wanted = waiting.pop(0)
             group = covers_of(past.with_ids(batch_ranges(wanted)), view.position.slices)
             if len(group) == len(wanted):
-                return plan_fold(errand.flow, view, group, clock=datetime.now(UTC))
+                return plan_fold(amendment.flow, view, group, clock=datetime.now(UTC))
         return None
 
-    return errand.until_done(plan) if waiting else iter(())
+    return amendment.until_done(plan) if waiting else iter(())

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from tidemill.engine.storage.table_layout import Uris
     from tidemill.ledger.lease import Lease
     from tidemill.ledger.ledger import Ledger
-    from tidemill.log.aside import AsideTables
     from tidemill.log.kinesis import KinesisBridge
     from tidemill.log.protocol import Log
+    from tidemill.log.side_tables import SideTables
     from tidemill.stores.access import S3Access
     from tidemill.stores.protocol import Store
 
@@ -205,11 +205,11 @@ class Project:
             storage=self.storage,
         )
 
-    def aside(self, pipeline: str) -> AsideTables:
+    def side_tables(self, pipeline: str) -> SideTables:
         """What a pipeline put aside."""
-        from tidemill.log.aside import AsideTables
+        from tidemill.log.side_tables import SideTables
 
-        return AsideTables(partial(self.table_uri, pipeline), self.storage)
+        return SideTables(partial(self.table_uri, pipeline), self.storage)
 
     def table_uri(self, pipeline: str, *parts: str) -> str:
         """Where a table lies that belongs to one pipeline alone."""

@@ -23,7 +23,7 @@ from tidemill.core.time.times import show_moment
 from tidemill.core.time.windows import Window
 from tidemill.engine.aggregate.firing import Refiring
 from tidemill.log.flows import held_of
-from tidemill.repair.job import Errand
+from tidemill.repair.job import AmendmentJob
 from tidemill.repair.selection import wanted_covers
 
 _A_BATCH = 1.0
@@ -52,7 +52,7 @@ class Preview:
         return count(self.ranges)
 
 
-def backfill(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> Iterator[Committed]:
+def backfill(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = False) -> Iterator[Committed]:
     """Batches as they commit: those of the job, and between two of them live ones, when the log has more.
 
     Nothing changes for readers before the last batch, which replaces every window of the old results and the new.
@@ -68,37 +68,37 @@ def backfill(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> It
     def plan(view: View) -> BatchPlan | None:
         job = view.position.backfill
         if job is None or not began:
-            if began and (plans := _of_job(errand, began[0])):
-                _check_not_given_up(errand, plans)
+            if began and (plans := _of_job(amendment, began[0])):
+                _check_not_given_up(amendment, plans)
                 return None
-            covers, ranges = _held(errand, view, wanted, accept_loss=accept_loss)
-            job = _job_of(errand, view, covers, ranges)
+            covers, ranges = _held(amendment, view, wanted, accept_loss=accept_loss)
+            job = _job_of(amendment, view, covers, ranges)
             began[:] = [job.since]
-        return plan_backfill(errand.flow, view, job, clock=datetime.now(UTC), most=errand.batch_records)
+        return plan_backfill(amendment.flow, view, job, clock=datetime.now(UTC), most=amendment.batch_records)
 
     def is_last(commit: Committed) -> bool:
         """Whether it completes this job; another's may have been open."""
         if not _ends_a_job(commit) or not began:
             return False
-        return commit.batch_id in [p.batch_id for p in _of_job(errand, began[0])]
+        return commit.batch_id in [p.batch_id for p in _of_job(amendment, began[0])]
 
-    return errand.by_turns(plan, is_last)
+    return amendment.by_turns(plan, is_last)
 
 
-def _of_job(errand: Errand, since: int) -> Sequence[BatchPlan]:
+def _of_job(amendment: AmendmentJob, since: int) -> Sequence[BatchPlan]:
     """The plans of a job that began with this batch, and that somebody asked for with these words."""
-    words = (errand.reason.by, errand.reason.why)
-    jobs = ((p, p.backfill) for p in errand.plans_since(since))
+    words = (amendment.reason.by, amendment.reason.why)
+    jobs = ((p, p.backfill) for p in amendment.plans_since(since))
     return [p for p, job in jobs if job is not None and job.since == since and (job.by, job.why) == words]
 
 
-def _check_not_given_up(errand: Errand, plans: Sequence[BatchPlan]) -> None:
+def _check_not_given_up(amendment: AmendmentJob, plans: Sequence[BatchPlan]) -> None:
     """A job that is open no more was completed by somebody else, or given up."""
     last = plans[-1].backfill
     if last is None or not last.supersedes or not last.complete:
         raise AmendmentError(
-            f"{errand.pipeline}: the backfill that began with batch {plans[0].batch_id} was given up; nothing of it is "
-            "seen",
+            f"{amendment.pipeline}: the backfill that began with batch {plans[0].batch_id} was given up; nothing "
+            "of it is seen",
             fix="begin it again, if that was not meant",
         )
 
@@ -107,7 +107,7 @@ def _ends_a_job(commit: Committed) -> bool:
     return commit.kind is Kind.BACKFILL and commit.position.backfill is None
 
 
-def resume(errand: Errand) -> Iterator[Committed]:
+def resume(amendment: AmendmentJob) -> Iterator[Committed]:
     """The rest of the job that is not complete.
 
     Raises:
@@ -118,30 +118,30 @@ def resume(errand: Errand) -> Iterator[Committed]:
         job = view.position.backfill
         if job is None:
             raise AmendmentError(
-                f"{errand.pipeline}: no backfill is open", fix="begin one; `--dry-run` shows what it does"
+                f"{amendment.pipeline}: no backfill is open", fix="begin one; `--dry-run` shows what it does"
             )
-        return plan_backfill(errand.flow, view, job, clock=datetime.now(UTC), most=errand.batch_records)
+        return plan_backfill(amendment.flow, view, job, clock=datetime.now(UTC), most=amendment.batch_records)
 
-    return errand.by_turns(plan, _ends_a_job)
+    return amendment.by_turns(plan, _ends_a_job)
 
 
-def give_up(errand: Errand) -> Iterator[Committed]:
+def cancel(amendment: AmendmentJob) -> Iterator[Committed]:
     """The batch after which the open job is forgotten; readers never saw anything of it."""
-    return errand.by_turns(lambda view: plan_giving_up(errand.flow, view, clock=datetime.now(UTC)), _ends_a_job)
+    return amendment.by_turns(lambda view: plan_giving_up(amendment.flow, view, clock=datetime.now(UTC)), _ends_a_job)
 
 
-def preview(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> Preview:
+def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = False) -> Preview:
     """What `backfill` would do now; nothing is written.
 
     Raises:
         AmendmentError: see `backfill`.
         OffsetsLost: see `backfill`.
     """
-    view = errand.ledger.view()
-    covers, ranges = _held(errand, view, wanted, accept_loss=accept_loss)
-    job = _job_of(errand, view, covers, ranges)
+    view = amendment.ledger.view()
+    covers, ranges = _held(amendment, view, wanted, accept_loss=accept_loss)
+    job = _job_of(amendment, view, covers, ranges)
     records = count(ranges)
-    batches = max(-(-records // errand.batch_records), 1)
+    batches = max(-(-records // amendment.batch_records), 1)
     read = [c for c in covers if c.batch.folded is None]
     pace = [count(c.ranges) / max((c.batch.at - c.batch.started).total_seconds(), 0.001) for c in read]
     speed = max(median(pace), _RECORDS_A_SECOND) if pace else _RECORDS_A_SECOND
@@ -149,30 +149,34 @@ def preview(errand: Errand, wanted: Wanted, *, accept_loss: bool = False) -> Pre
         covers=covers,
         ranges=ranges,
         batches=batches,
-        windows=_windows_of(errand, view, job),
-        left=_left_of(errand, view, job),
-        unknown=tuple(sink.table for sink in errand.windowed if _was_left_out(sink, view.position, covers)),
+        windows=_windows_of(amendment, view, job),
+        left=_left_of(amendment, view, job),
+        unknown=tuple(sink.table for sink in amendment.windowed if _was_left_out(sink, view.position, covers)),
         seconds=batches * _A_BATCH + records / speed,
     )
 
 
-def _job_of(errand: Errand, view: View, covers: tuple[Cover, ...], ranges: Ranges) -> Backfill:
+def _job_of(amendment: AmendmentJob, view: View, covers: tuple[Cover, ...], ranges: Ranges) -> Backfill:
     """The job that reads these ranges again, if it changes anything."""
-    job = backfill_of(errand.flow, view, errand.ledger.past(), covers, ranges)
-    left = sum(_left_of(errand, view, job).values())
-    if left and len(errand.windowed) == len(errand.flow.sinks) and not any(_windows_of(errand, view, job).values()):
+    job = backfill_of(amendment.flow, view, amendment.ledger.past(), covers, ranges)
+    left = sum(_left_of(amendment, view, job).values())
+    if (
+        left
+        and len(amendment.windowed) == len(amendment.flow.sinks)
+        and not any(_windows_of(amendment, view, job).values())
+    ):
         until = show_moment(view.position.forgotten_until or 0)
         raise AmendmentError(
-            f"{errand.pipeline}: all {left} windows over these records end before {until}, where state was removed, "
+            f"{amendment.pipeline}: all {left} windows over these records end before {until}, where state was removed, "
             "and other batches brought records to them, too; nothing was moved",
-            fix=f"name windows, so that all batches of theirs are read: `tidemill backfill {errand.pipeline} --windows "
-            "FROM/TO`",
+            fix=f"name windows, so that all batches of theirs are read: `tidemill backfill {amendment.pipeline} "
+            "--windows FROM/TO`",
         )
-    return replace(job, by=errand.reason.by, why=errand.reason.why)
+    return replace(job, by=amendment.reason.by, why=amendment.reason.why)
 
 
-def _windows_of(errand: Errand, view: View, job: Backfill) -> Mapping[str, tuple[Window, ...]]:
-    refiring = {sink.table: Refiring.of(sink, job, view.position) for sink in errand.windowed}
+def _windows_of(amendment: AmendmentJob, view: View, job: Backfill) -> Mapping[str, tuple[Window, ...]]:
+    refiring = {sink.table: Refiring.of(sink, job, view.position) for sink in amendment.windowed}
     return {table: tuple(Window(low, high) for low, high in each.ranges) for table, each in refiring.items()}
 
 
@@ -183,15 +187,19 @@ def _was_left_out(sink: WindowedSink, position: Position, covers: Sequence[Cover
     return joined and any(c.batches[0].from_batch < position.first_of_meaning(sink.table) for c in covers)
 
 
-def _left_of(errand: Errand, view: View, job: Backfill) -> Mapping[str, int]:
-    found = {sink.table: left_of(sink, job, view.position) for sink in errand.windowed}
+def _left_of(amendment: AmendmentJob, view: View, job: Backfill) -> Mapping[str, int]:
+    found = {sink.table: left_of(sink, job, view.position) for sink in amendment.windowed}
     return {table: count for table, count in found.items() if count}
 
 
-def _held(errand: Errand, view: View, wanted: Wanted, *, accept_loss: bool) -> tuple[tuple[Cover, ...], Ranges]:
-    covers = wanted_covers(errand, view, wanted)
-    held = held_of(errand.project.log(), [source.topic for source in errand.flow.inputs])
-    covers, ranges = still_held(errand.pipeline, covers, held, accept_loss=accept_loss)
+def _held(
+    amendment: AmendmentJob, view: View, wanted: Wanted, *, accept_loss: bool
+) -> tuple[tuple[Cover, ...], Ranges]:
+    covers = wanted_covers(amendment, view, wanted)
+    held = held_of(amendment.project.log(), [source.topic for source in amendment.flow.inputs])
+    covers, ranges = still_held(amendment.pipeline, covers, held, accept_loss=accept_loss)
     if not ranges:
-        raise AmendmentError(f"{errand.pipeline}: the log holds nothing of what is wanted", fix="choose a later start")
+        raise AmendmentError(
+            f"{amendment.pipeline}: the log holds nothing of what is wanted", fix="choose a later start"
+        )
     return covers, ranges

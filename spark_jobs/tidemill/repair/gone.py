@@ -13,11 +13,11 @@ from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.view import View
 from tidemill.ledger.process import this_process
 from tidemill.log.flows import held_of
-from tidemill.repair.job import Errand
+from tidemill.repair.job import AmendmentJob
 from tidemill.run.claiming import Request, next_plan
 
 
-def declare_gone(errand: Errand, places: Collection[TopicPartition]) -> Iterator[Committed]:
+def declare_gone(amendment: AmendmentJob, places: Collection[TopicPartition]) -> Iterator[Committed]:
     """The batch that goes on without these partitions; it reads what is next of the others.
 
     Offsets and state of theirs are kept. One that comes back is read from its committed offset on.
@@ -28,31 +28,33 @@ def declare_gone(errand: Errand, places: Collection[TopicPartition]) -> Iterator
     """
 
     def plan(view: View) -> BatchPlan | None:
-        wanted = _still_wanted(errand, view, places)
+        wanted = _still_wanted(amendment, view, places)
         if not wanted:
             return None
         request = Request(
-            executor=this_process(errand.identity),
+            executor=this_process(amendment.identity),
             clock=datetime.now(UTC),
-            limit=errand.project.limit(errand.most),
-            gone=tuple(Gone(place=tp, by=errand.reason.by, why=errand.reason.why) for tp in wanted),
+            limit=amendment.project.limit(amendment.most),
+            gone=tuple(Gone(place=tp, by=amendment.reason.by, why=amendment.reason.why) for tp in wanted),
         )
-        return next_plan(errand.project.pipeline(errand.pipeline), errand.project.log(), view, request)
+        return next_plan(amendment.project.pipeline(amendment.pipeline), amendment.project.log(), view, request)
 
-    return errand.until_done(plan)
+    return amendment.until_done(plan)
 
 
-def _still_wanted(errand: Errand, view: View, places: Collection[TopicPartition]) -> list[TopicPartition]:
+def _still_wanted(amendment: AmendmentJob, view: View, places: Collection[TopicPartition]) -> list[TopicPartition]:
     position = view.position
     known = sorted(TopicPartition(topic, p) for topic, at in position.topics.items() for p in at.offsets)
-    held = held_of(errand.project.log(), {tp.topic for tp in places})
+    held = held_of(amendment.project.log(), {tp.topic for tp in places})
     for tp in places:
         if tp not in known:
             raise AmendmentError(
-                f"{errand.pipeline} has read nothing of {tp}; it has read {', '.join(map(str, known)) or 'nothing'}",
+                f"{amendment.pipeline} has read nothing of {tp}; it has read {', '.join(map(str, known)) or 'nothing'}",
                 fix="name one of them; what was never read need not be declared gone",
             )
         if tp.partition in held[tp.topic]:
-            raise AmendmentError(f"{errand.pipeline}: {tp} is not gone: the log shows {held[tp.topic][tp.partition]}")
+            raise AmendmentError(
+                f"{amendment.pipeline}: {tp} is not gone: the log shows {held[tp.topic][tp.partition]}"
+            )
     declared = {each.place for each in position.gone or ()}
     return [tp for tp in places if tp not in declared]

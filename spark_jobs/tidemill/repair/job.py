@@ -21,8 +21,8 @@ from tidemill.core.protocol.events import Committed, Executor, Planned
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.ledger.ledger import Ledger
 from tidemill.ledger.process import this_process
-from tidemill.log.aside import AsideTables
 from tidemill.log.flows import readable
+from tidemill.log.side_tables import SideTables
 from tidemill.project.project import Project
 from tidemill.run.batch import NothingToDo, run_batch
 from tidemill.run.claiming import Planner, Request
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True)
-class Errand:
+class AmendmentJob:
     """Something that a person wants done to a pipeline, and the means to do it.
 
     `most` is the most records of one batch, else the project's limit. A run with the `identity` of another takes over
@@ -75,9 +75,9 @@ class Errand:
         return self.project.ledger(self.pipeline)
 
     @property
-    def aside(self) -> AsideTables:
+    def side_tables(self) -> SideTables:
         """What the pipeline put aside."""
-        return self.project.aside(self.pipeline)
+        return self.project.side_tables(self.pipeline)
 
     @property
     def uris(self) -> Uris:
@@ -102,7 +102,7 @@ class Errand:
         """The most records of one batch."""
         return self.most or self.project.settings.batch_records
 
-    def within(self, project: Project) -> Errand:
+    def within(self, project: Project) -> AmendmentJob:
         """The same in another project."""
         return replace(self, project=project)
 

@@ -33,13 +33,13 @@ from tidemill.core.repair.planning import plan_switch
 from tidemill.core.time.watermarks import END
 from tidemill.log.flows import held_of
 from tidemill.project.project import Project
-from tidemill.repair.job import Errand
+from tidemill.repair.job import AmendmentJob
 from tidemill.tables.handles import newest
 
 _logger = logging.getLogger(__name__)
 
 
-def rebuild(errand: Errand, *, accept_loss: bool = False) -> Iterator[Committed]:
+def rebuild(amendment: AmendmentJob, *, accept_loss: bool = False) -> Iterator[Committed]:
     """Batches of the new generation as they commit, to the one that switches.
 
     It begins where the old generation had begun, or at the log's start when no ledger tells. Late records are found
@@ -52,7 +52,7 @@ def rebuild(errand: Errand, *, accept_loss: bool = False) -> Iterator[Committed]
         Busy: a batch of the old generation is open, and its holder is alive.
         TidemillError: a batch did not commit; the same command goes on.
     """
-    building = _Building.of(errand)
+    building = _Building.of(amendment)
     if not building.is_switching:
         if not accept_loss:
             building.check_log()
@@ -93,23 +93,23 @@ def _is_switching(view: View) -> bool:
 class _Building:
     """A generation that is not published yet."""
 
-    old: Errand
-    new: Errand
+    old: AmendmentJob
+    new: AmendmentJob
     number: int
 
     @staticmethod
-    def of(errand: Errand) -> _Building:
-        number = built_generation(errand.project, errand.pipeline)
-        built = errand.project.of_generation(errand.pipeline, number, built=True)
+    def of(amendment: AmendmentJob) -> _Building:
+        number = built_generation(amendment.project, amendment.pipeline)
+        built = amendment.project.of_generation(amendment.pipeline, number, built=True)
         begin: Mapping[TopicPartition, int] = {}
         silent: tuple[TopicPartition, ...] = ()
         with suppress(LedgerDamaged):
-            ledger = errand.ledger
+            ledger = amendment.ledger
             plans = (e.event.plan for e in ledger.backwards() if isinstance(e.event, Planned))
             live = next((plan for plan in plans if plan.is_live), None)
             # A partition that was silent for long must not hold back windows that are published.
             begin, silent = ledger.past().begin, idle_in(live)
-        return _Building(errand, replace(errand.within(built), begin=begin, silent=silent), number)
+        return _Building(amendment, replace(amendment.within(built), begin=begin, silent=silent), number)
 
     @property
     def is_switching(self) -> bool:
@@ -219,16 +219,16 @@ class _Building:
     def switch(self) -> Iterator[Committed]:
         """The batch that makes published tables those of the new generation."""
         project = self.old.project.of_generation(self.old.pipeline, self.number)
-        errand = self.new.within(project)
+        amendment = self.new.within(project)
         switch = Switch(generation=self.number, reason=self.old.reason)
         after = self._last_batch(project)
 
         def plan(view: View) -> BatchPlan | None:
             if view.last_commit is not None and view.last_commit.kind is Kind.SWITCH:
                 return None
-            return plan_switch(errand.flow, view, switch, after=after, clock=datetime.now(UTC))
+            return plan_switch(amendment.flow, view, switch, after=after, clock=datetime.now(UTC))
 
-        yield from errand.until_done(plan)
+        yield from amendment.until_done(plan)
 
     def _last_batch(self, project: Project) -> int:
         """The latest batch that any generation has published: a later one fences all of them."""

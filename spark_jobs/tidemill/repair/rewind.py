@@ -20,13 +20,13 @@ from tidemill.core.repair.forgetting import back_to
 from tidemill.core.repair.planning import plan_rewind
 from tidemill.engine.storage.state_table import check_horizon
 from tidemill.log.flows import held_of
-from tidemill.repair.job import Errand
+from tidemill.repair.job import AmendmentJob
 from tidemill.tables.handles import newest
 from tidemill.tables.keeping import KeptTable
 from tidemill.tables.protocol import TableSpec
 
 
-def rewind(errand: Errand, to: int) -> Iterator[Committed]:
+def rewind(amendment: AmendmentJob, to: int) -> Iterator[Committed]:
     """The batch after which offsets, watermark, state and tables are what they were after batch `to`.
 
     What the open batch may be is completed first, and is taken back with the others.
@@ -39,19 +39,19 @@ def rewind(errand: Errand, to: int) -> Iterator[Committed]:
     """
 
     def plan(view: View) -> BatchPlan:
-        position, versions = _checked(errand, view, errand.ledger.past(), to)
-        then = Rewind(position=position, versions=versions, reason=errand.reason)
-        return plan_rewind(errand.flow, view, then, clock=datetime.now(UTC))
+        position, versions = _checked(amendment, view, amendment.ledger.past(), to)
+        then = Rewind(position=position, versions=versions, reason=amendment.reason)
+        return plan_rewind(amendment.flow, view, then, clock=datetime.now(UTC))
 
-    while (commit := errand.execute(plan)) is not None:
+    while (commit := amendment.execute(plan)) is not None:
         yield commit
-        if commit.kind is Kind.REWIND and _target(errand, commit) == to:
+        if commit.kind is Kind.REWIND and _target(amendment, commit) == to:
             return
 
 
-def _target(errand: Errand, commit: Committed) -> int | None:
+def _target(amendment: AmendmentJob, commit: Committed) -> int | None:
     """The batch that a rewind, which may have been somebody else's, went back to."""
-    plans = errand.plans_since(commit.batch_id)
+    plans = amendment.plans_since(commit.batch_id)
     return next((p.rewind.position.batch_id for p in plans if p.batch_id == commit.batch_id and p.rewind), None)
 
 
@@ -68,19 +68,19 @@ class TakenBack:
     decisions: Mapping[str, Since]
 
 
-def preview(errand: Errand, to: int) -> TakenBack:
+def preview(amendment: AmendmentJob, to: int) -> TakenBack:
     """What `rewind` would do now; nothing is written.
 
     Raises:
         TidemillError: see `rewind`.
     """
-    view, past = errand.ledger.view(), errand.ledger.past()
-    position, versions = _checked(errand, view, past, to)
+    view, past = amendment.ledger.view(), amendment.ledger.past()
+    position, versions = _checked(amendment, view, past, to)
     later = past.generation(lambda zone: zone.batches[1] > to)
     return TakenBack(
         batches=tuple(b.batch_id for b in later if b.batch_id > to),
         ranges=tuple(r for r in _read_again(view, position, past.begin) if r),
-        versions={spec.name: versions.get(spec.name) for spec in tables_of(errand) if newest(spec) is not None},
+        versions={spec.name: versions.get(spec.name) for spec in tables_of(amendment) if newest(spec) is not None},
         decisions=undone(view.position, to),
     )
 
@@ -90,32 +90,32 @@ def undone(position: Position, to: int) -> Mapping[str, Since]:
     return {table: since for table, since in (position.since or {}).items() if since.batch_id > to}
 
 
-def _checked(errand: Errand, view: View, past: Past, to: int) -> tuple[Position, dict[str, int | None]]:
+def _checked(amendment: AmendmentJob, view: View, past: Past, to: int) -> tuple[Position, dict[str, int | None]]:
     """Position and versions of tables after batch `to`, which can be gone back to."""
-    position = back_to(errand.flow, _position(errand, view, past, to), view.position)
-    _check_log(errand, view, position, past.begin)
-    _check_left(errand, view, past, to)
-    for sink in errand.flow.sinks:
+    position = back_to(amendment.flow, _position(amendment, view, past, to), view.position)
+    _check_log(amendment, view, position, past.begin)
+    _check_left(amendment, view, past, to)
+    for sink in amendment.flow.sinks:
         if isinstance(sink, WindowedSink):
-            check_horizon(errand.uris, sink, to)
-    published = {sink.table for sink in errand.flow.sinks}
-    own = {errand.uris.corrections().name, *(spec.name for spec in tables_of(errand))} - published
+            check_horizon(amendment.uris, sink, to)
+    published = {sink.table for sink in amendment.flow.sinks}
+    own = {amendment.uris.corrections().name, *(spec.name for spec in tables_of(amendment))} - published
     # Quarantine and late table were the generation's own before it was published.
     found = past.versions(published, since=past.since, through=to) | past.versions(own, since=1, through=to)
     versions: dict[str, int | None] = {**found}
-    for spec in tables_of(errand):
+    for spec in tables_of(amendment):
         if newest(spec) is not None and (version := versions.get(spec.name)) is not None:
             KeptTable(spec).check_back(version)
     return position, versions
 
 
-def tables_of(errand: Errand) -> tuple[TableSpec, ...]:
+def tables_of(amendment: AmendmentJob) -> tuple[TableSpec, ...]:
     """The tables that a rewind takes back."""
-    uris = errand.uris
-    return (*(uris.published_table(s) for s in errand.flow.sinks), uris.quarantine(), uris.late())
+    uris = amendment.uris
+    return (*(uris.published_table(s) for s in amendment.flow.sinks), uris.quarantine(), uris.late())
 
 
-def _position(errand: Errand, view: View, past: Past, to: int) -> Position:
+def _position(amendment: AmendmentJob, view: View, past: Past, to: int) -> Position:
     first, newest_batch = past.first_of_generation, past.newest
     if to == 0 and first is not None and first.kind is not Kind.SWITCH:
         return Position()
@@ -125,23 +125,25 @@ def _position(errand: Errand, view: View, past: Past, to: int) -> Position:
         if first is not None and newest_batch is not None:
             known = f"batches {first.batch_id} to {newest_batch.batch_id} have"
         raise AmendmentError(
-            f"{errand.pipeline}: batch {to} has not committed; {known}", fix="`tidemill history --all` shows all"
+            f"{amendment.pipeline}: batch {to} has not committed; {known}", fix="`tidemill history --all` shows all"
         )
     if to == view.position.batch_id:
-        raise AmendmentError(f"{errand.pipeline}: batch {to} is the last that committed: there is nothing to take back")
-    return errand.ledger.commit(found.sequence).position
+        raise AmendmentError(
+            f"{amendment.pipeline}: batch {to} is the last that committed: there is nothing to take back"
+        )
+    return amendment.ledger.commit(found.sequence).position
 
 
-def _check_log(errand: Errand, view: View, position: Position, first: Mapping[TopicPartition, int]) -> None:
+def _check_log(amendment: AmendmentJob, view: View, position: Position, first: Mapping[TopicPartition, int]) -> None:
     """Everything that was read since then must be there to be read again."""
-    log = errand.project.log()
-    then = errand.flow.reading(view.position.topics, known=position.topics)
+    log = amendment.project.log()
+    then = amendment.flow.reading(view.position.topics, known=position.topics)
     latest = {source.topic for source in then.inputs if source.start is StartFrom.LATEST}
     for topic in view.position.topics:
         if topic not in position.topics and topic in latest:
             raise AmendmentError(
-                f"{errand.pipeline}: {topic} is read from its end on: before its first batch there is no offset to go "
-                "back to",
+                f"{amendment.pipeline}: {topic} is read from its end on: before its first batch there is no offset "
+                "to go back to",
                 fix="rewind to the first batch or a later one",
             )
     held = held_of(log, view.position.topics)
@@ -149,23 +151,23 @@ def _check_log(errand: Errand, view: View, position: Position, first: Mapping[To
         place = again.topic_partition
         for lost in again.without(held[place.topic].get(place.partition)):
             raise OffsetsLost(
-                f"{errand.pipeline}: {place}: offsets {lost.from_offset} to {lost.until_offset - 1} are gone, and "
+                f"{amendment.pipeline}: {place}: offsets {lost.from_offset} to {lost.until_offset - 1} are gone, and "
                 "would have to be read again; nothing was moved",
                 fix="rewind less far",
             )
 
 
-def _check_left(errand: Errand, view: View, past: Past, to: int) -> None:
+def _check_left(amendment: AmendmentJob, view: View, past: Past, to: int) -> None:
     """A table that is declared no more is not taken back: what was written to it since then would stay there."""
     known = {name.removeprefix(PUBLISHED) for name in view.position.tables if name.startswith(PUBLISHED)}
-    for table in sorted(known - {sink.table for sink in errand.flow.sinks}):
-        spec = TableSpec(name=table, uri=errand.uris.published(table), storage=errand.uris.storage, fields=())
+    for table in sorted(known - {sink.table for sink in amendment.flow.sinks}):
+        spec = TableSpec(name=table, uri=amendment.uris.published(table), storage=amendment.uris.storage, fields=())
         since = max(to + 1, past.since)
         wrote = past.version(table, since=since, through=view.position.batch_id) is not None
         if wrote and newest(spec) is not None:
             raise AmendmentError(
-                f"{errand.pipeline}: batches after {to} published {table}, which is declared no more: their rows would "
-                "stay in it",
+                f"{amendment.pipeline}: batches after {to} published {table}, which is declared no more: their rows "
+                "would stay in it",
                 fix=f"declare {table} again until the rewind is done, or move its table away ({spec.uri})",
             )
 

@@ -13,35 +13,35 @@ from tidemill.core.protocol.view import View
 from tidemill.core.repair.selection import OfOffsets, OfTimes, OfWindows, Wanted
 from tidemill.core.time.times import micros
 from tidemill.log.flows import held_of
-from tidemill.repair.job import Errand
+from tidemill.repair.job import AmendmentJob
 
 
-def wanted_covers(errand: Errand, view: View, wanted: Wanted) -> tuple[Cover, ...]:
+def wanted_covers(amendment: AmendmentJob, view: View, wanted: Wanted) -> tuple[Cover, ...]:
     """The batches that are meant, with all that belong to them.
 
     Raises:
         AmendmentError: none is, or what is wanted was not read yet.
     """
-    past, slices = errand.ledger.past(), view.position.slices
+    past, slices = amendment.ledger.past(), view.position.slices
     if isinstance(wanted, OfWindows):
-        panes = _panes(errand, wanted)
+        panes = _panes(amendment, wanted)
         covers = past.covers(slices, lambda zone: any(zone.has_panes(*each) for each in panes))
         ranges = united(c.ranges for c in covers if any(c.lies_in(*each) for each in panes))
     else:
-        ranges = _ranges(errand, view, wanted)
+        ranges = _ranges(amendment, view, wanted)
     found = past.covers_of(ranges, slices)
     if not found:
         raise NothingRead(
-            f"{errand.pipeline}: no committed batch has read anything of what is wanted",
-            fix=f"`tidemill status {errand.pipeline}` shows the offsets that were read",
+            f"{amendment.pipeline}: no committed batch has read anything of what is wanted",
+            fix=f"`tidemill status {amendment.pipeline}` shows the offsets that were read",
         )
     return found
 
 
-def _panes(errand: Errand, wanted: OfWindows) -> list[tuple[str, int, int]]:
+def _panes(amendment: AmendmentJob, wanted: OfWindows) -> list[tuple[str, int, int]]:
     """Where panes of these windows start, half-open, by table."""
     found = []
-    for sink in errand.flow.sinks:
+    for sink in amendment.flow.sinks:
         if isinstance(sink, WindowedSink):
             panes = sink.window.panes
             low = panes.windows_of(micros(wanted.since))[0].start
@@ -49,24 +49,24 @@ def _panes(errand: Errand, wanted: OfWindows) -> list[tuple[str, int, int]]:
     return found
 
 
-def _ranges(errand: Errand, view: View, wanted: OfOffsets | OfTimes) -> Ranges:
+def _ranges(amendment: AmendmentJob, view: View, wanted: OfOffsets | OfTimes) -> Ranges:
     found: dict[str, tuple[OffsetRange, ...]] = {}
     committed = {TopicPartition(t, p): o for t, topic in view.position.topics.items() for p, o in topic.offsets.items()}
     if isinstance(wanted, OfOffsets):
-        _check_known(errand, wanted, committed)
+        _check_known(amendment, wanted, committed)
         named = {*wanted.since, *wanted.until}
         committed = {tp: end for tp, end in committed.items() if tp in named or not named}
     for tp, end in committed.items():
-        low, high = _bounds(errand, wanted, tp, end)
+        low, high = _bounds(amendment, wanted, tp, end)
         if low < high:
             found[tp.topic] = (*found.get(tp.topic, ()), OffsetRange(tp, low, high))
     return found
 
 
-def _bounds(errand: Errand, wanted: OfOffsets | OfTimes, tp: TopicPartition, end: int) -> tuple[int, int]:
+def _bounds(amendment: AmendmentJob, wanted: OfOffsets | OfTimes, tp: TopicPartition, end: int) -> tuple[int, int]:
     if isinstance(wanted, OfOffsets):
         return wanted.since.get(tp, 0), wanted.until.get(tp, end)
-    log = errand.project.log()
+    log = amendment.project.log()
     if tp.partition not in held_of(log, [tp.topic])[tp.topic]:
         # Nobody knows the times of what is missing; batches that read some of it, too, are refused by name.
         return 0, 0
@@ -75,15 +75,15 @@ def _bounds(errand: Errand, wanted: OfOffsets | OfTimes, tp: TopicPartition, end
     return low, min(high, end)
 
 
-def _check_known(errand: Errand, wanted: OfOffsets, committed: Mapping[TopicPartition, int]) -> None:
+def _check_known(amendment: AmendmentJob, wanted: OfOffsets, committed: Mapping[TopicPartition, int]) -> None:
     for tp, offset in (*wanted.since.items(), *wanted.until.items()):
         if tp not in committed:
             raise AmendmentError(
-                f"{errand.pipeline} has read nothing of {tp}; it has read {', '.join(map(str, sorted(committed)))}",
+                f"{amendment.pipeline} has read nothing of {tp}; it has read {', '.join(map(str, sorted(committed)))}",
                 fix="name one of them",
             )
         if offset > committed[tp]:
             raise AmendmentError(
-                f"{errand.pipeline}: {tp}: offset {offset} was not read yet, committed is {committed[tp]}",
+                f"{amendment.pipeline}: {tp}: offset {offset} was not read yet, committed is {committed[tp]}",
                 fix="a live batch will read it: end the backfill before",
             )

@@ -35,7 +35,7 @@ from tidemill.core.protocol.events import Audited, Committed
 from tidemill.core.protocol.failpoints import boundary, check_wanted
 from tidemill.core.protocol.view import View
 from tidemill.core.time.times import micros
-from tidemill.engine.attempt import Attempt, Staged
+from tidemill.engine.attempt import Attempt, SinkRows
 from tidemill.engine.spark.failures import explained
 from tidemill.engine.spark.garbage import let_go
 from tidemill.engine.storage.table_layout import Uris
@@ -57,7 +57,7 @@ class NothingToDo:
 
 Outcome = Committed | NothingToDo
 
-Send = Callable[[Sequence[Staged], Mapping[str, TableMark]], None]
+Send = Callable[[Sequence[SinkRows], Mapping[str, TableMark]], None]
 
 _logger = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ def run_batch(
     log, book = project.log(), ledger or project.ledger(name)
     flow = _checked(project, name, log)
     started = datetime.now(UTC)
-    sources = Sources(log, project.aside(name))
+    sources = Sources(log, project.side_tables(name))
     uris = project.uris(name)
     opened = _Session(project, name, session)
     accept = partial(_check_types, opened, flow, uris)
@@ -191,7 +191,7 @@ def _commit(  # noqa: PLR0913  all that a commit says
     attempt: Attempt,
     ledger: Ledger,
     position: Position,
-    staged: tuple[Staged, ...],
+    staged: tuple[SinkRows, ...],
     verdict: Verdict,
     *,
     started: datetime,
@@ -230,7 +230,7 @@ def _check_accounts(attempt: Attempt, accounts: dict[str, Account]) -> None:
         account.check(expected_read=expected, at_most=not dense, where=where)
 
 
-def _audit(attempt: Attempt, claim: Claim, staged: tuple[Staged, ...], ledger: Ledger) -> Verdict:
+def _audit(attempt: Attempt, claim: Claim, staged: tuple[SinkRows, ...], ledger: Ledger) -> Verdict:
     """Step 5: a verdict that some attempt already wrote is obeyed, not found again."""
     plan = claim.plan
     if claim.audited is not None:

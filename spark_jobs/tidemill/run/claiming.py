@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from tidemill.core.bind.flow import Flow
-from tidemill.core.change.compatibility import check_shapes
+from tidemill.core.change.compatibility import check_compatibility
 from tidemill.core.change.redefinition import redefined
 from tidemill.core.change.strangers import given_up, refused
 from tidemill.core.contract.verdict import blocked
@@ -31,9 +31,9 @@ from tidemill.core.repair.forgetting import check_lateness
 from tidemill.ledger.lease import Lease
 from tidemill.ledger.ledger import Ledger
 from tidemill.ledger.process import is_gone
-from tidemill.log.aside import AsideTables
 from tidemill.log.flows import bounds_of, to_be_read
 from tidemill.log.protocol import Log
+from tidemill.log.side_tables import SideTables
 
 Check = Callable[[BatchPlan, OpenBatch | None], None]
 """Given a plan, and the open batch when it is the plan of that: raises when the tables do not fit the ledger."""
@@ -111,7 +111,7 @@ class Sources:
     """Where a batch reads: the log, and the records that the pipeline put aside."""
 
     log: Log
-    aside: AsideTables
+    side_tables: SideTables
 
 
 def claim_batch(  # noqa: PLR0913, PLR0917  what a claim needs
@@ -197,7 +197,7 @@ def change_of(flow: Flow, view: View, decided: Reason | None = None) -> Redefine
         Incompatible: see `next_plan`.
         BackfillOpen: see `redefined`.
     """
-    check_shapes(flow, view)
+    check_compatibility(flow, view)
     check_lateness(flow, view.position)
     return redefined(flow, view.position, decided)
 
@@ -205,7 +205,7 @@ def change_of(flow: Flow, view: View, decided: Reason | None = None) -> Redefine
 def _scans(sources: Sources, plan: BatchPlan) -> Mapping[str, Scan]:
     with boundary("scan", plan.batch_id):
         if plan.repair is not None:
-            return sources.aside.scans(plan.repair, plan.reads)
+            return sources.side_tables.scans(plan.repair, plan.reads)
         return {name: sources.log.scan(plan.topic_id(name), ranges) for name, ranges in plan.reads.items()}
 
 

@@ -10,7 +10,7 @@ from tidemill.core.bind.flow import Flow
 from tidemill.core.errors import CommitUnknown, EngineError, Fenced, LedgerDamaged, TableDamaged, TidemillError
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.protocol.view import OpenBatch
-from tidemill.engine.storage.expected_versions import Marks
+from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.ledger.ledger import Ledger
 from tidemill.run.claiming import Claim
@@ -28,7 +28,7 @@ def check_tables(flow: Flow, uris: Uris, plan: BatchPlan, batch: OpenBatch | Non
         TableDamaged: a table is not what the ledger says.
         LedgerDamaged: a table holds what the ledger does not know.
     """
-    marks = Marks(
+    marks = ExpectedVersions(
         plan=plan,
         attempt=batch.attempt if batch else 0,
         published=batch is not None and batch.may_be_published,
@@ -78,7 +78,7 @@ def _judge(pipeline: str, claim: Claim, ledger: Ledger, error: TidemillError) ->
 
 
 def _check_files(flow: Flow, uris: Uris, claim: Claim, error: Exception) -> None:
-    for spec, _ in Marks(plan=claim.plan, attempt=claim.attempt).all(flow, uris):
+    for spec, _ in ExpectedVersions(plan=claim.plan, attempt=claim.attempt).all(flow, uris):
         try:
             handle = newest(spec)
             found = None if handle is None else damaged_file(handle, spec)

@@ -14,15 +14,15 @@ from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import TableMark
 from tidemill.core.protocol.codec import fingerprint
 from tidemill.core.protocol.failpoints import boundary
-from tidemill.engine.attempt import Staged
+from tidemill.engine.attempt import SinkRows
 from tidemill.engine.publish.messages import messages
 from tidemill.engine.storage.expected_versions import published
-from tidemill.log.protocol import Message, Parcel, Sends
+from tidemill.log.protocol import Message, OutgoingBatch, Sends
 from tidemill.project.project import Project
 
 
 def send(
-    project: Project, flow: Flow, plan: BatchPlan, staged: Sequence[Staged], marks: Mapping[str, TableMark]
+    project: Project, flow: Flow, plan: BatchPlan, staged: Sequence[SinkRows], marks: Mapping[str, TableMark]
 ) -> None:
     """The staged rows of every table with a topic; none while a generation is built aside.
 
@@ -39,7 +39,7 @@ def send(
         topic = item.sink.topic
         if topic is None or not item.count or (isinstance(item.sink, RowSink) and plan.backfill is not None):
             continue
-        parcel = Parcel(
+        outgoing = OutgoingBatch(
             topic=topic,
             sender=f"{plan.pipeline}.{item.sink.table}.{marks[published(item.sink)].table_id}",
             batch_id=plan.batch_id,
@@ -49,9 +49,9 @@ def send(
             once=flow.spec.guarantee is not Guarantee.AT_LEAST_ONCE,
         )
         with boundary(f"sent:{topic}", plan.batch_id):
-            log.send(parcel, (Message(key=k, value=v) for k, v in messages(item.sink, item.held)))
+            log.send(outgoing, (Message(key=k, value=v) for k, v in messages(item.sink, item.staged)))
 
 
-def _headers(plan: BatchPlan, item: Staged) -> dict[str, str]:
+def _headers(plan: BatchPlan, item: SinkRows) -> dict[str, str]:
     told = {"pipeline": plan.pipeline, "table": item.sink.table, "batch": str(plan.batch_id), "kind": plan.kind.value}
     return {f"tidemill.{name}": value for name, value in told.items()}

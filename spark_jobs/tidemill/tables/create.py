@@ -13,8 +13,8 @@ from deltalake.schema import Schema as DeltaSchema
 from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar, spark_type
 from tidemill.core.errors import EngineError, Incompatible
 from tidemill.stores.refusals import refusal
+from tidemill.tables.expected_version import ExpectedVersion
 from tidemill.tables.handles import newest, open_table
-from tidemill.tables.known import Known
 from tidemill.tables.owner import OWNER, write_owner
 from tidemill.tables.protocol import TableSpec
 
@@ -27,11 +27,11 @@ _DELTA_NAMES = {Scalar.INTEGER: "integer", Scalar.LONG: "long"}
 _SPARK_NAMES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
 
 
-def ensure_table(spec: TableSpec, *, known: Known | None = None) -> DeltaTable:
+def ensure_table(spec: TableSpec, *, expected: ExpectedVersion | None = None) -> DeltaTable:
     """A handle on the table, which is there with every column of the spec; nothing is written when it was.
 
     A new table has protocol (1, 2), the spec's partitions, and descriptions as comments. An old one gets
-    the missing columns, and its owner. Several processes may call this at once. What is `known` of the table is
+    the missing columns, and its owner. Several processes may call this at once. What is `expected` of the table is
     checked first.
 
     Raises:
@@ -45,8 +45,8 @@ def ensure_table(spec: TableSpec, *, known: Known | None = None) -> DeltaTable:
     while True:
         try:
             handle = newest(spec)
-            if known is not None:
-                known.check(spec, handle)
+            if expected is not None:
+                expected.check(spec, handle)
             if handle is None:
                 _create(spec)
                 handle = open_table(spec)

@@ -80,11 +80,11 @@ def _ledger(ctx: typer.Context, pipeline: str) -> Ledger:
     """That of the published generation, or of the one that a rebuild is building, where its batch waits."""
     from tidemill.repair.rebuild import built_generation
 
-    errand = looked_at(ctx, pipeline)
-    number = built_generation(errand.project, pipeline)
-    built = errand.project.of_generation(pipeline, number, built=True).ledger(pipeline)
+    amendment = looked_at(ctx, pipeline)
+    number = built_generation(amendment.project, pipeline)
+    built = amendment.project.of_generation(pipeline, number, built=True).ledger(pipeline)
     opened = built.view().open_batch if built.exists else None
-    return built if opened is not None and opened.audited is not None else errand.ledger
+    return built if opened is not None and opened.audited is not None else amendment.ledger
 
 
 def _blocked(ctx: typer.Context, pipeline: str) -> tuple[OpenBatch, tuple[CheckResult, ...]]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tidemill.core.plan.position import Since
     from tidemill.core.protocol.events import Committed
     from tidemill.repair.backfill import Preview
-    from tidemill.repair.job import Errand
+    from tidemill.repair.job import AmendmentJob
     from tidemill.repair.rewind import TakenBack
 
 
@@ -81,15 +81,15 @@ def backfill(
             fix=f"`tidemill status {pipeline}` shows how much of it is left",
         )
     if dry_run:
-        errand = looked_at(ctx, pipeline)
-        errand.most = batch_records
-        _show(amend.preview(errand, wanted(**parts), accept_loss=accept_loss), as_json=as_json)
+        amendment = looked_at(ctx, pipeline)
+        amendment.most = batch_records
+        _show(amend.preview(amendment, wanted(**parts), accept_loss=accept_loss), as_json=as_json)
         return
 
-    def batches(errand: Errand) -> Iterator[Committed]:
+    def batches(amendment: AmendmentJob) -> Iterator[Committed]:
         if resume or cancel:
-            return amend.resume(errand) if resume else amend.give_up(errand)
-        return amend.backfill(errand, wanted(**parts), accept_loss=accept_loss)
+            return amend.resume(amendment) if resume else amend.cancel(amendment)
+        return amend.backfill(amendment, wanted(**parts), accept_loss=accept_loss)
 
     why = why or ("records that are gone are done without" if accept_loss else "")
     execute(ctx, pipeline, batches, by=by, why=why, as_json=as_json, most=batch_records)
@@ -115,7 +115,7 @@ def rewind(
         return
     if not as_json:
         _show_undone(amend.undone(looked_at(ctx, pipeline).ledger.view().position, to))
-    execute(ctx, pipeline, lambda errand: amend.rewind(errand, to), by=by, why=why, as_json=as_json)
+    execute(ctx, pipeline, lambda amendment: amend.rewind(amendment, to), by=by, why=why, as_json=as_json)
 
 
 def rebuild(

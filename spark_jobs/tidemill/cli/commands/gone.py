@@ -28,4 +28,4 @@ def gone(
     from tidemill.repair.gone import declare_gone
 
     places = [place_of(text) for text in partitions]
-    execute(ctx, pipeline, lambda errand: declare_gone(errand, places), by=by, why=why, as_json=as_json)
+    execute(ctx, pipeline, lambda amendment: declare_gone(amendment, places), by=by, why=why, as_json=as_json)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.amending import DryRun, an_errand
+from tidemill.cli.amending import DryRun, an_amendment
 from tidemill.cli.output import AsJson, console, end_with, grid, of_each, open_project
 from tidemill.cli.views.log import print_json
 
 if TYPE_CHECKING:
-    from tidemill.maintain.maintenance import Chore
+    from tidemill.maintain.maintenance import MaintenanceTask
     from tidemill.project.project import Project
 
 
@@ -33,7 +33,7 @@ def maintain(
     """Make tables and ledgers small again; batches may run meanwhile."""
     from tidemill.core.time.times import duration, show_duration
     from tidemill.maintain.maintenance import AT_LEAST, goes_back_to
-    from tidemill.maintain.maintenance import maintain as chores
+    from tidemill.maintain.maintenance import maintain as tasks
 
     project = open_project(ctx)
     period = project.settings.keep if keep is None else duration(keep)
@@ -41,7 +41,7 @@ def maintain(
 
     def tidy(name: str) -> None:
         folded = _folded(ctx, project, name, dry_run=dry_run)
-        for each in (folded, *chores(project, name, keep=period, now=datetime.now(UTC), dry_run=dry_run)):
+        for each in (folded, *tasks(project, name, keep=period, now=datetime.now(UTC), dry_run=dry_run)):
             if as_json:
                 print_json({"pipeline": name, "table": each.table, "what": each.what, "count": each.count})
             table.add_row(name, each.table, each.what, f"{each.count:,}")
@@ -60,21 +60,21 @@ def maintain(
     end_with(faults)
 
 
-def _folded(ctx: typer.Context, project: Project, pipeline: str, *, dry_run: bool) -> Chore:
+def _folded(ctx: typer.Context, project: Project, pipeline: str, *, dry_run: bool) -> MaintenanceTask:
     """Slices become one where that is worth it; Spark starts only then. A batch that runs goes first."""
     from tidemill.cli.spark import spark_session
     from tidemill.core.errors import Busy
-    from tidemill.maintain.maintenance import Chore
+    from tidemill.maintain.maintenance import MaintenanceTask
     from tidemill.maintain.state_compaction import due, fold
 
-    errand = an_errand(project, pipeline, by=None, why="maintenance")
-    count = len(due(errand, errand.ledger.view()))
+    amendment = an_amendment(project, pipeline, by=None, why="maintenance")
+    count = len(due(amendment, amendment.ledger.view()))
     if count and not dry_run:
         count = 0
         with ExitStack() as stack, suppress(Busy):
             opened = partial(spark_session, project, ctx.find_root().obj, pipeline=pipeline)
-            # Not before the errand holds the claim: what a batch runs on a Connect server is left in peace.
-            errand.session = cache(lambda: stack.enter_context(opened()))
-            for _ in fold(errand):
+            # Not before the job holds the claim: what a batch runs on a Connect server is left in peace.
+            amendment.session = cache(lambda: stack.enter_context(opened()))
+            for _ in fold(amendment):
                 count += 1
-    return Chore(table=f"state of {pipeline}", what="groups of slices folded into one", count=count)
+    return MaintenanceTask(table=f"state of {pipeline}", what="groups of slices folded into one", count=count)

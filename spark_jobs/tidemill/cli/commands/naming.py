@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.amending import By, Why, an_errand
+from tidemill.cli.amending import By, Why, an_amendment
 from tidemill.cli.output import PipelineName, open_project
 
 
@@ -41,7 +41,7 @@ def adopt(
     from tidemill.repair import adopt as amend
 
     project = open_project(ctx)
-    before = amend.adopt(an_errand(project, pipeline, by=by, why=why), table)
+    before = amend.adopt(an_amendment(project, pipeline, by=by, why=why), table)
     former = f", and to {before} no more" if before else ""
     typer.echo(
         f"{table} belongs to {pipeline} now{former}; its rows are as they were: "

@@ -27,11 +27,11 @@ from tidemill.cli.amending import (
 from tidemill.cli.output import MOST, AsJson, PipelineName
 from tidemill.cli.views.reject_groups import show_groups
 from tidemill.cli.views.side_outputs import show_records, show_repair
-from tidemill.core.plan.kinds import Aside
-from tidemill.core.repair.selection import choice
+from tidemill.core.plan.kinds import SideOutput
+from tidemill.core.repair.selection import selection
 
 if TYPE_CHECKING:
-    from tidemill.core.repair.side_outputs import Choice
+    from tidemill.core.repair.side_outputs import Selection
 
 late = typer.Typer(no_args_is_help=True, help="Rows that came after every window of theirs: look at and admit them.")
 quarantine = typer.Typer(no_args_is_help=True, help="Rejected records: look at them, replay them after a fix.")
@@ -59,8 +59,10 @@ def late_ls(
     as_json: AsJson = False,
 ) -> None:
     """List late rows."""
-    wanted = choice(batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, table=table)
-    show_records(looked_at(ctx, pipeline), Aside.LATE, wanted, limit=limit, as_json=as_json)
+    wanted = selection(
+        batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, table=table
+    )
+    show_records(looked_at(ctx, pipeline), SideOutput.LATE, wanted, limit=limit, as_json=as_json)
 
 
 @late.command("admit")
@@ -82,8 +84,10 @@ def late_admit(
     as_json: AsJson = False,
 ) -> None:
     """Let late rows into the windows that refused them; only those windows are published again."""
-    wanted = choice(batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, table=table)
-    _repair(ctx, pipeline, Aside.LATE, wanted, dry_run, batch_records, mixed, by, why, as_json)
+    wanted = selection(
+        batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, table=table
+    )
+    _repair(ctx, pipeline, SideOutput.LATE, wanted, dry_run, batch_records, mixed, by, why, as_json)
 
 
 @quarantine.command("ls")
@@ -100,7 +104,9 @@ def quarantine_ls(
     as_json: AsJson = False,
 ) -> None:
     """Count rejected records by topic and reason, with the first and the last batch that has some."""
-    wanted = choice(batch=batch, topic=topic, partition=partition, offset=None, since=since, until=until, reason=rule)
+    wanted = selection(
+        batch=batch, topic=topic, partition=partition, offset=None, since=since, until=until, reason=rule
+    )
     show_groups(looked_at(ctx, pipeline), wanted, by_batch=by_batch, as_json=as_json)
 
 
@@ -119,8 +125,10 @@ def quarantine_show(
     as_json: AsJson = False,
 ) -> None:
     """Show rejected records with every reason and their values."""
-    wanted = choice(batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, reason=rule)
-    show_records(looked_at(ctx, pipeline), Aside.QUARANTINE, wanted, limit=limit, as_json=as_json)
+    wanted = selection(
+        batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, reason=rule
+    )
+    show_records(looked_at(ctx, pipeline), SideOutput.QUARANTINE, wanted, limit=limit, as_json=as_json)
 
 
 @quarantine.command("replay")
@@ -142,15 +150,17 @@ def quarantine_replay(
     as_json: AsJson = False,
 ) -> None:
     """Put rejected records through the pipeline once more; what still fails goes back with its new reasons."""
-    wanted = choice(batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, reason=rule)
-    _repair(ctx, pipeline, Aside.QUARANTINE, wanted, dry_run, batch_records, mixed, by, why, as_json)
+    wanted = selection(
+        batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, reason=rule
+    )
+    _repair(ctx, pipeline, SideOutput.QUARANTINE, wanted, dry_run, batch_records, mixed, by, why, as_json)
 
 
 def _repair(
     ctx: typer.Context,
     pipeline: str,
-    aside: Aside,
-    wanted: Choice,
+    output: SideOutput,
+    wanted: Selection,
     dry_run: bool,
     most: int | None,
     mixed: bool,
@@ -159,15 +169,15 @@ def _repair(
     as_json: bool,
 ) -> None:
     if dry_run:
-        show_repair(looked_at(ctx, pipeline, most=most), aside, wanted, as_json=as_json)
+        show_repair(looked_at(ctx, pipeline, most=most), output, wanted, as_json=as_json)
         return
     from tidemill.repair.repair import repair
 
-    nothing = f"nothing to do: no such record is there; see `tidemill {aside.value} ls {pipeline}`"
+    nothing = f"nothing to do: no such record is there; see `tidemill {output.value} ls {pipeline}`"
     execute(
         ctx,
         pipeline,
-        lambda errand: repair(errand, aside, wanted, mixed=mixed),
+        lambda amendment: repair(amendment, output, wanted, mixed=mixed),
         by=by,
         why=why,
         as_json=as_json,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from tidemill.core.protocol.view import OpenBatch, View
     from tidemill.inspect.state_size import StateSize
-    from tidemill.inspect.status import PartitionStanding, Standing
+    from tidemill.inspect.status import PartitionStatus, PipelineStatus
     from tidemill.project.project import Project
 
 
@@ -43,14 +43,14 @@ def status(
 ) -> None:
     """Show lag, watermark, last commit and open batch."""
     from tidemill.inspect.state_size import size_json
-    from tidemill.inspect.status import standing, standing_json
+    from tidemill.inspect.status import status_json, status_of
 
     project = open_project(ctx)
-    found: list[Standing] = []
-    faults = of_each(project, pipeline, lambda name: found.append(standing(project, name)))
+    found: list[PipelineStatus] = []
+    faults = of_each(project, pipeline, lambda name: found.append(status_of(project, name)))
     if as_json:
         for each in found:
-            print_json({**standing_json(each), "state": [size_json(size) for size in _sizes(project, each)]})
+            print_json({**status_json(each), "state": [size_json(size) for size in _sizes(project, each)]})
     elif pipeline:
         _show_one(console(), found[0], _sizes(project, found[0]))
     elif found:
@@ -60,7 +60,7 @@ def status(
     end_with(faults)
 
 
-def _show_all(out: Console, found: list[Standing]) -> None:
+def _show_all(out: Console, found: list[PipelineStatus]) -> None:
     table = grid("pipeline", "batch", "committed", "lag", "watermark", "open batch", numbers=("batch", "lag"))
     for each in found:
         commit, opened = each.view.last_commit, each.view.open_batch
@@ -81,13 +81,13 @@ def _show_all(out: Console, found: list[Standing]) -> None:
             out.print(f"{first}; see `tidemill status {each.flow.name}`")
 
 
-def _sizes(project: Project, found: Standing) -> Sequence[StateSize]:
+def _sizes(project: Project, found: PipelineStatus) -> Sequence[StateSize]:
     from tidemill.inspect.state_size import state_sizes
 
     return state_sizes(project, found.flow, found.view.position)
 
 
-def _show_one(out: Console, found: Standing, sizes: Sequence[StateSize]) -> None:
+def _show_one(out: Console, found: PipelineStatus, sizes: Sequence[StateSize]) -> None:
     view, spec = found.view, found.flow.spec
     out.print(styled((found.flow.name, "bold"), f"  every {show_duration(spec.every)}, owner {spec.owner}"))
     lines = [("watermark", show_watermark(view.position.watermark)), *_batches(view)]
@@ -129,7 +129,7 @@ def _size(size: StateSize) -> str:
     return f"{size.table}: {size.rows:,} rows, {size.bytes:,} bytes{open_since}{kept}"
 
 
-def _show_partitions(out: Console, found: Standing) -> None:
+def _show_partitions(out: Console, found: PipelineStatus) -> None:
     numbers = ("partition", "log from", "committed", "log until", "lag")
     table = grid("topic", *numbers, "newest event", "", numbers=numbers)
     for part in found.partitions:
@@ -148,7 +148,7 @@ def _show_partitions(out: Console, found: Standing) -> None:
         out.print(table)
 
 
-def _trouble(part: PartitionStanding) -> str | Text:
+def _trouble(part: PartitionStatus) -> str | Text:
     if part.missing:
         lacks = styled(("not in the log", "red"))
         return lacks if part.gone is None else f"gone, says {part.gone.by}: {part.gone.why}"

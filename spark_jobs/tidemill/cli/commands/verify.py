@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.amending import an_errand
+from tidemill.cli.amending import an_amendment
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.output import AsJson, PipelineName, console, open_project, whole
 from tidemill.cli.views.log import print_json
@@ -50,9 +50,9 @@ def verify(
     scope = _scope(windows, sample, seed)
     with ExitStack() as stack:
         session = stack.enter_context(spark_session(project, ctx.find_root().obj))
-        errand = an_errand(project, pipeline, by="", why="", start=lambda: session)
+        amendment = an_amendment(project, pipeline, by="", why="", start=lambda: session)
         found = []
-        for each in compare(errand, scope):
+        for each in compare(amendment, scope):
             found.append(each)
             _show(each, as_json=as_json)
     raise typer.Exit(ExitCode.DONE if all(each.agrees for each in found) else ExitCode.DIFFERENT)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from tidemill.cli.output import console, grid, printable
 from tidemill.cli.views.log import print_json
 from tidemill.core.contract.reasons import detail_of, sort_of
-from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.kinds import SideOutput
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-    from tidemill.core.repair.side_outputs import Choice
-    from tidemill.repair.job import Errand
+    from tidemill.core.repair.side_outputs import Selection
+    from tidemill.repair.job import AmendmentJob
 
 _SAMPLES = 3
 
@@ -33,12 +33,12 @@ class Group:
     samples: list[str] = field(default_factory=list)
 
 
-def show_groups(errand: Errand, wanted: Choice, *, by_batch: bool, as_json: bool) -> None:
+def show_groups(amendment: AmendmentJob, wanted: Selection, *, by_batch: bool, as_json: bool) -> None:
     """How many rejected records there are by topic and sort of reason, with samples of what was found.
 
     A record with several reasons counts for each. Values of records are not read.
     """
-    chosen = errand.aside.choose(Aside.QUARANTINE, wanted, columns=("reasons",))
+    chosen = amendment.side_tables.choose(SideOutput.QUARANTINE, wanted, columns=("reasons",))
     groups = {} if chosen is None else _groups(chosen.take(None).rows, by_batch=by_batch)
     if as_json:
         for line in _lines(groups):

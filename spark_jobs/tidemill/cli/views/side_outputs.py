@@ -6,48 +6,50 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.cli.output import console, grid, printable
 from tidemill.cli.views.log import print_json
-from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.kinds import SideOutput
 from tidemill.core.time.times import show_moment
 
 if TYPE_CHECKING:
-    from tidemill.core.repair.side_outputs import Choice
-    from tidemill.log.aside import Chosen
-    from tidemill.repair.job import Errand
+    from tidemill.core.repair.side_outputs import Selection
+    from tidemill.log.side_tables import Chosen
+    from tidemill.repair.job import AmendmentJob
 
 _WIDTH = 60
 
 
-def show_repair(errand: Errand, aside: Aside, wanted: Choice, *, as_json: bool) -> None:
+def show_repair(amendment: AmendmentJob, output: SideOutput, wanted: Selection, *, as_json: bool) -> None:
     """The records that a repair would take, and in how many batches."""
     from tidemill.repair.repair import batches_needed
 
-    chosen = show_records(errand, aside, wanted, limit=None if as_json else 50, as_json=as_json)
+    chosen = show_records(amendment, output, wanted, limit=None if as_json else 50, as_json=as_json)
     if as_json:
         return
-    batches = 0 if chosen is None else batches_needed(errand, aside, chosen)
+    batches = 0 if chosen is None else batches_needed(amendment, output, chosen)
     console().print(f"that takes {batches:,} batch{'' if batches == 1 else 'es'}")
     console().print("nothing was done: this is a dry run")
 
 
-def show_records(errand: Errand, aside: Aside, wanted: Choice, *, limit: int | None, as_json: bool) -> Chosen | None:
+def show_records(
+    amendment: AmendmentJob, output: SideOutput, wanted: Selection, *, limit: int | None, as_json: bool
+) -> Chosen | None:
     """The chosen records, oldest first; which they were."""
-    chosen = errand.aside.choose(aside, wanted)
+    chosen = amendment.side_tables.choose(output, wanted)
     rows, total = _rows(chosen, limit)
-    _show_rows(aside, rows, total, as_json=as_json)
+    _show_rows(output, rows, total, as_json=as_json)
     return chosen
 
 
-def _show_rows(aside: Aside, rows: list[dict[str, Any]], total: int, *, as_json: bool) -> None:
+def _show_rows(output: SideOutput, rows: list[dict[str, Any]], total: int, *, as_json: bool) -> None:
     if as_json:
         for row in rows:
             print_json({name: _json(value) for name, value in row.items()})
         return
 
     out = console()
-    why = "reasons" if aside is Aside.QUARANTINE else "window"
+    why = "reasons" if output is SideOutput.QUARANTINE else "window"
     table = grid("batch", "topic", "partition", "offset", why, "value", numbers=("batch", "partition", "offset"))
     for row in rows:
-        reason = printable("\n".join(row["reasons"])) if aside is Aside.QUARANTINE else _window(row)
+        reason = printable("\n".join(row["reasons"])) if output is SideOutput.QUARANTINE else _window(row)
         value = _text(row["value"])
         shown = value if len(value) <= _WIDTH else value[:_WIDTH] + "…"
         place = str(row["batch_id"]), row["topic"], str(row["partition"]), str(row["offset"])

@@ -10,7 +10,7 @@ from tidemill.core.identity.written import described, same
 from tidemill.core.protocol.view import View
 
 
-def check_shapes(flow: Flow, view: View) -> None:
+def check_compatibility(flow: Flow, view: View) -> None:
     """Refuses a declaration whose windows cannot go on with the state that is committed.
 
     Raises:

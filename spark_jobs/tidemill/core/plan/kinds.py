@@ -48,7 +48,7 @@ class Redefined:
     event_times: Mapping[str, int] | None = None
 
 
-class Aside(StrEnum):
+class SideOutput(StrEnum):
     """The tables of records that were put aside."""
 
     QUARANTINE = "quarantine"
@@ -64,7 +64,7 @@ class Repair:
     numbers which meant something else may get records by the declaration of now.
     """
 
-    source: Aside
+    source: SideOutput
     version: int
     batches: tuple[BatchRange, ...]
     records: Packed | None = None

@@ -60,7 +60,7 @@ def boundaries_of(flow: Flow) -> tuple[Boundary, ...]:
     tables = [s.table for s in flow.sinks]
     windowed = [s.table for s in flow.sinks if isinstance(s, WindowedSink)]
     reads = [*_READS, *(f"input:{i.topic}" for i in flow.inputs), *(f"records:{t}" for t in tables)]
-    reads += [*(f"panes:{t}" for t in windowed), "strays"]
+    reads += [*(f"panes:{t}" for t in windowed), "side_outputs"]
     merged = [s.table for s in flow.sinks if isinstance(s, WindowedSink) and s.merges_ahead]
     writes = ["planned", "claimed", "cancelled", *(f"state:{t}" for t in windowed), *(f"merged:{t}" for t in merged)]
     writes += ["audited", "quarantine", "late"]
@@ -75,7 +75,7 @@ def boundaries_beside(flow: Flow) -> tuple[Boundary, ...]:
     waiting = [*(s.table for s in flow.sinks if s.table not in windowed), "quarantine", *(["late"] if windowed else [])]
     writes = [*(f"waiting:{t}" for t in waiting), "corrections", "superseded", "generation", "maintenance", "decided"]
     writes += ["renamed", "adopted", "forgotten", *(f"removed:{t}" for t in windowed)]
-    return (Boundary("aside", False), *(Boundary(name, True) for name in writes))
+    return (Boundary("side_tables", False), *(Boundary(name, True) for name in writes))
 
 
 def check_wanted(flow: Flow, resolved: Callable[[], Flow] | None = None) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from tidemill.core.bind.flow import Flow
-from tidemill.core.change.compatibility import check_shapes
+from tidemill.core.change.compatibility import check_compatibility
 from tidemill.core.change.joining import completed
 from tidemill.core.change.redefinition import redefined
 from tidemill.core.errors import AmendmentError, BackfillOpen
@@ -15,7 +15,7 @@ from tidemill.core.history.past import Past
 from tidemill.core.identity.semantics import SEMANTICS
 from tidemill.core.log.packed_offsets import packed
 from tidemill.core.plan.jobs import Backfill
-from tidemill.core.plan.kinds import Aside, Fold, Ranges, Repair, Rewind, Switch, count, split
+from tidemill.core.plan.kinds import Fold, Ranges, Repair, Rewind, SideOutput, Switch, count, split
 from tidemill.core.plan.plan import BatchPlan, Kind
 from tidemill.core.plan.slices import BatchRange, batch_ranges, in_both
 from tidemill.core.protocol.view import View
@@ -57,7 +57,7 @@ def plan_backfill(flow: Flow, view: View, job: Backfill, *, clock: datetime, mos
     Raises:
         Incompatible: committed state was built by other keys, windows or aggregates.
     """
-    check_shapes(flow, view)
+    check_compatibility(flow, view)
     redefined(flow, view.position)
     now, left = split(job.left, most)
     return replace(_amendment(flow, view, Kind.BACKFILL, clock), again=now, backfill=replace(job, left=left))
@@ -84,7 +84,7 @@ def plan_repair(flow: Flow, view: View, repair: Repair, records: Ranges, *, cloc
         AmendmentError: what was put aside belongs to numbers that meant something else.
         Incompatible: committed state was built by other keys, windows or aggregates.
     """
-    check_shapes(flow, view)
+    check_compatibility(flow, view)
     redefined(flow, view.position)
     if view.position.backfill is not None:
         raise BackfillOpen(
@@ -130,15 +130,15 @@ def plan_fold(flow: Flow, view: View, covers: tuple[Cover, ...], *, clock: datet
     Raises:
         Incompatible: committed state was built by other keys, windows or aggregates.
     """
-    check_shapes(flow, view)
+    check_compatibility(flow, view)
     panes = {table: PaneSpan(spans[0].first, max(s.last for s in spans)) for table, spans in panes_of(covers).items()}
     fold = Fold(batches=batch_ranges(c.batch_id for c in covers), panes=panes)
     return replace(_amendment(flow, view, Kind.FOLD, clock), fold=fold)
 
 
-def is_repair_of(plan: BatchPlan, aside: Aside) -> bool:
+def is_repair_of(plan: BatchPlan, output: SideOutput) -> bool:
     """Whether the plan takes records out of that table."""
-    return plan.repair is not None and plan.repair.source is aside
+    return plan.repair is not None and plan.repair.source is output
 
 
 def _amendment(flow: Flow, view: View, kind: Kind, clock: datetime) -> BatchPlan:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from tidemill.core.errors import ConfigError
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.plan.slices import BatchRange
-from tidemill.core.repair.side_outputs import Choice
+from tidemill.core.repair.side_outputs import Selection
 
 PLACES = "TOPIC-PARTITION:OFFSET,..."
 
@@ -139,7 +139,7 @@ def _place(text: str) -> TopicPartition | None:
     return TopicPartition(topic, int(partition)) if topic and partition.isdecimal() else None
 
 
-def choice(  # noqa: PLR0913  each is a condition that somebody may ask for
+def selection(  # noqa: PLR0913  each is a condition that somebody may ask for
     *,
     batch: str | None = None,
     topic: str | None = None,
@@ -149,13 +149,13 @@ def choice(  # noqa: PLR0913  each is a condition that somebody may ask for
     until: str | None = None,
     reason: str | None = None,
     table: str | None = None,
-) -> Choice:
+) -> Selection:
     """Which records are meant, of those that were put aside.
 
     Raises:
         ConfigError: a condition is not written as it should be.
     """
-    return Choice(
+    return Selection(
         batches=(_batches(batch),) if batch else (),
         topic=topic or None,
         partition=partition,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tidemill.core.contract.schema import Array, Field, Scalar
-from tidemill.core.plan.kinds import Aside
+from tidemill.core.plan.kinds import SideOutput
 from tidemill.core.plan.slices import BatchRange
 
 _WHERE = (
@@ -37,11 +37,14 @@ LATE_FIELDS = (
     Field(name="recorded_at", type=Scalar.TIMESTAMP, required=True, description="the clock of the batch"),
 )
 
-FIELDS: Mapping[Aside, tuple[Field, ...]] = {Aside.QUARANTINE: QUARANTINE_FIELDS, Aside.LATE: LATE_FIELDS}
+FIELDS: Mapping[SideOutput, tuple[Field, ...]] = {
+    SideOutput.QUARANTINE: QUARANTINE_FIELDS,
+    SideOutput.LATE: LATE_FIELDS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Selection:
     """Which records of a table are meant: those that meet every condition that is given.
 
     `since` and `until` bound, half-open, the clock of the batch that put them aside. `reason` is a text that one of the

@@ -32,7 +32,7 @@ class Counts:
     stray_blocks: bytes = b""
 
     @property
-    def strays(self) -> int:
+    def side_outputs(self) -> int:
         """The rows that go to quarantine or to the late table."""
         return self.account.rejected + self.late_rows
 

@@ -14,12 +14,12 @@ from tidemill.engine.aggregate.counting import Counter, Counts
 from tidemill.engine.read.source import records
 from tidemill.engine.read.typed_rows import DecodeBatches, checked, decoded
 from tidemill.engine.spark.query import query
-from tidemill.engine.storage.row_writers import SparkLane
+from tidemill.engine.storage.row_writers import SparkWriter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stream:
-    """The rows of one input, as `counted` for the first job and as `strays` for what must be put aside.
+    """The rows of one input, as `counted` for the first job and as `side_outputs` for what must be put aside.
 
     `records` are those of the log, before they are decoded.
     """
@@ -34,13 +34,13 @@ class Stream:
     cached: DataFrame | None = None
 
     @staticmethod
-    def of(flow: Flow, source: Input, plan: BatchPlan, scan: Scan, lane: SparkLane) -> Stream:
+    def of(flow: Flow, source: Input, plan: BatchPlan, scan: Scan, writer: SparkWriter) -> Stream:
         """The stream of an input in a batch; nothing runs yet."""
-        session = lane.session
+        session = writer.session
         found = records(session, scan)
         if isinstance(scan, KafkaScan):
             # Each job would ask the brokers again, and they may have forgotten.
-            found = lane.cache(found)
+            found = writer.cache(found)
         only = plan.repair.only if plan.repair is not None else None
         ways = branches_of(flow, source, plan)
         paths = [(b, p) for b, p in ways if only is None or b.sink.table == only]
@@ -54,9 +54,9 @@ class Stream:
         """The same with every record rejected for this reason, if there is one."""
         return self if reason is None else replace(self, decode=replace(self.decode, diverted=reason))
 
-    def kept(self, lane: SparkLane) -> Stream:
+    def kept(self, writer: SparkWriter) -> Stream:
         """The same for several jobs: rows are computed once, while `count_kept` counts them."""
-        return replace(self, cached=lane.cache(self._rows(self.decode)))
+        return replace(self, cached=writer.cache(self._rows(self.decode)))
 
     def count_kept(self) -> None:
         """Count rows that are kept, with a job of its own; others are counted by the job that needs them."""
@@ -68,7 +68,7 @@ class Stream:
         """All rows, counted by the first action over all of them."""
         return self.counter.attach(self._rows(self.decode)) if self.cached is None else self.cached
 
-    def strays(self, counts: Counts) -> DataFrame:
+    def side_outputs(self, counts: Counts) -> DataFrame:
         """Rows among which are all that are rejected or late, with the values of their records."""
         return self._rows(replace(self.decode, only=counts.stray_blocks))
 

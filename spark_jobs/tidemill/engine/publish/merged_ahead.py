@@ -17,7 +17,7 @@ from tidemill.engine.aggregate.firing import Firing
 from tidemill.engine.aggregate.node_sql import of_nodes, spread_rows
 from tidemill.engine.spark.query import ROWS
 from tidemill.engine.storage.spread import Made, Spread
-from tidemill.engine.storage.staged_rows import Held
+from tidemill.engine.storage.staged_rows import StagedRows
 from tidemill.engine.storage.state_table import Part, node_predicates, pane_predicates
 
 _EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_800_000_000
@@ -115,14 +115,14 @@ def tree_of(sink: WindowedSink, plan: BatchPlan) -> PaneTree:
 
 
 def rows_for_nodes(
-    sink: WindowedSink, held: Held, *, touched: bool, alone: bool = False, level: int | None = 0
-) -> Held:
+    sink: WindowedSink, staged: StagedRows, *, touched: bool, alone: bool = False, level: int | None = 0
+) -> StagedRows:
     """Rows of state as `merged_nodes` wants them; `level` None for nodes, which have their own."""
     if level is not None:
-        held = held.stamped({"pane_level": pa.scalar(level, pa.int32())})
+        staged = staged.stamped({"pane_level": pa.scalar(level, pa.int32())})
     columns = ("pane_level", "pane_start", *of_nodes(sink))
     flags = {"_touched": pa.scalar(touched), "_alone": pa.scalar(alone)}
-    return held.picked({c: c for c in columns}).stamped(flags)
+    return staged.picked({c: c for c in columns}).stamped(flags)
 
 
 def _integers(values: Mapping[str, int]) -> dict[str, pa.Scalar]:

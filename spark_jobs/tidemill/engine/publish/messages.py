@@ -9,18 +9,18 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.bind.flow import Sink
 from tidemill.engine.storage.row_writers import Encode
-from tidemill.engine.storage.staged_rows import Held
+from tidemill.engine.storage.staged_rows import StagedRows
 
 _DDL = "`key` binary, `value` binary"
 
 
-def messages(sink: Sink, held: Held) -> Iterator[tuple[bytes | None, bytes]]:
+def messages(sink: Sink, staged: StagedRows) -> Iterator[tuple[bytes | None, bytes]]:
     """Key and value of each row: its key columns, and the columns of its contract; no key where a row has none.
 
     Times are RFC 3339 in UTC, decimals texts, bytes base64, maps lists of pairs, and numbers that are none null.
     """
     encode = _encoding(sink.contract.columns, sink.row_key)
-    for key, value in held.lane.encoded(held.rows, encode, _DDL):
+    for key, value in staged.writer.encoded(staged.rows, encode, _DDL):
         yield None if key is None else bytes(key), bytes(value)
 
 

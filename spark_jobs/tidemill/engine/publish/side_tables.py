@@ -21,7 +21,7 @@ from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.aggregate.side_outputs import late_rows, rejected_rows
 from tidemill.engine.spark.query import query
-from tidemill.engine.storage.staged_rows import Held, Lanes
+from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.lookup import Lookup
 from tidemill.tables.protocol import Between, TableSpec, of_batches
@@ -32,7 +32,7 @@ _PLACE = ("topic", "partition", "offset")
 
 
 @dataclass(frozen=True)
-class Strays:
+class SideOutputs:
     """The rows that go to quarantine or to the late table, found by a second pass over the blocks that hold some.
 
     In a backfill, rows are late for windows that are forgotten. Those of records that were aside before stay aside,
@@ -42,16 +42,16 @@ class Strays:
     streams: Sequence[Stream]
     counts: Mapping[str, Counts]
     plan: BatchPlan
-    lanes: Lanes
+    writers: RowWriters
     superseded: Callable[[], pa.Table]
 
-    def rejected(self, spec: TableSpec) -> Held | None:
+    def rejected(self, spec: TableSpec) -> StagedRows | None:
         """Rows of `spec`, the quarantine, with every reason; None when no record was rejected."""
         if not self._any_rejected:
             return None
-        return self._held(spec, [query(s.session, rejected_rows(s.source), frame) for s, frame in self._frames])
+        return self._staged(spec, [query(s.session, rejected_rows(s.source), frame) for s, frame in self._frames])
 
-    def late(self, spec: TableSpec) -> Held | None:
+    def late(self, spec: TableSpec) -> StagedRows | None:
         """Rows of `spec`, the late table; None when no row was late."""
         if not self._any_late:
             return None
@@ -62,9 +62,9 @@ class Strays:
             before = self.superseded()
             if not before.num_rows:
                 return None
-            there = self.lanes.spark.session.createDataFrame(before)
+            there = self.writers.spark.session.createDataFrame(before)
             parts = [part.join(there, before.column_names, "left_semi") for part in parts]
-        return self._held(spec, parts, watermark=pa.scalar(known, _TIMESTAMP))
+        return self._staged(spec, parts, watermark=pa.scalar(known, _TIMESTAMP))
 
     @property
     def _any_rejected(self) -> bool:
@@ -76,18 +76,18 @@ class Strays:
 
     @cached_property
     def _frames(self) -> list[tuple[Stream, DataFrame]]:
-        streams = [s for s in self.streams if self.counts[s.source.topic].strays]
-        frames = [(s, s.strays(self.counts[s.source.topic])) for s in streams]
+        streams = [s for s in self.streams if self.counts[s.source.topic].side_outputs]
+        frames = [(s, s.side_outputs(self.counts[s.source.topic])) for s in streams]
         if self._any_rejected and self._any_late:
-            return [(s, self.lanes.spark.cache(frame)) for s, frame in frames]
+            return [(s, self.writers.spark.cache(frame)) for s, frame in frames]
         return frames
 
-    def _held(self, spec: TableSpec, parts: Sequence[DataFrame], **values: pa.Scalar) -> Held:
+    def _staged(self, spec: TableSpec, parts: Sequence[DataFrame], **values: pa.Scalar) -> StagedRows:
         whole = reduce(DataFrame.unionByName, parts)
-        with boundary("strays", self.plan.batch_id):
-            held = self.lanes.hold(whole, at_most=sum(c.strays for c in self.counts.values()))
+        with boundary("side_outputs", self.plan.batch_id):
+            staged = self.writers.stage(whole, at_most=sum(c.side_outputs for c in self.counts.values()))
         batch_id, clock = pa.scalar(self.plan.batch_id, pa.int64()), pa.scalar(self.plan.clock, _TIMESTAMP)
-        return held.stamped({"batch_id": batch_id, "recorded_at": clock, **values})
+        return staged.stamped({"batch_id": batch_id, "recorded_at": clock, **values})
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ from tidemill.engine.aggregate.window_sql import folded_state, merged_windows, s
 from tidemill.engine.publish.merged_ahead import Ahead, edges_of, rows_for_nodes, tree_of
 from tidemill.engine.read.fitted import UNFIT, told
 from tidemill.engine.spark.query import ROWS, query
-from tidemill.engine.storage.expected_versions import Marks
+from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.spread import LEVEL, TOUCHED
-from tidemill.engine.storage.staged_rows import Held, Lanes
+from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.engine.storage.state_table import Part, State, node_predicates, pane_predicates
 from tidemill.engine.storage.table_layout import Uris
 
@@ -37,8 +37,8 @@ AT_ONCE = 100_000
 class Fired:
     """The rows of windows that fire, and of nodes to be written; None when there are none."""
 
-    windows: Held | None = None
-    nodes: Held | None = None
+    windows: StagedRows | None = None
+    nodes: StagedRows | None = None
 
 
 @dataclass(kw_only=True)
@@ -51,13 +51,13 @@ class Windows:
     session: SparkSession
     plan: BatchPlan
     uris: Uris
-    lanes: Lanes
-    marks: Marks
+    writers: RowWriters
+    expected: ExpectedVersions
     states: dict[str, State] = field(default_factory=dict)
     unfit: list[CheckResult] = field(default_factory=list)
     at_once: int = AT_ONCE
 
-    def fire(self, sink: WindowedSink, after: Position, partials: Held | None, touched: Sequence[int]) -> Fired:
+    def fire(self, sink: WindowedSink, after: Position, partials: StagedRows | None, touched: Sequence[int]) -> Fired:
         """What fires when the pipeline moves to `after`, and the panes that are merged ahead then.
 
         `partials` is the state of this batch, which no slice set shows yet, in the panes `touched`.
@@ -72,7 +72,7 @@ class Windows:
         bounds, most = _scalars(firing.bounds), firing.most_windows(sink.window.panes)
         return Fired(self._merged(sink, [part.stamped(bounds) for part in state], each=most))
 
-    def _fire_ahead(self, ahead: Ahead, partials: Held | None, touched: Sequence[int]) -> Fired:
+    def _fire_ahead(self, ahead: Ahead, partials: StagedRows | None, touched: Sequence[int]) -> Fired:
         sink = ahead.sink
         panes, nodes = ahead.reads(touched)
         old = [rows_for_nodes(sink, part, touched=False) for part in self._panes(sink, panes)]
@@ -85,7 +85,7 @@ class Windows:
         alone = [rows_for_nodes(sink, part, touched=True, alone=True) for part in own]
         return self._merged_ahead(ahead, ahead.bounds, alone, old)
 
-    def _nodes_first(self, ahead: Ahead, own: Sequence[Held], old: Sequence[Held]) -> Fired:
+    def _nodes_first(self, ahead: Ahead, own: Sequence[StagedRows], old: Sequence[StagedRows]) -> Fired:
         """As many panes close, each would be merged into all of its windows: these are merged of new nodes instead."""
         alone = [rows_for_nodes(ahead.sink, part, touched=True, alone=True) for part in own]
         nodes = self._merged_ahead(ahead, ahead.first_nodes, alone, old).nodes
@@ -95,23 +95,23 @@ class Windows:
         return Fired(windows, None if ahead.ends else nodes)
 
     def _merged_ahead(
-        self, ahead: Ahead, bounds: Mapping[str, pa.Scalar], own: Sequence[Held], old: Sequence[Held]
+        self, ahead: Ahead, bounds: Mapping[str, pa.Scalar], own: Sequence[StagedRows], old: Sequence[StagedRows]
     ) -> Fired:
         brought, rows = (sum(part.count for part in parts) for parts in (own, [*own, *old]))
         if not rows:
             return Fired()
-        spread = self.lanes.spread([*own, *old], ahead.spread(bounds), at_most=ahead.most(rows, brought))
+        spread = self.writers.spread([*own, *old], ahead.spread(bounds), at_most=ahead.most(rows, brought))
         if not any(part.count for part in spread):
             return Fired()
-        types = self.lanes.fields([*own, *old])
-        found = query(self.session, merged_nodes(ROWS, ahead.sink, types), self.lanes.frame(spread))
-        windows, nodes = self.lanes.hold_apart(found, LEVEL, spread)
+        types = self.writers.fields([*own, *old])
+        found = query(self.session, merged_nodes(ROWS, ahead.sink, types), self.writers.frame(spread))
+        windows, nodes = self.writers.stage_apart(found, LEVEL, spread)
         return Fired(
             self._told(ahead.sink, windows.picked({c: c for c in (*ahead.sink.contract.columns, UNFIT)})),
             nodes.picked({**node_columns(ahead.sink), TOUCHED: TOUCHED}) if nodes.count else None,
         )
 
-    def fire_again(self, sink: WindowedSink, job: Backfill, slices: SliceSet) -> Held | None:
+    def fire_again(self, sink: WindowedSink, job: Backfill, slices: SliceSet) -> StagedRows | None:
         """The rows of every window over the panes of a job, once `slices` count; None when there are none."""
         refiring = Refiring.of(sink, job, self.plan.position)
         # Slices of this very batch were appended after its state was opened.
@@ -122,10 +122,10 @@ class Windows:
             parts += [part.stamped(bounds) for part in self._panes(sink, [pane_predicates(panes)], slices)]
         return self._merged(sink, parts, each=sink.window.panes.overlap)
 
-    def folded(self, sink: WindowedSink, fold: Fold) -> Held | None:
+    def folded(self, sink: WindowedSink, fold: Fold) -> StagedRows | None:
         """The state of some batches as that of one; None when they left none."""
         span = fold.panes.get(sink.table)
-        state = State.of(self.uris, sink, self.marks.state(sink))
+        state = State.of(self.uris, sink, self.expected.state(sink))
         if span is None or state is None:
             return None
         self.states[sink.table] = state
@@ -133,66 +133,68 @@ class Windows:
         parts = self._panes(sink, [part], self.plan.position.slices.only(fold.batches))
         return self._as_one(sink, parts, state.spec.fields, by=("pane_day", "pane_start"))
 
-    def folded_nodes(self, sink: WindowedSink, fold: Fold) -> Held | None:
+    def folded_nodes(self, sink: WindowedSink, fold: Fold) -> StagedRows | None:
         """The nodes that some batches have written as those of one, as far as they are still used."""
-        state = State.merged(self.uris, sink, self.marks.merged(sink)) if sink.merges_ahead else None
+        state = State.merged(self.uris, sink, self.expected.merged(sink)) if sink.merges_ahead else None
         if state is None:
             return None
         tree = tree_of(sink, self.plan)
         spans = [(level, edges_of((tree.since, tree.built))) for level in range(1, tree.levels + 1)]
         parts = [node_predicates(level, edges) for level, edges in spans if edges is not None]
-        held = self._nodes(sink, parts, self.plan.position.slices.only(fold.batches))
-        return self._as_one(sink, held, state.spec.fields, by=("pane_level", "pane_start"))
+        staged = self._nodes(sink, parts, self.plan.position.slices.only(fold.batches))
+        return self._as_one(sink, staged, state.spec.fields, by=("pane_level", "pane_start"))
 
     def _as_one(
-        self, sink: WindowedSink, parts: Sequence[Held], types: Sequence[Field], by: Sequence[str]
-    ) -> Held | None:
+        self, sink: WindowedSink, parts: Sequence[StagedRows], types: Sequence[Field], by: Sequence[str]
+    ) -> StagedRows | None:
         return self._folded(sink, parts, types, by) if any(part.count for part in parts) else None
 
-    def _folded(self, sink: WindowedSink, parts: Sequence[Held], types: Sequence[Field], by: Sequence[str]) -> Held:
-        rows = query(self.session, folded_state(ROWS, sink, types, by), self.lanes.frame(parts))
-        return self.lanes.hold(rows, at_most=sum(part.count for part in parts))
+    def _folded(
+        self, sink: WindowedSink, parts: Sequence[StagedRows], types: Sequence[Field], by: Sequence[str]
+    ) -> StagedRows:
+        rows = query(self.session, folded_state(ROWS, sink, types, by), self.writers.frame(parts))
+        return self.writers.stage(rows, at_most=sum(part.count for part in parts))
 
-    def _merged(self, sink: WindowedSink, state: Sequence[Held], *, each: int) -> Held | None:
+    def _merged(self, sink: WindowedSink, state: Sequence[StagedRows], *, each: int) -> StagedRows | None:
         """Windows merged from rows of state, of which each belongs to so many at most."""
         # Panes of windows that close may hold many more rows than this batch brought.
         bound = sum(part.count for part in state)
         if not bound:
             return None
-        whole = self.lanes.frame([part for part in state if part.count])
+        whole = self.writers.frame([part for part in state if part.count])
         windows = query(self.session, merged_windows(ROWS, sink), whole)
-        return self._told(sink, self.lanes.hold(windows, at_most=bound * max(each, 1)))
+        return self._told(sink, self.writers.stage(windows, at_most=bound * max(each, 1)))
 
-    def _told(self, sink: WindowedSink, windows: Held) -> Held:
-        held, unfit = told(windows, sink.table, sink.contract)
+    def _told(self, sink: WindowedSink, windows: StagedRows) -> StagedRows:
+        staged, unfit = told(windows, sink.table, sink.contract)
         self.unfit += unfit
-        return held
+        return staged
 
-    def _panes(self, sink: WindowedSink, parts: Sequence[Part], slices: SliceSet | None = None) -> list[Held]:
+    def _panes(self, sink: WindowedSink, parts: Sequence[Part], slices: SliceSet | None = None) -> list[StagedRows]:
         if not parts:
             return []
         with boundary(f"panes:{sink.table}", self.plan.batch_id):
-            state = self.states.get(sink.table) or State.of(self.uris, sink, self.marks.state(sink))
+            state = self.states.get(sink.table) or State.of(self.uris, sink, self.expected.state(sink))
             return self._rows(sink, state, parts, slices)
 
-    def _nodes(self, sink: WindowedSink, parts: Sequence[Part], slices: SliceSet | None = None) -> list[Held]:
-        state = State.merged(self.uris, sink, self.marks.merged(sink)) if parts else None
+    def _nodes(self, sink: WindowedSink, parts: Sequence[Part], slices: SliceSet | None = None) -> list[StagedRows]:
+        state = State.merged(self.uris, sink, self.expected.merged(sink)) if parts else None
         return self._rows(sink, state, parts, slices)
 
     def _rows(
         self, sink: WindowedSink, state: State | None, parts: Sequence[Part], slices: SliceSet | None
-    ) -> list[Held]:
+    ) -> list[StagedRows]:
         if state is None:
             return []
         light = state.is_light(parts)
-        if not (count := state.at_most(parts, most=self.lanes.most(light=light))):
+        if not (count := state.at_most(parts, most=self.writers.most(light=light))):
             return []
-        lane = self.lanes.of_state(count, light=light)
-        rows = state.read(lane, parts, slices or self.plan.position.slices)
+        writer = self.writers.of_state(count, light=light)
+        rows = state.read(writer, parts, slices or self.plan.position.slices)
         # State of before may lack columns of aggregates that came later.
         there = {f.name for f in state.spec.fields}
         missing = {c: pa.scalar(None, pa.int64()) for c in state_columns(sink) if c not in there}
-        return [Held(lane, rows, lane.at_most(rows, count)).stamped(missing)]
+        return [StagedRows(writer, rows, writer.at_most(rows, count)).stamped(missing)]
 
 
 def _scalars(bounds: Mapping[str, int]) -> dict[str, pa.Scalar]:

@@ -12,7 +12,7 @@ from tidemill.core.contract.contract import Contract, Severity
 from tidemill.core.contract.schema import Field, cast_or_null, spark_type
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.sql.text import quoted, renamed, text_literal
-from tidemill.engine.storage.staged_rows import Held
+from tidemill.engine.storage.staged_rows import StagedRows
 
 UNFIT = "_unfit"
 """The column that names what does not fit in a row, separated by commas; null where everything does."""
@@ -40,22 +40,22 @@ def _told(condition: str, column: str, rule: str) -> str:
     return f"CASE WHEN {condition} THEN {text_literal(f'{column}.{rule}')} END"
 
 
-def told(held: Held, table: str, contract: Contract) -> tuple[Held, tuple[CheckResult, ...]]:
+def told(staged: StagedRows, table: str, contract: Contract) -> tuple[StagedRows, tuple[CheckResult, ...]]:
     """The rows without `UNFIT`, and what it says: a broken rule for each column with values that do not fit.
 
     A value that is lost is an error; a sum that is beyond its column has a declared outcome, and is a warning.
     """
-    if isinstance(held.rows, pa.Table):
-        column, rest = held.rows[UNFIT], held.rows.drop_columns([UNFIT])
+    if isinstance(staged.rows, pa.Table):
+        column, rest = staged.rows[UNFIT], staged.rows.drop_columns([UNFIT])
         texts = Counter(column.drop_null().to_pylist()) if column.null_count < len(column) else Counter()
-        unfit = held.rows.filter(column.is_valid()) if texts else None
+        unfit = staged.rows.filter(column.is_valid()) if texts else None
     else:
-        rest = held.rows.drop(UNFIT)
-        found = held.rows.where(f"{UNFIT} IS NOT NULL").groupBy(UNFIT).count().toArrow().to_pylist()
+        rest = staged.rows.drop(UNFIT)
+        found = staged.rows.where(f"{UNFIT} IS NOT NULL").groupBy(UNFIT).count().toArrow().to_pylist()
         texts = Counter({row[UNFIT]: row["count"] for row in found})
-        unfit = held.rows.where(f"{UNFIT} IS NOT NULL").limit(_SHOWN).toArrow() if texts else None
-    results = _results(texts, held.count, table, contract, unfit)
-    return Held(held.lane, rest, held.count), tuple(results)
+        unfit = staged.rows.where(f"{UNFIT} IS NOT NULL").limit(_SHOWN).toArrow() if texts else None
+    results = _results(texts, staged.count, table, contract, unfit)
+    return StagedRows(staged.writer, rest, staged.count), tuple(results)
 
 
 def _results(

@@ -3,7 +3,7 @@
 A row has the columns of its contract and hidden ones: `_topic`, `_partition`, `_offset`, `_timestamp` say where it
 comes from, and `_block` in which part of the batch; `_time` is its event time in microseconds and `_behind` how far
 that is behind the watermark; `_error` is the decoder's complaint, `_broken` the row rules it breaks as a bit mask;
-`_raw` is the record's value, kept only in the pass that puts strays aside.
+`_raw` is the record's value, kept only in the pass that writes side outputs.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from tidemill.core.plan.slices import slice_number
 from tidemill.core.time.watermarks import BEGINNING
 from tidemill.engine.storage.state_table import forgotten_app
 from tidemill.engine.storage.table_layout import NODE_FIELDS, PANE_FIELDS, Uris
-from tidemill.tables.known import Known
+from tidemill.tables.expected_version import ExpectedVersion
 from tidemill.tables.protocol import TableSpec, Transaction
 
 
@@ -20,7 +20,7 @@ def published(sink: Sink) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marks:
+class ExpectedVersions:
     """The tables that a plan starts from, and what the batch may have left there.
 
     `attempt` is the newest, 0 before the first; `published` says whether some attempt was free to publish.
@@ -30,27 +30,27 @@ class Marks:
     attempt: int
     published: bool = True
 
-    def state(self, sink: WindowedSink) -> Known:
+    def state(self, sink: WindowedSink) -> ExpectedVersion:
         """The state of a windowed sink."""
         number = slice_number(self.plan.batch_id, self.attempt)
         until = self.plan.position.forgotten_until
         removed = Transaction(forgotten_app(self.plan.pipeline, sink), BEGINNING if until is None else until)
-        return replace(self._known(f"state/{sink.table}", number, by_slice=True), removed=removed)
+        return replace(self._expected(f"state/{sink.table}", number, by_slice=True), removed=removed)
 
-    def merged(self, sink: WindowedSink) -> Known:
+    def merged(self, sink: WindowedSink) -> ExpectedVersion:
         """The panes of a windowed sink that were merged ahead."""
         number = slice_number(self.plan.batch_id, self.attempt)
-        return self._known(f"merged/{sink.table}", number, by_slice=True)
+        return self._expected(f"merged/{sink.table}", number, by_slice=True)
 
-    def table(self, sink: Sink) -> Known:
+    def table(self, sink: Sink) -> ExpectedVersion:
         """A published table."""
-        return self._known(published(sink), self._batch, app=sink.table)
+        return self._expected(published(sink), self._batch, app=sink.table)
 
-    def own(self, spec: TableSpec) -> Known:
+    def own(self, spec: TableSpec) -> ExpectedVersion:
         """The quarantine or the late table."""
-        return self._known(spec.name, self._batch)
+        return self._expected(spec.name, self._batch)
 
-    def all(self, flow: Flow, uris: Uris) -> list[tuple[TableSpec, Known]]:
+    def all(self, flow: Flow, uris: Uris) -> list[tuple[TableSpec, ExpectedVersion]]:
         """Every table that the batch may write."""
         windowed = [s for s in flow.sinks if isinstance(s, WindowedSink)]
         # What readers see belongs to the generation before, until the switch is done.
@@ -66,9 +66,9 @@ class Marks:
     def _batch(self) -> int:
         return self.plan.batch_id if self.published else 0
 
-    def _known(self, name: str, number: int, *, app: str = "", by_slice: bool = False) -> Known:
+    def _expected(self, name: str, number: int, *, app: str = "", by_slice: bool = False) -> ExpectedVersion:
         position = self.plan.position
-        return Known(
+        return ExpectedVersion(
             name=name,
             newest=Transaction(f"{self.plan.pipeline}/{app or name}", number, by_slice=by_slice),
             mark=position.tables.get(name),

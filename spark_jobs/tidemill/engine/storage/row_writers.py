@@ -40,12 +40,12 @@ Encode = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _BATCH_ROWS = 10_000
 
 
-class Lane(Protocol[Rows]):
+class RowWriter(Protocol[Rows]):
     """How a batch holds rows between a Spark job and a table."""
 
     name: str
 
-    def hold(self, frame: DataFrame) -> tuple[Rows, int]:
+    def stage(self, frame: DataFrame) -> tuple[Rows, int]:
         """Run the job, once, and hold its rows; also how many there are."""
         ...
 
@@ -102,14 +102,14 @@ class Lane(Protocol[Rows]):
         ...
 
     def table(self, spec: TableSpec, opened: DeltaTable | None = None) -> Table[Rows]:
-        """The table for this lane's writer; it is there and has the columns of the spec.
+        """The table for this writer; it is there and has the columns of the spec.
 
         `opened` is a handle on it that was just opened, for a table that is known to be so.
         """
         ...
 
     def bare_table(self, spec: TableSpec) -> Table[Rows]:
-        """The table for this lane's writer, to be overwritten: it is there, with whatever columns."""
+        """The table for this writer, to be overwritten: it is there, with whatever columns."""
         ...
 
     def release(self) -> None:
@@ -117,7 +117,7 @@ class Lane(Protocol[Rows]):
         ...
 
 
-class DriverLane:
+class DriverWriter:
     """Rows are Arrow tables in the driver; delta-rs writes them."""
 
     name = "delta-rs"
@@ -125,7 +125,7 @@ class DriverLane:
     def __init__(self, session: SparkSession) -> None:
         self._session = session
 
-    def hold(self, frame: DataFrame) -> tuple[pa.Table, int]:  # noqa: D102
+    def stage(self, frame: DataFrame) -> tuple[pa.Table, int]:  # noqa: D102
         rows = frame.toArrow()
         return rows, int(rows.num_rows)
 
@@ -198,23 +198,23 @@ class DriverLane:
         pass
 
 
-class SparkLane:
+class SparkWriter:
     """Rows are cached DataFrames on the executors; Spark writes them."""
 
     name = "spark"
 
     def __init__(self, session: SparkSession, before_job: Callable[[], None] = lambda: None) -> None:
         self.session, self._before_job = session, before_job
-        self._held: list[DataFrame] = []
+        self._cached: list[DataFrame] = []
 
-    def hold(self, frame: DataFrame) -> tuple[DataFrame, int]:  # noqa: D102
+    def stage(self, frame: DataFrame) -> tuple[DataFrame, int]:  # noqa: D102
         cached = self.cache(frame)
         return cached, cached.count()
 
     def cache(self, frame: DataFrame) -> DataFrame:
         """The rows, computed by the first job that needs them and kept until `release`."""
-        self._held.append(frame.persist())
-        return self._held[-1]
+        self._cached.append(frame.persist())
+        return self._cached[-1]
 
     def frame(self, parts: Sequence[DataFrame]) -> DataFrame:  # noqa: D102
         whole = parts[0]
@@ -278,11 +278,11 @@ class SparkLane:
         return SparkTable(spec, self.session)
 
     def release(self) -> None:  # noqa: D102
-        for frame in self._held:
+        for frame in self._cached:
             # Connect resolves the frame once more for it, which may fail; the batch has ended, one way or the other.
             with suppress(PySparkException):
                 frame.unpersist()
-        self._held.clear()
+        self._cached.clear()
 
 
 def _together(parts: Sequence[pa.Table]) -> pa.Table:

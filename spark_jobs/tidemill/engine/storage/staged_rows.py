@@ -1,4 +1,4 @@
-"""Rows between a Spark job and a table: which lane carries them, and how they come back into Spark."""
+"""Rows between a Spark job and a table: which writer takes them, and how they come back into Spark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.core.contract.schema import Field
-from tidemill.engine.storage.row_writers import DriverLane, Lane, SparkLane
+from tidemill.engine.storage.row_writers import DriverWriter, RowWriter, SparkWriter
 from tidemill.engine.storage.spread import Spread
 
 STATE_ROWS = 4
@@ -21,24 +21,24 @@ _LIGHT = 2**28
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Rows after a Spark job, and the lane that carries them."""
+class StagedRows:
+    """Rows after a Spark job, and the writer that takes them."""
 
-    lane: Lane[Any]
+    writer: RowWriter[Any]
     rows: Any
     count: int
 
-    def stamped(self, values: Mapping[str, pa.Scalar]) -> Held:
+    def stamped(self, values: Mapping[str, pa.Scalar]) -> StagedRows:
         """The same rows with more columns, each of one value."""
-        return Held(self.lane, self.lane.stamped(self.rows, values), self.count)
+        return StagedRows(self.writer, self.writer.stamped(self.rows, values), self.count)
 
-    def picked(self, names: Mapping[str, str]) -> Held:
+    def picked(self, names: Mapping[str, str]) -> StagedRows:
         """Some columns of the same rows, each under the name that it is mapped to."""
-        return Held(self.lane, self.lane.picked(self.rows, names), self.count)
+        return StagedRows(self.writer, self.writer.picked(self.rows, names), self.count)
 
 
-class Lanes:
-    """Chooses a lane by the number of rows, unless `writer` names one.
+class RowWriters:
+    """Chooses a writer by the number of rows, unless `writer` names one.
 
     `driver_rows` is the most that goes through the driver. `before_job` is called before Spark reads or writes tables.
     """
@@ -51,12 +51,12 @@ class Lanes:
         writer: str | None,
         before_job: Callable[[], None] = lambda: None,
     ) -> None:
-        self.driver, self.spark = DriverLane(session), SparkLane(session, before_job)
+        self.driver, self.spark = DriverWriter(session), SparkWriter(session, before_job)
         self._before_job = before_job
         self.driver_rows, self._writer = driver_rows, writer
 
-    def of(self, rows: int) -> Lane[Any]:
-        """The lane for so many rows."""
+    def of(self, rows: int) -> RowWriter[Any]:
+        """The writer for so many rows."""
         small = rows <= self.driver_rows if self._writer is None else self._writer == self.driver.name
         return self.driver if small else self.spark
 
@@ -64,68 +64,68 @@ class Lanes:
         """How many rows go through the driver: of state that is light, `STATE_ROWS` for one of other rows."""
         return self.driver_rows * (STATE_ROWS if light else 1)
 
-    def of_state(self, rows: int, *, light: bool) -> Lane[Any]:
-        """The lane for so many rows of state, see `most`."""
+    def of_state(self, rows: int, *, light: bool) -> RowWriter[Any]:
+        """The writer for so many rows of state, see `most`."""
         return self.of(-(-rows // STATE_ROWS) if light else rows)
 
-    def hold(self, frame: DataFrame, *, at_most: int) -> Held:
-        """Run the job and hold its rows in the lane that fits their number, of which `at_most` is known before."""
+    def stage(self, frame: DataFrame, *, at_most: int) -> StagedRows:
+        """Run the job and stage its rows with the writer that fits their number, of which `at_most` is known before."""
         self._before_job()
         if self.of(at_most) is self.driver:
-            return Held(self.driver, *self.driver.hold(frame))
-        cached, count = self.spark.hold(frame)
+            return StagedRows(self.driver, *self.driver.stage(frame))
+        cached, count = self.spark.stage(frame)
         if self._writer is None and count <= self.driver_rows:
-            return Held(self.driver, *self.driver.hold(cached))
-        return Held(self.spark, cached, count)
+            return StagedRows(self.driver, *self.driver.stage(cached))
+        return StagedRows(self.spark, cached, count)
 
-    def hold_apart(self, frame: DataFrame, column: str, parts: Sequence[Held]) -> tuple[Held, Held]:
+    def stage_apart(self, frame: DataFrame, column: str, parts: Sequence[StagedRows]) -> tuple[StagedRows, StagedRows]:
         """Run the job, and hold the rows in which a whole number is 0, and those in which it is more.
 
-        Each are in the lane that fits their number. They are merged of `parts`: all together they are not more, and
+        Each are with the writer that fits their number. They are merged of `parts`: all together they are not more, and
         about as wide.
         """
         self._before_job()
-        light = all(p.lane is self.driver for p in parts) and sum(p.rows.nbytes for p in parts) <= _LIGHT
+        light = all(p.writer is self.driver for p in parts) and sum(p.rows.nbytes for p in parts) <= _LIGHT
         if self.of_state(sum(p.count for p in parts), light=light) is self.driver:
-            zero, more = self.driver.apart(self.driver.hold(frame)[0], column)
-            return Held(self.driver, *zero), Held(self.driver, *more)
+            zero, more = self.driver.apart(self.driver.stage(frame)[0], column)
+            return StagedRows(self.driver, *zero), StagedRows(self.driver, *more)
         zero, more = self.spark.apart(self.spark.cache(frame), column)
         return self._moved(*zero), self._moved(*more)
 
-    def _moved(self, rows: DataFrame, count: int) -> Held:
-        """Cached rows, in the lane that fits their number."""
+    def _moved(self, rows: DataFrame, count: int) -> StagedRows:
+        """Cached rows, with the writer that fits their number."""
         if self.of(count) is self.driver:
-            return Held(self.driver, *self.driver.hold(rows))
-        return Held(self.spark, rows, count)
+            return StagedRows(self.driver, *self.driver.stage(rows))
+        return StagedRows(self.spark, rows, count)
 
-    def in_driver(self, rows: pa.Table) -> Held:
+    def in_driver(self, rows: pa.Table) -> StagedRows:
         """Rows that are in the driver already."""
-        return Held(self.driver, rows, rows.num_rows)
+        return StagedRows(self.driver, rows, rows.num_rows)
 
-    def fields(self, parts: Sequence[Held]) -> tuple[Field, ...]:
+    def fields(self, parts: Sequence[StagedRows]) -> tuple[Field, ...]:
         """The columns of rows that become one."""
         first = next((p for p in parts if p.count), parts[0])
-        return first.lane.fields(first.rows)
+        return first.writer.fields(first.rows)
 
-    def frame(self, parts: Sequence[Held]) -> DataFrame:
+    def frame(self, parts: Sequence[StagedRows]) -> DataFrame:
         """All rows as one DataFrame, with the columns of the first part; at least one part."""
-        lanes = [(lane, [p.rows for p in parts if p.lane is lane]) for lane in (self.driver, self.spark)]
-        return self.spark.frame([lane.frame(rows) for lane, rows in lanes if rows])
+        writers = [(writer, [p.rows for p in parts if p.writer is writer]) for writer in (self.driver, self.spark)]
+        return self.spark.frame([writer.frame(rows) for writer, rows in writers if rows])
 
-    def spread(self, parts: Sequence[Held], spread: Spread, *, at_most: int) -> list[Held]:
+    def spread(self, parts: Sequence[StagedRows], spread: Spread, *, at_most: int) -> list[StagedRows]:
         """The rows of all parts, once for all that they are for: not more than `at_most`."""
         found = []
-        for lane in (self.driver, self.spark):
-            if mine := [p.rows for p in parts if p.lane is lane and p.count]:
-                rows = lane.spread(mine, spread)
-                found.append(Held(lane, rows, lane.at_most(rows, at_most)))
+        for writer in (self.driver, self.spark):
+            if mine := [p.rows for p in parts if p.writer is writer and p.count]:
+                rows = writer.spread(mine, spread)
+                found.append(StagedRows(writer, rows, writer.at_most(rows, at_most)))
         return found
 
-    def together(self, parts: Sequence[Held]) -> Held:
+    def together(self, parts: Sequence[StagedRows]) -> StagedRows:
         """All rows as one; at least one part."""
         if len(parts) == 1:
             return parts[0]
-        return self.hold(self.frame(parts), at_most=sum(p.count for p in parts))
+        return self.stage(self.frame(parts), at_most=sum(p.count for p in parts))
 
     def release(self) -> None:
         """Let go of what is cached on the executors."""

@@ -15,12 +15,12 @@ from tidemill.core.bind.flow import WindowedSink
 from tidemill.core.errors import EngineError
 from tidemill.core.plan.slices import SliceSet
 from tidemill.core.time.times import moment
-from tidemill.engine.storage.row_writers import Lane
+from tidemill.engine.storage.row_writers import RowWriter
 from tidemill.engine.storage.table_layout import NODE_FIELDS, PANE_FIELDS, Uris
 from tidemill.tables.arrow_types import schema_fields
 from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.expected_version import ExpectedVersion
 from tidemill.tables.handles import newest
-from tidemill.tables.known import Known
 from tidemill.tables.protocol import Between, TableSpec
 from tidemill.tables.skipping import Files
 
@@ -69,26 +69,26 @@ class State:
     handle: DeltaTable
 
     @staticmethod
-    def of(uris: Uris, sink: WindowedSink, known: Known | None = None) -> State | None:
-        """The state of a sink, or None while there is none. What is `known` of it is checked first.
+    def of(uris: Uris, sink: WindowedSink, expected: ExpectedVersion | None = None) -> State | None:
+        """The state of a sink, or None while there is none. What is `expected` of it is checked first.
 
         Raises:
             TableDamaged: it is not what is known of it.
             LedgerDamaged: what is known of it lacks something that it holds.
             EngineError: there is one, but it cannot be opened.
         """
-        return State._of(uris.state(sink, PANE_FIELDS), known)
+        return State._of(uris.state(sink, PANE_FIELDS), expected)
 
     @staticmethod
-    def merged(uris: Uris, sink: WindowedSink, known: Known | None = None) -> State | None:
+    def merged(uris: Uris, sink: WindowedSink, expected: ExpectedVersion | None = None) -> State | None:
         """The panes of a sink that were merged ahead, or None while there are none; see `of`."""
-        return State._of(uris.merged(sink, NODE_FIELDS), known)
+        return State._of(uris.merged(sink, NODE_FIELDS), expected)
 
     @staticmethod
-    def _of(spec: TableSpec, known: Known | None) -> State | None:
+    def _of(spec: TableSpec, expected: ExpectedVersion | None) -> State | None:
         handle = newest(spec)
-        if known is not None:
-            known.check(spec, handle)
+        if expected is not None:
+            expected.check(spec, handle)
         if handle is None:
             return None
         fields = schema_fields(pa.schema(handle.schema().to_arrow()))
@@ -114,10 +114,10 @@ class State:
     def _files(self) -> Files:
         return Files.of(self.handle)
 
-    def read(self, lane: Lane[Any], parts: Sequence[Part], slices: SliceSet) -> Any:
+    def read(self, writer: RowWriter[Any], parts: Sequence[Part], slices: SliceSet) -> Any:
         """The visible rows of these parts, which have none in common."""
-        table = lane.table(self.spec, self.handle)
-        return lane.visible(table.read(any_of=tuple(parts)), slices)
+        table = writer.table(self.spec, self.handle)
+        return writer.visible(table.read(any_of=tuple(parts)), slices)
 
 
 def node_predicates(level: int, panes: PaneRange) -> Part:

@@ -14,9 +14,9 @@ from tidemill.core.contract.reasons import sort_of
 from tidemill.core.errors import LogError
 from tidemill.core.log.offsets import MAX_OFFSET, OffsetRange, TopicPartition
 from tidemill.core.log.scan import TableScan
-from tidemill.core.plan.kinds import Aside, Ranges, Repair
+from tidemill.core.plan.kinds import Ranges, Repair, SideOutput
 from tidemill.core.plan.slices import BatchRange, batch_ranges, in_both
-from tidemill.core.repair.side_outputs import FIELDS, Choice
+from tidemill.core.repair.side_outputs import FIELDS, Selection
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.files import edges_of
 from tidemill.tables.handles import newest
@@ -62,37 +62,37 @@ class Chosen:
         return Chosen(version=self.version, rows=self.rows.sort_by(order).slice(0, most))
 
 
-class AsideTables:
+class SideTables:
     """The quarantine and the late table of a pipeline. `uri` says where each lies."""
 
     def __init__(self, uri: Callable[[str], str], storage: Callable[[], Mapping[str, str]] = dict) -> None:
         self._uri, self._storage = uri, storage
 
-    def choose(self, aside: Aside, choice: Choice, columns: Sequence[str] = ()) -> Chosen | None:
+    def choose(self, output: SideOutput, selection: Selection, columns: Sequence[str] = ()) -> Chosen | None:
         """The rows that are meant, at the newest version; None while there is no table.
 
         With `columns`, no others are read but those that it takes to choose.
         """
-        spec = self._spec(aside)
+        spec = self._spec(output)
         handle = newest(spec)
         if handle is None:
             return None
-        read = tuple(dict.fromkeys((*_columns(aside, choice), *columns))) if columns else None
-        return self._chosen(spec, handle.version(), choice, read)
+        read = tuple(dict.fromkeys((*_columns(output, selection), *columns))) if columns else None
+        return self._chosen(spec, handle.version(), selection, read)
 
-    def oldest(self, aside: Aside, choice: Choice, most: int) -> Chosen | None:
+    def oldest(self, output: SideOutput, selection: Selection, most: int) -> Chosen | None:
         """Where the oldest rows are that are meant, at most so many; None while there is no table.
 
         Only as many batches are read as it takes to find them, and no values.
         """
-        spec = self._spec(aside)
+        spec = self._spec(output)
         handle = newest(spec)
         if handle is None:
             return None
         found: list[pa.Table] = []
-        for batches in _in_parts(choice.batches or (_ALL,), edges_of(handle, "batch_id", most)):
-            part = replace(choice, batches=batches)
-            found.append(self._chosen(spec, handle.version(), part, _columns(aside, choice)).rows)
+        for batches in _in_parts(selection.batches or (_ALL,), edges_of(handle, "batch_id", most)):
+            part = replace(selection, batches=batches)
+            found.append(self._chosen(spec, handle.version(), part, _columns(output, selection)).rows)
             if sum(rows.num_rows for rows in found) >= most:
                 break
         return Chosen(version=handle.version(), rows=pa.concat_tables(found)).take(most)
@@ -123,17 +123,17 @@ class AsideTables:
             )
         return rows
 
-    def _chosen(self, spec: TableSpec, version: int, choice: Choice, columns: tuple[str, ...] | None) -> Chosen:
+    def _chosen(self, spec: TableSpec, version: int, selection: Selection, columns: tuple[str, ...] | None) -> Chosen:
         table = DeltaRsTable(spec)
-        within = of_batches(choice.batches) or [_EVERYTHING]
+        within = of_batches(selection.batches) or [_EVERYTHING]
         rows = pa.concat_tables(table.read(where=(b,), columns=columns, version=version) for b in within)
-        return Chosen(version=version, rows=_meeting(choice, rows))
+        return Chosen(version=version, rows=_meeting(selection, rows))
 
-    def _spec(self, aside: Aside) -> TableSpec:
+    def _spec(self, output: SideOutput) -> TableSpec:
         return TableSpec(
-            name=aside.value,
-            uri=self._uri(aside.value),
-            fields=FIELDS[aside],
+            name=output.value,
+            uri=self._uri(output.value),
+            fields=FIELDS[output],
             pruned_by=("batch_id",),
             storage=self._storage,
         )
@@ -150,10 +150,10 @@ def _in_parts(wanted: tuple[BatchRange, ...], edges: Sequence[int]) -> Iterator[
             yield part
 
 
-def _columns(aside: Aside, choice: Choice) -> tuple[str, ...]:
+def _columns(output: SideOutput, selection: Selection) -> tuple[str, ...]:
     """What it takes to choose."""
-    bounded = choice.since is not None or choice.until is not None
-    names = {"recorded_at": bounded, "reasons": choice.reason is not None, "table_name": aside is Aside.LATE}
+    bounded = selection.since is not None or selection.until is not None
+    names = {"recorded_at": bounded, "reasons": selection.reason is not None, "table_name": output is SideOutput.LATE}
     return (*_PLACE, *(name for name, needed in names.items() if needed))
 
 
@@ -172,15 +172,20 @@ def _places(items: tuple[OffsetRange, ...]) -> Iterator[tuple[TopicPartition, in
     return ((r.topic_partition, offset) for r in items for offset in range(r.from_offset, r.until_offset))
 
 
-def _meeting(choice: Choice, rows: pa.Table) -> pa.Table:
-    equal = {"topic": choice.topic, "partition": choice.partition, "offset": choice.offset, "table_name": choice.table}
+def _meeting(selection: Selection, rows: pa.Table) -> pa.Table:
+    equal = {
+        "topic": selection.topic,
+        "partition": selection.partition,
+        "offset": selection.offset,
+        "table_name": selection.table,
+    }
     for column, value in equal.items():
         rows = rows if value is None else rows.filter(pc.equal(rows[column], value))
-    if choice.since is not None:
-        rows = rows.filter(pc.greater_equal(rows["recorded_at"], choice.since))
-    if choice.until is not None:
-        rows = rows.filter(pc.less(rows["recorded_at"], choice.until))
-    return rows if choice.reason is None else rows.filter(_mention(rows["reasons"], choice.reason))
+    if selection.since is not None:
+        rows = rows.filter(pc.greater_equal(rows["recorded_at"], selection.since))
+    if selection.until is not None:
+        rows = rows.filter(pc.less(rows["recorded_at"], selection.until))
+    return rows if selection.reason is None else rows.filter(_mention(rows["reasons"], selection.reason))
 
 
 def _mention(reasons: pa.ChunkedArray, text: str) -> pa.Array:

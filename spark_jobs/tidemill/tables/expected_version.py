@@ -19,7 +19,7 @@ from tidemill.tables.protocol import TableSpec, Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class ExpectedVersion:
     """What the ledger knows of a table while a batch is open. `name` is what marks call the table.
 
     `newest` is the transaction of an attempt; nothing later may be there. `mark` is how the last commit left the table,

@@ -161,3 +161,32 @@ def test_an_input_that_is_only_discarded_is_read_and_filtered(tmp_path: Path, sp
     assert str(accounts["noise"]) == "read=3 aggregated=0 filtered=2 rejected=1 late=0 shed=0"
     assert [row["n"] for row in mill.published("t")] == [2]
     assert [(row["topic"], row["offset"]) for row in mill.own("quarantine")] == [("noise", 1)]
+
+
+CAPITALS = """
+with Pipeline("p", every="1 minute") as pipeline:
+    events = pipeline.read("events", contract="events", event_time="ts")
+    named = events.with_columns(UserId="upper(user)", Größe="amount * 2", AMOUNT="amount + 1")
+    counted = named.key_by("UserId").window(WINDOWS)
+    counted.aggregate(N=Count(), Total=Sum("`größe` + amount"), Id=Max("amount")).publish("t", contract="t")
+"""
+
+
+@pytest.mark.parametrize("window", ['Tumbling("10 s", offset="-3 s")', 'Sliding("1 min", "7 s")'])
+@pytest.mark.parametrize("driver_rows", [500_000, pytest.param(1, marks=pytest.mark.long)])
+def test_columns_with_capitals_and_umlauts_are_computed_published_and_verified(
+    tmp_path: Path, spark: Any, window: str, driver_rows: int
+) -> None:
+    columns = {**WINDOW, "UserId": "string", "N": "integer", "Total": "integer", "Id": "integer"}
+    contracts = {"events": EVENTS, "t": a_table("t", columns)}
+    text = CAPITALS.replace("WINDOWS", window)
+    mill = a_mill(tmp_path, spark, text, contracts, ("events",), driver_rows=driver_rows)
+    for second in (1, 2, 30):
+        mill.feed([an_event(second, "a", 5), an_event(second + 1, "b", 7)])
+        mill.run()
+    mill.run(drain=True)
+    rows = [r for r in mill.published("t") if r["UserId"] == "A" and r["window_end"] > r["window_start"]]
+    assert {(r["N"], r["Total"], r["Id"]) for r in rows} >= {(1, 16, 6)}
+    [found] = verify(an_amendment(mill), Scope())
+    assert found.agrees
+    assert found.differences.compared == len(mill.published("t"))

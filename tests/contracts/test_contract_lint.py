@@ -114,9 +114,30 @@ def test_a_path_that_is_not_there_is_a_finding(tmp_path: Path) -> None:
 
 def test_a_folder_is_linted_file_by_file(file: Any, tmp_path: Path) -> None:
     text = file.an_output(GOOD, top="description: {purpose: p}").read_text(encoding="utf-8")
+    (tmp_path / "orders.odcs.yaml").unlink(missing_ok=True)
     for name in ("b", "a"):
-        (tmp_path / f"{name}.odcs.yaml").write_text(text.replace("kind: DataContract", "kind: X"), encoding="utf-8")
+        wrong = text.replace("kind: DataContract", "kind: X").replace("orders", name)
+        (tmp_path / f"{name}.odcs.yaml").write_text(wrong, encoding="utf-8")
     assert [Path(f.file).name for f in lint(tmp_path)] == ["a.odcs.yaml", "b.odcs.yaml"]
+
+
+def test_names_and_ids_of_contracts_that_differ_or_repeat_are_warnings(file: Any, tmp_path: Path) -> None:
+    text = file.an_output(GOOD, top="description: {purpose: p}").read_text(encoding="utf-8")
+    [made] = tmp_path.glob("*.odcs.yaml")
+    assert lint(tmp_path) == []
+    (tmp_path / "z.odcs.yaml").write_text(text, encoding="utf-8")
+    named, same = lint(tmp_path)
+    assert [Path(f.file).name for f in (named, same)] == ["z.odcs.yaml", "z.odcs.yaml"]
+    name = made.name.removesuffix(".odcs.yaml")
+    assert named.message.startswith(f"the schema is called `{name}`, the file `z`")
+    assert same.message.endswith(f"is that of {made.name}, too")
+    assert {f.severity for f in (named, same)} == {Severity.WARNING}
+
+
+def test_a_table_of_windows_needs_no_primary_key(file: Any) -> None:
+    columns = "\n".join(f"- {{name: window_{end}, logicalType: timestamp, description: d}}" for end in ("start", "end"))
+    found = [f.message for f in lint(file.an_output(columns, top="description: {purpose: p}"))]
+    assert not any("primary key" in message for message in found)
 
 
 def test_a_folder_with_a_file_named_almost_like_a_contract_is_a_finding(tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tidemill.contracts.compile import compile_contract
+from tidemill.contracts.compile import SUFFIX, compile_contract
 from tidemill.contracts.custom import one_line
 from tidemill.contracts.document import Node, read
 from tidemill.contracts.findings import Finding, Findings
 from tidemill.contracts.load import contract_files
 from tidemill.core.contract.contract import Contract
+from tidemill.core.declare.columns import WINDOW_COLUMNS
 from tidemill.core.errors import ContractError, DeclarationError
 from tidemill.core.sql.expressions import parsed
 
@@ -31,7 +33,21 @@ def lint(path: Path | str) -> list[Finding]:
         findings = Findings(str(path))
         findings.error(1, error.message.removeprefix(f"{path}: "), fix=error.fix)
         return findings.all
-    return [finding for file in files for finding in _lint_file(file)]
+    return [*(finding for file in files for finding in _lint_file(file)), *_same_ids(files)]
+
+
+def _same_ids(files: Sequence[Path]) -> Iterator[Finding]:
+    """Contracts of one folder that have the id of another."""
+    first: dict[str, Path] = {}
+    for path in files:
+        root = read(path, Findings(str(path)))
+        child = None if root is None or not isinstance(root.value, Mapping) else root.child("id")
+        if child is not None and (before := first.setdefault(str(child.value), path)) != path:
+            findings = Findings(str(path))
+            findings.warning(
+                child.line, f"id {child.value} is that of {before.name}, too", fix="give each contract an id of its own"
+            )
+            yield from findings.all
 
 
 def _lint_file(path: Path) -> list[Finding]:
@@ -45,9 +61,17 @@ def _lint_file(path: Path) -> list[Finding]:
 
 def _advise(root: Node, contract: Contract, findings: Findings) -> None:
     schema = root.items("schema")[0]
+    name = schema.text("name")
+    if name and name != contract.name:
+        findings.warning(
+            schema.line,
+            f"the schema is called `{name}`, the file `{contract.name}`: pipelines know the contract by its file",
+            fix=f"call one as the other: name: {contract.name}, or {name}{SUFFIX}",
+        )
     if not contract.description:
         findings.warning(schema.line, "no description", fix="say what one row is, for its readers")
-    if contract.format is None and not contract.primary_key:
+    # A table of windows is updated by window and key, which the pipeline knows.
+    if contract.format is None and not contract.primary_key and not set(WINDOW_COLUMNS) <= set(contract.columns):
         findings.warning(
             schema.line,
             "no primary key: a published table cannot be updated without one",

@@ -288,10 +288,8 @@ def _outdated(
     """Generations that another one replaced before the horizon: nobody can go back to them."""
     switch = kept.past.switch
     if switch is not None and switch.at < horizon:
-        folders = project.generations.outdated(pipeline)
-        yield MaintenanceTask(
-            table=f"generations of {pipeline}", what="folders of replaced generations removed", count=len(folders)
-        )
+        folders, name = project.generations.outdated(pipeline), f"generations of {pipeline}"
+        yield MaintenanceTask(table=name, what="folders of replaced generations removed", count=len(folders))
         for folder in () if dry_run else folders:
             project.generations.remove(folder)
 

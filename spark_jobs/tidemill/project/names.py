@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from tidemill.core.declare.builder import checked_name
+from tidemill.core.declare.names import checked_name
 from tidemill.core.errors import ConfigError, DeclarationError
 from tidemill.core.plan.kinds import Reason
 from tidemill.core.protocol.failpoints import boundary

@@ -26,16 +26,13 @@ def adopt(amendment: AmendmentJob, table: str) -> str | None:
         AmendmentError: there is no such table, it is the pipeline's own, its owner has a batch open, or somebody writes
             to it now.
     """
-    found = {sink.table: sink for sink in amendment.flow.sinks}.get(table)
-    if found is None:
-        raise unknown(amendment.pipeline, "published table", table, [sink.table for sink in amendment.flow.sinks])
+    sinks = {sink.table: sink for sink in amendment.flow.sinks}
+    if (found := sinks.get(table)) is None:
+        raise unknown(amendment.pipeline, "published table", table, sinks)
     spec = amendment.uris.published_table(found)
     handle = newest(replace(spec, owner=""))
     if handle is None:
-        raise AmendmentError(
-            f"{amendment.pipeline}: there is no table {table} yet",
-            fix="the first batch makes it, as the pipeline's own",
-        )
+        raise AmendmentError(f"{amendment.pipeline}: there is no table {table} yet", fix="the first batch makes it")
     before = owner_of(handle, spec.owner)
     if before == spec.owner:
         raise AmendmentError(f"{amendment.pipeline}: {table} is its own table already")
@@ -45,8 +42,8 @@ def adopt(amendment: AmendmentJob, table: str) -> str | None:
             "have written a part of it; nothing was taken over",
             fix=f"complete it first: `tidemill run {before}`",
         )
-    reason = amendment.reason
-    said = {"before": before or "", "by": reason.by, "why": reason.why, "at": datetime.now(UTC).isoformat()}
+    by, why = amendment.reason.by, amendment.reason.why
+    said = {"before": before or "", "by": by, "why": why, "at": datetime.now(UTC).isoformat()}
     try:
         with explained(f"{amendment.pipeline}: {table}"), boundary("adopted", 0):
             hand_over(handle, spec, said)

@@ -84,6 +84,7 @@ def _windowed_sink(spec: PipelineSpec, name: str, publish: op.Publish, source: s
     graph = spec.graph
     aggregate, window, keys = _windowing(spec, source)
     _check_published(graph.where(name), contract, (*WINDOW_COLUMNS, *keys, *aggregate.aggregates))
+    _check_primary_key(graph.where(name), contract, keys)
     head = graph.feeding(source)[0].source
     start = graph.feeding(head)[0].source if keys else head
     return WindowedSink(
@@ -140,4 +141,17 @@ def _check_published(where: str, contract: Contract, columns: tuple[str, ...]) -
         raise DeclarationError(
             f"{where} publishes ({', '.join(columns)}): {'; '.join(f for f in found if f)}",
             fix=f"change the aggregate or {contract.source or contract.name}",
+        )
+
+
+def _check_primary_key(where: str, contract: Contract, keys: tuple[str, ...]) -> None:
+    """What identifies a row by its contract must tell apart what is published: a row for each window and key."""
+    named = contract.primary_key
+    missing = [] if set(WINDOW_COLUMNS) & set(named) else [WINDOW_COLUMNS[0]]
+    missing += [key for key in keys if key not in named]
+    if named and missing:
+        raise DeclarationError(
+            f"{where}: the primary key of {contract.source or contract.name} is ({', '.join(named)}), but a row is "
+            f"published for each window and key: rows that differ in {', '.join(missing)} only would agree in it",
+            fix=f"set primaryKey: true at {', '.join(missing)} as well, or nowhere: windows and keys are enough",
         )

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.times import duration
 from tidemill.core.time.windows import WindowSpec
 
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_OF_ROWS = ("filter", "with_columns", "select", "union", "split", "key_by", "window", "publish", "discard")
 
 
 class Builder(Protocol):
@@ -41,7 +41,7 @@ class Stream:
     def with_columns(self, *, name: str | None = None, **columns: str) -> Stream:
         """The rows with columns added or replaced; expressions see the columns as they were before."""
         for column in columns:
-            checked_name(column, "a column")
+            checked_column(column)
         return self.then(op.WithColumns(columns), "with_columns", name)
 
     def select(self, *columns: str, name: str | None = None) -> Stream:
@@ -90,6 +90,9 @@ class Stream:
         )
         self.pipeline.add(publish, "publish", (self,), name)
 
+    def __getattr__(self, name: str) -> NoReturn:
+        no_step(name, "a stream of rows", _OF_ROWS)
+
     def then(self, operator: op.Operator, kind: str, name: str | None) -> Stream:
         """The stream that leaves the one output port of an operator fed by this stream."""
         return Stream(self.pipeline, self.pipeline.add(operator, kind, (self,), name), "out")
@@ -107,6 +110,9 @@ class KeyedStream:
         """The rows of each key in windows of event time."""
         return self.stream.window(spec, allowed_lateness=allowed_lateness, name=name)
 
+    def __getattr__(self, name: str) -> NoReturn:
+        no_step(name, "what .key_by(...) gives", ("window",))
+
 
 @dataclass(frozen=True, slots=True)
 class WindowedStream:
@@ -119,12 +125,15 @@ class WindowedStream:
         if not aggregates:
             raise DeclarationError("aggregate needs at least one aggregate", fix="for example views=Count()")
         for column, aggregate in aggregates.items():
-            checked_name(column, "a column")
+            checked_column(column)
             if not isinstance(aggregate, Aggregate):
                 raise DeclarationError(
                     f"`{column}` is not an aggregate: {aggregate!r}", fix='write Sum("x"), Count(), ...'
                 )
         return AggregatedStream(self.stream.then(op.AggregateBy(aggregates), "aggregate", name))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        no_step(name, "what .window(...) gives", ("aggregate",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,18 +164,5 @@ class AggregatedStream:
         )
         self.stream.pipeline.add(publish, "publish", (self.stream,), name)
 
-
-def checked_name(name: str, what: str) -> str:
-    """`name`, if it can name a thing of this kind in a table or a folder."""
-    if not _NAME.fullmatch(name):
-        raise DeclarationError(
-            f"not a name for {what}: {name!r}", fix="use lower-case letters, digits and underscores, a letter first"
-        )
-    return name
-
-
-def checked_contract(contract: str | None, what: str) -> str:
-    """`contract`, if there is one: nothing is read or published without."""
-    if not contract:
-        raise DeclarationError(f"`{what}` has no contract", fix='add contract="...", a file of data_contracts')
-    return contract
+    def __getattr__(self, name: str) -> NoReturn:
+        no_step(name, "what .aggregate(...) gives", ("publish",))

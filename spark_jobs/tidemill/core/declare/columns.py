@@ -65,6 +65,7 @@ def _leaving(
         case op.Split(routes=routes):
             _check(where, routes.values(), before[0])
         case op.WithColumns(added):
+            _check_different(where, tuple(added))
             _check(where, added.values(), before[0])
             return before[0] + added_to(before[0], added)
         case op.Select(selected):
@@ -137,7 +138,7 @@ def _union(where: str, before: list[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _aggregates(where: str, aggregates: Mapping[str, Aggregate], before: tuple[str, ...]) -> None:
-    reserved = [c for c in aggregates if c in WINDOW_COLUMNS + PUBLISHED_COLUMNS]
+    reserved = [c for c in aggregates if c.lower() in WINDOW_COLUMNS + PUBLISHED_COLUMNS]
     if reserved:
         raise DeclarationError(f"{where}: `{reserved[0]}` is a column of Tidemill's own", fix="choose another name")
     for name, aggregate in aggregates.items():

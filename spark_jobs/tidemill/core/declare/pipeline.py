@@ -22,12 +22,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
+from typing import NoReturn
 
 from tidemill.core.declare import operators as op
-from tidemill.core.declare.builder import Stream, checked_contract, checked_name
+from tidemill.core.declare.builder import Stream
 from tidemill.core.declare.checks import check_published, interval, positive, wanted_topics
 from tidemill.core.declare.graph import Edge, Graph
 from tidemill.core.declare.guarantees import Guarantee, OnLoss, one_of
+from tidemill.core.declare.names import checked_contract, checked_name, no_step
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.times import duration
 
@@ -96,6 +98,9 @@ class Pipeline:
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
         if kind is None:
             self._spec = self._checked_spec()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        no_step(name, "a pipeline", ("read",))
 
     @property
     def spec(self) -> PipelineSpec:

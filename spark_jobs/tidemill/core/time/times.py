@@ -62,6 +62,17 @@ def duration(value: str | timedelta) -> timedelta:
     return timedelta(microseconds=int(match[1]) * unit)
 
 
+def signed_duration(value: str | timedelta) -> timedelta:
+    """The same, also below zero: "-8 hours".
+
+    Raises:
+        DeclarationError: see `duration`.
+    """
+    if isinstance(value, str) and value.strip().startswith("-"):
+        return -duration(value.strip()[1:])
+    return duration(value)
+
+
 def _too_long(value: str | timedelta) -> DeclarationError:
     said = value if len(str(value)) <= _SHOWN else f"{str(value)[:_SHOWN]}..."
     return DeclarationError(f"a duration is at most {LONGEST.days:,} days (a thousand years), found {said}")
@@ -113,6 +124,6 @@ def show_duration(value: timedelta) -> str:
     for name in ("week", "day", "hour", "minute", "second", "ms"):
         if count and count % _UNITS[name] == 0:
             number = count // _UNITS[name]
-            plural = "" if number == 1 or name == "ms" else "s"
+            plural = "" if abs(number) == 1 or name == "ms" else "s"
             return f"{number} {name}{plural}"
     return f"{count} us" if count else "0 seconds"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from tidemill.core.errors import DeclarationError
-from tidemill.core.time.times import duration, micros, show_duration
+from tidemill.core.time.times import duration, micros, show_duration, signed_duration
 
 MAX_PANES_PER_WINDOW = 10_000
 
@@ -92,13 +92,13 @@ class Tumbling:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", _positive(self.size, "the size"))
-        object.__setattr__(self, "offset", duration(self.offset))
+        object.__setattr__(self, "offset", signed_duration(self.offset))
 
     @property
     def panes(self) -> Panes:
         """The arithmetic of these windows."""
         size = micros(duration(self.size))
-        return Panes(size=size, slide=size, offset=micros(duration(self.offset)) % size)
+        return Panes(size=size, slide=size, offset=micros(signed_duration(self.offset)) % size)
 
     def __str__(self) -> str:
         return f"tumbling {show_duration(duration(self.size))}{_aligned(self.offset)}"
@@ -117,7 +117,7 @@ class Sliding:
 
     def __post_init__(self) -> None:
         size, slide = _positive(self.size, "the size"), _positive(self.slide, "the slide")
-        for name, value in (("size", size), ("slide", slide), ("offset", duration(self.offset))):
+        for name, value in (("size", size), ("slide", slide), ("offset", signed_duration(self.offset))):
             object.__setattr__(self, name, value)
         if slide > size:
             raise DeclarationError(
@@ -136,7 +136,7 @@ class Sliding:
     def panes(self) -> Panes:
         """The arithmetic of these windows."""
         slide = micros(duration(self.slide))
-        return Panes(size=micros(duration(self.size)), slide=slide, offset=micros(duration(self.offset)) % slide)
+        return Panes(size=micros(duration(self.size)), slide=slide, offset=micros(signed_duration(self.offset)) % slide)
 
     def __str__(self) -> str:
         size, slide = show_duration(duration(self.size)), show_duration(duration(self.slide))
@@ -144,7 +144,7 @@ class Sliding:
 
 
 def _aligned(offset: str | timedelta) -> str:
-    value = duration(offset)
+    value = signed_duration(offset)
     return f" from {show_duration(value)}" if value else ""
 
 

@@ -107,11 +107,7 @@ class Publisher:
             return
         # Spark replaces all rows of a batch, those that stay by themselves.
         left = taken.left()
-        whole = (
-            self.writers.together([rows, StagedRows(self.writers.driver, left, left.num_rows)])
-            if left.num_rows
-            else rows
-        )
+        whole = self.writers.together([rows, self.writers.in_driver(left)]) if left.num_rows else rows
         self._write(spec, whole, lambda table, transaction: self._replace(table, whole, within, transaction))
 
     def _replace_batches(self, spec: TableSpec, staged: StagedRows | None, job: Backfill) -> None:
@@ -215,10 +211,9 @@ class Publisher:
         """Before published values change, what they were and what they will be."""
         spec, published = self.uris.corrections(), self.uris.published_table(sink)
         before = DeltaRsTable(published).read(where=(within,)) if newest(published) else pa.table({})
-        rows = corrections(
-            sink, before, staged.writer.arrow(staged.rows), batch_id=self.plan.batch_id, at=self.plan.clock
-        )
-        changed = StagedRows(self.writers.driver, rows, rows.num_rows)
+        after = staged.writer.arrow(staged.rows)
+        rows = corrections(sink, before, after, batch_id=self.plan.batch_id, at=self.plan.clock)
+        changed = self.writers.in_driver(rows)
         named = Transaction(f"{self.flow.key}/{spec.name}/{sink.table}", self.plan.batch_id)
         with boundary("corrections", self.plan.batch_id):
             table = changed.writer.table(spec)

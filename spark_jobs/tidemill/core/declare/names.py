@@ -1,0 +1,77 @@
+"""What things of a declaration may be called, and what to call first."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import NoReturn
+
+from tidemill.core.errors import DeclarationError
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+LONGEST_COLUMN = 128
+"""Characters of the name of a column that a declaration makes."""
+
+STEPS: Mapping[str, str] = {
+    "read": 'pipeline.read("topic", contract="...")',
+    "filter": "a stream of rows, before .key_by(...) or .window(...)",
+    "with_columns": "a stream of rows, before .key_by(...) or .window(...)",
+    "select": "a stream of rows, before .key_by(...) or .window(...)",
+    "union": "a stream of rows, before .key_by(...) or .window(...)",
+    "split": "a stream of rows, before .key_by(...) or .window(...)",
+    "discard": "a stream of rows, before .key_by(...) or .window(...)",
+    "key_by": "a stream of rows, before .window(...)",
+    "window": "a stream of rows, or .key_by(...)",
+    "aggregate": ".window(...)",
+    "publish": ".aggregate(...), or a stream of rows",
+}
+"""For each step of a declaration, what it is called on."""
+
+
+class UnknownStep(DeclarationError, AttributeError):
+    """A step that this stream does not have. Python, too, sees that there is no such attribute."""
+
+
+def no_step(name: str, what: str, here: tuple[str, ...]) -> NoReturn:
+    """Refuse a step that `what` does not have; `here` are those that it has.
+
+    Raises:
+        UnknownStep: says where the step belongs, or which one was meant.
+        AttributeError: the name begins with an underscore: nobody has typed it.
+    """
+    if name.startswith("_"):
+        raise AttributeError(name)
+    said = f"{what} has no step `{name}`; it has: {', '.join(here)}"
+    if name in STEPS:
+        raise UnknownStep(said, fix=f"call .{name}(...) on {STEPS[name]}")
+    close = difflib.get_close_matches(name, [*here, *STEPS], n=1)
+    raise UnknownStep(said, fix=f"did you mean .{close[0]}(...)?" if close else "")
+
+
+def checked_name(name: str, what: str) -> str:
+    """`name`, if it can name a thing of this kind: a pipeline, an operator, a table."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise DeclarationError(
+            f"not a name for {what}: {name!r}",
+            fix="use at most 63 lower-case letters, digits and underscores, a letter first",
+        )
+    return name
+
+
+def checked_column(name: str) -> str:
+    """`name`, if a declaration can call a column so: as Python calls variables, without an underscore in front."""
+    if not name.isidentifier() or name.startswith("_") or len(name) > LONGEST_COLUMN:
+        raise DeclarationError(
+            f"not a name for a column: {name!r}",
+            fix=f"use at most {LONGEST_COLUMN} letters, digits and underscores, a letter first",
+        )
+    return name
+
+
+def checked_contract(contract: str | None, what: str) -> str:
+    """`contract`, if there is one: nothing is read or published without."""
+    if not contract:
+        raise DeclarationError(f"`{what}` has no contract", fix='add contract="...", a file of data_contracts')
+    return contract

@@ -185,6 +185,20 @@ def test_whoever_wakes_up_beside_its_successors_changes_nothing(
         shutil.rmtree(mill.project.folder)
 
 
+@pytest.mark.parametrize("kind", ["late", "quarantine"])
+def test_a_repair_whose_records_somebody_takes_between_its_looks_ends_well(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    mill, unbroken = a_copy(prepared, "beside"), a_copy(prepared, "unbroken")
+    done(unbroken, kind)
+    with monkeypatch.context() as patch:
+        happened = paused(patch, "after:side_tables", lambda: done(Mill(mill.project, NO_SPARK, "sums"), kind))
+        assert fate_of(mill, kind) in ("Fenced", "done")
+    assert happened
+    done(mill, kind)
+    assert outcome(mill) == outcome(unbroken)
+
+
 def caught_up(mill: Mill) -> None:
     """Live batches, as the pipeline finds itself now, until there is nothing to do."""
     while not isinstance(run(mill, limit=10), NothingToDo):

@@ -65,12 +65,10 @@ class _Repairing:
     def plan(self, view: View) -> BatchPlan | None:
         """The next batch."""
         self.before = self.before or view.last_batch_id + 1
-        chosen = self._oldest(self.selection)
-        if chosen is None or not chosen.rows.num_rows:
+        found = self._next()
+        if found is None:
             return None
-        only = chosen.rows["table_name"][0].as_py() if self.output is SideOutput.LATE else None
-        if only is not None:
-            chosen = self._oldest(replace(self.selection, table=only)) or chosen
+        chosen, only = found
         self.since = chosen.rows["batch_id"][0].as_py()
         asked = Repair(
             source=self.output,
@@ -82,13 +80,24 @@ class _Repairing:
         )
         return plan_repair(self.amendment.flow, view, asked, chosen.ranges, clock=datetime.now(UTC))
 
+    def _next(self) -> tuple[Chosen, str | None] | None:
+        """The oldest of the chosen records; late ones are those of one table, which is named."""
+        chosen = self._oldest(self.selection)
+        if chosen is None or self.output is not SideOutput.LATE:
+            return None if chosen is None else (chosen, None)
+        table = chosen.rows["table_name"][0].as_py()
+        of_table = self._oldest(replace(self.selection, table=table))
+        # Where somebody admitted all of them between the two looks, others are the oldest now.
+        return self._next() if of_table is None else (of_table, table)
+
     def _oldest(self, selection: Selection) -> Chosen | None:
-        """The next of the chosen records that batches before the first of the repair put aside."""
+        """The oldest of these records that batches before the first of the repair put aside; None without any."""
         within = _bounded(selection, self.since, self.before or 0)
         if within is None:
             return None
         with boundary("side_tables", self.before or 0):
-            return self.amendment.side_tables.oldest(self.output, within, _most(self.amendment))
+            chosen = self.amendment.side_tables.oldest(self.output, within, _most(self.amendment))
+        return chosen if chosen is not None and chosen.rows.num_rows else None
 
 
 def _bounded(selection: Selection, since: int, before: int) -> Selection | None:

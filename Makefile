@@ -18,7 +18,7 @@ SEEDS = 20
 # What else the program of a target is told, for example `make bench OPTIONS=--help`.
 OPTIONS =
 
-.PHONY: help setup demo test test-long test-versitygw crash chaos model test-unit check format bench bench-repair bench-upkeep bench-history bench-pace bench-sliding matrix kafka s3 connect cluster lock clean
+.PHONY: help setup demo test test-long test-versitygw crash chaos model test-unit check format docs bench bench-repair bench-upkeep bench-history bench-pace bench-sliding matrix kafka s3 connect cluster lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
@@ -63,6 +63,9 @@ check: setup ## lint, format, types, layers
 format: setup ## put imports and layout in order
 	@$(RUN) ruff check --fix-only
 	@$(RUN) ruff format
+
+docs: setup ## make a site of the pages, in build/docs; a dead link is an error
+	@$(RUN) sphinx-build --quiet --fail-on-warning --keep-going --jobs auto -d build/docs/.doctrees docs build/docs
 
 bench: setup ## measure batches against the known ways to do the same
 	@$(RUN) python tests/bench/bench.py $(OPTIONS)

@@ -1,4 +1,11 @@
-"""Tidemill: exactly-once stream processing in micro-batches, on Airflow, Spark and Delta."""
+"""Tidemill: exactly-once stream processing in micro-batches, on Airflow, Spark and Delta.
+
+What declares a pipeline is here at once. What runs one is loaded when it is first used, so that a file of pipelines
+needs no Spark.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from tidemill.core.declare.aggregates import Average, Count, CountIf, Custom, Max, Min, StdDev, Sum, Variance
 from tidemill.core.declare.pipeline import Pipeline
@@ -27,3 +34,38 @@ __all__ = [
     "Variance",
 ]
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from tidemill.core.errors import TidemillError as TidemillError
+    from tidemill.log.memory import MemoryLog as MemoryLog
+    from tidemill.log.producer import Producer as Producer
+    from tidemill.log.records import NewRecord as NewRecord
+    from tidemill.project.project import Project as Project
+    from tidemill.run.loop import Order as Order
+    from tidemill.run.loop import run_batches as run_batches
+
+_LATER = {
+    "MemoryLog": "tidemill.log.memory",
+    "NewRecord": "tidemill.log.records",
+    "Order": "tidemill.run.loop",
+    "Producer": "tidemill.log.producer",
+    "Project": "tidemill.project.project",
+    "TidemillError": "tidemill.core.errors",
+    "run_batches": "tidemill.run.loop",
+}
+"""Where what runs a pipeline is; `from tidemill import *` leaves it out."""
+
+
+def __getattr__(name: str) -> Any:
+    """Load what runs a pipeline.
+
+    Raises:
+        AttributeError: there is no such name.
+    """
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_LATER, "__version__"})

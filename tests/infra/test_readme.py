@@ -10,14 +10,16 @@ import pytest
 
 from support.commands import type_command
 from support.projects import ROOT
-from support.readme import commands, section, typed
+from support.readme import README, commands, page, typed
 from tidemill.cli.exit_codes import MEANINGS
 from tidemill.core.protocol import transitions as protocol
 from tidemill.project.project import Project
 
 RECORDS = sorted((ROOT / "docs" / "adr").glob("*.md"))
 NAMES = ("README.md", "CONTRIBUTING.md", "infra/airflow/README.md", "infra/local/README.md")
-DOCUMENTS = [*(ROOT / name for name in NAMES), *RECORDS]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+DOCUMENTS = [*(ROOT / name for name in NAMES), *PAGES]
+LONGEST_README = 200
 
 
 def test_contracts_of_the_first_pipeline_have_no_findings(shop: Path) -> None:
@@ -52,17 +54,17 @@ def test_commands_of_the_first_pipeline_have_the_options_that_are_shown(shop: Pa
 
 
 def test_exit_codes_are_those_of_the_command_line() -> None:
-    rows = re.findall(r"^\| (\d+) \| (.+) \|$", section("Command line"), re.MULTILINE)
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", page("reference/commands"), re.MULTILINE)
     assert {int(code): meaning for code, meaning in rows} == MEANINGS
 
 
 def test_protocol_is_the_one_that_the_code_has() -> None:
     lines = re.findall(r"^\d\. .+$", protocol.__doc__ or "", re.MULTILINE)
     assert len(lines) == 9
-    assert "\n".join(lines) in section("How it works")
+    assert "\n".join(lines) in page("concepts/how-it-works")
 
 
-@pytest.mark.parametrize("text", [section("The house"), RECORDS[5].read_text(encoding="utf-8")], ids=["house", "adr"])
+@pytest.mark.parametrize("text", [page("house"), RECORDS[5].read_text(encoding="utf-8")], ids=["house", "adr"])
 def test_every_layer_is_named(text: str) -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = [layer for c in contracts if "layers" in c for layer in c["layers"] if layer != "errors"]
@@ -80,6 +82,10 @@ def test_links_and_files_that_a_document_names_are_there(document: Path) -> None
     named = re.findall(r"`([\w/.]+\.py)`", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL))
     own = {"pipelines/sales.py", *(Path(link).name for link in links)}
     assert [n for n in named if n not in own and not any((place / n).exists() for place in places)] == []
+
+
+def test_readme_is_a_front_door() -> None:
+    assert README.count("\n") <= LONGEST_README
 
 
 def test_decisions_are_numbered_and_have_one_form() -> None:

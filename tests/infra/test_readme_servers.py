@@ -1,4 +1,4 @@
-"""What the sections about Kafka, S3 and clusters say to type works as it stands, beside servers of this project."""
+"""What the pages about Kafka, S3 and clusters say to type works as it stands, beside servers of this project."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from spark_servers import Cluster, ConnectServer
 from store import ObjectStore
 
 from support.projects import ROOT
-from support.readme import section, typed
+from support.readme import code, typed
 
 pytestmark = [pytest.mark.long, pytest.mark.spark]
 
 Start = Callable[[Path], AbstractContextManager[Any]]
 
 WALKS: dict[str, tuple[str, Start, str, str]] = {
-    "Kafka": ("Kafka", Broker, "127.0.0.1:9092", '"shop":"north","orders":1,"cents":500}'),
-    "S3": ("S3", ObjectStore, "127.0.0.1:9000", "everything is there"),
-    "a cluster": ("Clusters", Cluster, "spark://127.0.0.1:7077", "everything is there"),
-    "Spark Connect": ("Clusters", ConnectServer, "sc://127.0.0.1:15002", "everything is there"),
+    "Kafka": ("guides/kafka", Broker, "127.0.0.1:9092", '"shop":"north","orders":1,"cents":500}'),
+    "S3": ("guides/s3", ObjectStore, "127.0.0.1:9000", "everything is there"),
+    "a cluster": ("guides/clusters", Cluster, "spark://127.0.0.1:7077", "everything is there"),
+    "Spark Connect": ("guides/clusters", ConnectServer, "sc://127.0.0.1:15002", "everything is there"),
 }
 
 
@@ -35,10 +35,10 @@ def address(server: Any) -> str:
 
 
 @pytest.mark.parametrize("name", WALKS)
-def test_what_a_section_says_to_type_works(name: str, shop: Path, tmp_path: Path) -> None:
+def test_what_a_page_says_to_type_works(name: str, shop: Path, tmp_path: Path) -> None:
     title, start, there, said = WALKS[name]
-    [script] = [b for b in section(title).split("```sh\n")[1:] if "cp -r ../shop" in b]
-    script = script.partition("```")[0].replace(". .tidemill/env.sh && ", "")
+    [script] = [text for text in code(title, "sh") if "cp -r ../shop" in text]
+    script = script.replace(". .tidemill/env.sh && ", "")
     if name == "Spark Connect":
         script = script.replace('master = "spark://127.0.0.1:7077"', f'remote = "{there}"')
     (tmp_path / ".tidemill").symlink_to(ROOT / ".tidemill")

@@ -1,4 +1,4 @@
-"""What the README says, by section, and a shell in which one types it."""
+"""What README and pages say, and a shell in which one types it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,23 @@ def section(title: str) -> str:
     return re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", README, re.MULTILINE | re.DOTALL)[1]
 
 
+def page(name: str) -> str:
+    """The text of a page of the site."""
+    return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def code(name: str, *languages: str) -> list[str]:
+    """The blocks of a page that are marked with one of these languages, in order."""
+    return [text for language, text in _blocks(page(name)) if language in languages]
+
+
+def _blocks(text: str) -> list[tuple[str, str]]:
+    return re.findall(r"^```([^\n`]*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
 def blocks(*languages: str) -> list[str]:
     """The blocks of the first pipeline that are marked with one of these languages, in order."""
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", section("Your first pipeline"), re.MULTILINE | re.DOTALL)
-    return [text for language, text in found if language in languages]
+    return [text for language, text in _blocks(section("Your first pipeline")) if language in languages]
 
 
 def commands() -> list[str]:

@@ -25,16 +25,16 @@ LANDING = "kafka-connect"
 class Settings:
     """What `tidemill.toml` says. Paths are absolute.
 
-    `driver_rows` is how many rows a batch may carry through the driver, three times as many of state; beyond it Spark
-    writes. `writer` forces "delta-rs" or "spark"; None chooses by size. `batch_records` is the most that one batch
-    reads, `partition_records` the most that it reads of one topic-partition. `remote` is the address of a Spark Connect
-    server, `master` that of a cluster; both are empty for a session on this machine. `keep` is how far back maintenance
-    lets one go, `state` how long windows that are closed for good can be repaired from state. `kafka` says how to reach
-    the cluster whose topics are the log, instead of `log`; secrets are not in it. `lake` and `log` are folders, or
-    addresses in S3, `s3://BUCKET/FOLDER`, and `s3` says how its store is reached. `layout` says that the log's files
-    are those of others, and `gaps` whether offsets may be missing between them. `kinesis` says of streams what `s3`
-    says of stores. `load_timeout` is how long all pipeline files may load: by default less than the 30 s that Airflow
-    gives a DAG file.
+    `driver_rows` is how many rows a batch may carry through the driver, four times as many of light state; beyond
+    it Spark writes. `writer` forces "delta-rs" or "spark"; None chooses by size. `batch_records` is the most that
+    one batch reads, `partition_records` the most that it reads of one topic-partition. `remote` is the address of a
+    Spark Connect server, `master` that of a cluster; both are empty for a session on this machine. `keep` is how
+    far back maintenance lets one go, `state` how long windows that are closed for good can be repaired from state.
+    `kafka` says how to reach the cluster whose topics are the log, instead of `log`; secrets are not in it. `lake`
+    and `log` are folders, or addresses in S3, `s3://BUCKET/FOLDER`, and `s3` says how its store is reached.
+    `layout` says that the log's files are those of others, and `gaps` whether offsets may be missing between them.
+    `kinesis` says of streams what `s3` says of stores. `load_timeout` is how long all pipeline files may load: by
+    default less than the 30 s that Airflow gives a DAG file.
     """
 
     lake: str

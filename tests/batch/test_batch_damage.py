@@ -26,6 +26,7 @@ from support.damage import (
     put_back,
     quarantine,
     restore,
+    spoil_pages,
     state,
     tree,
 )
@@ -168,6 +169,7 @@ def test_damage_that_is_undone_leaves_no_trace(
 FILES = {
     "cut": (cut_files, r"file \S+\.parquet is damaged: expected \d+ bytes, found \d+"),
     "gone": (lose_files, r"file \S+\.parquet is missing"),
+    "pages": (spoil_pages, r"file \S+\.parquet is damaged: "),
     "overwritten": (overwrite_files, r"file \S+\.parquet is damaged: "),
 }
 HOLE = (lose_entries(-2), "its log is damaged")
@@ -179,6 +181,7 @@ HOLE = (lose_entries(-2), "its log is damaged")
         ("state", "cut", "delta-rs"),
         ("published", "gone", "delta-rs"),
         ("state", "a hole", "delta-rs"),
+        ("state", "pages", "delta-rs"),
         *(
             pytest.param(place, how, writer, marks=LONG)
             for place in ("state", "published")

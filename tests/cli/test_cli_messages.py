@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from support.projects import Mill
+from support.projects import ROOT, Mill
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.native_noise import meant_for_people
 from tidemill.cli.views.batch_lines import batch_lines
@@ -141,3 +142,28 @@ def test_what_java_says_is_kept_off_the_terminal_where_its_log_cannot_be_written
         os.write(2, b"26/01/01 WARN of Java\n")
     os.write(2, b"seen\n")
     assert capfd.readouterr().err == "seen\n"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_a_terminal_without_some_characters_shows_their_numbers(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "tidemill.toml").write_text("")
+    name = "ö…"
+    done = by_hand(["--project", str(tmp_path), "log", "cat", name], PYTHONIOENCODING=encoding)
+    assert done.returncode == 5
+    shown = name.encode(encoding, errors="backslashreplace")
+    assert shown in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_standard_input_that_is_closed_is_named(tmp_path: Path) -> None:
+    (tmp_path / "tidemill.toml").write_text("")
+    assert by_hand(["--project", str(tmp_path), "log", "create", "t"]).returncode == 0
+    done = by_hand(["--project", str(tmp_path), "log", "append", "t", "-"], closed=True)
+    assert done.returncode == 5
+    assert b"it is closed" in done.stderr
+
+
+def by_hand(words: list[str], *, closed: bool = False, **environ: str) -> subprocess.CompletedProcess[bytes]:
+    command = shlex.join([sys.executable, "-m", "tidemill.cli.main", *words]) + (" <&-" if closed else "")
+    known = {**os.environ, "PYTHONPATH": str(ROOT / "spark_jobs"), **environ}
+    return subprocess.run(["sh", "-c", command], env=known, capture_output=True, check=False, timeout=60)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import TIMESTAMP_CREATE_TIME
 
 from kafka.conftest import Cluster
 from tidemill.core.errors import LogRefused, LogUnreachable, OffsetsLost, TopicRecreated, UnknownTopic
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.log.kafka import KafkaLog
+from tidemill.log.kafka import KafkaLog, _record
 from tidemill.log.kafka_access import Access
 from tidemill.log.reading import read_records, read_topic
 
@@ -66,6 +69,17 @@ def test_records_have_key_headers_tombstone_and_time(cluster: Cluster) -> None:
     producer.flush(20)
     [record] = read_topic(cluster.log, name)
     assert (record.key, record.value, record.headers, record.timestamp) == (b"k", None, (("h", b"1"),), at)
+
+
+@pytest.mark.parametrize(("milliseconds", "year"), [(2**62, 9999), (-(2**62), 1), (0, 1970)])
+def test_a_record_beyond_the_years_is_read_as_of_the_nearest_moment(milliseconds: int, year: int) -> None:
+    # Brokers of today refuse such times unless a topic is told otherwise; older ones took them.
+    said = {"topic": "t", "partition": 0, "offset": 0, "key": None, "value": b"x", "headers": None}
+    message = SimpleNamespace(
+        timestamp=lambda: (TIMESTAMP_CREATE_TIME, milliseconds),
+        **{name: partial(said.get, name) for name in said},
+    )
+    assert _record(message).timestamp.year == year
 
 
 def test_offsets_are_found_by_time(cluster: Cluster) -> None:

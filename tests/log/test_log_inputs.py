@@ -15,11 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.errors import LogInputError
+from tidemill.log.file import FileLog
 from tidemill.log.inputs import chunks, lines
 from tidemill.log.inputs.chunks import ChunkSize, Rows, gather
 from tidemill.log.inputs.fields import FieldChoice, TimeUnit, microseconds
 from tidemill.log.inputs.lines import JsonLines, Lines, read_json_lines, read_lines
 from tidemill.log.inputs.tables import Csv, ParquetRows, read_csv, read_parquet
+from tidemill.log.reading import read_records
+from tidemill.log.records import NewRecord, as_table
 
 
 def all_lines(data: bytes, **source: str) -> list[tuple[bytes, bytes | None]]:
@@ -241,7 +244,13 @@ def test_times_are_microseconds_since_1970(value: object, unit: TimeUnit, expect
     assert microseconds(value, unit) == expected
 
 
-@pytest.mark.parametrize("value", [True, "yesterday", [], 10**18, float("nan"), float("inf"), "2024-13-01", b"1"])
+BEYOND = ["0001-01-01T00:00:00+23:00", "9999-12-31T23:59:59.9-23:00"]
+"""Dates that no moment of the years 1 to 9999 of UTC has."""
+
+
+@pytest.mark.parametrize(
+    "value", [True, "yesterday", [], 10**18, float("nan"), float("inf"), "2024-13-01", b"1", *BEYOND]
+)
 def test_what_is_no_time_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match=r".+"):
         microseconds(value, TimeUnit.SECONDS)
@@ -266,3 +275,32 @@ def test_chunk_of_large_rows_is_closed_early() -> None:
 
 def test_row_limit_is_one_limit_for_all_formats() -> None:
     assert lines.MAX_ROW_BYTES == chunks.MAX_ROW_BYTES == 64 * 1024 * 1024
+
+
+@pytest.mark.parametrize("text", BEYOND)
+def test_records_beyond_the_years_are_refused_whoever_gives_them(text: str) -> None:
+    at = datetime.fromisoformat(text)
+    with pytest.raises(LogInputError, match="not in the years 1 to 9999"):
+        NewRecord(value=b"x", timestamp=at)
+    micros = 2**62 if at.year > 1 else -(2**62)
+    times = pa.array([micros], pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+    with pytest.raises(LogInputError, match="not in the years 1 to 9999"):
+        as_table(pa.table({"value": [b"x"], "timestamp": times}))
+
+
+def test_records_beyond_the_years_that_are_there_are_read_as_of_the_nearest_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = FileLog(str(tmp_path))
+    log.create_topic("t", partitions=1)
+    numbers = pa.array([-(2**62), 0, 2**62, None], pa.int64())
+    rows = pa.table({"value": [b"a", b"b", b"c", b"d"], "timestamp": numbers.cast(pa.timestamp("us", tz="UTC"))})
+    with monkeypatch.context() as patch:
+        patch.setattr("tidemill.log.records.in_years", lambda times: times)
+        log.append("t", 0, rows)
+    scan = log.scan(log.topic("t").topic_id, [log.bounds("t")[0]])
+    years = [record.timestamp.year for record in read_records(scan)]
+    assert years[:3] == [1, 1970, 9999]
+    assert log.offset_at("t", 0, datetime(1, 1, 1, tzinfo=UTC)) == 0
+    assert log.offset_at("t", 0, datetime(1900, 1, 1, tzinfo=UTC)) == 1
+    assert log.offset_at("t", 0, datetime(9000, 1, 1, tzinfo=UTC)) == 2

@@ -110,6 +110,14 @@ def overwrite_files(folder: Path) -> None:
         file.write_bytes(b"x" * file.stat().st_size)
 
 
+def spoil_pages(folder: Path) -> None:
+    """Every data file keeps its length and its end, and holds something else before."""
+    for file in data_files(folder):
+        data = file.read_bytes()
+        end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+        file.write_bytes(data[:4] + b"x" * (end - 4) + data[end:])
+
+
 def tree(folder: Path) -> dict[str, bytes]:
     """Every file of a folder with its content, but for leases: an attempt lets go of its own, whatever became of it."""
     files = (f for f in sorted(folder.rglob("*")) if f.is_file() and f.parent.name != "leases")

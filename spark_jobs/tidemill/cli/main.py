@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -97,6 +98,10 @@ def main(arguments: Sequence[str] | None = None, *, session: Any = None) -> None
 
     `session`, a function of a project, gives the Spark session where somebody else made one.
     """
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a character shows its number.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     with nullcontext() if os.environ.get(DEBUG) else without_noise():
         try:
             app(args=None if arguments is None else list(arguments), prog_name="tidemill", obj=session)

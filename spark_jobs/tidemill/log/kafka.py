@@ -28,7 +28,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from tidemill.core.errors import LogRefused, LogUnreachable, OffsetsLost
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.log.scan import KafkaScan, Record
-from tidemill.core.time.times import micros, moment
+from tidemill.core.time.times import micros, nearest_moment
 from tidemill.log import checks
 from tidemill.log.kafka_access import Access
 from tidemill.log.protocol import Topic
@@ -231,7 +231,7 @@ def _record(message: Any) -> Record:
         topic=message.topic(),
         partition=message.partition(),
         offset=message.offset(),
-        timestamp=moment(milliseconds * 1000 if known else 0),
+        timestamp=nearest_moment(milliseconds * 1000 if known else 0),
         key=message.key(),
         value=message.value(),
         headers=tuple(message.headers() or ()),

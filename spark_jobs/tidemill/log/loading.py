@@ -223,9 +223,16 @@ def _opened(source: str, name: str, *, seekable: bool) -> Iterator[IO[bytes]]:
                 yield stream
         elif seekable:
             with tempfile.TemporaryFile() as copy:
-                shutil.copyfileobj(sys.stdin.buffer, copy)
+                shutil.copyfileobj(_standard_input(name), copy)
                 yield copy
         else:
-            yield sys.stdin.buffer
+            yield _standard_input(name)
     except OSError as error:
         raise LogInputError(f"{name} cannot be read: {error.strerror or error}") from error
+
+
+def _standard_input(name: str) -> IO[bytes]:
+    # Python has none where it was closed.
+    if sys.stdin is None:
+        raise LogInputError(f"{name} cannot be read: it is closed", fix="name a file, or write to standard input")
+    return sys.stdin.buffer

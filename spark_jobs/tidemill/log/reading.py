@@ -15,9 +15,10 @@ from tidemill.core.errors import SegmentDamaged
 from tidemill.core.log.connect_files import records_of
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.log.scan import KafkaScan, LinesScan, MemoryScan, ParquetScan, Record, Scan, TableScan
-from tidemill.core.time.times import UNKNOWN
+from tidemill.core.time.times import UNKNOWN, nearest_moment
 from tidemill.log import checks
 from tidemill.log.protocol import Log
+from tidemill.log.records import in_years
 from tidemill.stores.opened import opened
 
 _BATCH_ROWS = 1_000
@@ -118,7 +119,8 @@ def _touches(group: pq.RowGroupMetaData, ranges: Sequence[OffsetRange]) -> bool:
 
 
 def _of_ranges(batch: pa.RecordBatch, ranges: Sequence[OffsetRange]) -> Iterator[Record]:
-    for row in batch.to_pylist():
+    times = batch.schema.get_field_index("timestamp")
+    for row in batch.set_column(times, "timestamp", in_years(batch["timestamp"])).to_pylist():
         if any(row["partition"] == r.topic_partition.partition and row["offset"] in r for r in ranges):
             yield Record(
                 topic=row["topic"],
@@ -155,7 +157,7 @@ def _first_since(path: str, storage: Mapping[str, str], moment: datetime, held: 
         raise SegmentDamaged(
             f"segment {path} cannot be read: {error}", fix="bring the file back from a copy"
         ) from error
-    late = rows["offset"].filter(pc.greater_equal(rows["timestamp"], moment))
+    late = rows["offset"].filter(pc.greater_equal(in_years(rows["timestamp"]), moment))
     there = pc.and_(pc.greater_equal(late, held.from_offset), pc.less(late, held.until_offset))
     first: int | None = pc.min(late.filter(there)).as_py()
     return first
@@ -164,5 +166,4 @@ def _first_since(path: str, storage: Mapping[str, str], moment: datetime, held: 
 def _ends(group: pq.RowGroupMetaData) -> datetime:
     """The latest timestamp of its records."""
     found = next(c for i in range(group.num_columns) if (c := group.column(i)).path_in_schema == "timestamp")
-    latest: datetime = found.statistics.max
-    return latest
+    return nearest_moment(found.statistics.max_raw)

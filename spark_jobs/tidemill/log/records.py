@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.errors import LogInputError
+from tidemill.core.time.times import FIRST, LAST, micros
 
 _HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 
@@ -58,6 +60,8 @@ class NewRecord:
             raise LogInputError(
                 f"the timestamp {self.timestamp} of a record has no time zone", fix="give an aware datetime"
             )
+        if self.timestamp is not None and not FIRST <= micros(self.timestamp) <= LAST:
+            raise LogInputError(f"the timestamp {self.timestamp} of a record is not in the years 1 to 9999 of UTC")
 
 
 def as_table(records: pa.Table | Iterable[NewRecord]) -> pa.Table:
@@ -92,6 +96,12 @@ def as_new_records(table: pa.Table) -> list[NewRecord]:
     ]
 
 
+def in_years(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times of records, each outside of the years 1 to 9999 as the nearest in them: Python has no others."""
+    first, last = (pa.scalar(edge, pa.int64()).cast(times.type) for edge in (FIRST, LAST))
+    return pc.if_else(pc.less(times, first), first, pc.if_else(pc.greater(times, last), last, times))
+
+
 def utc_now() -> datetime:
     """The system's clock, in UTC."""
     return datetime.now(UTC)
@@ -109,6 +119,9 @@ def _conformed(table: pa.Table) -> pa.Table:
         for field in INPUT_SCHEMA
     ]
     try:
-        return pa.table(columns, names=INPUT_SCHEMA.names).cast(INPUT_SCHEMA)
+        rows = pa.table(columns, names=INPUT_SCHEMA.names).cast(INPUT_SCHEMA)
     except pa.ArrowException as error:
         raise LogInputError(f"a column of the records has another type than {INPUT_SCHEMA}: {error}") from error
+    if not in_years(rows["timestamp"]).equals(rows["timestamp"]):
+        raise LogInputError("a timestamp of the records is not in the years 1 to 9999 of UTC")
+    return rows

@@ -17,6 +17,7 @@ from tidemill.core.log.scan import TableScan
 from tidemill.core.plan.kinds import Ranges, Repair, SideOutput
 from tidemill.core.plan.slices import BatchRange, batch_ranges, in_both
 from tidemill.core.repair.side_outputs import FIELDS, Selection
+from tidemill.log.records import in_years
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.files import edges_of
 from tidemill.tables.handles import newest
@@ -127,6 +128,9 @@ class SideTables:
         table = DeltaRsTable(spec)
         within = of_batches(selection.batches) or [_EVERYTHING]
         rows = pa.concat_tables(table.read(where=(b,), columns=columns, version=version) for b in within)
+        if "timestamp" in rows.column_names:
+            times = rows.schema.get_field_index("timestamp")
+            rows = rows.set_column(times, "timestamp", in_years(rows["timestamp"]))
         return Chosen(version=version, rows=_meeting(selection, rows))
 
     def _spec(self, output: SideOutput) -> TableSpec:

@@ -59,6 +59,8 @@ class Declarations:
     def _unknown(self, name: str) -> DeclarationError:
         error = unknown(self.folder, "pipeline", name, (*self.pipelines, *self.refused))
         if not self.unloaded:
+            if not Path(self.folder).is_dir():
+                error.fix = f"make the folder {self.folder}, or change [project] pipelines"
             return error
         failed = "\n".join(f"  {fault.message}" for fault in self.unloaded.values())
         return DeclarationError(f"{error.message}; these files could not be loaded:\n{failed}", fix=error.fix)

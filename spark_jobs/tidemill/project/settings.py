@@ -130,6 +130,7 @@ def read_settings(root: Path) -> Settings:
         _check_section(path, section, values)
 
     get, place = partial(_get, data), partial(_place, path, data)
+    _check_apart(path, place("lake", "path", "lake"), place("log", "path", "log"))
     return Settings(
         lake=place("lake", "path", "lake"),
         log=place("log", "path", "log"),
@@ -153,6 +154,15 @@ def read_settings(root: Path) -> Settings:
     )
 
 
+def _check_apart(path: Path, lake: str, log: str) -> None:
+    """Neither of the lake and the log lies in the other: both make folders of any name."""
+    if f"{lake}/".startswith(f"{log}/") or f"{log}/".startswith(f"{lake}/"):
+        raise ConfigError(
+            f"{path}: the lake and the log lie in each other: {lake} and {log}",
+            fix="give [lake] path and [log] path folders beside each other",
+        )
+
+
 def _log(root: Path, path: Path, log: Mapping[str, Any]) -> dict[str, Any]:
     """What sort of log it is: the settings beside its place."""
     return {"kafka": _kafka(root, path, log), "layout": _layout(path, log), "gaps": log.get("gaps", False)}
@@ -168,6 +178,8 @@ def _kafka(root: Path, path: Path, log: Mapping[str, str]) -> Mapping[str, str] 
             f"{path}: [log] is a folder, `path`, or a cluster of Kafka, `kafka`, with security and credentials",
             fix='for example kafka = "broker-1:9092,broker-2:9092"',
         )
+    if not all(broker.strip() for broker in settings["kafka"].split(",")):
+        raise ConfigError(f"{path}: [log] kafka: expected HOST:PORT,..., found {settings['kafka']!r}")
     if "ca" in settings:
         settings["ca"] = str((root / settings["ca"]).resolve())
     return settings
@@ -186,8 +198,11 @@ def _layout(path: Path, log: Mapping[str, Any]) -> str:
 
 def _check_section(path: Path, section: str, values: object) -> None:
     known = _SECTIONS.get(section)
-    if known is None or not isinstance(values, dict):
+    if known is None:
         raise ConfigError(f"{path}: there is no section [{section}]; known: {', '.join(_SECTIONS)}")
+    if not isinstance(values, dict):
+        fix = f"write [{section}] on a line of its own, and `{next(iter(known))} = ...` below it"
+        raise ConfigError(f"{path}: `{section}` is a section, found {values!r}", fix=fix)
     for key, value in values.items():
         if key not in known:
             raise ConfigError(f"{path}: [{section}] has no `{key}`; known: {', '.join(known)}")
@@ -202,6 +217,12 @@ def _number(path: Path, key: str, value: int | None, most: int = _MOST_RECORDS) 
 
 
 def _spark_conf(path: Path, conf: Mapping[str, Any]) -> Mapping[str, str]:
+    for name, value in conf.items():
+        if isinstance(value, (dict, list)):
+            raise ConfigError(
+                f"{path}: [spark.conf] {name}: expected text or a number, found {value!r}",
+                fix="write the name of a setting of Spark in quotes",
+            )
     found = {name: str(value) for name, value in conf.items()}
     check_pinned(found, f"{path}: [spark.conf]")
     return found
@@ -230,6 +251,8 @@ def _master(path: Path, spark: Mapping[str, Any]) -> str:
 
 
 def _remote(path: Path, remote: str) -> str:
+    if remote and not remote.startswith("sc://"):
+        raise ConfigError(f"{path}: [spark] remote: expected sc://HOST:PORT, found {remote!r}")
     if "token=" in remote:
         raise ConfigError(
             f"{path}: [spark] remote has a token, which does not belong in a file",

@@ -81,7 +81,7 @@ def _check_files(flow: Flow, uris: Uris, claim: Claim, error: Exception) -> None
     for spec, _ in ExpectedVersions(plan=claim.plan, attempt=claim.attempt).all(flow, uris):
         try:
             handle = newest(spec)
-            found = None if handle is None else damaged_file(handle, spec)
+            found = None if handle is None else damaged_file(handle, spec, error)
         except (EngineError, OSError):
             continue
         if found:

@@ -12,12 +12,13 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, wr
 from deltalake import Transaction as DeltaTransaction
 from deltalake.exceptions import CommitFailedError, SchemaMismatchError
 
-from tidemill.core.errors import EngineError, Incompatible, KeysCollide
+from tidemill.core.errors import EngineError, Incompatible, KeysCollide, TableDamaged
 from tidemill.core.protocol.failpoints import answered
 from tidemill.tables.arrow import conform, padded
 from tidemill.tables.compact import TARGET_SIZE, Folded, fold_actions
 from tidemill.tables.create import check_protocol
 from tidemill.tables.fence import FORMAT_VERSION, Stamp, earlier_write, unknown
+from tidemill.tables.files import damaged_file
 from tidemill.tables.handles import Opened, open_table
 from tidemill.tables.predicates import Parts, datafusion
 from tidemill.tables.protocol import Between, Landed, TableSpec, Transaction, Written
@@ -123,8 +124,13 @@ class DeltaRsTable(Opened):
         all_names = tuple(dict.fromkeys((*names, *(b.column for b in (*bounds, *within)))))
         wanted = [c for c in all_names if c in there] or there[:1]
         parts = tuple(tuple(b.coarse for b in part) for part in any_of)
-        found = handle.scan(columns=wanted, predicate="false" if nowhere else datafusion(coarse, parts))
-        rows = conform(pa.table(found), self.spec, all_names)
+        try:
+            found = pa.table(handle.scan(columns=wanted, predicate="false" if nowhere else datafusion(coarse, parts)))
+        except Exception as error:
+            if (damage := _damage(handle, self.spec, error)) is None:
+                raise
+            raise damage from error
+        rows = conform(found, self.spec, all_names)
         for exact in (b for b, c in zip(bounds, coarse, strict=True) if b != c):
             rows = rows.filter(inside(rows[exact.column], exact))
         if parts != any_of:
@@ -273,3 +279,12 @@ def properties_of(stamp: Stamp, max_commit_retries: int | None = None) -> Commit
         max_commit_retries=max_commit_retries,
         app_transactions=[DeltaTransaction(transaction.app_id, transaction.version)] if transaction else None,
     )
+
+
+def _damage(handle: DeltaTable, spec: TableSpec, error: Exception) -> TableDamaged | None:
+    """What a read that failed found: a file that is damaged, or None where it is something else."""
+    try:
+        found = damaged_file(handle, spec, error)
+    except Exception:
+        return None
+    return None if found is None else TableDamaged(f"table {spec.name} ({spec.uri}): {found}")

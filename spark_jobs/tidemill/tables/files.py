@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.fs as pafs  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -31,10 +33,14 @@ def _kinds(files: DeltaStorageHandler, *names: str) -> list[pafs.FileType]:
     return [info.type for info in files.get_file_info(list(names))]
 
 
-def damaged_file(handle: DeltaTable, spec: TableSpec) -> str | None:
+_IN_A_FILE = re.compile(r"(?i)parquet|snappy|zstd|corrupt|decompress|thrift|magic|deserializ|page")
+
+
+def damaged_file(handle: DeltaTable, spec: TableSpec, error: object = "") -> str | None:
     """The first file of the table that is not what its log says, and what is wrong with it; None when all are right.
 
-    Sizes are compared first, then the ends of all files are read: it is meant for what comes after an error.
+    Sizes are compared first, then the ends of all files are read, and all of them where an `error` is about what is in
+    a file: it is meant for what comes after an error.
     """
     files = pafs.PyFileSystem(DeltaStorageHandler(handle.table_uri, spec.options))
     listed = pa.table(handle.get_add_actions(flatten=True)).select(["path", "size_bytes"]).to_pylist()
@@ -47,10 +53,16 @@ def damaged_file(handle: DeltaTable, spec: TableSpec) -> str | None:
     for file in listed:
         try:
             with files.open_input_file(file["path"]) as source:
-                pq.read_metadata(source)
-        except pa.ArrowException as error:
-            return f"file {file['path']} is damaged: {error}"
+                _read(source, whole=_IN_A_FILE.search(str(error)) is not None)
+        except (pa.ArrowException, OSError) as found_there:
+            return f"file {file['path']} is damaged: {' '.join(str(found_there).split())}"
     return None
+
+
+def _read(source: pa.NativeFile, *, whole: bool) -> None:
+    file = pq.ParquetFile(source)
+    for group in range(file.num_row_groups if whole else 0):
+        file.read_row_group(group)
 
 
 def edges_of(handle: DeltaTable, column: str, rows: int) -> list[int]:

@@ -89,7 +89,8 @@ def find_log(ctx: typer.Context) -> Log:
     try:
         return open_project(ctx).log()
     except ConfigError as error:
-        raise ConfigError(error.message, fix=f"{error.fix}; or give the log's folder with --log PATH") from error
+        ways = [way for way in (error.fix, "give the log's folder with --log PATH") if way]
+        raise ConfigError(error.message, fix="; or ".join(ways)) from error
 
 
 @app.command()

@@ -104,6 +104,18 @@ def moment(value: int) -> datetime:
     return EPOCH + value * MICROSECOND
 
 
+FIRST, LAST = micros(datetime.min.replace(tzinfo=UTC)), micros(datetime.max.replace(tzinfo=UTC))
+"""The first and the last moment that has a date, in microseconds since 1970."""
+
+
+def nearest_moment(value: int) -> datetime:
+    """The same as `moment`, and the nearest moment in the years 1 to 9999 where it lies outside of them.
+
+    Producers of a log may give their records any time.
+    """
+    return moment(min(max(value, FIRST), LAST))
+
+
 def show_moment(value: int | datetime) -> str:
     """A moment as people read it, in UTC: `2026-03-01 12:00:00`, with a fraction of a second where there is one.
 

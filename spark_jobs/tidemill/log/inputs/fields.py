@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 
 import msgspec
 
+from tidemill.core.time.times import FIRST, LAST, micros
+
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?\Z")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
-_LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
 class TimeUnit(StrEnum):
@@ -68,15 +67,17 @@ def microseconds(value: object, unit: TimeUnit) -> int | None:
         case None | "":
             return None
         case datetime():
-            moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-            return (moment - _EPOCH) // timedelta(microseconds=1)
+            found = micros(value if value.tzinfo else value.replace(tzinfo=UTC))
+            if not FIRST <= found <= LAST:
+                raise ValueError(f"{value} is not in the years 1 to 9999 of UTC")
+            return found
         case str() if _NUMBER.match(value):
             found = _scaled(float(value) if "." in value else int(value), unit)
         case str():
             return microseconds(datetime.fromisoformat(value), unit)
         case _:
             raise ValueError(f"{value!r} is no time")
-    if not _FIRST <= found <= _LAST:
+    if not FIRST <= found <= LAST:
         raise ValueError(f"{value!r} {unit.value} since 1970 is not in the years 1 to 9999")
     return found
 

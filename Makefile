@@ -4,6 +4,8 @@
 RUN = . ./.tidemill/env.sh &&
 # The tests of a file stay in one process and share a Spark session; files begin in order, the long ones (batch) first.
 PARALLEL = --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# What to look at when the tests have become slow.
+LONGEST = --durations 20 --durations-min 1
 
 # Only `make demo LOG=file` counts, not a variable of that name that happens to be in the environment.
 ifeq ($(origin LOG),command line)
@@ -30,10 +32,10 @@ demo: setup ## run the reference pipeline, kill a batch, prove the result; LOG=f
 	@$(RUN) tidemill demo $(DEMO_LOG)
 
 test: setup ## all tests but those that have a shorter form
-	@$(RUN) pytest $(PARALLEL) -m "not long and not crash"
+	@$(RUN) pytest $(PARALLEL) $(LONGEST) -m "not long and not crash"
 
 test-long: setup ## the long forms
-	@$(RUN) pytest $(PARALLEL) -o faulthandler_timeout=900 -m long
+	@$(RUN) pytest $(PARALLEL) $(LONGEST) -o faulthandler_timeout=900 -m long
 
 test-versitygw: setup ## the tests of stores on a second one, built from source where there is Go
 	@$(RUN) TIDEMILL_TEST_STORE=versitygw pytest -o faulthandler_timeout=900 -m "not crash" tests/stores

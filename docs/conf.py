@@ -17,10 +17,11 @@ exclude_patterns = ["_build"]
 nitpicky = False
 myst_enable_extensions = ["attrs_inline"]
 myst_heading_anchors = 3
+default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
 autodoc_typehints = "none"
-autodoc_default_options = {"members": True, "exclude-members": "__init__, __new__, triple, panes"}
+autodoc_default_options = {"members": True, "exclude-members": "__init__, __new__, triple, panes, add, then, spec"}
 # TOML and shells are shown as they are typed.
 suppress_warnings = ["misc.highlighting_failure"]
 html_theme = "furo"

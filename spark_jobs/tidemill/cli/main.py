@@ -21,6 +21,7 @@ from tidemill.cli.commands import (
     explain,
     gone,
     history,
+    init,
     jars,
     log,
     log_delete,
@@ -30,6 +31,7 @@ from tidemill.cli.commands import (
     run,
     side_outputs,
     status,
+    testing,
     verify,
 )
 from tidemill.cli.failures import DEBUG, Commands, show_defect
@@ -43,6 +45,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Exactly-once stream processing in micro-batches, from a log to audited Delta tables.",
 )
+app.command("init")(init.init)
 app.command("doctor")(doctor.doctor)
 app.add_typer(log.app, name="log")
 log.app.command("bridge")(bridge.bridge)
@@ -63,6 +66,7 @@ app.command("adopt")(naming.adopt)
 app.add_typer(side_outputs.late, name="late")
 app.add_typer(side_outputs.quarantine, name="quarantine")
 app.add_typer(audit.app, name="audit")
+app.command("test", context_settings={"ignore_unknown_options": True})(testing.run_tests)
 app.command("verify")(verify.verify)
 app.command("maintain")(maintain.maintain)
 app.command("demo")(demo.demo)

@@ -125,26 +125,20 @@ class Pipeline:
     ) -> Stream:
         """A stream of the records that meet their contract, of a topic, of several, or of all that match a pattern.
 
-        Each topic is read once in a pipeline; its stream may be used as often as you like.
-
         Args:
             topics: names of topics, which meet one contract.
-            pattern: a regular expression for whole names, instead; each batch reads what it matches when it is planned.
+            pattern: a regular expression for whole names, instead; each batch reads what it matches then.
             contract: the contract of their records, by the name of its file.
-            event_time: the column that says when something happened; without it, the time at which the log took the
-                record.
+            event_time: the column that says when something happened; else the time at which the log took the record.
             delay: how far records of one partition may be out of order; what the watermark stays behind.
             start: "earliest", or "latest": what is there before the first batch is not read.
-            name: of the operator, where `explain` and an error name it.
+            name: of the operator, in `explain` and in errors.
         """
         wanted = wanted_topics(topics, pattern)
         self._check_read_once(topics)
         if duration(delay) < timedelta(0):
             raise DeclarationError(f"delay must not be negative, found {delay}")
-        try:
-            start_from = op.StartFrom(start)
-        except ValueError:
-            raise DeclarationError(f'start is "earliest" or "latest", found {start!r}') from None
+        start_from = one_of(op.StartFrom, start, "start")
         read = op.Read(
             topic=wanted,
             contract=checked_contract(contract, str(wanted)),

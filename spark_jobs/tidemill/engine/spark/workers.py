@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import is_remote
 
-import tidemill
 from tidemill.core.errors import ConfigError, EngineError
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 PACKAGES = ("pyarrow", "msgspec", "polars")
 """What decoders import besides Tidemill."""
 
-_ROOT = Path(tidemill.__file__).parent
+_ROOT = Path(__file__).parents[2]
 _KNOWN = "tidemill.workers"
 _TASKS = 8
 _PATIENCE = 180.0
@@ -136,7 +135,7 @@ def archive() -> Path:
     """Tidemill's code as a file that Python imports from, for as long as this process lives."""
     folder = tempfile.mkdtemp(prefix="tidemill-code-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    target = Path(folder) / f"tidemill-{tidemill.__version__}-{code_hash()}.zip"
+    target = Path(folder) / f"tidemill-{code_hash()}.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
         for path in _modules():
             file.write(path, path.relative_to(_ROOT.parent).as_posix())

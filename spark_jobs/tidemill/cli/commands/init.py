@@ -1,0 +1,22 @@
+"""`tidemill init`: a project that runs at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidemill.cli.output import console
+
+
+def init(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder to make; its name is the project's.")],
+) -> None:
+    """Make a project that runs at once: a pipeline, contracts, a DAG, tests, and a README that says what to type."""
+    from tidemill.project.template import make_project
+
+    made = make_project(folder)
+    out = console()
+    for path in made:
+        out.print(f"made {path}", highlight=False, markup=False)
+    out.print(f"next: cd {folder}, and what its README.md says", highlight=False, markup=False)

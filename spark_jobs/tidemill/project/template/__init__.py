@@ -1,0 +1,41 @@
+"""The project that `tidemill init` makes."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from tidemill.core.errors import ConfigError
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
+
+
+def make_project(folder: str | Path) -> list[Path]:
+    """Write the files of a new project into a folder that is not there yet, or empty; which they are.
+
+    Raises:
+        ConfigError: the folder holds something, cannot be written, or its name is none for a project.
+    """
+    root = Path(folder)
+    name = root.resolve().name
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"not a name for a project: {name!r}", fix="use letters, digits and _ . -, a letter first")
+    try:
+        if root.exists() and (not root.is_dir() or any(root.iterdir())):
+            raise ConfigError(f"{root} is there already", fix="name a folder that is not there, or an empty one")
+        return list(_written(resources.files(__name__).joinpath("files"), root, name))
+    except OSError as error:
+        raise ConfigError(f"{root}: cannot be written: {error.strerror or error}", fix="name another folder") from None
+
+
+def _written(source: Traversable, target: Path, name: str) -> list[Path]:
+    if not source.is_dir():
+        # A name that ends so keeps tools from taking the file for one of Tidemill's own.
+        path = target.with_name(target.name.removesuffix(".txt").replace("dot-", "."))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source.read_text(encoding="utf-8").replace("@NAME@", name), encoding="utf-8")
+        return [path]
+    parts = sorted(source.iterdir(), key=lambda part: part.name)
+    return [path for part in parts for path in _written(part, target / part.name.replace("dot-", "."), name)]

@@ -1,0 +1,14 @@
+"""Tests of users' pipelines: a log in memory, a lake of their own, and a clock that the test sets.
+
+    def test_turnover_is_counted_by_minute(trial):
+        sales = trial("sales")
+        sales.give("orders", {"ts": "2026-01-01T10:00:07Z", "shop": "north", "cents": 500})
+        sales.end()
+        assert [row["cents"] for row in sales.rows()] == [500]
+
+pytest finds the fixture `trial` by itself where Tidemill is installed (`tidemill.testing.fixtures`).
+"""
+
+from tidemill.testing.trial import Trial
+
+__all__ = ["Trial"]

@@ -1,0 +1,160 @@
+"""A pipeline on the records of a test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.core.bind.flow import Flow, Sink
+from tidemill.core.declare.columns import PUBLISHED_COLUMNS
+from tidemill.core.errors import ConfigError
+from tidemill.core.protocol.events import Committed
+from tidemill.inspect.lineage import lineage
+from tidemill.ledger.process import this_process
+from tidemill.log.memory import MemoryLog
+from tidemill.log.records import NewRecord
+from tidemill.project.project import Project
+from tidemill.project.settings import Settings
+from tidemill.run.batch import NothingToDo, run_batch
+from tidemill.run.claiming import Request
+from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.handles import newest
+from tidemill.tables.protocol import TableSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Given: TypeAlias = "Mapping[str, Any] | str | bytes | NewRecord | None"
+"""A record: fields of a JSON object, a text, bytes, None for a tombstone, or one with a key and a time of its own."""
+
+
+class Trial:
+    """One pipeline of a project on a log in memory, with a lake in a folder of its own. It runs real batches in Spark.
+
+    `clock` is the time of the batches that follow; None is now. Topics are made when the pipeline names them, with one
+    partition, so that a silent one holds nothing back.
+
+    Raises:
+        ConfigError: the pipeline was renamed.
+        DeclarationError: there is no such pipeline, or it does not fit its contracts.
+    """
+
+    def __init__(self, project: Project, pipeline: str, folder: Path, session: SparkSession) -> None:
+        self.clock: datetime | None = None
+        self._log, self._session, self._name = MemoryLog(), session, pipeline
+        self.project = Project(project.folder, _alone(project, folder))
+        self.project.__dict__["_files"] = self._log
+        for source in self.flow.inputs:
+            self._log.create_topic(source.topic, partitions=1)
+
+    @property
+    def flow(self) -> Flow:
+        """The pipeline as it is declared."""
+        return self.project.pipeline(self._name)
+
+    def give(self, topic: str, *records: Given) -> None:
+        """Append records to a topic, which is made where it is not there yet.
+
+        Times in the fields of a record are written as ISO 8601, in UTC.
+        """
+        if topic not in self._log.names():
+            self._log.create_topic(topic, partitions=1)
+        self._log.append(topic, 0, [_record(each) for each in records])
+
+    def run(self, *, limit: int | None = None) -> Committed | None:
+        """One batch of all records that wait, or of so many; None when there is nothing to do.
+
+        Raises:
+            TidemillError: the batch did not commit, as it would not outside of a test.
+        """
+        return self._run(drain=False, limit=limit)
+
+    def end(self) -> Committed | None:
+        """The last batch: the input has ended, and every window closes."""
+        return self._run(drain=True, limit=None)
+
+    def rows(self, table: str | None = None) -> list[dict[str, Any]]:
+        """What is published now, without Tidemill's own columns, in the order of window and key.
+
+        Raises:
+            ConfigError: there is no such table, or several where none is named.
+        """
+        sink = self._sink(table)
+        found = _read(self.project.uris(self._name).published_table(sink))
+        own = [{k: v for k, v in row.items() if k not in PUBLISHED_COLUMNS} for row in found]
+        names = sink.row_key or tuple(own[0] if own else ())
+        return sorted(own, key=lambda row: [str(row[name]) for name in names])
+
+    def rejected(self) -> list[dict[str, Any]]:
+        """The records in quarantine, oldest first: `topic`, `offset`, `reasons`, `value` and others."""
+        return _oldest_first(_read(self.project.uris(self._name).quarantine()))
+
+    def late(self) -> list[dict[str, Any]]:
+        """The records that came too late, oldest first; one of several tables for each that refused it."""
+        return _oldest_first(_read(self.project.uris(self._name).late()))
+
+    def firings(self, start: datetime, *, table: str | None = None, **key: object) -> list[tuple[int, str]]:
+        """When the window that begins at `start` was published: each batch, and why (`ON_TIME`, `LATE`, ...).
+
+        Raises:
+            InputError: no window starts there, or the key has other columns.
+        """
+        at = start if start.tzinfo else start.replace(tzinfo=UTC)
+        named = {name: str(value) for name, value in key.items()}
+        found = lineage(self.project, self._name, self._sink(table).table, at, named)
+        return [(each.batch_id, each.timing) for each in found.publications]
+
+    def _run(self, *, drain: bool, limit: int | None) -> Committed | None:
+        request = Request(
+            executor=this_process(), clock=self.clock or datetime.now(UTC), limit=self.project.limit(limit), drain=drain
+        )
+        outcome = run_batch(self.project, self._name, request, session=lambda: self._session)
+        return None if isinstance(outcome, NothingToDo) else outcome
+
+    def _sink(self, table: str | None) -> Sink:
+        sinks = {sink.table: sink for sink in self.flow.sinks}
+        if table is None and len(sinks) == 1:
+            return next(iter(sinks.values()))
+        if table is None or table not in sinks:
+            raise ConfigError(f"{self._name} publishes {', '.join(sinks)}, found {table!r}", fix="name one of them")
+        return sinks[table]
+
+
+def _alone(project: Project, folder: Path) -> Settings:
+    """The project's settings on this machine, with lake and log of their own."""
+    lake, log = str(folder / "lake"), str(folder / "log")
+    return replace(project.settings, lake=lake, log=log, kafka=None, layout="", s3={}, remote="", master="")
+
+
+def _record(given: Given) -> NewRecord:
+    match given:
+        case NewRecord():
+            return given
+        case None | bytes():
+            return NewRecord(value=given)
+        case str():
+            return NewRecord(value=given.encode())
+        case _:
+            return NewRecord(value=json.dumps(given, ensure_ascii=False, default=_text).encode())
+
+
+def _text(value: object) -> str:
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _read(spec: TableSpec) -> list[dict[str, Any]]:
+    rows: pa.Table = DeltaRsTable(spec).read() if newest(spec) is not None else pa.table({})
+    found: list[dict[str, Any]] = rows.to_pylist()
+    return found
+
+
+def _oldest_first(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (row["topic"], row["offset"]))

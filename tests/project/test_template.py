@@ -1,0 +1,87 @@
+"""What `tidemill init` makes is a project that runs, with tests that pass and can fail."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.commands import type_command
+from support.projects import ROOT
+from support.readme import typed
+from tidemill.project.project import Project
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A new project."""
+    monkeypatch.setenv("TIDEMILL_JARS", str(ROOT / ".tidemill" / "jars"))
+    said = type_command(None, "init", tmp_path / "shop")
+    assert said.code == 0
+    assert f"next: cd {tmp_path / 'shop'}, and what its README.md says" in said.out.replace("\n", " ")
+    return tmp_path / "shop"
+
+
+def test_a_new_project_has_no_faults(made: Path) -> None:
+    assert Project.load(made).pipeline("sales").inputs[0].topic == "orders"
+    assert type_command(made, "contract", "lint").out == "2 contracts, no errors, 0 warnings\n"
+    readme = (made / "README.md").read_text(encoding="utf-8")
+    assert readme.startswith("# shop\n")
+    assert [n for n in re.findall(r"`([\w./]+\.\w+)`", readme) if not (made / n).exists()] == []
+    assert not [path for path in made.rglob("*") if "@NAME@" in path.name or path.suffix == ".txt"]
+
+
+@pytest.mark.parametrize("name", ["9lives", "a b", "-x", "a" * 64])
+def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
+    said = type_command(None, "init", "--", tmp_path / name)
+    assert said.code == 5
+    assert "not a name for a project" in said.err
+    assert not (tmp_path / name).exists()
+
+
+def test_nothing_is_written_over(made: Path) -> None:
+    before = {path: path.read_bytes() for path in made.rglob("*") if path.is_file()}
+    said = type_command(None, "init", made)
+    assert said.code == 5
+    assert "is there already" in said.err
+    assert {path: path.read_bytes() for path in made.rglob("*") if path.is_file()} == before
+    file = made / "file"
+    file.touch()
+    assert "is there already" in type_command(None, "init", file).err
+
+
+@pytest.mark.spark
+def test_tests_of_a_new_project_pass_and_fail_when_it_is_changed(made: Path) -> None:
+    done = result_of(made)
+    assert done.returncode == 0, done.stdout
+    assert "3 passed" in done.stdout
+    calls = [float(seconds) for seconds in re.findall(r"^([\d.]+)s call", done.stdout, re.MULTILINE)]
+    assert len(calls) == 3
+    pipeline = made / "pipelines" / "sales.py"
+    pipeline.write_text(pipeline.read_text().replace('Sum("cents")', 'Max("cents")').replace("Sum,", "Max,"))
+    failed = result_of(made, "-k", "turnover")
+    assert failed.returncode == 8, failed.stdout
+    assert "1 failed" in failed.stdout
+
+
+def result_of(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tidemill.cli.main", "test", "tests", *words]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "spark_jobs"), "TIDEMILL_PROJECT": str(project)}
+    options = [] if words else ["--durations=0"]
+    return subprocess.run(
+        [*command, *options], cwd=project, env=environ, capture_output=True, text=True, timeout=250, check=False
+    )
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_commands_of_the_readme_of_a_new_project_work(made: Path) -> None:
+    [block] = re.findall(r"^```\n(.*?)^```$", (made / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    script = block.partition("tidemill log create")
+    done = typed("export TIDEMILL_JARS=" + str(ROOT / ".tidemill" / "jars") + "\n" + script[1] + script[2], made)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "caught up after 1 batch" in done.stdout

@@ -12,7 +12,7 @@ import pytest
 
 from support.commands import type_command
 from support.projects import ROOT
-from support.readme import typed
+from support.readme import code, typed
 from tidemill.project.project import Project
 
 
@@ -56,11 +56,13 @@ def test_nothing_is_written_over(made: Path) -> None:
 
 @pytest.mark.spark
 def test_tests_of_a_new_project_pass_and_fail_when_it_is_changed(made: Path) -> None:
+    [shown] = code("guides/testing", "python")
+    (made / "tests" / "test_page.py").write_text(shown, encoding="utf-8")
     done = result_of(made)
     assert done.returncode == 0, done.stdout
-    assert "3 passed" in done.stdout
+    assert "4 passed" in done.stdout
     calls = [float(seconds) for seconds in re.findall(r"^([\d.]+)s call", done.stdout, re.MULTILINE)]
-    assert len(calls) == 3
+    assert len(calls) == 4
     pipeline = made / "pipelines" / "sales.py"
     pipeline.write_text(pipeline.read_text().replace('Sum("cents")', 'Max("cents")').replace("Sum,", "Max,"))
     failed = result_of(made, "-k", "turnover")

@@ -28,6 +28,7 @@ NOBODY = 65534
 SIZE = 4 << 20
 
 COMMANDS = {
+    "init": "init NEW",
     "run": "run sums",
     "plan": "plan sums --dry-run",
     "status": "status",
@@ -62,8 +63,8 @@ COMMANDS = {
     # Last of all, because its other name stays.
     "rename": "rename sums other",
 }
-ELSEWHERE = {"demo", "jars fetch", "log bridge"}
-"""Makes a project of its own; asks a repository of packages; asks Kinesis."""
+ELSEWHERE = {"demo", "jars fetch", "log bridge", "test"}
+"""Makes a project of its own; asks a repository of packages; asks Kinesis; starts pytest in another process."""
 
 Condition = Callable[[Mill, ExitStack], None]
 
@@ -249,13 +250,14 @@ def test_every_command_says_in_one_message_what_the_storage_refuses(
     monkeypatch.setattr(batch, "Attempt", TinyAttempt)
     given = disk / "input"
     given.write_text('{"ts":"2026-01-01T10:00:07Z"}\n')
+    paths = {"INPUT": str(given), "NEW": str(disk / "new")}
     found: dict[str, Said] = {}
     shutil.copytree(made, disk / "project")
     mill = Mill(Project.load(disk / "project"), NO_SPARK, "sums")
     with ExitStack() as stack:
         CONDITIONS[condition](mill, stack)
         for name, text in COMMANDS.items():
-            words = [str(given) if word == "INPUT" else word for word in text.split()]
+            words = [paths.get(word, word) for word in text.split()]
             session = no_spark if name == "verify" else (lambda _: NO_SPARK)
             found[name] = type_command(mill.project.folder, *words, session=session)
     assert {name: found[name].code for name in ENDS.get(condition, {})} == ENDS.get(condition, {})

@@ -87,12 +87,12 @@ def test_log_of_the_demo_may_have_blanks_in_its_path(machine, tmp_path):
     assert done.stdout.splitlines() == ["<demo>", "<--log>", "<a b.log>"]
 
 
-@pytest.mark.parametrize("failing", ["", "check", "test-long", "test"])
+@pytest.mark.parametrize("failing", ["", "check", "docs", "test-long", "test"])
 def test_ci_runs_checks_and_all_tests_and_fails_when_any_does(machine, failing):
     machine.command("make", f'[ "$1" = test ] && echo 3 passed; [ "$1" != "{failing}" ]')
     done = _run("bash", ".ci/run", PATH=f"{machine.bin}:{os.environ['PATH']}")
     assert done.returncode == bool(failing)
-    assert machine.calls == ["make check", "make test-long", "make test"]
+    assert machine.calls == ["make check", "make docs", "make test-long", "make test"]
     assert done.stdout.splitlines()[-1] == "3 passed"
 
 

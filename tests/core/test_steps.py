@@ -121,3 +121,42 @@ def test_a_primary_key_that_tells_windows_and_keys_apart_passes(key: tuple[str, 
 def test_a_primary_key_that_does_not_is_refused_before_any_batch(key: tuple[str, ...], lacks: str) -> None:
     with pytest.raises(DeclarationError, match=f"rows that differ in {lacks} only would agree in it"):
         keyed(key)
+
+
+def named(start: Any = "minute", end: Any = None, timing: Any = "why", why: Scalar = Scalar.STRING) -> Any:
+    """The sink of a pipeline that publishes a window's bounds, and why, under these names."""
+    with Pipeline("p", every="1 minute") as pipeline:
+        windows = a_stream(pipeline).key_by("userId").window(Tumbling("1 h"), start=start, end=end)
+        windows.aggregate(n=Count()).publish("out", contract="out", timing=timing)
+    types = {start: Scalar.TIMESTAMP, end: Scalar.TIMESTAMP, timing: why}
+    fields = [Field(name=c, type=types.get(c, Scalar.LONG)) for c in (start, "userId", "n", end, timing) if c]
+    out = Contract(name="out", version="1", fields=tuple(fields), primary_key=(start, "userId"))
+    return bind(pipeline.spec, {"c": INPUT, "out": out}).sinks[0]
+
+
+def test_the_columns_of_a_window_may_have_other_names_and_its_end_none() -> None:
+    sink = named()
+    assert (sink.bounds, sink.row_key, sink.timing) == (("minute",), ("minute", "userId"), "why")
+    assert [f.name for f in sink.computed] == ["minute", "userId", "n"]
+    assert sink.shape["columns of the window"] == '["minute"]'
+    assert "columns of the window" not in named("window_start", "window_end").shape
+    assert named(end="until", timing=None).bounds == ("minute", "until")
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ({"start": None}, "not a name for a column: None"),
+        ({"start": "_start"}, "not a name for a column: '_start'"),
+        ({"end": 5}, "not a name for a column: 5"),
+        ({"timing": "a b"}, "not a name for a column: 'a b'"),
+        ({"end": "Minute"}, "publishes `minute` twice"),
+        ({"start": "userId"}, "publishes `userId` twice"),
+        ({"timing": "N"}, "publishes `n` twice"),
+        ({"start": "batch_id"}, "batch_id are added by Tidemill"),
+        ({"why": Scalar.LONG}, "`why`.*(string|text)"),
+    ],
+)
+def test_columns_of_a_window_that_cannot_be_are_refused(names: dict[str, Any], said: str) -> None:
+    with pytest.raises(DeclarationError, match=said):
+        named(**names)

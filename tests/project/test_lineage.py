@@ -28,7 +28,7 @@ SECOND = 1_000_000
         (Trigger.ON_CLOSE, 30, 99, 99, None),
         (Trigger.ON_CLOSE, 50, 20, 40, None),
         (Trigger.ON_UPDATE, 50, 20, 40, "EARLY"),
-        (Trigger.ON_UPDATE, 30, 20, 40, "LATE"),
+        (Trigger.ON_UPDATE, 30, 20, 40, "ON_TIME"),
         (Trigger.ON_UPDATE, 30, 34, 40, "LATE"),
         (Trigger.ON_UPDATE, 30, 35, 40, None),
     ],

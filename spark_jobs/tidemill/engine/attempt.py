@@ -29,6 +29,7 @@ from tidemill.engine.aggregate.types import check_types
 from tidemill.engine.aggregate.window_sql import SLICE_COLUMNS, partial_aggregates
 from tidemill.engine.publish.publishing import Publisher, own_values
 from tidemill.engine.publish.side_tables import SideOutputs, Taken
+from tidemill.engine.publish.timed import timed
 from tidemill.engine.publish.window_results import Windows
 from tidemill.engine.read.fitted import fitted, told
 from tidemill.engine.spark.session import pin
@@ -242,7 +243,7 @@ class Attempt:
             fired = self._windows.fire_again(sink, job, position.slices)
         else:
             fired = None
-        return None if fired is None else fired.stamped(own_values(self.plan))
+        return None if fired is None else timed(fired, sink, self.plan, position).stamped(own_values(self.plan))
 
     def publish(self, staged: tuple[SinkRows, ...]) -> None:
         """Step 6: rejected and late rows, then every published table; each at most once for this batch."""

@@ -11,6 +11,7 @@ from tidemill.core.history.coverage import Cover, batches_of
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.slices import BatchRange
+from tidemill.core.sql.text import quoted
 from tidemill.core.time.spans import PaneSpan, united_spans
 from tidemill.core.time.times import micros
 from tidemill.core.time.watermarks import BEGINNING
@@ -50,9 +51,9 @@ class Earlier:
         old = {batch for found in self.batches for batch in found.batches}
         return [cover for cover in covers if cover.batch_id not in old]
 
-    def without_windows(self, rows: DataFrame, others: Sequence[Window] = ()) -> DataFrame:
-        """The rows of windows that hold nothing of then, and start in none of the `others`."""
-        starts = "unix_micros(window_start)"
+    def without_windows(self, rows: DataFrame, start: str, others: Sequence[Window] = ()) -> DataFrame:
+        """The rows of windows that hold nothing of then, and start in none of the `others`; `start` is the column."""
+        starts = f"unix_micros({quoted(start)})"
         stretches = [f"({starts} >= {w.start}L AND {starts} < {w.end}L)" for w in (*self.windows, *others)]
         stretches += [] if self.whole_after is None else [f"{starts} <= {self.whole_after}L"]
         inside = " OR ".join(stretches)

@@ -27,6 +27,7 @@ from tidemill.core.protocol.events import Planned
 from tidemill.core.repair.whole import replaced
 from tidemill.core.time.spans import PaneSpan
 from tidemill.core.time.times import micros, show_moment
+from tidemill.core.time.timing import Timing, timing_of_live
 from tidemill.core.time.windows import Window
 from tidemill.engine.aggregate.firing import Firing
 from tidemill.engine.storage.state_table import State, pane_predicates
@@ -165,7 +166,7 @@ def _window(sink: WindowedSink, start: datetime) -> Window:
     if window.start != time:
         raise InputError(
             f"no window of {sink.table} ({sink.window}) starts at {show_moment(start)}",
-            fix="name the start of a window, as `window_start` has it",
+            fix=f"name the start of a window, as `{sink.start}` has it",
         )
     return window
 
@@ -182,12 +183,12 @@ def _row(uris: Uris, sink: WindowedSink, start: datetime, key: Mapping[str, str]
     spec = uris.published_table(sink)
     if newest(spec) is None:
         return None
-    rows = _matching(DeltaRsTable(spec).read(where=(_only(start),)), key).to_pylist()
+    rows = _matching(DeltaRsTable(spec).read(where=(_only(sink, start),)), key).to_pylist()
     return rows[0] if rows else None
 
 
-def _only(start: datetime) -> Between:
-    return Between(column="window_start", low=start, high=start + timedelta(microseconds=1))
+def _only(sink: WindowedSink, start: datetime) -> Between:
+    return Between(column=sink.start, low=start, high=start + timedelta(microseconds=1))
 
 
 def _slices(uris: Uris, sink: WindowedSink, window: Window, key: Mapping[str, str]) -> list[dict[str, int]]:
@@ -265,16 +266,16 @@ def timing_of(sink: WindowedSink, window: Window, batch: IndexedBatch, *, touche
         case Kind.REWIND:
             return "REWIND" if sink.table in batch.tables else None
         case Kind.BACKFILL:
-            return "BACKFILL" if replaced(sink, window, batch) else None
+            return Timing.BACKFILL if replaced(sink, window, batch) else None
         case Kind.FOLD:
             return None
         case Kind.REPAIR:
             gone = batch.forgotten_until is not None and window.end <= batch.forgotten_until
-            return "REPAIR" if touched and not gone and (not on_close or window.end <= after) else None
+            return Timing.REPAIR if touched and not gone and (not on_close or window.end <= after) else None
         case _ if on_close and before < window.end <= after:
-            return "ON_TIME"
+            return Timing.ON_TIME
         case _ if touched and firing.refused_until < window.end <= firing.again_until:
-            return "EARLY" if window.end > after else "LATE"
+            return timing_of_live(window.end, before, after)
         case _:
             return None
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -114,7 +115,7 @@ def _windows(amendment: AmendmentJob, sink: WindowedSink, scope: Scope) -> Seque
     bounds, panes = scope.windows, sink.window.panes
     low, high = (micros(bounds.since), micros(bounds.until)) if bounds else (None, None)
     state = State.of(amendment.uris, sink)
-    known = _moments(amendment.uris.published_table(sink), "window_start")
+    known = _moments(amendment.uris.published_table(sink), sink.start)
     if state is not None:
         known |= {w.start for pane in _moments(state.spec, "pane_start") for w in panes.windows_of(pane)}
     found = sorted(s for s in known if (low is None or s >= low) and (high is None or s < high))
@@ -175,7 +176,8 @@ class _Checking:
             now = found if found is None else self.earlier.without_rows(found)
             return different_rows(self.session, self.sink, job, now)
         expected = None if job is None else query(self.session, merged_windows(ROWS, self.sink), self._closed(job))
-        return different_windows(self.session, self.sink, self._inside(expected), self._inside(found))
+        inside = partial(self._inside, self.sink)
+        return different_windows(self.session, self.sink, inside(expected), inside(found))
 
     def _attempt(self, covers: Sequence[Cover]) -> Attempt:
         flow = replace(self.amendment.flow, sinks=(self.sink,))
@@ -210,13 +212,13 @@ class _Checking:
         bounds = {"_before": END, "_after": END, "_refused_until": BEGINNING, "_again_until": until}
         return panes.selectExpr("*", *(_constant(v, n) for n, v in bounds.items()), "true AS _touched")
 
-    def _inside(self, rows: DataFrame | None) -> DataFrame | None:
-        rows = rows if rows is None else self.earlier.without_windows(rows, self.parted)
+    def _inside(self, sink: WindowedSink, rows: DataFrame | None) -> DataFrame | None:
+        rows = rows if rows is None else self.earlier.without_windows(rows, sink.start, self.parted)
         if rows is None or self.windows is None:
             return rows
         starts = pa.array([moment(w.start) for w in self.windows], pa.timestamp("us", "UTC"))
-        wanted = self.session.createDataFrame(pa.table({"window_start": starts}))
-        return rows.join(wanted, "window_start", "left_semi")
+        wanted = self.session.createDataFrame(pa.table({sink.start: starts}))
+        return rows.join(wanted, sink.start, "left_semi")
 
 
 def _constant(value: int, name: str) -> str:

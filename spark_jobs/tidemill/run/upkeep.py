@@ -91,4 +91,4 @@ def _published(flow: Flow, uris: Uris, watermark: int) -> Iterator[tuple[KeptTab
         elif watermark != BEGINNING:
             settled = watermark - sink.window.panes.size - micros(sink.allowed_lateness)
             high = None if watermark == END else moment(settled)
-            yield table, Between(column="window_start", low=None, high=high)
+            yield table, Between(column=sink.start, low=None, high=high)

@@ -10,6 +10,7 @@ from typing import Any, assert_never
 from tidemill.core.bind.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.declare.columns import WINDOW_COLUMNS
 from tidemill.core.time.times import show_duration
 from tidemill.core.time.windows import WindowSpec
 
@@ -65,12 +66,14 @@ def _does(operator: op.Operator) -> str:  # noqa: C901  one case for each operat
             return f"{how}: {_assigned(routes)}; else {default}"
         case op.Discard():
             return "rows count as filtered"
-        case op.WindowBy(spec=spec, allowed_lateness=lateness):
-            return f"{_windows(spec)}; allowed lateness {show_duration(lateness)}"
+        case op.WindowBy(spec=spec, allowed_lateness=lateness) as window:
+            named = "" if window.columns == WINDOW_COLUMNS else f"; published as {', '.join(window.columns)}"
+            return f"{_windows(spec)}; allowed lateness {show_duration(lateness)}{named}"
         case op.AggregateBy(aggregates):
             return _assigned({name: _call(aggregate) for name, aggregate in aggregates.items()})
-        case op.Publish(table=table, contract=contract, trigger=trigger, topic=topic):
-            sent = f"; sent to topic {topic}" if topic else ""
+        case op.Publish(table=table, contract=contract, trigger=trigger, topic=topic, timing=timing):
+            sent = f"; timing in column {timing}" if timing else ""
+            sent += f"; sent to topic {topic}" if topic else ""
             return f"{table} under {contract}{f', {trigger.value}' if trigger else ', row by row'}{sent}"
         case _:
             assert_never(operator)
@@ -107,6 +110,8 @@ def _sink(sink: Sink) -> dict[str, Any]:
                 "keys": list(sink.keys),
                 "trigger": sink.trigger.value,
                 "topic": sink.topic,
+                "columns_of_window": list(sink.bounds),
+                "timing": sink.timing,
                 "allowed_lateness": show_duration(sink.allowed_lateness),
                 "aggregates": {name: _triple(aggregate) for name, aggregate in sink.aggregates.items()},
             }

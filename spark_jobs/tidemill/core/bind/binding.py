@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from tidemill.core.bind.flow import Flow, Input, RowSink, Sink, WindowedSink
 from tidemill.core.contract.contract import Contract
-from tidemill.core.contract.schema import Scalar
+from tidemill.core.contract.schema import DataType, Scalar
 from tidemill.core.declare import operators as op
-from tidemill.core.declare.columns import PUBLISHED_COLUMNS, WINDOW_COLUMNS, columns_by_operator, unknown
+from tidemill.core.declare.columns import PUBLISHED_COLUMNS, columns_by_operator, unknown
 from tidemill.core.declare.graph import Step
 from tidemill.core.declare.pipeline import PipelineSpec
 from tidemill.core.declare.types import Types, check_fits, types_by_operator
@@ -72,9 +72,12 @@ def _sink(
 
 def _fitting(spec: PipelineSpec, name: str, sink: Sink, types: Types) -> Sink:
     """The same sink, if its contract takes the values whose types are certain."""
-    moments = dict.fromkeys(WINDOW_COLUMNS, Scalar.TIMESTAMP) if isinstance(sink, WindowedSink) else {}
+    own: dict[str, DataType] = {}
+    if isinstance(sink, WindowedSink):
+        own = dict.fromkeys(sink.bounds, Scalar.TIMESTAMP)
+        own |= {} if sink.timing is None else {sink.timing: Scalar.STRING}
     for column in sink.contract.columns:
-        found = moments.get(column) or types.get(column.lower())
+        found = own.get(column) or types.get(column.lower())
         if found is not None:
             check_fits(spec.graph.where(name), column, found, sink.contract)
     return sink
@@ -83,8 +86,9 @@ def _fitting(spec: PipelineSpec, name: str, sink: Sink, types: Types) -> Sink:
 def _windowed_sink(spec: PipelineSpec, name: str, publish: op.Publish, source: str, contract: Contract) -> WindowedSink:
     graph = spec.graph
     aggregate, window, keys = _windowing(spec, source)
-    _check_published(graph.where(name), contract, (*WINDOW_COLUMNS, *keys, *aggregate.aggregates))
-    _check_primary_key(graph.where(name), contract, keys)
+    timing = () if publish.timing is None else (publish.timing,)
+    _check_published(graph.where(name), contract, (*window.columns, *keys, *aggregate.aggregates, *timing))
+    _check_primary_key(graph.where(name), contract, window.columns, keys)
     head = graph.feeding(source)[0].source
     start = graph.feeding(head)[0].source if keys else head
     return WindowedSink(
@@ -97,6 +101,9 @@ def _windowed_sink(spec: PipelineSpec, name: str, publish: op.Publish, source: s
         trigger=publish.trigger or op.Trigger.ON_CLOSE,
         paths=_paths(spec, start),
         topic=publish.topic,
+        start=window.start,
+        end=window.end,
+        timing=publish.timing,
     )
 
 
@@ -144,10 +151,10 @@ def _check_published(where: str, contract: Contract, columns: tuple[str, ...]) -
         )
 
 
-def _check_primary_key(where: str, contract: Contract, keys: tuple[str, ...]) -> None:
+def _check_primary_key(where: str, contract: Contract, bounds: tuple[str, ...], keys: tuple[str, ...]) -> None:
     """What identifies a row by its contract must tell apart what is published: a row for each window and key."""
     named = contract.primary_key
-    missing = [] if set(WINDOW_COLUMNS) & set(named) else [WINDOW_COLUMNS[0]]
+    missing = [] if set(bounds) & set(named) else [bounds[0]]
     missing += [key for key in keys if key not in named]
     if named and missing:
         raise DeclarationError(

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from tidemill.core.contract.contract import Contract
+from tidemill.core.contract.schema import Field
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.declare.columns import WINDOW_COLUMNS
 from tidemill.core.declare.graph import Step
 from tidemill.core.declare.pipeline import PipelineSpec
 from tidemill.core.errors import DeclarationError
@@ -40,7 +42,8 @@ class Input:
 class WindowedSink:
     """A published table of one row per window and key. `paths` leads from each input to the windows.
 
-    Its rows are sent to `topic`, too, if there is one.
+    Its rows are sent to `topic`, too, if there is one. `start`, `end` and `timing` name the columns of a window's
+    bounds, and of why a row was published; None is not published.
     """
 
     table: str
@@ -52,11 +55,24 @@ class WindowedSink:
     trigger: op.Trigger
     paths: Mapping[str, tuple[tuple[Step, ...], ...]]
     topic: str | None = None
+    start: str = WINDOW_COLUMNS[0]
+    end: str | None = WINDOW_COLUMNS[1]
+    timing: str | None = None
 
     @property
     def row_key(self) -> tuple[str, ...]:
         """The columns that say which row of the table a row is."""
-        return ("window_start", *self.keys)
+        return (self.start, *self.keys)
+
+    @property
+    def computed(self) -> tuple[Field, ...]:
+        """The fields of its contract whose values come from records: all but `timing`."""
+        return tuple(f for f in self.contract.fields if f.name != self.timing)
+
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """The columns of a window's bounds, in order."""
+        return (self.start,) if self.end is None else (self.start, self.end)
 
     @property
     def merges_ahead(self) -> bool:
@@ -67,7 +83,8 @@ class WindowedSink:
     def shape(self) -> Mapping[str, str]:
         """What its state means: rows of state of another shape cannot be merged with it."""
         aggregates = {f"aggregate {name}": encoded(aggregate) for name, aggregate in self.aggregates.items()}
-        parts = {"keys": list(self.keys), "window": encoded(self.window), **aggregates}
+        named = {} if self.bounds == WINDOW_COLUMNS else {"columns of the window": list(self.bounds)}
+        parts = {"keys": list(self.keys), "window": encoded(self.window), **named, **aggregates}
         return {name: written(part) for name, part in parts.items()}
 
     @property

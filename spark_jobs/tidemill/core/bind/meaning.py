@@ -44,9 +44,11 @@ def _meaning(flow: Flow, sink: Sink) -> Meaning:
     for source in flow.sources:
         if source.name in sink.paths:
             parts |= {f"{label(source, flow)}{_OF_INPUT}{n}": p for n, p in _of_input(source, sink).items()}
+    fields = sink.contract.fields
     if isinstance(sink, WindowedSink):
         parts["trigger"] = sink.trigger.value
-    parts |= {f"column {f.name}": type_meaning(f.type) for f in sink.contract.fields}
+        fields = sink.computed
+    parts |= {f"column {f.name}": type_meaning(f.type) for f in fields}
     return {name: written(part) for name, part in parts.items()}
 
 

@@ -73,13 +73,25 @@ class Stream:
         return KeyedStream(self.then(op.KeyBy(columns), "key_by", name))
 
     def window(
-        self, spec: WindowSpec, *, allowed_lateness: str | timedelta = timedelta(0), name: str | None = None
+        self,
+        spec: WindowSpec,
+        *,
+        allowed_lateness: str | timedelta = timedelta(0),
+        start: str = "window_start",
+        end: str | None = "window_end",
+        name: str | None = None,
     ) -> WindowedStream:
-        """All rows in windows of event time, without a key."""
+        """All rows in windows of event time, without a key.
+
+        `start` and `end` name the columns of a window's bounds; `end=None` leaves the second one out.
+        """
         lateness = duration(allowed_lateness)
         if lateness < timedelta(0):
             raise DeclarationError(f"allowed_lateness must not be negative, found {allowed_lateness}")
-        return WindowedStream(self.then(op.WindowBy(spec=spec, allowed_lateness=lateness), "window", name))
+        window = op.WindowBy(spec=spec, allowed_lateness=lateness, start=start, end=end)
+        for column in window.columns:
+            checked_column(column)
+        return WindowedStream(self.then(window, "window", name))
 
     def publish(
         self, table: str, *, contract: str | None = None, topic: str | None = None, name: str | None = None
@@ -105,10 +117,16 @@ class KeyedStream:
     stream: Stream
 
     def window(
-        self, spec: WindowSpec, *, allowed_lateness: str | timedelta = timedelta(0), name: str | None = None
+        self,
+        spec: WindowSpec,
+        *,
+        allowed_lateness: str | timedelta = timedelta(0),
+        start: str = "window_start",
+        end: str | None = "window_end",
+        name: str | None = None,
     ) -> WindowedStream:
-        """The rows of each key in windows of event time."""
-        return self.stream.window(spec, allowed_lateness=allowed_lateness, name=name)
+        """The rows of each key in windows of event time; `start` and `end` as for `Stream.window`."""
+        return self.stream.window(spec, allowed_lateness=allowed_lateness, start=start, end=end, name=name)
 
     def __getattr__(self, name: str) -> NoReturn:
         no_step(name, "what .key_by(...) gives", ("window",))
@@ -142,25 +160,33 @@ class AggregatedStream:
 
     stream: Stream
 
-    def publish(
+    def publish(  # noqa: PLR0913  each of them is rarely said
         self,
         table: str,
         *,
         contract: str | None = None,
         trigger: str = op.Trigger.ON_CLOSE,
         topic: str | None = None,
+        timing: str | None = None,
         name: str | None = None,
     ) -> None:
         """Upsert the rows into a published table by window and key, when `trigger` says.
 
-        With a `topic`, each row is sent there as well, under its window and key.
+        With a `topic`, each row is sent there as well, under its window and key. `timing` names a text column of the
+        table that says why the row was published last: EARLY, ON_TIME, LATE, REPAIR or BACKFILL.
         """
+        if timing is not None:
+            checked_column(timing)
         try:
             when = op.Trigger(trigger)
         except ValueError:
             raise DeclarationError(f'trigger is "on_close" or "on_update", found {trigger!r}') from None
         publish = op.Publish(
-            table=checked_name(table, "a table"), contract=checked_contract(contract, table), trigger=when, topic=topic
+            table=checked_name(table, "a table"),
+            contract=checked_contract(contract, table),
+            trigger=when,
+            topic=topic,
+            timing=timing,
         )
         self.stream.pipeline.add(publish, "publish", (self.stream,), name)
 

@@ -16,7 +16,7 @@ from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.expressions import columns_of
 
 WINDOW_COLUMNS = ("window_start", "window_end")
-"""The first columns of a windowed table."""
+"""The first columns of a windowed table, unless the declaration gives them other names."""
 
 PUBLISHED_COLUMNS = ("batch_id", "published_at")
 """The columns that Tidemill adds to every published table."""

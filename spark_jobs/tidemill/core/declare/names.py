@@ -62,7 +62,7 @@ def checked_name(name: str, what: str) -> str:
 
 def checked_column(name: str) -> str:
     """`name`, if a declaration can call a column so: as Python calls variables, without an underscore in front."""
-    if not name.isidentifier() or name.startswith("_") or len(name) > LONGEST_COLUMN:
+    if not isinstance(name, str) or not name.isidentifier() or name.startswith("_") or len(name) > LONGEST_COLUMN:
         raise DeclarationError(
             f"not a name for a column: {name!r}",
             fix=f"use at most {LONGEST_COLUMN} letters, digits and underscores, a letter first",

@@ -134,10 +134,20 @@ class KeyBy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowBy:
-    """Puts rows into windows of event time. A window refuses rows once `end + allowed_lateness <= watermark`."""
+    """Puts rows into windows of event time. A window refuses rows once `end + allowed_lateness <= watermark`.
+
+    `start` and `end` name the columns of a window's bounds; without an `end`, only its start is published.
+    """
 
     spec: WindowSpec
     allowed_lateness: timedelta
+    start: str = "window_start"
+    end: str | None = "window_end"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a window's bounds, in order."""
+        return (self.start,) if self.end is None else (self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +162,14 @@ class Publish:
     """Writes rows to a published table after they met its contract, and sends them to a `topic` where one is named.
 
     What is computed does not depend on the topic: one that is added or taken away makes no other pipeline of it.
+    `timing` names a column that says why a window's row was published (`tidemill.core.time.timing`).
     """
 
     table: str
     contract: str
     trigger: Trigger | None
     topic: str | None = field(default=None, repr=False)
+    timing: str | None = None
 
 
 Operator = Read | Filter | WithColumns | Select | Union | Split | Discard | KeyBy | WindowBy | AggregateBy | Publish

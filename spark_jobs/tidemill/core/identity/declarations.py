@@ -76,11 +76,24 @@ FORMS: Mapping[type, Form] = {
     ),
     op.Discard: Form("discard"),
     op.KeyBy: Form("key_by", {"columns": Part("columns")}),
-    op.WindowBy: Form("window", {"spec": Part("windows"), "allowed_lateness": Part("allowed_lateness_us", _NO_TIME)}),
+    op.WindowBy: Form(
+        "window",
+        {
+            "spec": Part("windows"),
+            "allowed_lateness": Part("allowed_lateness_us", _NO_TIME),
+            "start": Part("start", "window_start"),
+            "end": Part("end", "window_end"),
+        },
+    ),
     op.AggregateBy: Form("aggregate", {"aggregates": Part("columns")}),
     op.Publish: Form(
         "publish",
-        {"table": Part("table"), "contract": Part("contract"), "trigger": Part("trigger", None)},
+        {
+            "table": Part("table"),
+            "contract": Part("contract"),
+            "trigger": Part("trigger", None),
+            "timing": Part("timing", None),
+        },
         ignored=frozenset({"topic"}),
     ),
     Tumbling: Form("tumbling", {"size": Part("size_us"), "offset": Part("offset_us", _NO_TIME)}),

@@ -43,7 +43,7 @@ def merged_nodes(rows: str, sink: WindowedSink, types: Sequence[Field]) -> str:
     start = {_NODE + "pane_start": "timestamp_micros(_start)", _NODE + "pane_level": LEVEL}
     columns = {**windows, **start, **parts}
     made = select([LEVEL, TOUCHED, *(renamed(v, c) for c, v in columns.items())], built, where="_fires")
-    whole = [*fitted(sink.contract.fields, beyond(sink)), *map(quoted, node_columns(sink))]
+    whole = [*fitted(sink.computed, beyond(sink)), *map(quoted, node_columns(sink))]
     return select([LEVEL, TOUCHED, *whole], made)
 
 

@@ -74,6 +74,7 @@ def _check(session: SparkSession, flow: Flow, sink: Sink, uris: Uris, where: str
     rows = _rows(session, flow, sink, where)
     if rows is None:
         return
+    columns = sink.contract.columns
     if isinstance(sink, RowSink):
         published = rows
     else:
@@ -81,7 +82,8 @@ def _check(session: SparkSession, flow: Flow, sink: Sink, uris: Uris, where: str
         state = partial_aggregates(rows, sink)
         _check_state(flow, sink, uris, state)
         published = query(session, finished_windows(ROWS, sink), state.selectExpr("*", *_firing()))
-    for field in published.select(*map(quoted, sink.contract.columns)).schema.fields:
+        columns = tuple(f.name for f in sink.computed)
+    for field in published.select(*map(quoted, columns)).schema.fields:
         if not isinstance(field.dataType, T.NullType):
             check_fits(where, field.name, data_type(field.dataType), sink.contract)
     _check_clock(published, where)

@@ -57,7 +57,7 @@ def merged_windows(state: str, sink: WindowedSink) -> str:
 
     State is what `finished_windows` wants.
     """
-    return select(fitted(sink.contract.fields, beyond(sink)), finished_windows(state, sink))
+    return select(fitted(sink.computed, beyond(sink)), finished_windows(state, sink))
 
 
 def finished_windows(state: str, sink: WindowedSink) -> str:
@@ -83,14 +83,14 @@ def finished_windows(state: str, sink: WindowedSink) -> str:
 def finished_values(sink: WindowedSink) -> Mapping[str, str]:
     """The columns of `finished_windows`, made of merged state of the window that starts at `_start`."""
     types = {f.name: f.type for f in sink.contract.fields}
+    bounds = ("timestamp_micros(_start)", f"timestamp_micros(_start + {sink.window.panes.size}L)")
     values = {
-        "window_start": "timestamp_micros(_start)",
-        "window_end": f"timestamp_micros(_start + {sink.window.panes.size}L)",
+        **dict(zip(sink.bounds, bounds, strict=False)),
         **{k: quoted(k) for k in sink.keys},
         **{name: _filled(name, a, a.finish_as(types[name])) for name, a in sink.aggregates.items()},
     }
     over = {BEYOND + name: _filled(name, sink.aggregates[name], text) for name, text in beyond(sink).items()}
-    return {**{c: values[c] for c in sink.contract.columns}, **over}
+    return {**{f.name: values[f.name] for f in sink.computed}, **over}
 
 
 def beyond(sink: WindowedSink) -> Mapping[str, str]:

@@ -38,7 +38,7 @@ def different_windows(
     """By window and key. Doubles may differ in the last places; what is approximate each time is not compared."""
     keys = list(sink.row_key)
     approximate = {name for name, aggregate in sink.aggregates.items() if aggregate.approximate_each_time}
-    fields = [f for f in sink.contract.fields if f.name not in approximate]
+    fields = [f for f in sink.computed if f.name not in approximate]
     left = _columns(session, expected, fields, "e_").selectExpr("*", "true AS e__there")
     right = _columns(session, found, fields, "f_").selectExpr("*", "true AS f__there")
     on = " AND ".join(f"{quoted('e_' + k)} <=> {quoted('f_' + k)}" for k in keys)

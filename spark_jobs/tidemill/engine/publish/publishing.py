@@ -195,8 +195,8 @@ class Publisher:
         self._write(spec, staged, lambda table, t: table.append(staged.rows, transaction=t, plan_hash=self._plan_hash))
 
     def _upsert(self, sink: WindowedSink, staged: StagedRows) -> None:
-        starts = staged.writer.distinct(staged.rows, "window_start")
-        within = Between(column="window_start", low=moment(min(starts)), high=moment(max(starts) + 1))
+        starts = staged.writer.distinct(staged.rows, sink.start)
+        within = Between(column=sink.start, low=moment(min(starts)), high=moment(max(starts) + 1))
         if self.plan.repair is not None:
             self._keep_values(sink, staged, within)
         self._write(
@@ -223,8 +223,7 @@ class Publisher:
         spec = self.uris.published_table(sink)
         refiring = Refiring.of(sink, job, self.plan.position)
         within = tuple(
-            Between(column="window_start", low=moment(low), high=moment(high))
-            for low, high in refiring.window_starts(sink)
+            Between(column=sink.start, low=moment(low), high=moment(high)) for low, high in refiring.window_starts(sink)
         )
         if within and (staged is not None or newest(spec) is not None):
             rows = staged or self._no_rows(spec)

@@ -107,7 +107,7 @@ class Windows:
         found = query(self.session, merged_nodes(ROWS, ahead.sink, types), self.writers.frame(spread))
         windows, nodes = self.writers.stage_apart(found, LEVEL, spread)
         return Fired(
-            self._told(ahead.sink, windows.picked({c: c for c in (*ahead.sink.contract.columns, UNFIT)})),
+            self._told(ahead.sink, windows.picked({c: c for c in (*(f.name for f in ahead.sink.computed), UNFIT)})),
             nodes.picked({**node_columns(ahead.sink), TOUCHED: TOUCHED}) if nodes.count else None,
         )
 

@@ -80,6 +80,7 @@ def _results(
 
 def _shown(unfit: pa.Table | None, rule: str, contract: Contract) -> tuple[Mapping[str, Any], ...]:
     """Some of the rows, by the columns that name them."""
-    names = contract.primary_key or contract.columns
+    there = frozenset(() if unfit is None else unfit.column_names)
+    names = [n for n in contract.primary_key or contract.columns if n in there]
     rows = [] if unfit is None else [r for r in unfit.to_pylist() if rule in r[UNFIT].split(",")]
     return tuple({n: None if row[n] is None else str(row[n]) for n in names} for row in rows[:_SHOWN])

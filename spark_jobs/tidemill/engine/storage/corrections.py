@@ -37,7 +37,7 @@ def corrections(sink: WindowedSink, before: pa.Table, after: pa.Table, *, batch_
     found = {
         "batch_id": pa.repeat(pa.scalar(batch_id, pa.int64()), rows),
         "table_name": pa.repeat(sink.table, rows),
-        "window_start": after["window_start"],
+        "window_start": after[sink.start],
         "key": pa.array(_objects(new, sink.keys), pa.string()),
         "before": pa.array([known.get(key) for key in _keys(new, sink.row_key)], pa.string()),
         "after": pa.array(_objects(new, columns), pa.string()),

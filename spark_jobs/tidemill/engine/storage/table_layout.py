@@ -71,7 +71,7 @@ class Uris:
             storage=self.storage,
             owner=self.owner,
             fields=(*sink.contract.fields, *OWN_FIELDS),
-            pruned_by=("window_start",) if isinstance(sink, WindowedSink) else pruned,
+            pruned_by=(sink.start,) if isinstance(sink, WindowedSink) else pruned,
             description=sink.contract.description,
         )
 

@@ -1,0 +1,32 @@
+"""Rows of windows that fired, with the column that says why they did, where a pipeline publishes it."""
+
+from __future__ import annotations
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.position import Position
+from tidemill.core.sql.text import quoted, renamed
+from tidemill.core.time.timing import Timing, timing_of_live, timing_sql
+from tidemill.engine.storage.staged_rows import StagedRows
+
+
+def timed(fired: StagedRows, sink: WindowedSink, plan: BatchPlan, after: Position) -> StagedRows:
+    """The rows that a batch publishes when it moves the pipeline to `after`, with their timing."""
+    if sink.timing is None:
+        return fired
+    if plan.kind is not Kind.LIVE:
+        timing = Timing.BACKFILL if plan.kind is Kind.BACKFILL else Timing.REPAIR
+        return fired.stamped({sink.timing: pa.scalar(timing.value)})
+    size, edges = sink.window.panes.size, (plan.position.watermark, after.watermark)
+    if not isinstance(fired.rows, pa.Table):
+        text = timing_sql(f"(unix_micros({quoted(sink.start)}) + {size}L)", *edges)
+        rows = fired.rows.selectExpr("*", renamed(text, sink.timing))
+        return StagedRows(fired.writer, rows, fired.count)
+    # A batch publishes many rows of few windows.
+    starts = fired.rows[sink.start].cast(pa.int64()).combine_chunks().dictionary_encode()
+    timings = pa.array([timing_of_live(start + size, *edges).value for start in starts.dictionary.to_pylist()])
+    column = pc.take(timings.cast(pa.string()), starts.indices)
+    return StagedRows(fired.writer, fired.rows.append_column(sink.timing, column), fired.count)

@@ -46,7 +46,7 @@ crash: setup ## fail at every boundary of every kind of batch in every way
 		tests/machine/test_crashes_of_amendments.py tests/machine/test_crashes_of_decisions.py tests/kafka/test_kafka_crashes.py
 
 chaos: setup ## kill processes at random moments, and prove what they leave; SEEDS=20
-	@$(RUN) python tests/chaos/chaos.py --seeds $(SEEDS) $(OPTIONS)
+	@$(RUN) python benchmarks/chaos/chaos.py --seeds $(SEEDS) $(OPTIONS)
 
 model: setup ## search the protocol's model, and show what each broken rule leads to
 	@$(RUN) pytest tests/protocol -rP
@@ -70,10 +70,10 @@ docs: setup ## make a site of the pages, in build/docs; a dead link is an error
 	@$(RUN) sphinx-build --quiet --fail-on-warning --keep-going --jobs auto -d build/docs/.doctrees docs build/docs
 
 bench: setup ## measure batches against the known ways to do the same
-	@$(RUN) python tests/bench/bench.py $(OPTIONS)
+	@$(RUN) python benchmarks/bench/bench.py $(OPTIONS)
 
 matrix: setup ## the same rows on every log, storage, place of Spark and writer
-	@$(RUN) python tests/matrix/matrix.py $(OPTIONS)
+	@$(RUN) python benchmarks/matrix/matrix.py $(OPTIONS)
 
 kafka: setup ## a Kafka broker on 127.0.0.1:9092 to try things out, until Ctrl-C
 	@$(RUN) python infra/local/broker.py $(OPTIONS)
@@ -88,23 +88,23 @@ cluster: setup ## a Spark cluster of two workers on 127.0.0.1:7077 to try things
 	@$(RUN) python infra/local/spark_servers.py cluster $(OPTIONS)
 
 bench-repair: setup ## what it costs to repair ten records among a thousand windows
-	@$(RUN) python tests/bench/bench_repair.py $(OPTIONS)
+	@$(RUN) python benchmarks/bench/bench_repair.py $(OPTIONS)
 
 bench-upkeep: setup ## 3,000 batches with maintenance every 500: whether the last costs what the hundredth did
-	@$(RUN) python tests/bench/bench_upkeep.py $(OPTIONS)
+	@$(RUN) python benchmarks/bench/bench_upkeep.py $(OPTIONS)
 
 bench-history: setup ## looks at a ledger of a million events, and repairs of a million scattered records
-	@$(RUN) python tests/bench/bench_history.py $(OPTIONS)
+	@$(RUN) python benchmarks/bench/bench_history.py $(OPTIONS)
 
 bench-pace: setup ## whether batches keep up with 47,000 records a second in Kafka, for 5 minutes
-	@$(RUN) python tests/bench/bench_pace.py $(OPTIONS)
+	@$(RUN) python benchmarks/bench/bench_pace.py $(OPTIONS)
 
 bench-sliding: setup ## windows of an hour by a minute beside tumbling ones: 300 batches with 5,000 keys, 90 with 200,000; KEYS= BATCHES=
-	@$(RUN) python tests/bench/bench_sliding.py $(if $(KEYS),--keys $(KEYS)) $(if $(BATCHES),--batches $(BATCHES)) $(OPTIONS)
+	@$(RUN) python benchmarks/bench/bench_sliding.py $(if $(KEYS),--keys $(KEYS)) $(if $(BATCHES),--batches $(BATCHES)) $(OPTIONS)
 
 lock: ## resolve the packages of pyproject.toml again; UPGRADE=1 takes the newest
 	@infra/setup/setup.sh lock $(LOCK_OPTIONS)
 
 clean: ## remove results and caches; the environment stays
 	rm -rf build dist spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find spark_jobs plugins dags infra tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find spark_jobs plugins dags infra tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -21,7 +21,7 @@ from chaos.storm import Life, Outcome, Storm
 from chaos.weather import FILES, SHOWN, TOPIC, Absence, move
 from chaos.workers import ANOTHER, KINDS, Fate
 from chaos.world import make_world
-from tidemill.core.plan.plan import Kind
+from tidemill.core.plan.work import Kind
 from tidemill.core.time.times import micros
 from tidemill.core.time.watermarks import END
 from tidemill.log.records import NewRecord
@@ -305,7 +305,7 @@ def test_failure_names_the_command_that_repeats_it(
     figures = tmp_path / "chaos.json"
     assert suite.main(["--seeds", "1", "--figures", str(figures)]) == 1
     told = capsys.readouterr()
-    assert "again: python tests/chaos/chaos.py --seed 17 --kills 12" in told.err
+    assert "again: python benchmarks/chaos/chaos.py --seed 17 --kills 12" in told.err
     assert "lost: offset 3 (1)" in told.err
     seconds = json.loads(figures.read_text()).pop("seconds")
     assert json.loads(figures.read_text()) == {

@@ -30,8 +30,8 @@ REGISTRIES = [
     )
 ]
 MACHINE_PATHS = [re.compile(rf"(?<![\w./-]){'/'.join(parts)}/") for parts in (("", "work"), ("", "root"))]
-FILE_LIMITS = (("tests/", 400), ("spark_jobs/tidemill/core/", 200), ("", 300))
-FUNCTION_LIMITS = (("tests/", 60), ("", 30))
+FILE_LIMITS = (("tests/", 400), ("benchmarks/", 400), ("spark_jobs/tidemill/core/", 200), ("", 300))
+FUNCTION_LIMITS = (("tests/", 60), ("benchmarks/", 60), ("", 30))
 
 
 def _files(*suffixes: str) -> list[str]:

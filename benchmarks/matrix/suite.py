@@ -1,6 +1,6 @@
 """The matrix: every part beside every other, with servers that are started for it and end with it.
 
-python tests/matrix/matrix.py [--out build/matrix.json]
+python benchmarks/matrix/matrix.py [--out build/matrix.json]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Writes records to a topic of Kafka at a steady pace, for so many seconds.
 
-python tests/bench/pace_feed.py SERVERS TOPIC RATE SECONDS
+python benchmarks/bench/pace_feed.py SERVERS TOPIC RATE SECONDS
 """
 
 from __future__ import annotations
@@ -38,5 +38,5 @@ def main(servers: str, topic: str, rate: int, seconds: int) -> int:
 
 if __name__ == "__main__":
     # The folder of a script stands first on the path, and this file would hide the package it is part of.
-    sys.path[0] = str(Path(__file__).parents[1])
+    sys.path[:1] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "tests")]
     sys.exit(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))

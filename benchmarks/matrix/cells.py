@@ -117,6 +117,6 @@ def _lines(path: Path) -> Iterator[str]:
 
 if __name__ == "__main__":
     # The folder of a script stands first on the path; the tests' own folder belongs there.
-    sys.path[0] = str(Path(__file__).parents[1])
+    sys.path[:1] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "tests")]
     for line in _lines(Path(sys.argv[1])):
         print(f"cell {line}", flush=True)

@@ -1,6 +1,6 @@
 """Whether batches keep up with 47,000 records a second in a topic of Kafka. Run it by hand:
 
-python tests/bench/bench_pace.py [--rate 47000] [--minutes 5] [--every 10] [--out build/pace.json]
+python benchmarks/bench/bench_pace.py [--rate 47000] [--minutes 5] [--every 10] [--out build/pace.json]
 
 A broker of its own, a process that writes, and the product in a warm session, all on this machine.
 """
@@ -37,6 +37,6 @@ def main() -> int:
 if __name__ == "__main__":
     # The folder of a script stands first on the path, and this file would hide the package it is part of.
     root = Path(__file__).parents[2]
-    sys.path[0] = str(root / "tests")
+    sys.path[:1] = [str(root / "benchmarks"), str(root / "tests")]
     sys.path.append(str(root / "infra" / "local"))
     sys.exit(main())

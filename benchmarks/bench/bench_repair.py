@@ -1,6 +1,6 @@
 """What it costs to repair ten records in a lake of a thousand windows. Run it by hand:
 
-python tests/bench/bench_repair.py [--windows 1000] [--records 10] [--out build/repair.json]
+python benchmarks/bench/bench_repair.py [--windows 1000] [--records 10] [--out build/repair.json]
 
 Late records are admitted, then as many rejected ones replayed after their contract was mended, each in one batch in a
 warm session. Only the windows they belong to may be written again.
@@ -87,5 +87,5 @@ def written(mill: Any, batch_id: int) -> int:
 
 if __name__ == "__main__":
     # The folder of a script stands first on the path, and this file would hide the package it is part of.
-    sys.path[0] = str(Path(__file__).parents[1])
+    sys.path[:1] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "tests")]
     sys.exit(main())

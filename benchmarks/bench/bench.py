@@ -5,7 +5,7 @@ from pathlib import Path
 
 if __name__ == "__main__":
     # The folder of a script stands first on the path, and this file would hide the package it is part of.
-    sys.path[0] = str(Path(__file__).parents[1])
+    sys.path[:1] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "tests")]
     from bench.suite import main
 
     sys.exit(main())

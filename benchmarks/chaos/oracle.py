@@ -14,8 +14,9 @@ from chaos.weather import FILES, Absence, absences
 from chaos.world import PIPELINE, World
 from support.projects import rows_of
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import SideOutput
-from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.kinds import Repair, Rewind, SideOutput
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.work import Kind, Live
 from tidemill.core.protocol.events import Claimed, Committed, Event, Planned
 from tidemill.log.reading import read_topic
 from tidemill.project.project import Project
@@ -100,20 +101,21 @@ def _step(plan: BatchPlan, commit: Committed, wordings: Mapping[str, str]) -> St
         for item in items:
             place = (topic, item.topic_partition.partition)
             ranges[place] = (*ranges.get(place, ()), range(item.from_offset, item.until_offset))
+    live = plan.live or Live(topics={})
     return Step(
         batch_id=plan.batch_id,
         kind=plan.kind,
         ranges=ranges,
-        drain=plan.drain,
+        drain=plan.drains,
         completes=plan.kind is Kind.BACKFILL and commit.position.backfill is None,
-        gives_up=plan.backfill is not None and not plan.backfill.supersedes,
-        late=plan.repair is not None and plan.repair.source is SideOutput.LATE,
-        back_to=plan.rewind.position.batch_id if plan.rewind is not None else 0,
+        gives_up=plan.job is not None and not plan.job.supersedes,
+        late=isinstance(plan.work, Repair) and plan.work.source is SideOutput.LATE,
+        back_to=plan.work.position.batch_id if isinstance(plan.work, Rewind) else 0,
         wording=wordings[plan.logical_hash],
-        decided=plan.redefined.reason.why if plan.redefined is not None else None,
+        decided=live.redefined.reason.why if live.redefined is not None else None,
         shown=frozenset(_place(r.topic_partition) for topic in plan.topics.values() for r in topic.ranges),
-        missing=frozenset(map(_place, plan.missing or ())),
-        gone=frozenset(_place(each.place) for each in plan.gone or ()),
+        missing=frozenset(map(_place, live.missing or ())),
+        gone=frozenset(_place(each.place) for each in live.gone or ()),
     )
 
 

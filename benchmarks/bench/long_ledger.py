@@ -17,9 +17,10 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.core.plan.plan import BatchPlan, TopicPlan
+from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position, TopicPosition
 from tidemill.core.plan.slices import SliceSet
+from tidemill.core.plan.work import Live, TopicPlan
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.codec import to_json
 from tidemill.core.protocol.events import FORMAT_VERSION, Audited, Committed, Event, Executor, Planned
@@ -60,7 +61,7 @@ class Course:
             batch_id=batch,
             clock=at,
             position=position,
-            topics={topic: TopicPlan(topic_id=before.topic_id, ranges=ranges)},
+            work=Live(topics={topic: TopicPlan(topic_id=before.topic_id, ranges=ranges)}),
         )
         pane = micros(at) // 10_000_000 * 10_000_000
         read = self.records * len(ranges)

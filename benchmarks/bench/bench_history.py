@@ -1,6 +1,6 @@
 """What a long life costs: looks at a ledger of a million events, and repairs of a million scattered records.
 
-python tests/bench/bench_history.py [--events 1000 1000000] [--records 1000 100000 1000000] [--out FILE]
+python benchmarks/bench/bench_history.py [--events 1000 1000000] [--records 1000 100000 1000000] [--out FILE]
 
 Seconds by events in the ledger: of a plan, of what `status` shows, of the plan of a backfill of one day, and of the
 lineage of one number. Both ledgers have a batch every five minutes, so that a day is as many batches in either.
@@ -248,5 +248,5 @@ def lengths(batches: Any, windows: list[int]) -> list[float]:
 
 if __name__ == "__main__":
     # The folder of a script stands first on the path, and this file would hide the package it is part of.
-    sys.path[0] = str(Path(__file__).parents[1])
+    sys.path[:1] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "tests")]
     sys.exit(main())

@@ -1,6 +1,6 @@
 """What sliding windows of an hour by a minute cost beside tumbling ones of a minute. Run it by hand:
 
-python tests/bench/bench_sliding.py [--keys 5000,200000] [--batches 300,90] [--out build/bench_sliding.json]
+python benchmarks/bench/bench_sliding.py [--keys 5000,200000] [--batches 300,90] [--out build/bench_sliding.json]
 
 Each batch is a minute of event time in which every key occurs: four times with 5,000 keys, once with 200,000. So after
 60 batches every window is whole. Both pipelines read the same topic in turn, in one process with Spark's default heap
@@ -192,5 +192,5 @@ class Minutes:
 
 if __name__ == "__main__":
     # The folder of a script stands first on the path, and this file would hide the package it is part of.
-    sys.path[0] = str(Path(__file__).parents[1])
+    sys.path[:1] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "tests")]
     sys.exit(main())

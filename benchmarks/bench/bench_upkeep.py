@@ -1,6 +1,6 @@
 """Whether the last of thousands of batches costs what the hundredth did, with maintenance on the way. Run it by hand:
 
-python tests/bench/bench_upkeep.py [--batches 3000] [--every 500] [--out build/upkeep.json]
+python benchmarks/bench/bench_upkeep.py [--batches 3000] [--every 500] [--out build/upkeep.json]
 
 A batch of 200 records is a minute of event time, published and committed by the product in a warm session. Beside the
 early and the late one a bare Spark job runs, which has no history: where it changed, the machine or the Java process
@@ -103,5 +103,5 @@ def size(lake: Path) -> dict[str, int]:
 
 if __name__ == "__main__":
     # The folder of a script stands first on the path, and this file would hide the package it is part of.
-    sys.path[0] = str(Path(__file__).parents[1])
+    sys.path[:1] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "tests")]
     sys.exit(main())

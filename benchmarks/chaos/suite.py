@@ -109,7 +109,7 @@ def tell(outcome: Outcome, kills: int) -> None:
     lines = [f"  {reason}" for reason in outcome.judgement.reasons]
     lines.append(f"  how its workers ended: {dict(outcome.ends)}")
     lines.append(f"  what they left is in {outcome.folder}")
-    lines.append(f"  again: python tests/chaos/chaos.py --seed {outcome.seed} --kills {kills}")
+    lines.append(f"  again: python benchmarks/chaos/chaos.py --seed {outcome.seed} --kills {kills}")
     print("\n".join(lines), file=sys.stderr, flush=True)
 
 

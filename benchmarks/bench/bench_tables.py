@@ -1,6 +1,6 @@
 """What batch after batch costs on tables that grow. Run it by hand:
 
-python tests/bench/bench_tables.py [--batches 2000] [--every 100 500] [--keep 200] [--rows 300]
+python benchmarks/bench/bench_tables.py [--batches 2000] [--every 100 500] [--keep 200] [--rows 300]
 
 A batch is a minute: it appends rows to a state table, reads the panes of its last two minutes, upserts
 rows into a published table (half of them replace rows of the batch before) and appends one row to a

@@ -1,6 +1,6 @@
 """How fast decoders are: records a second, in one process and in two. Run it by hand:
 
-python tests/bench/bench_decoders.py [--rows 50000] [--rounds 9]
+python benchmarks/bench/bench_decoders.py [--rows 50000] [--rounds 9]
 
 All is measured in CPU seconds, so that a busy machine hardly shows, best of the rounds; the figure of two is
 the sum of two processes that decode the same batch at the same time.

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from chaos.world import DELAY, LARGE, LATENESS, SIZE, TOPICS, WORDINGS
-from tidemill.core.plan.plan import Kind
+from tidemill.core.plan.work import Kind
 from tidemill.core.time.watermarks import BEGINNING, END
 
 _SECOND = 1_000_000

@@ -87,7 +87,7 @@ def backfill_state(project: Project, pipeline: str, identity: str) -> Literal["n
     jobs = [b.job for b in past.asked(identity) if b.job is not None]
     if any(job.complete for job in jobs):
         return "complete"
-    asked = (asked_of(plan) for plan in plans_of(past.events) if plan.backfill is not None)
+    asked = (asked_of(plan) for plan in plans_of(past.events) if plan.job is not None)
     begun = jobs or any(reason is not None and reason.by == identity for reason in asked)
     return "open" if begun and ledger.view().open_batch is not None else "none"
 

@@ -11,7 +11,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException, AirflowSkipException
 
 from tidemill.core.errors import BackfillOpen, Busy, NothingRead, TidemillError
-from tidemill.core.plan.plan import Kind
+from tidemill.core.plan.work import Kind
 from tidemill.project.project import Project
 from tidemill_airflow.announcing import announce
 from tidemill_airflow.execution import commits_of, facts, summary

@@ -20,7 +20,7 @@ from chaos.oracle import Judgement, judge
 from chaos.records import Producer
 from chaos.world import PIPELINE, World
 from support.projects import ROOT
-from tidemill.core.plan.plan import Kind
+from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed, Event, Executor, Planned
 from tidemill.core.protocol.view import OpenBatch
 

@@ -11,7 +11,7 @@ import pytest
 
 from amend.conftest import an_amendment
 from support.access import an_hourly_mill, hours_of, time_of
-from tidemill.core.plan.plan import Kind
+from tidemill.core.plan.work import Kind
 from tidemill.core.repair.selection import OfTimes
 from tidemill.inspect.verify import Scope, verify
 from tidemill.log.records import NewRecord

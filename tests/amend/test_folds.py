@@ -14,7 +14,7 @@ from support.projects import NOW, Mill, an_event, rows_of, sums
 from tidemill.core.errors import EngineError, Incompatible
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.plan.kinds import SideOutput
-from tidemill.core.plan.plan import Kind
+from tidemill.core.plan.work import Kind
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_compaction import Folding

@@ -13,7 +13,7 @@ from amend.conftest import an_amendment, done
 from support.damage import cut_files
 from support.projects import NOW, Mill, an_event, rows_of, sums
 from tidemill.core.errors import AmendmentError, Fenced, Incompatible
-from tidemill.core.plan.plan import Kind
+from tidemill.core.plan.work import Kind
 from tidemill.core.protocol import failpoints
 from tidemill.ledger.process import this_process
 from tidemill.project.project import Project

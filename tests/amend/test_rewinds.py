@@ -11,7 +11,7 @@ from amend.conftest import an_amendment, done
 from support.projects import Mill, an_event, sums
 from support.recovery import a_wide_mill, recomputed
 from tidemill.core.errors import AmendmentError, OffsetsLost
-from tidemill.core.plan.plan import Kind
+from tidemill.core.plan.work import Kind
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.repair.backfill import backfill
 from tidemill.repair.rewind import rewind

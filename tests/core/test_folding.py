@@ -12,6 +12,7 @@ from tidemill.core.history.coverage import Cover, batches_of, coverage
 from tidemill.core.history.linking import with_all_of
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.kinds import Fold
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.slices import BatchRange, SliceSet, batch_ranges
@@ -31,7 +32,7 @@ def committed(plan: BatchPlan, panes: tuple[int, int] | None) -> tuple[Event, Co
     """The events of a batch that left state in these panes, counted from 0."""
     spans = {} if panes is None else {"counts": PaneSpan(panes[0] * PANE, panes[1] * PANE)}
     commit = a_commit(plan)
-    if not plan.is_live:
+    if plan.live is None:
         commit = replace(commit, position=plan.position_after(1, {}, {}, shapes={}, panes=spans))
     return Planned(plan=plan, executor=an_executor(), at=plan.clock), replace(commit, panes=spans)
 
@@ -102,7 +103,7 @@ def test_a_fold_stands_for_the_offsets_and_batches_that_it_folded() -> None:
     fold = story.covers[-1]
     assert fold.ranges == {"t": (OffsetRange(tp(), 0, 30),)}
     assert fold.batches == (BatchRange(1, 4), BatchRange(10, 11))
-    [planned] = [e.plan.fold for e in story.events if isinstance(e, Planned) and e.plan.fold]
+    [planned] = [e.plan.work for e in story.events if isinstance(e, Planned) and isinstance(e.plan.work, Fold)]
     assert planned.panes == {"counts": PaneSpan(0, 2 * PANE)}
     assert groups(story.live((9, 9)), EASY) == [[4, 5, 6, 7]]
 
@@ -136,6 +137,6 @@ def test_only_some_of_the_slices(through: int, hidden: set[int], chosen: set[int
 
 def test_a_plan_that_folds_survives_the_ledger() -> None:
     story = Story().live(*[(0, 0)] * 9).fold()
-    [plan] = [e.plan for e in story.events if isinstance(e, Planned) and e.plan.fold]
+    [plan] = [e.plan for e in story.events if isinstance(e, Planned) and isinstance(e.plan.work, Fold)]
     assert from_json(BatchPlan, to_json(plan)) == plan
     assert '"fold":' not in to_json(a_plan())

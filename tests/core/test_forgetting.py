@@ -16,8 +16,8 @@ from tidemill.core.bind.flow import Flow
 from tidemill.core.contract.verdict import Verdict
 from tidemill.core.errors import AmendmentError, DeclarationError, Fenced, Incompatible
 from tidemill.core.plan.jobs import Backfill
-from tidemill.core.plan.plan import Kind
 from tidemill.core.plan.position import Position, TopicPosition
+from tidemill.core.plan.work import Reading
 from tidemill.core.protocol.events import Audited, Forgotten, Planned
 from tidemill.core.protocol.transitions import apply
 from tidemill.core.protocol.view import View
@@ -90,7 +90,7 @@ def test_no_window_that_a_repair_or_a_backfill_fires_lacks_a_pane(
     start = panes.pane_of(pane * SECOND)
     kept = first_kept(panes, until * SECOND)
     position = at(after, until=until)
-    plan = replace(a_plan(position=position), kind=Kind.REPAIR)
+    plan = replace(a_plan(position=position), work=Reading(reads={}))
     for low, high in Firing.of(sink, plan, position).spans(sink, [start] if start >= kept else []):
         assert kept <= low < high
     job = Backfill(since=1, left={}, supersedes=(), panes={sink.table: (PaneSpan(start, start),)}, by="me")
@@ -177,7 +177,8 @@ def test_a_plan_of_before_does_not_follow() -> None:
 
 
 def test_what_is_read_again_is_late_only_for_what_is_forgotten() -> None:
-    plan = replace(a_plan(position=at(1000, until=500)), kind=Kind.BACKFILL)
+    live = a_plan(position=at(1000, until=500))
+    plan = replace(live, work=Reading(reads={}))
     assert plan.lateness_watermark == 500 * SECOND
-    assert replace(plan, kind=Kind.LIVE).lateness_watermark == 1000 * SECOND
+    assert live.lateness_watermark == 1000 * SECOND
     assert replace(plan, position=at(1000)).lateness_watermark == BEGINNING

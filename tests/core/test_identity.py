@@ -236,6 +236,8 @@ def stored_paths(kind: Any, path: str = "") -> Iterator[tuple[str, bool]]:
     if typing.get_origin(kind) in (types.UnionType, typing.Union, tuple, Mapping):
         for argument in typing.get_args(kind):
             yield from stored_paths(argument, path)
+    elif hasattr(kind, "stored_form"):
+        yield from stored_paths(kind.stored_form, path)
     elif dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         for field in dataclasses.fields(kind):

@@ -18,8 +18,8 @@ from tidemill.core.history.zones import MOST_ASKED, Reach, Zone, whole_of, zone_
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.log.packed_offsets import packed
 from tidemill.core.plan.kinds import Reason
-from tidemill.core.plan.plan import Kind
 from tidemill.core.plan.slices import BatchRange, SliceSet
+from tidemill.core.plan.work import Kind, Live
 from tidemill.core.protocol.codec import from_json, to_json
 from tidemill.core.time.spans import PaneSpan
 
@@ -157,9 +157,8 @@ def test_a_fold_is_indexed_with_what_it_folded_wherever_that_is() -> None:
 def test_where_batches_began_to_read_is_known_of_each_partition() -> None:
     story = Story().live((0, 0))
     plan = a_plan(batch_id=2, position=story.position, until={0: 20, 1: 7})
-    later = replace(
-        plan, topics={"t": replace(plan.topics["t"], ranges=(OffsetRange(tp(0), 10, 20), OffsetRange(tp(1), 4, 7)))}
-    )
+    ranges = (OffsetRange(tp(0), 10, 20), OffsetRange(tp(1), 4, 7))
+    later = replace(plan, work=Live(topics={"t": replace(plan.topics["t"], ranges=ranges)}))
     story.does(later, (0, 0))
     found = list(indexed(enumerate(story.events, start=1), lambda _: ()))
     assert [b.began for b in found] == [{"t": {0: 0}}, {"t": {1: 4}}]

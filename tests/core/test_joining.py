@@ -17,10 +17,11 @@ from tidemill.core.change.compatibility import check_compatibility
 from tidemill.core.change.redefinition import meaning_after, redefined
 from tidemill.core.errors import Incompatible
 from tidemill.core.log.offsets import OffsetRange
-from tidemill.core.plan.kinds import Reason
-from tidemill.core.plan.plan import Kind
+from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.kinds import Fold, Reason, Repair, Rewind, SideOutput, Switch
 from tidemill.core.plan.planning import ReadLimit, TopicBounds, plan_batch
 from tidemill.core.plan.position import Position, TopicPosition
+from tidemill.core.plan.work import BackfillStep, Work
 from tidemill.core.protocol.codec import decode, encode
 from tidemill.core.protocol.view import View
 from tidemill.core.time.times import micros
@@ -122,10 +123,20 @@ def test_a_table_that_missed_batches_is_seen_when_it_comes_back() -> None:
     assert redefined(both, back) is None
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.LIVE])
-def test_any_batch_that_leaves_a_table_out_makes_its_return_a_decision(kind: Kind) -> None:
+ME = Reason(by="me")
+WORKS = (
+    Repair(source=SideOutput.LATE, version=1, batches=(), reason=ME),
+    BackfillStep(job=Backfill(since=3, left={}, supersedes=(), by="me"), reads={}),
+    Rewind(position=Position(), reason=ME),
+    Switch(generation=2, reason=ME),
+    Fold(batches=(), panes={}),
+)
+
+
+@pytest.mark.parametrize("work", WORKS, ids=lambda work: type(work).__name__)
+def test_any_batch_that_leaves_a_table_out_makes_its_return_a_decision(work: Work) -> None:
     before, both = a_position("one", "two"), a_flow("one", "two")
-    plan = replace(a_plan(batch_id=3, position=before), kind=kind)
+    plan = replace(a_plan(batch_id=3, position=before), work=work)
     assert redefined(both, meaning_after(both, plan, before)) is None
     with pytest.raises(Incompatible, match="publishes what earlier batches left out"):
         redefined(both, meaning_after(a_flow("two"), plan, before))

@@ -107,16 +107,16 @@ def test_a_partition_that_is_missing_is_refused_by_name_and_offset() -> None:
 
 def test_what_is_declared_gone_is_done_without_until_it_comes_back() -> None:
     first = planned(a_flow(), at({"t": {0: 5, 1: 7}}), {"t": {0: (0, 9)}}, gone=GONE)
-    assert (first.missing, first.gone) == ((tp(1),), GONE)
+    assert (first.live.missing, first.live.gone) == ((tp(1),), GONE)
     position = committed(first).position
     assert position.topics["t"].offsets == {0: 9, 1: 7}
     assert position.topics["t"].clocks[1].max_event_time == 7
     assert position.gone == GONE
     second = planned(a_flow(), position, {"t": {0: (0, 12)}})
-    assert (second.missing, second.gone) == ((tp(1),), None)
+    assert (second.live.missing, second.live.gone) == ((tp(1),), None)
     back = planned(a_flow(), committed(second).position, {"t": {0: (0, 12), 1: (0, 10)}})
     assert [str(r) for r in back.topics["t"].ranges] == ["t-0 [12, 12)", "t-1 [7, 10)"]
-    assert back.missing is None
+    assert back.live.missing is None
     after = committed(back).position
     assert after.gone is None
     with pytest.raises(OffsetsLost, match="committed offset 10"):
@@ -137,18 +137,18 @@ def test_what_comes_back_from_a_later_start_is_refused() -> None:
 def test_a_pipeline_that_skips_what_is_lost_goes_on_and_says_what_is_missing() -> None:
     flow = skipping()
     plan = planned(flow, at({"t": {0: 5, 1: 7}}), {"t": {0: (0, 9)}})
-    assert plan.missing == (tp(1),)
+    assert plan.live.missing == (tp(1),)
     position = committed(plan).position
     assert position.topics["t"].offsets == {0: 9, 1: 7}
     back = planned(flow, position, {"t": {0: (0, 9), 1: (9, 12)}})
-    assert [str(r) for r in back.skipped or ()] == ["t-1 [7, 9)"]
+    assert [str(r) for r in back.live.skipped or ()] == ["t-1 [7, 9)"]
 
 
 def test_a_topic_that_a_pattern_found_may_disappear_and_goes_on_where_it_ended() -> None:
     flow = of_a_pattern("t1", "t2")
     plan = planned(flow, at({"t1": {0: 5}, "t2": {0: 3}}, watermark=9), {"t2": {0: (0, 9)}})
     assert set(plan.topics) == {"t2"}
-    assert plan.missing == (TopicPartition("t1", 0),)
+    assert plan.live.missing == (TopicPartition("t1", 0),)
     position = committed(plan).position
     assert position.topics["t1"].offsets == {0: 5}
     back = planned(flow, position, {"t1": {0: (0, 8)}, "t2": {0: (0, 9)}})
@@ -181,7 +181,7 @@ def test_a_named_topic_that_is_gone_is_refused_unless_all_of_it_is_declared_gone
 def test_what_a_declaration_reads_no_more_is_not_missed() -> None:
     position = at({"t": {0: 5}, "other": {0: 3}})
     plan = planned(a_flow(), position, {"t": {0: (0, 9)}})
-    assert plan.missing is None
+    assert plan.live.missing is None
     assert committed(plan).position.topics["other"] == position.topics["other"]
 
 
@@ -219,7 +219,8 @@ def test_a_commit_that_forgets_who_is_gone_is_refused() -> None:
 
 
 def test_a_ledger_whose_commits_forgot_partitions_is_still_read() -> None:
-    plan = replace(planned(a_flow(), at({"t": {0: 5, 1: 7}}), {"t": {0: (0, 9)}}, gone=GONE), missing=None, gone=None)
+    plan = planned(a_flow(), at({"t": {0: 5, 1: 7}}), {"t": {0: (0, 9)}}, gone=GONE)
+    plan = replace(plan, work=replace(plan.live, missing=None, gone=None))
     short = TopicPosition(topic_id="id", offsets={0: 9}, clocks={0: PartitionClock(max_event_time=1, active_at=1)})
     assert committed(plan, topics={"t": short}).position.topics["t"].offsets == {0: 9}
 

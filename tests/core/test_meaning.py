@@ -25,6 +25,7 @@ from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.planning import ReadLimit, TopicBounds, plan_batch
 from tidemill.core.plan.position import Position, Since
 from tidemill.core.plan.slices import BatchRange
+from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.codec import decode, encode
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.planning import backfill_of, plan_backfill, plan_repair
@@ -257,7 +258,7 @@ def committed(flow: Flow, plan: BatchPlan | None) -> Position:
 def test_a_ledger_without_meanings_takes_the_one_of_its_next_batch() -> None:
     plan = planned(a_flow(), Position(), until=3)
     assert plan is not None
-    assert plan.redefined is None
+    assert plan.live.redefined is None
     after = committed(a_flow(), plan)
     assert after.meanings == meanings(a_flow())
     assert after.since is None
@@ -311,10 +312,10 @@ def test_records_that_were_put_aside_before_are_not_added_to_numbers_of_before()
     repair = Repair(source=SideOutput.LATE, version=1, batches=(BatchRange(2, 6),), only="sums", reason=REASON)
     with pytest.raises(AmendmentError, match=r"batches 2 to 3 put some of these records aside before batch 4"):
         plan_repair(a_flow(), view, repair, {}, clock=NOW)
-    assert plan_repair(a_flow(), view, replace(repair, mixed=True), {}, clock=NOW).repair is not None
-    assert plan_repair(a_flow(), view, replace(repair, only="rows"), {}, clock=NOW).repair is not None
+    assert plan_repair(a_flow(), view, replace(repair, mixed=True), {}, clock=NOW).kind is Kind.REPAIR
+    assert plan_repair(a_flow(), view, replace(repair, only="rows"), {}, clock=NOW).kind is Kind.REPAIR
     later = replace(repair, batches=(BatchRange(4, 6),))
-    assert plan_repair(a_flow(), view, later, {}, clock=NOW).repair is not None
+    assert plan_repair(a_flow(), view, later, {}, clock=NOW).kind is Kind.REPAIR
     with pytest.raises(AmendmentError):
         plan_repair(a_flow(), view, replace(repair, source=SideOutput.QUARANTINE, only=None), {}, clock=NOW)
 

@@ -93,10 +93,11 @@ def test_a_plan_of_many_scattered_records_is_short_and_survives_the_ledger() -> 
 
 def test_a_plan_of_before_names_its_records_in_another_place() -> None:
     plan = a_repair({"t": scattered(3)})
-    assert plan.repair is not None
-    old = replace(plan, again=plan.repair.ranges, repair=replace(plan.repair, records=None))
+    assert isinstance(plan.work, Repair)
+    old = replace(plan, work=replace(plan.work, again=plan.work.ranges, records=None))
     assert '"records"' not in to_json(old)
     assert from_json(BatchPlan, to_json(old)).reads == plan.reads
+    assert to_json(from_json(BatchPlan, to_json(old))) == to_json(old)
 
 
 @given(st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=3), max_size=8), st.integers(0, 30))

@@ -114,7 +114,7 @@ def test_what_an_open_transaction_keeps_back_is_not_silence_and_not_the_end() ->
     for bounds_, idle in ((held, (1,)), (waits, ())):
         plan = planned(position, bounds_, clock=late, silent=(tp(1),), drain=True)
         assert plan is not None
-        assert (plan.topics["t"].idle, plan.drain) == (idle, bounds_ is held)
+        assert (plan.topics["t"].idle, plan.drains) == (idle, bounds_ is held)
     assert planned(at({0: 9, 1: 4}, watermark=50), waits, drain=True) is None
 
 
@@ -164,7 +164,7 @@ def test_draining_waits_for_the_end_of_the_log() -> None:
     early = planned(at({0: 0}), held, limit=ReadLimit(5), drain=True)
     last = planned(at({0: 5}), held, limit=ReadLimit(5), drain=True)
     assert early is not None
-    assert not early.drain
+    assert not early.drains
     assert last is not None
     assert last.watermark_after({}, {"t": 0}) == END
 

@@ -41,6 +41,7 @@ class _Sink:
     table: str = "sums"
     keys: tuple[str, ...] = ("us%er",)
     row_key: tuple[str, ...] = ("window_start", "us%er")
+    start: str = "window_start"
     contract: _Contract = _Contract()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -28,3 +28,13 @@ def failing(failure: str | None) -> Iterator[None]:
         patch.setattr(failpoints, "_lost", set())
         patch.setenv(failpoints.VARIABLE, failure)
         yield
+
+
+@contextmanager
+def allowed_while(allowed: Callable[[], bool], *kinds: type[TidemillError]) -> Iterator[None]:
+    """What is inside may be refused so while that is allowed."""
+    try:
+        yield
+    except kinds:
+        if not allowed():
+            raise

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from support.projects import NOW
 from tidemill.core.log.offsets import OffsetRange
-from tidemill.core.plan.kinds import SideOutput
-from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.kinds import Repair, SideOutput
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed
 from tidemill.core.time.times import micros
 
@@ -26,7 +27,7 @@ def offsets_of(item: OffsetRange) -> range:
 
 def is_forgotten(fact: tuple[int, str, int] | None, plan: BatchPlan, table: str = "sums") -> bool:
     """Whether the state of the record's window may be gone, and is not computed as a whole."""
-    until, job = plan.position.forgotten_until, plan.backfill
+    until, job = plan.position.forgotten_until, plan.job
     whole = (job.whole or {}).get(table, ()) if job is not None else ()
     second, _, _ = fact or (0, "", 0)
     start = micros(NOW) + second // SIZE * SIZE * 1_000_000
@@ -53,9 +54,11 @@ class Model:
                     self._place(place, records)
                 self._move(plan, commit, records)
             case Kind.REPAIR:
-                self.admit(read if plan.repair and plan.repair.source is SideOutput.LATE else (), plan, records)
+                self.admit(
+                    read if isinstance(plan.work, Repair) and plan.work.source is SideOutput.LATE else (), plan, records
+                )
             case Kind.BACKFILL:
-                given_up = plan.backfill is not None and not plan.backfill.supersedes
+                given_up = plan.job is not None and not plan.job.supersedes
                 self.job |= set(read)
                 if commit.position.backfill is None:
                     self.admit(self.job if not given_up else (), plan, records)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from machine.model import Model, Place, Records, is_forgotten, offsets_of
 from support.projects import NOW
-from tidemill.core.plan.kinds import SideOutput
-from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.kinds import Repair, SideOutput
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed
 
 Declared = Mapping[str, str]
@@ -82,8 +83,8 @@ class Tables:
                 self._take(plan, commit, records, declared)
             case Kind.REPAIR:
                 assert not self.asks(declared)
-                if plan.repair is not None and plan.repair.source is SideOutput.LATE:
-                    self.of[plan.repair.only or ""].admit(read, plan, records)
+                if isinstance(plan.work, Repair) and plan.work.source is SideOutput.LATE:
+                    self.of[plan.work.only or ""].admit(read, plan, records)
             case Kind.BACKFILL:
                 self._read_again(plan, commit, records, read, declared)
             case _:
@@ -99,7 +100,9 @@ class Tables:
             table.without = self.declared.get(name)
 
     def _take(self, plan: BatchPlan, commit: Committed, records: Records, declared: Declared) -> None:
-        assert not self.asks(declared) or plan.redefined is not None, "what nobody decided does not happen"
+        assert not self.asks(declared) or (plan.live is not None and plan.live.redefined is not None), (
+            "what nobody decided does not happen"
+        )
         newest, known = self.newest, self.declared
         for name, table in self.of.items():
             table.without = declared.get(name)
@@ -111,7 +114,7 @@ class Tables:
     def _read_again(
         self, plan: BatchPlan, commit: Committed, records: Records, read: set[Place], declared: Declared
     ) -> None:
-        given_up = plan.backfill is not None and not plan.backfill.supersedes
+        given_up = plan.job is not None and not plan.job.supersedes
         assert given_up or not self.asks(declared), "what nobody decided does not happen"
         self.job |= read
         if commit.position.backfill is None:

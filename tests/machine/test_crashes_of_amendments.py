@@ -41,7 +41,7 @@ ALL = OfOffsets(since={}, until={})
 def backfilled(amendment: AmendmentJob) -> Iterator[Committed]:
     """Everything again, in several batches; what was begun is completed."""
     view = amendment.ledger.view()
-    begun = view.position.backfill or (view.open_batch is not None and view.open_batch.plan.backfill)
+    begun = view.position.backfill or (view.open_batch is not None and view.open_batch.plan.job)
     return resume(amendment) if begun else backfill(amendment, ALL)
 
 

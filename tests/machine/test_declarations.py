@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from copy import deepcopy
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
@@ -16,11 +16,12 @@ from machine.declaring import declare
 from machine.failing import FAILURES, failing
 from machine.model import LATENESS
 from machine.model_of_tables import NAMES, Declared, Tables
-from machine.test_machine import WHO, Machine
+from machine.test_machine import PHASES, WHO, Machine
 from support.projects import NOW, Mill, an_event, rows_of
 from tidemill.core.errors import AmendmentError, Incompatible, TidemillError
-from tidemill.core.plan.kinds import Reason
-from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.kinds import Reason, Rewind
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed, Planned
 from tidemill.ledger.process import this_process
 from tidemill.project.project import Project
@@ -199,11 +200,11 @@ class Redeclared(Machine):
         self.went_back |= plan.kind in {Kind.REWIND, Kind.BACKFILL, Kind.SWITCH}
         if plan.kind is Kind.SWITCH:
             self.behind = set(NAMES) - declared.keys()
-        if plan.rewind is None:
-            self.model.follow(plan, commit, self.records, declared)
-        else:
-            self.model = deepcopy(self.past[plan.rewind.position.batch_id])
+        if isinstance(plan.work, Rewind):
+            self.model = deepcopy(self.past[plan.work.position.batch_id])
             self.model.leave(declared)
+        else:
+            self.model.follow(plan, commit, self.records, declared)
 
     @property
     def _may_be_refused(self) -> bool:
@@ -228,10 +229,6 @@ class Redeclared(Machine):
         # What goes back is refused while a backfill is open, and where it would mix what was put aside.
         with suppress(AmendmentError), super()._unless_missing(), self._refusing():
             yield
-
-
-# A failure is shown as it was found: to make it shorter would take many minutes.
-PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 
 def test_whatever_is_declared_readers_see_what_was_decided() -> None:

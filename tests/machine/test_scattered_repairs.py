@@ -14,6 +14,7 @@ from tidemill.cli.views.side_outputs import show_repair
 from tidemill.core.errors import TidemillError
 from tidemill.core.plan.kinds import SideOutput
 from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.work import Kind
 from tidemill.core.protocol import failpoints
 from tidemill.core.protocol.events import Planned
 from tidemill.core.repair.side_outputs import Selection
@@ -46,7 +47,7 @@ def mended(mill: Mill) -> None:
 def plans(mill: Mill) -> list[BatchPlan]:
     """Those of repairs."""
     events = (entry.event for entry in again(mill).project.ledger("sums").entries())
-    return [e.plan for e in events if isinstance(e, Planned) and e.plan.repair is not None]
+    return [e.plan for e in events if isinstance(e, Planned) and e.plan.kind is Kind.REPAIR]
 
 
 def test_scattered_records_are_repaired_in_bounded_batches_as_many_as_a_dry_run_says(

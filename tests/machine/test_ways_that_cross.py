@@ -15,7 +15,7 @@ from support.projects import Mill, an_event, rows_of, somebody
 from tidemill.core.errors import AmendmentError, OffsetsLost, TableDamaged
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.plan.kinds import Reason, SideOutput
-from tidemill.core.plan.plan import Kind
+from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Planned
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
 from tidemill.core.repair.selection import OfOffsets

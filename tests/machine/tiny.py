@@ -24,6 +24,7 @@ from tidemill.core.contract.schema import Field
 from tidemill.core.declare.operators import Filter
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.log.scan import Record
+from tidemill.core.plan.kinds import Repair
 from tidemill.core.protocol.account import Account
 from tidemill.core.time.pane_tree import Node
 from tidemill.core.time.times import micros, moment
@@ -32,7 +33,9 @@ from tidemill.engine.attempt import Attempt
 from tidemill.engine.publish.merged_ahead import Ahead
 from tidemill.engine.publish.side_tables import SideOutputs
 from tidemill.engine.publish.window_results import Fired, Windows
+from tidemill.engine.steps import Aggregated, Read
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
+from tidemill.engine.storage.state_table import State
 from tidemill.log.reading import read_records
 
 TIMESTAMP = pa.timestamp("us", "UTC")
@@ -176,8 +179,8 @@ def _add(found: list[int], row: Mapping[str, Any]) -> None:
 class TinySideOutputs(SideOutputs):
     """Rejected and late rows, given as they are."""
 
-    def __init__(self, attempt: TinyAttempt) -> None:
-        super().__init__((), attempt.counts, attempt.plan, attempt.writers, attempt._publisher.superseded_aside)
+    def __init__(self, attempt: TinyAttempt, found: Aggregated) -> None:
+        super().__init__((), found.counts, attempt.plan, attempt.writers, attempt.publisher.superseded_aside)
         object.__setattr__(self, "attempt", attempt)
 
     def rejected(self, spec: Any) -> StagedRows | None:
@@ -203,7 +206,7 @@ class TinySideOutputs(SideOutputs):
         return self._rows(rows)
 
     def _kept(self) -> list[tuple[WindowedSink, Row]]:
-        if self.plan.backfill is None:
+        if self.plan.job is None:
             return self.attempt.refused
         before = {(r["table_name"], r["partition"], r["offset"]) for r in self.superseded().to_pylist()}
         return [(sink, r) for sink, r in self.attempt.refused if (sink.table, *_offset(r)) in before]
@@ -247,20 +250,29 @@ def _offset(row: Row) -> tuple[int, int]:
 class TinyAttempt(Attempt):
     """`Attempt` without Spark."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.writers = TinyWriters(self.session, driver_rows=self.driver_rows, writer="delta-rs")
-        self._windows = TinyWindows(
-            session=self.session, plan=self.plan, uris=self.uris, writers=self.writers, expected=self._expected
+    def open_writers(self) -> RowWriters:
+        """Arrow tables, and no job."""
+        return TinyWriters(self.session, driver_rows=self.driver_rows, writer="delta-rs")
+
+    def windows(self, states: Mapping[str, State]) -> Windows:
+        """What merges windows in a dictionary."""
+        return TinyWindows(
+            session=self.session,
+            plan=self.plan,
+            uris=self.uris,
+            writers=self.writers,
+            expected=self.expected,
+            states=dict(states),
         )
-        self._publisher.writers = self.writers
 
     @staticmethod
     def check_types(session: Any, flow: Any, uris: Any) -> None:
         """Nothing is computed by expressions."""
 
-    def read(self) -> None:
+    def read(self) -> Read:
         """Every record, and what becomes of it."""
+        if self.given_up:
+            return Read()
         [source] = self.flow.inputs
         [rule] = source.contract.row_rules
         maximum = int(re.findall(r"\d+", rule.predicate)[-1])
@@ -270,7 +282,7 @@ class TinyAttempt(Attempt):
         self.bad = [r for r in rows if r.error]
         good = [r for r in rows if not r.error]
         self.good, self.taken, self.refused = len(good), defaultdict[str, list[Row]](list), list[tuple[Any, Row]]()
-        only = self.plan.repair and self.plan.repair.only
+        only = self.plan.work.only if isinstance(self.plan.work, Repair) else None
         for sink in (sink for sink in self.flow.sinks if only in (None, sink.table)):
             for row in (r for r in good if r.user != left_out(sink, source.name)):
                 if self._is_late(sink, row):
@@ -281,19 +293,21 @@ class TinyAttempt(Attempt):
         for row in good:
             tp = TopicPartition(source.topic, row.record.partition)
             self.times[tp] = max(self.times.get(tp, row.time), row.time)
+        return Read()
 
     def _is_late(self, sink: Any, row: Row) -> bool:
-        lateness = micros(sink.allowed_lateness) if self.plan.is_live else 0
-        watermark, job = self.plan.lateness_watermark, self.plan.backfill
+        lateness = micros(sink.allowed_lateness) if self.plan.live else 0
+        watermark, job = self.plan.lateness_watermark, self.plan.job
         spared = (job.whole or {}).get(sink.table, ()) if job is not None else ()
         if any(span.first <= row.time < span.last + sink.window.panes.size for span in spared):
             return False
         return sink.window.panes.is_late(row.time, watermark=watermark, allowed_lateness=lateness)
 
-    @property
-    def counts(self) -> dict[str, Counts]:  # type: ignore[override]
+    def count(self, read: Read) -> dict[str, Counts]:
         """What became of the records."""
         [source] = self.flow.inputs
+        if self.given_up:
+            return {source.topic: Counts(account=Account())}
         taken = {_offset(row) for rows in self.taken.values() for row in rows}
         late = {_offset(row) for _, row in self.refused} - taken
         account = Account(
@@ -305,7 +319,7 @@ class TinyAttempt(Attempt):
         )
         return {source.topic: Counts(account=account, max_event_times=self.times, late_rows=len(self.refused))}
 
-    def _job(self, sink: Any, without: Any = None) -> Any:
+    def job(self, read: Read, sink: Any, without: Any = None) -> Any:
         sums: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
         for row in self.taken[sink.table]:
             found = sums[sink.window.panes.pane_of(row.time), row.user]
@@ -317,6 +331,6 @@ class TinyAttempt(Attempt):
         ]
         return pa.Table.from_pylist(rows, schema=STATE)
 
-    def side_outputs(self) -> SideOutputs:
+    def side_outputs(self, found: Aggregated) -> SideOutputs:
         """What goes aside."""
-        return TinySideOutputs(self)
+        return TinySideOutputs(self, found)

@@ -11,7 +11,7 @@ import pytest
 
 from tidemill.core.bind.flow import Flow
 from tidemill.core.errors import AmendmentError, BackfillOpen, Busy
-from tidemill.core.plan.plan import Kind
+from tidemill.core.plan.work import Kind
 from tidemill.core.repair.selection import OfTimes
 from tidemill_airflow.entities import pipeline_dag
 

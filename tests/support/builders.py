@@ -12,8 +12,9 @@ from tidemill.core.bind.flow import Flow
 from tidemill.core.contract.contract import Contract, Format
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.core.plan.plan import BatchPlan, Kind, TopicPlan
+from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
+from tidemill.core.plan.work import Live, TopicPlan
 from tidemill.core.protocol.codec import fingerprint
 from tidemill.core.protocol.events import Committed, Executor
 
@@ -63,11 +64,10 @@ def a_plan(*, batch_id: int = 1, position: Position | None = None, until: Mappin
     return BatchPlan(
         pipeline="p",
         batch_id=batch_id,
-        kind=Kind.LIVE,
         clock=NOW,
         position=before,
-        topics={"t": TopicPlan(topic_id="id", ranges=ranges)},
         logical_hash="hash",
+        work=Live(topics={"t": TopicPlan(topic_id="id", ranges=ranges)}),
     )
 
 

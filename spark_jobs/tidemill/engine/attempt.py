@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
-from typing import Any
+from functools import reduce
+from typing import assert_never
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
@@ -14,13 +14,12 @@ from tidemill.core.bind.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.log.scan import Scan
 from tidemill.core.plan.jobs import Backfill
-from tidemill.core.plan.kinds import SideOutput
-from tidemill.core.plan.plan import BatchPlan, Kind
-from tidemill.core.plan.position import Position, TableMark
+from tidemill.core.plan.kinds import Fold, Repair, Rewind, SideOutput, Switch
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.position import Position
+from tidemill.core.plan.work import BackfillStep, Live, Reading
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.failpoints import boundary
-from tidemill.core.repair.planning import is_repair_of
-from tidemill.core.time.spans import PaneSpan
 from tidemill.engine.aggregate.branches import unpack
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.input_stream import Stream
@@ -33,40 +32,20 @@ from tidemill.engine.publish.timed import timed
 from tidemill.engine.publish.window_results import Windows
 from tidemill.engine.read.fitted import fitted, told
 from tidemill.engine.spark.session import pin
+from tidemill.engine.steps import Aggregated, Published, Read, SinkRows, Staged
 from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.engine.storage.state_table import State
 from tidemill.engine.storage.table_layout import Uris
 
-_STAGING_NOTHING = (Kind.FOLD, Kind.REWIND, Kind.SWITCH)
-"""Batches that compute no rows to publish: whole tables go back or over, or nothing is published."""
-
-
-@dataclass(frozen=True, slots=True)
-class SinkRows:
-    """The rows that a sink would publish. Nobody sees them yet."""
-
-    sink: Sink
-    staged: StagedRows
-
-    @property
-    def rows(self) -> Any:
-        """An Arrow table, or a DataFrame where Spark writes."""
-        return self.staged.rows
-
-    @property
-    def count(self) -> int:
-        """How many rows there are."""
-        return self.staged.count
-
 
 @dataclass(kw_only=True)
 class Attempt:
-    """The work of one attempt. `scans` has the topics with records to read.
+    """The work of one attempt: each step takes what the one before gave, and remembers nothing.
 
-    `diverted` is the reason for which every record is rejected, if there is one. An attempt that has `given_up` reads
-    nothing: an earlier one may have, and every record counts at most once. `before_job` is called before each job of
-    Spark.
+    `scans` has the topics with records to read. `diverted` is the reason for which every record is rejected, if there
+    is one. An attempt that has `given_up` reads nothing: an earlier one may have, and every record counts at most once.
+    `before_job` is called before each job of Spark.
     """
 
     flow: Flow
@@ -77,27 +56,31 @@ class Attempt:
     uris: Uris
     driver_rows: int
     writer: str | None = None
-    reasons: Mapping[str, int] = field(default_factory=dict)
     diverted: str | None = None
     given_up: bool = False
     before_job: Callable[[], None] = lambda: None
-    _streams: tuple[Stream, ...] = ()
-    _partials: dict[str, StagedRows] = field(default_factory=dict)
-    _touched: dict[str, list[int]] = field(default_factory=dict)
-    _rows: dict[str, StagedRows] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        expected = ExpectedVersions(plan=self.plan, attempt=self.number)
-        self.writers = RowWriters(
-            self.session, driver_rows=self.driver_rows, writer=self.writer, before_job=self.before_job
+        self.expected = ExpectedVersions(plan=self.plan, attempt=self.number)
+        self.writers = self.open_writers()
+        self.publisher = Publisher(
+            flow=self.flow, plan=self.plan, uris=self.uris, writers=self.writers, expected=self.expected
         )
-        self._windows = Windows(
-            session=self.session, plan=self.plan, uris=self.uris, writers=self.writers, expected=expected
+
+    def open_writers(self) -> RowWriters:
+        """Who carries rows from jobs to tables."""
+        return RowWriters(self.session, driver_rows=self.driver_rows, writer=self.writer, before_job=self.before_job)
+
+    def windows(self, states: Mapping[str, State]) -> Windows:
+        """What merges windows; `states` are tables that are open already."""
+        return Windows(
+            session=self.session,
+            plan=self.plan,
+            uris=self.uris,
+            writers=self.writers,
+            expected=self.expected,
+            states=dict(states),
         )
-        self._publisher = Publisher(
-            flow=self.flow, plan=self.plan, uris=self.uris, writers=self.writers, expected=expected
-        )
-        self._expected = expected
 
     @staticmethod
     def check_types(session: SparkSession, flow: Flow, uris: Uris) -> None:
@@ -105,8 +88,10 @@ class Attempt:
         pin(session)
         check_types(session, flow, uris)
 
-    def read(self) -> None:
+    def read(self) -> Read:
         """Step 2: describe how the planned records become rows; Spark starts with the first job of step 3."""
+        if self.given_up:
+            return Read()
         pin(self.session)
         # Spark looks for the files that it is to read at once.
         self.before_job()
@@ -116,49 +101,69 @@ class Attempt:
             for i in inputs
         ]
         once = len(self.flow.sinks) == 1 and all(len(s.branches) == 1 for s in streams)
-        self._streams = tuple(s if once else s.kept(self.writers.spark) for s in streams)
+        return Read(tuple(s if once else s.kept(self.writers.spark) for s in streams))
 
-    def aggregate(self) -> None:
-        """Step 3: partial aggregates become state; rows for unwindowed tables are held."""
-        for stream in self._streams:
+    def aggregate(self, read: Read) -> Aggregated:
+        """Step 3: partial aggregates become state; rows for tables without windows are held."""
+        match self.plan.work:
+            case Fold() as fold:
+                return self._fold(read, fold)
+            case Rewind() | Switch():
+                return Aggregated(read=read, counts=self.count(read))
+            case Live() | Repair() | BackfillStep() | Reading():
+                return self._shed(read) if self.given_up else self._aggregate(read)
+            case _:
+                assert_never(self.plan.work)
+
+    def _aggregate(self, read: Read) -> Aggregated:
+        for stream in read.streams:
             with boundary(f"input:{stream.source.topic}", self.plan.batch_id):
                 stream.count_kept()
-        for sink in self.flow.sinks:
-            if self.plan.fold is not None and isinstance(sink, WindowedSink):
-                self._append_nodes(sink, self._windows.folded_nodes(sink, self.plan.fold))
-            staged = self._new(sink)
-            if staged is None:
+        state, rows = _StateWritten(), dict[str, StagedRows]()
+        unfit: list[CheckResult] = []
+        for sink, job in ((sink, self.job(read, sink)) for sink in self.flow.sinks):
+            if job is None:
                 continue
+            with boundary(f"records:{sink.table}", self.plan.batch_id):
+                staged = self.writers.stage(job, at_most=self.plan.records)
             match sink:
                 case WindowedSink():
-                    staged = self._partials[sink.table] = staged.stamped(self._slice())
-                    if staged.count:
-                        self._touched[sink.table] = staged.writer.distinct(staged.rows, "pane_start")
-                        self._append_state(sink, staged)
+                    self._append_state(sink, staged, state)
                 case RowSink():
-                    staged, unfit = told(staged, sink.table, sink.contract)
-                    self._windows.unfit += unfit
-                    self._rows[sink.table] = staged.stamped(own_values(self.plan))
+                    staged, broken = told(staged, sink.table, sink.contract)
+                    unfit += broken
+                    rows[sink.table] = staged.stamped(own_values(self.plan))
+        return Aggregated(read=read, counts=self.count(read), rows=rows, unfit=tuple(unfit), **vars(state))
 
-    def _new(self, sink: Sink) -> StagedRows | None:
-        """What this batch brings to a sink: from the records that it reads, or the slices that it folds."""
-        if self.plan.fold is not None:
-            return self._windows.folded(sink, self.plan.fold) if isinstance(sink, WindowedSink) else None
-        job = self._job(sink)
-        if job is None:
-            return None
-        with boundary(f"records:{sink.table}", self.plan.batch_id):
-            return self.writers.stage(job, at_most=self.plan.records)
+    def _fold(self, read: Read, fold: Fold) -> Aggregated:
+        """The slices of some batches become one of this attempt."""
+        state, windows = _StateWritten(), self.windows({})
+        for sink in self.flow.sinks:
+            if isinstance(sink, WindowedSink):
+                self._append_nodes(sink, windows.folded_nodes(sink, fold))
+                if (staged := windows.folded(sink, fold)) is not None:
+                    self._append_state(sink, staged, state)
+        return Aggregated(read=read, counts=self.count(read), **vars(state))
+
+    def _shed(self, read: Read) -> Aggregated:
+        """Nothing is read, as an earlier attempt may have: every record counts at most once."""
+        lengths = {topic: sum(map(len, ranges)) for topic, ranges in self.plan.reads.items()}
+        shed = {topic: Counts(account=Account(read=n, shed=n)) for topic, n in lengths.items()}
+        return Aggregated(read=read, counts={**self.count(read), **shed})
 
     def _slice(self) -> dict[str, pa.Scalar]:
         values = (self.plan.batch_id, self.number)
         return {c: pa.scalar(value, pa.int64()) for c, value in zip(SLICE_COLUMNS, values, strict=True)}
 
-    def _append_state(self, sink: WindowedSink, staged: StagedRows) -> None:
+    def _append_state(self, sink: WindowedSink, staged: StagedRows, state: _StateWritten) -> None:
+        staged = state.partials[sink.table] = staged.stamped(self._slice())
+        if not staged.count:
+            return
+        state.touched[sink.table] = staged.writer.distinct(staged.rows, "pane_start")
         spec = self.uris.state(sink, staged.writer.fields(staged.rows))
         with boundary(f"state:{sink.table}", self.plan.batch_id):
-            handle = self._publisher.append_slice(spec, self._expected.state(sink), staged)
-            self._windows.states[sink.table] = State(spec=spec, handle=handle)
+            handle = self.publisher.append_slice(spec, self.expected.state(sink), staged)
+            state.states[sink.table] = State(spec=spec, handle=handle)
 
     def _append_nodes(self, sink: WindowedSink, nodes: StagedRows | None) -> None:
         """Panes merged ahead, in the slice of this attempt."""
@@ -168,17 +173,14 @@ class Attempt:
         staged = nodes.stamped(self._slice()).picked({name: name for name in names})
         with boundary(f"merged:{sink.table}", self.plan.batch_id):
             spec = self.uris.merged(sink, staged.writer.fields(staged.rows))
-            self._publisher.append_slice(spec, self._expected.merged(sink), staged)
+            self.publisher.append_slice(spec, self.expected.merged(sink), staged)
 
-    def jobs(self, without: DataFrame | None = None) -> Mapping[str, DataFrame]:
-        """The job of step 3 for each published table, described but not run; ask after step 2.
+    def job(self, read: Read, sink: Sink, without: DataFrame | None = None) -> DataFrame | None:
+        """The job of step 3 for a sink, described but not run; None where no record leads to it.
 
         `without` names records to leave out, by `_topic`, `_partition` and `_offset`.
         """
-        return {s.table: job for s in self.flow.sinks if (job := self._job(s, without)) is not None}
-
-    def _job(self, sink: Sink, without: DataFrame | None = None) -> DataFrame | None:
-        streams = [(s.counted, [b for b in s.branches if b.sink is sink]) for s in self._streams]
+        streams = [(s.counted, [b for b in s.branches if b.sink is sink]) for s in read.streams]
         parts = [unpack(frame, branches) for frame, branches in streams if branches]
         if not parts:
             return None
@@ -187,107 +189,86 @@ class Attempt:
             rows = rows.join(without, ["_topic", "_partition", "_offset"], "left_anti")
         return _as_published(rows, sink) if isinstance(sink, RowSink) else partial_aggregates(rows, sink)
 
-    @cached_property
-    def counts(self) -> Mapping[str, Counts]:
-        """What the pass counted, by topic; topics without records have empty counts. Ask after step 3."""
-        found = {s.source.topic: s.counter.result() for s in self._streams}
-        empty = Counts(account=Account())
-        if self.given_up:
-            lengths = {topic: sum(map(len, ranges)) for topic, ranges in self.plan.reads.items()}
-            found = {topic: Counts(account=Account(read=n, shed=n)) for topic, n in lengths.items()}
-        return {i.topic: found.get(i.topic, empty) for i in self.flow.inputs}
+    def count(self, read: Read) -> Mapping[str, Counts]:
+        """What the pass counted, by topic, once its jobs have run; topics without records have empty counts."""
+        found = {s.source.topic: s.counter.result() for s in read.streams}
+        return {i.topic: found.get(i.topic, Counts(account=Account())) for i in self.flow.inputs}
 
-    @property
-    def unfit(self) -> tuple[CheckResult, ...]:
-        """Broken rules for values that do not fit the types of their contract. Ask after step 4."""
-        return tuple(self._windows.unfit)
-
-    @property
-    def versions(self) -> Mapping[str, int]:
-        """The version of each table that this attempt wrote."""
-        return self._publisher.versions
-
-    @property
-    def marks(self) -> Mapping[str, TableMark]:
-        """How this attempt left each table that it wrote."""
-        return self._publisher.written
-
-    @property
-    def panes(self) -> Mapping[str, PaneSpan]:
-        """Where the state of this attempt lies, by published table. Ask after step 3."""
-        return {table: PaneSpan(min(starts), max(starts)) for table, starts in self._touched.items() if starts}
-
-    @property
-    def _job_done(self) -> Backfill | None:
-        """The backfill of the plan with this attempt's slice."""
-        job = self.plan.backfill
-        return None if job is None else job.after(self.plan.batch_id, self.number, self.panes)
-
-    def stage(self, position: Position) -> tuple[SinkRows, ...]:
+    def stage(self, found: Aggregated, position: Position) -> Staged:
         """Step 4: the rows to publish when this attempt moves the pipeline to `position`."""
-        if self.plan.kind in _STAGING_NOTHING:
-            return ()
-        found = ((sink, self._staged(sink, position)) for sink in self.flow.sinks)
-        return tuple(SinkRows(sink, staged) for sink, staged in found if staged is not None)
+        windows = self.windows(found.states)
+        staged = [(sink, self._staged(sink, found, position, windows)) for sink in self.flow.sinks]
+        rows = tuple(SinkRows(sink, rows) for sink, rows in staged if rows is not None)
+        return Staged(rows, tuple(windows.unfit))
 
-    def _staged(self, sink: Sink, position: Position) -> StagedRows | None:
-        job = self._job_done
-        if isinstance(sink, RowSink):
-            return self._rows.get(sink.table)
-        if job is None:
-            partials, touched = self._partials.get(sink.table), self._touched.get(sink.table, [])
-            found = self._windows.fire(sink, position, partials, touched)
-            self._append_nodes(sink, found.nodes)
-            fired = found.windows
-        elif job.complete:
-            fired = self._windows.fire_again(sink, job, position.slices)
-        else:
-            fired = None
+    def _staged(self, sink: Sink, found: Aggregated, position: Position, windows: Windows) -> StagedRows | None:
+        match self.plan.work, sink:
+            case ((Rewind() | Switch() | Fold()), _):
+                return None
+            case _, RowSink():
+                return found.rows.get(sink.table)
+            case BackfillStep(), WindowedSink():
+                job = self._job_done(found)
+                fired = windows.fire_again(sink, job, position.slices) if job and job.complete else None
+            case ((Live() | Repair() | Reading()), WindowedSink()):
+                partials, touched = found.partials.get(sink.table), found.touched.get(sink.table, [])
+                both = windows.fire(sink, position, partials, touched)
+                self._append_nodes(sink, both.nodes)
+                fired = both.windows
         return None if fired is None else timed(fired, sink, self.plan, position).stamped(own_values(self.plan))
 
-    def publish(self, staged: tuple[SinkRows, ...]) -> None:
+    def _job_done(self, found: Aggregated) -> Backfill | None:
+        """The backfill of the plan with this attempt's slice."""
+        job = self.plan.job
+        return None if job is None else job.after(self.plan.batch_id, self.number, found.panes)
+
+    def publish(self, found: Aggregated, staged: Staged) -> Published:
         """Step 6: rejected and late rows, then every published table; each at most once for this batch."""
-        if self.plan.rewind is not None:
-            self._publisher.go_back()
-        elif self.plan.switch is not None:
-            self._publisher.switch()
-        else:
-            self._publish(staged)
+        reasons: Mapping[str, int] = {}
+        rows = staged.rows
+        match self.plan.work:
+            case Rewind() as rewind:
+                self.publisher.go_back(rewind)
+            case Switch():
+                self.publisher.switch()
+                rows = self._switched()
+            case Live() | Repair() | BackfillStep() | Fold() | Reading():
+                reasons = self._put_aside(found)
+                by_table = {item.sink.table: item.staged for item in staged.rows}
+                for sink in self.flow.sinks:
+                    self.publisher.publish(sink, by_table.get(sink.table), self._job_done(found))
+            case _:
+                assert_never(self.plan.work)
         if self.given_up:
-            self._publisher.leave()
+            self.publisher.leave()
+        return Published(versions=self.publisher.versions, marks=self.publisher.written, reasons=reasons, rows=rows)
 
-    def _publish(self, staged: tuple[SinkRows, ...]) -> None:
-        self._put_aside()
-        rows = {item.sink.table: item.staged for item in staged}
-        for sink in self.flow.sinks:
-            self._publisher.publish(sink, rows.get(sink.table), self._job_done)
-
-    def to_send(self, staged: tuple[SinkRows, ...]) -> tuple[SinkRows, ...]:
-        """What readers of topics have to be told: what is staged; of a switch, all windows as they are now."""
-        if self.plan.switch is None:
-            return staged
+    def _switched(self) -> tuple[SinkRows, ...]:
+        """What readers of topics have to be told after a switch: all windows as they are now."""
         sinks = [s for s in self.flow.sinks if isinstance(s, WindowedSink) and s.topic is not None]
-        return tuple(SinkRows(sink, self._publisher.built(sink)) for sink in sinks)
+        return tuple(SinkRows(sink, self.publisher.built(sink)) for sink in sinks)
 
-    def side_outputs(self) -> SideOutputs:
+    def side_outputs(self, found: Aggregated) -> SideOutputs:
         """What the pass found that goes to quarantine or to the late table."""
-        return SideOutputs(self._streams, self.counts, self.plan, self.writers, self._publisher.superseded_aside)
+        return SideOutputs(found.read.streams, found.counts, self.plan, self.writers, self.publisher.superseded_aside)
 
-    def _put_aside(self) -> None:
-        side_outputs = self.side_outputs()
-        rejected = side_outputs.rejected(self.uris.quarantine())
-        self.reasons = rejected.writer.tally(rejected.rows) if rejected else {}
-        refused = None
-        if is_repair_of(self.plan, SideOutput.LATE) and rejected is not None:
-            refused, rejected = rejected.writer.arrow(rejected.rows), None
-        for output, spec, staged in (
-            (SideOutput.QUARANTINE, self.uris.quarantine(), rejected),
-            (SideOutput.LATE, self.uris.late(), side_outputs.late(self.uris.late())),
-        ):
-            if self.plan.repair is not None and is_repair_of(self.plan, output):
-                self._publisher.take_out(Taken(spec, self.plan, self.plan.repair), refused, staged)
-            else:
-                self._publisher.write_side_output(spec, staged, self._job_done)
+    def _put_aside(self, found: Aggregated) -> Mapping[str, int]:
+        """Write rejected and late rows; how many were rejected for each reason."""
+        outputs, quarantine, late_table = self.side_outputs(found), self.uris.quarantine(), self.uris.late()
+        rejected, late = outputs.rejected(quarantine), outputs.late(late_table)
+        reasons = rejected.writer.tally(rejected.rows) if rejected else {}
+        match self.plan.work:
+            case Repair(source=SideOutput.QUARANTINE) as repair:
+                self.publisher.take_out(Taken(quarantine, self.plan, repair), None, rejected)
+                self.publisher.write_side_output(late_table, late, None)
+            case Repair(source=SideOutput.LATE) as repair:
+                # What is rejected now stays where it was.
+                refused = rejected.writer.arrow(rejected.rows) if rejected else None
+                self.publisher.take_out(Taken(late_table, self.plan, repair), refused, late)
+            case _:
+                self.publisher.write_side_output(quarantine, rejected, self._job_done(found))
+                self.publisher.write_side_output(late_table, late, self._job_done(found))
+        return reasons
 
     def release(self) -> None:
         """Let go of what is cached on the executors."""
@@ -297,3 +278,12 @@ class Attempt:
 def _as_published(rows: DataFrame, sink: RowSink) -> DataFrame:
     """The rows of the sink in the types of its contract, and what of them does not fit."""
     return rows.selectExpr(*fitted(sink.contract.fields))
+
+
+@dataclass(slots=False)
+class _StateWritten:
+    """Rows of state that step 3 has written, by table."""
+
+    partials: dict[str, StagedRows] = field(default_factory=dict)
+    touched: dict[str, list[int]] = field(default_factory=dict)
+    states: dict[str, State] = field(default_factory=dict)

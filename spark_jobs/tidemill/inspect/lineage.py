@@ -19,10 +19,11 @@ from tidemill.core.history.coverage import Cover, covers_of
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.history.zones import Zone
 from tidemill.core.log.offsets import OffsetRange
-from tidemill.core.plan.kinds import Ranges
-from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.kinds import Fold, Ranges
+from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Since
 from tidemill.core.plan.slices import BatchRange, batch_ranges
+from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Planned
 from tidemill.core.repair.whole import replaced
 from tidemill.core.time.spans import PaneSpan
@@ -208,7 +209,7 @@ def _contribution(
 ) -> Contribution:
     cover = covers.get(made.batch_id)
     if isinstance(made, BatchPlan):
-        ranges, folded = made.reads, () if made.fold is None else made.fold.batches
+        ranges, folded = made.reads, made.work.batches if isinstance(made.work, Fold) else ()
     else:
         ranges, folded = made.ranges, made.folded or ()
     return Contribution(

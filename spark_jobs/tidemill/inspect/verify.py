@@ -153,9 +153,9 @@ class _Checking:
     def compare(self, covers: Sequence[Cover]) -> Verified:
         """Read what these batches read, and hold it against the table."""
         attempt = self._attempt(covers)
-        attempt.read()
+        read = attempt.read()
         try:
-            job = attempt.jobs(without=self._aside()).get(self.sink.table)
+            job = attempt.job(read, attempt.flow.sinks[0], without=self._aside())
             spec = attempt.uris.published_table(self.sink)
             there = newest(spec) is not None
             writer = attempt.writers.of(rows_of(spec))

@@ -79,7 +79,7 @@ class _Kept:
         return _Kept(
             commits=[c for c in commits if isinstance(c, Committed)],
             past=past,
-            rewind=opened.plan.rewind if opened is not None else None,
+            rewind=opened.plan.work if opened is not None and isinstance(opened.plan.work, Rewind) else None,
             opened=opened,
         )
 

@@ -12,8 +12,9 @@ from tidemill.core.errors import AmendmentError
 from tidemill.core.history.coverage import Cover, still_held
 from tidemill.core.plan.jobs import Backfill
 from tidemill.core.plan.kinds import Ranges, count
-from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
+from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.planning import backfill_of, plan_backfill, plan_giving_up
@@ -88,13 +89,13 @@ def backfill(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fal
 def _of_job(amendment: AmendmentJob, since: int) -> Sequence[BatchPlan]:
     """The plans of a job that began with this batch, and that somebody asked for with these words."""
     words = (amendment.reason.by, amendment.reason.why)
-    jobs = ((p, p.backfill) for p in amendment.plans_since(since))
+    jobs = ((p, p.job) for p in amendment.plans_since(since))
     return [p for p, job in jobs if job is not None and job.since == since and (job.by, job.why) == words]
 
 
 def _check_not_given_up(amendment: AmendmentJob, plans: Sequence[BatchPlan]) -> None:
     """A job that is open no more was completed by somebody else, or given up."""
-    last = plans[-1].backfill
+    last = plans[-1].job
     if last is None or not last.supersedes or not last.complete:
         raise AmendmentError(
             f"{amendment.pipeline}: the backfill that began with batch {plans[0].batch_id} was given up; nothing "

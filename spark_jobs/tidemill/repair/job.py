@@ -15,8 +15,9 @@ from tidemill.core.history.coverage import plans_of
 from tidemill.core.history.index import asked_of
 from tidemill.core.log.offsets import MAX_OFFSET, TopicPartition
 from tidemill.core.plan.kinds import Reason
-from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import BatchRange
+from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed, Executor, Planned
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.ledger.ledger import Ledger

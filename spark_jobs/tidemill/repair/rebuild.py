@@ -24,8 +24,9 @@ from tidemill.core.errors import AmendmentError, AuditBlocked, Incompatible, Led
 from tidemill.core.history.coverage import idle_in
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.plan.kinds import Switch
-from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import TopicPosition
+from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed, Event, Planned, Superseded
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.protocol.view import View
@@ -85,7 +86,7 @@ def built_generation(project: Project, pipeline: str) -> int:
 
 
 def _is_switching(view: View) -> bool:
-    planned = view.open_batch is not None and view.open_batch.plan.switch is not None
+    planned = view.open_batch is not None and view.open_batch.plan.kind is Kind.SWITCH
     return planned or (view.last_commit is not None and view.last_commit.kind is Kind.SWITCH)
 
 
@@ -106,7 +107,7 @@ class _Building:
         with suppress(LedgerDamaged):
             ledger = amendment.ledger
             plans = (e.event.plan for e in ledger.backwards() if isinstance(e.event, Planned))
-            live = next((plan for plan in plans if plan.is_live), None)
+            live = next((plan for plan in plans if plan.live), None)
             # A partition that was silent for long must not hold back windows that are published.
             begin, silent = ledger.past().begin, idle_in(live)
         return _Building(amendment, replace(amendment.within(built), begin=begin, silent=silent), number)

@@ -12,8 +12,9 @@ from tidemill.core.errors import AmendmentError, OffsetsLost
 from tidemill.core.history.past import Past
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan.kinds import Rewind
-from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position, Since
+from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.forgetting import back_to
@@ -52,7 +53,8 @@ def rewind(amendment: AmendmentJob, to: int) -> Iterator[Committed]:
 def _target(amendment: AmendmentJob, commit: Committed) -> int | None:
     """The batch that a rewind, which may have been somebody else's, went back to."""
     plans = amendment.plans_since(commit.batch_id)
-    return next((p.rewind.position.batch_id for p in plans if p.batch_id == commit.batch_id and p.rewind), None)
+    rewinds = (p.work for p in plans if p.batch_id == commit.batch_id)
+    return next((work.position.batch_id for work in rewinds if isinstance(work, Rewind)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

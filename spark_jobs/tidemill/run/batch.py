@@ -35,9 +35,10 @@ from tidemill.core.protocol.events import Audited, Committed
 from tidemill.core.protocol.failpoints import boundary, check_wanted
 from tidemill.core.protocol.view import View
 from tidemill.core.time.times import micros
-from tidemill.engine.attempt import Attempt, SinkRows
+from tidemill.engine.attempt import Attempt
 from tidemill.engine.spark.failures import explained
 from tidemill.engine.spark.garbage import let_go
+from tidemill.engine.steps import Aggregated, Published, SinkRows, Staged
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.ledger.ledger import Ledger
 from tidemill.log.flows import check_sends, readable
@@ -165,61 +166,61 @@ def _tell_position(log: Log, pipeline: str, commit: Committed) -> None:
 
 def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, *, started: datetime, send: Send) -> Committed:
     plan, flow = claim.plan, attempt.flow
-    if not claim.given_up:
-        attempt.read()
-        attempt.aggregate()
-    counts = attempt.counts
-    _check_accounts(attempt, {topic: c.account for topic, c in counts.items()})
+    found = attempt.aggregate(attempt.read())
+    _check_accounts(attempt, {topic: c.account for topic, c in found.counts.items()})
     position = plan.position_after(
         claim.attempt,
-        {tp: time for c in counts.values() for tp, time in c.max_event_times.items()},
+        {tp: time for c in found.counts.values() for tp, time in c.max_event_times.items()},
         {i.topic: micros(i.delay) for i in flow.inputs},
         shapes={s.table: s.shape for s in flow.sinks if isinstance(s, WindowedSink)},
-        panes=attempt.panes,
+        panes=found.panes,
         merged=[s.table for s in flow.sinks if isinstance(s, WindowedSink) and s.merges_ahead],
     )
     position = meaning_after(flow, plan, position)
-    staged = attempt.stage(position)
-    verdict = _audit(attempt, claim, staged, ledger)
-    attempt.publish(staged)
-    send(attempt.to_send(staged), attempt.marks)
-    position = replace(position, tables={**plan.position.tables, **attempt.marks})
-    return _commit(attempt, ledger, position, staged, verdict, started=started)
+    staged = attempt.stage(found, position)
+    verdict = _audit(attempt, claim, found, staged, ledger)
+    published = attempt.publish(found, staged)
+    send(published.rows, published.marks)
+    position = replace(position, tables={**plan.position.tables, **published.marks})
+    commit = _commit_of(attempt, position, _Done(found, staged, verdict, published), started=started)
+    with boundary("committed", plan.batch_id):
+        ledger.append(lambda _: commit)
+    return commit
 
 
-def _commit(  # noqa: PLR0913  all that a commit says
-    attempt: Attempt,
-    ledger: Ledger,
-    position: Position,
-    staged: tuple[SinkRows, ...],
-    verdict: Verdict,
-    *,
-    started: datetime,
-) -> Committed:
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What the steps before the commit gave."""
+
+    found: Aggregated
+    staged: Staged
+    verdict: Verdict
+    published: Published
+
+
+def _commit_of(attempt: Attempt, position: Position, done: _Done, *, started: datetime) -> Committed:
     """Step 7: the one row that makes all of it count."""
-    plan, counts = attempt.plan, attempt.counts
-    commit = Committed(
+    plan, found = attempt.plan, done.found
+    skipped = plan.live.skipped if plan.live is not None else None
+    return Committed(
         batch_id=plan.batch_id,
         attempt=attempt.number,
         plan_hash=fingerprint(plan),
         position=position,
         kind=plan.kind,
-        accounts={topic: c.account for topic, c in counts.items()},
-        panes=attempt.panes,
-        reasons=attempt.reasons,
-        tables=attempt.versions,
-        published={s.sink.table: s.count for s in staged},
-        refused_windows=sum(c.refused_windows for c in counts.values()),
-        skipped=sum(len(r) for r in plan.skipped or ()),
+        accounts={topic: c.account for topic, c in found.counts.items()},
+        panes=found.panes,
+        reasons=done.published.reasons,
+        tables=done.published.versions,
+        published={s.sink.table: s.count for s in done.staged.rows},
+        refused_windows=sum(c.refused_windows for c in found.counts.values()),
+        skipped=sum(len(r) for r in skipped or ()),
         incomplete=incomplete(attempt.flow, plan, position) or None,
-        broken=tuple(map(str, verdict.broken)) or None,
+        broken=tuple(map(str, done.verdict.broken)) or None,
         logical_hash=plan.logical_hash,
         started=started,
         at=datetime.now(UTC),
     )
-    with boundary("committed", plan.batch_id):
-        ledger.append(lambda _: commit)
-    return commit
 
 
 def _check_accounts(attempt: Attempt, accounts: dict[str, Account]) -> None:
@@ -230,14 +231,14 @@ def _check_accounts(attempt: Attempt, accounts: dict[str, Account]) -> None:
         account.check(expected_read=expected, at_most=not dense, where=where)
 
 
-def _audit(attempt: Attempt, claim: Claim, staged: tuple[SinkRows, ...], ledger: Ledger) -> Verdict:
+def _audit(attempt: Attempt, claim: Claim, found: Aggregated, staged: Staged, ledger: Ledger) -> Verdict:
     """Step 5: a verdict that some attempt already wrote is obeyed, not found again."""
     plan = claim.plan
     if claim.audited is not None:
         verdict = claim.audited.verdict
     else:
-        results = [r for s in staged if s.count for r in audit(s.sink.table, s.rows, s.sink.contract)]
-        verdict = Verdict((*attempt.unfit, *results))
+        results = [r for s in staged.rows if s.count for r in audit(s.sink.table, s.rows, s.sink.contract)]
+        verdict = Verdict((*found.unfit, *staged.unfit, *results))
     event = Audited(
         batch_id=plan.batch_id,
         attempt=claim.attempt,

@@ -16,7 +16,7 @@ from tidemill.core.declare.guarantees import Guarantee
 from tidemill.core.errors import Fenced, LedgerDamaged, TableDamaged, UnknownTopic
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.log.scan import Scan
-from tidemill.core.plan.kinds import Reason, Redefined
+from tidemill.core.plan.kinds import Reason, Redefined, Repair
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.planning import plan_batch
 from tidemill.core.plan.position import Gone
@@ -204,8 +204,8 @@ def change_of(flow: Flow, view: View, decided: Reason | None = None) -> Redefine
 
 def _scans(sources: Sources, plan: BatchPlan) -> Mapping[str, Scan]:
     with boundary("scan", plan.batch_id):
-        if plan.repair is not None:
-            return sources.side_tables.scans(plan.repair, plan.reads)
+        if isinstance(plan.work, Repair):
+            return sources.side_tables.scans(plan.work, plan.reads)
         return {name: sources.log.scan(plan.topic_id(name), ranges) for name, ranges in plan.reads.items()}
 
 
@@ -254,7 +254,7 @@ def _continue(  # noqa: PLR0913, PLR0917  what a claim needs
             return None
     except Fenced:
         return None
-    given_up = plan.is_live and flow.spec.guarantee is Guarantee.AT_MOST_ONCE
+    given_up = plan.live is not None and flow.spec.guarantee is Guarantee.AT_MOST_ONCE
     return Claim(
         plan=plan, attempt=attempt, scans=scans, audited=batch.audited, decided=batch.decided, given_up=given_up
     )

@@ -14,8 +14,8 @@ from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import TableMark
 from tidemill.core.protocol.codec import fingerprint
 from tidemill.core.protocol.failpoints import boundary
-from tidemill.engine.attempt import SinkRows
 from tidemill.engine.publish.messages import messages
+from tidemill.engine.steps import SinkRows
 from tidemill.engine.storage.expected_versions import published
 from tidemill.log.protocol import Message, OutgoingBatch, Sends
 from tidemill.project.project import Project
@@ -37,7 +37,7 @@ def send(
         return
     for item in staged:
         topic = item.sink.topic
-        if topic is None or not item.count or (isinstance(item.sink, RowSink) and plan.backfill is not None):
+        if topic is None or not item.count or (isinstance(item.sink, RowSink) and plan.job is not None):
             continue
         outgoing = OutgoingBatch(
             topic=topic,

@@ -18,8 +18,10 @@ from tidemill.cli.output import (
     show_watermark,
 )
 from tidemill.cli.views.log import print_json
+from tidemill.core.plan.kinds import Fold, Redefined, Repair, Rewind, Switch
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import show_batches
+from tidemill.core.plan.work import BackfillStep, Live, Reading
 from tidemill.core.protocol.events import (
     Audited,
     Cancelled,
@@ -123,22 +125,27 @@ def _incomplete(commit: Committed) -> list[str]:
 
 
 def _planned(plan: BatchPlan) -> str:
-    if plan.rewind is not None:
-        return f"rewind to batch {plan.rewind.position.batch_id} by {plan.rewind.reason.by}"
-    if plan.switch is not None:
-        return f"switch to generation {plan.switch.generation} by {plan.switch.reason.by}"
-    if plan.fold is not None:
-        return f"fold of {show_batches(plan.fold.batches)}"
     ranges = [r for items in plan.reads.values() for r in items]
     shown = ", ".join(map(str, ranges[:4])) + (f" and {len(ranges) - 4:,} more" if len(ranges) > 4 else "")
-    kind = "" if plan.is_live else f"{plan.kind.value}: "
-    lost = f"; skipped, because they are gone: {', '.join(map(str, plan.skipped))}" if plan.skipped else ""
-    return f"{kind}{shown or 'no records'}{'; drains the input' if plan.drain else ''}{lost}{_redefined(plan)}"
+    match plan.work:
+        case Rewind(position=position, reason=reason):
+            return f"rewind to batch {position.batch_id} by {reason.by}"
+        case Switch(generation=generation, reason=reason):
+            return f"switch to generation {generation} by {reason.by}"
+        case Fold(batches=batches):
+            return f"fold of {show_batches(batches)}"
+        case Repair() | BackfillStep() | Reading():
+            return f"{plan.kind.value}: {shown or 'no records'}"
+        case Live(drain=drain, skipped=skipped, redefined=redefined):
+            lost = f"; skipped, because they are gone: {', '.join(map(str, skipped))}" if skipped else ""
+            return f"{shown or 'no records'}{'; drains the input' if drain else ''}{lost}{_redefined(redefined)}"
+        case _:
+            assert_never(plan.work)
 
 
-def _redefined(plan: BatchPlan) -> str:
-    if plan.redefined is None:
+def _redefined(redefined: Redefined | None) -> str:
+    if redefined is None:
         return ""
-    reason, changed = plan.redefined.reason, plan.redefined.tables
+    reason, changed = redefined.reason, redefined.tables
     told = "; ".join(f"{table}: {' '.join(' '.join(lines).split())}" for table, lines in changed.items())
     return f"; from now on numbers mean something else, by {reason.by}: {reason.why} ({told})"

@@ -82,7 +82,7 @@ def _show(opened: OpenBatch | None, found: BatchPlan, fate: str | None) -> None:
             f"{found.pipeline}: batch {found.batch_id} is open and would be {fate}; "
             f"{found.records:,} records (attempt {opened.attempt} by {opened.executor.identity})",
         )
-    out.print(f"watermark {show_watermark(found.lateness_watermark)}{'; it drains the input' if found.drain else ''}")
+    out.print(f"watermark {show_watermark(found.lateness_watermark)}{'; it drains the input' if found.drains else ''}")
     table = grid(
         "topic", "partition", "from", "until", "records", "", numbers=("partition", "from", "until", "records")
     )
@@ -106,7 +106,7 @@ def _json(pipeline: str, opened: OpenBatch | None, found: BatchPlan | None) -> d
         "attempt": 1 if opened is None else opened.attempt + 1,
         "clock": found.clock.isoformat(),
         "watermark": watermark_json(found.lateness_watermark),
-        "drain": found.drain,
+        "drain": found.drains,
         "records": found.records,
         "logical_hash": found.logical_hash,
         "ranges": [

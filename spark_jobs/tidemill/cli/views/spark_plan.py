@@ -35,9 +35,10 @@ def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
     session = start_spark(project)
     try:
         attempt = _attempt(project, flow, plan, session)
-        attempt.read()
+        read = attempt.read()
         plans = {}
-        for table, frame in attempt.jobs().items():
+        jobs = {sink.table: attempt.job(read, sink) for sink in attempt.flow.sinks}
+        for table, frame in ((table, job) for table, job in jobs.items() if job is not None):
             text = io.StringIO()
             with contextlib.redirect_stdout(text):
                 frame.explain("formatted")

@@ -95,10 +95,11 @@ def meaning_after(flow: Flow, plan: BatchPlan, after: Position) -> Position:
 
     What a table means is forgotten by any batch that leaves it out: when it comes back, it lacks something.
     """
-    if not plan.is_live:
+    if plan.live is None:
         tables = [sink.table for sink in flow.sinks]
         return replace(after, meanings=_only(after.meanings, tables), matched=_only(after.matched, tables))
-    since = {**(after.since or {}), **(_since(plan, plan.redefined) if plan.redefined is not None else {})}
+    change = plan.live.redefined
+    since = {**(after.since or {}), **(_since(plan, change) if change is not None else {})}
     return replace(after, meanings=meanings(flow), matched=matched(flow, after), since=since or None)
 
 

@@ -13,10 +13,10 @@ from datetime import datetime
 from tidemill.core.contract.verdict import Verdict
 from tidemill.core.log.offsets import OffsetRange, TopicPartition, merge_ranges
 from tidemill.core.log.packed_offsets import Packed, packed, unpacked
-from tidemill.core.plan.jobs import Backfill
-from tidemill.core.plan.kinds import Ranges, Reason, Repair, Rewind, Switch
-from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.kinds import Fold, Ranges, Reason, Repair, Rewind, Switch
+from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import BatchRange, batch_ranges
+from tidemill.core.plan.work import BackfillStep, Kind, Live, Reading
 from tidemill.core.protocol.events import Audited, Committed, Event, Planned
 from tidemill.core.time.spans import PaneSpan
 
@@ -97,9 +97,9 @@ def indexed(events: Iterable[tuple[int, Event]], known: Known) -> Iterator[Index
 
 
 def _folded(plan: BatchPlan, made: Mapping[int, IndexedBatch], known: Known) -> list[IndexedBatch]:
-    if plan.fold is None:
+    if not isinstance(plan.work, Fold):
         return []
-    ids = [b for r in plan.fold.batches for b in r.batches]
+    ids = [b for r in plan.work.batches for b in r.batches]
     before = batch_ranges(b for b in ids if b not in made)
     found = {b.batch_id: b for b in known(before)} if before else {}
     return [made.get(b) or found[b] for b in ids]
@@ -126,11 +126,11 @@ def _batch(
         began={name: places for name, places in began.items() if places} or None,
         folded=batch_ranges(r for b in folded for r in b.batches) or None,
         # What it folded may have lost rows by then.
-        panes=commit.panes if plan.fold is None else plan.fold.panes,
+        panes=plan.work.panes if isinstance(plan.work, Fold) else commit.panes,
         tables=commit.tables,
         rules=_rules(verdict),
         incomplete=commit.incomplete,
-        skipped=plan.skipped,
+        skipped=None if plan.live is None else plan.live.skipped,
         job=_job(plan),
         asked=asked_of(plan),
         forgotten_until=plan.position.forgotten_until,
@@ -158,7 +158,7 @@ def _rules(verdict: Verdict | None) -> Mapping[str, tuple[int, ...]] | None:
 
 
 def _job(plan: BatchPlan) -> IndexedJob | None:
-    job = plan.backfill
+    job = plan.job
     if job is None:
         return None
     panes, whole = (job.panes, job.whole) if job.complete else ({}, None)
@@ -167,12 +167,10 @@ def _job(plan: BatchPlan) -> IndexedJob | None:
 
 def asked_of(plan: BatchPlan) -> Reason | None:
     """Who wanted an amendment, and why; None of batches that nobody asked for."""
-    match plan:
-        case BatchPlan(backfill=Backfill() as job):
+    match plan.work:
+        case BackfillStep(job=job):
             return Reason(by=job.by, why=job.why)
-        case BatchPlan(repair=Repair(reason=reason)) | BatchPlan(rewind=Rewind(reason=reason)):
+        case Repair(reason=reason) | Rewind(reason=reason) | Switch(reason=reason):
             return reason
-        case BatchPlan(switch=Switch(reason=reason)):
-            return reason
-        case _:
+        case Live() | Fold() | Reading():
             return None

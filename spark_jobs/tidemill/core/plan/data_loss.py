@@ -18,7 +18,8 @@ def incomplete(flow: Flow, plan: BatchPlan, after: Position) -> Mapping[str, Pan
     What a batch skipped was to be read by it: of the windows that took records then, all are named up to the newest
     event of the same partition. Of records that were out of order by more than their neighbours, nothing is known.
     """
-    lost = {r.topic_partition for r in plan.skipped or ()}
+    skipped = plan.live.skipped if plan.live is not None else None
+    lost = {r.topic_partition for r in skipped or ()}
     newest = [time for tp, clock in after.clocks.items() if tp in lost and (time := clock.max_event_time) is not None]
     if not newest:
         return {}

@@ -59,9 +59,9 @@ class SideOutput(StrEnum):
 class Repair:
     """Records of `source` at `version` that pass through the pipeline once more.
 
-    `batches` are those that put them there, `records` which ones are meant; in plans of before that is in the plan's
-    `again`. `only` is the one published table that late records are admitted to; None for all tables. `mixed` says that
-    numbers which meant something else may get records by the declaration of now.
+    `batches` are those that put them there, `records` which ones are meant; older plans have them in `again`. `only` is
+    the one published table that late records are admitted to; None for all tables. `mixed` says that numbers which
+    meant something else may get records by the declaration of now.
     """
 
     source: SideOutput
@@ -71,11 +71,12 @@ class Repair:
     only: str | None = None
     reason: Reason
     mixed: bool | None = None
+    again: Ranges | None = None
 
     @property
-    def ranges(self) -> Ranges | None:
-        """The offsets of its records; None in a plan of before."""
-        return None if self.records is None else unpacked(self.records)
+    def ranges(self) -> Ranges:
+        """The offsets of its records, by topic."""
+        return (self.again or {}) if self.records is None else unpacked(self.records)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,43 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
+from typing import ClassVar, assert_never
 
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan.jobs import Backfill
-from tidemill.core.plan.kinds import Fold, Ranges, Redefined, Repair, Rewind, Switch
+from tidemill.core.plan.kinds import Fold, Ranges, Repair, Rewind, Switch
 from tidemill.core.plan.position import Gone, Position, TopicPosition
+from tidemill.core.plan.stored_plan import StoredPlan, keys_of
+from tidemill.core.plan.work import BackfillStep, Kind, Live, Reading, TopicPlan, Work, kind_of, reads_of
 from tidemill.core.time.spans import PaneSpan
 from tidemill.core.time.times import micros
 from tidemill.core.time.watermarks import BEGINNING, END, PartitionClock, advance
 
-
-class Kind(StrEnum):
-    """Why a batch exists."""
-
-    LIVE = "live"
-    REPAIR = "repair"
-    BACKFILL = "backfill"
-    REWIND = "rewind"
-    SWITCH = "switch"
-    FOLD = "fold"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicPlan:
-    """What a batch reads of one topic: a range of every partition that the log shows, some of them empty.
-
-    `idle` partitions do not hold back the watermark.
-    """
-
-    topic_id: str
-    ranges: tuple[OffsetRange, ...]
-    idle: tuple[int, ...] = ()
-
-    @property
-    def records(self) -> int:
-        """The length of all ranges together."""
-        return sum(len(r) for r in self.ranges)
+_AS_IT_IS = ("pipeline", "batch_id", "clock", "position", "logical_hash", "semantics")
+"""What is written as it is held."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,51 +26,61 @@ class BatchPlan:
     """The whole input of a batch; it never changes once it is in the ledger.
 
     `clock` is the only clock a batch knows. `position` is where the pipeline stood: its watermark decides what is
-    late, its slices are the state that counts. `drain` says that the input has ended: every window closes.
-    `logical_hash` identifies declaration and contracts, `semantics` what the code makes of them.
-
-    A live batch takes the next offsets, in `topics`; those that it `skipped` were gone. Partitions that were read
-    before and that the log does not show are `missing`; with this plan somebody declares some of them `gone`, or that
-    numbers are `redefined`: from it on they mean something else. Others (`tidemill.core.plan.kinds`) read `again` what
-    was read before: a repair what it names, a backfill the next part of its job, which `backfill` shows without this
-    batch's slice and with what is left after it.
+    late, its slices are the state that counts. `logical_hash` identifies declaration and contracts, `semantics` what
+    the code makes of them. `work` is what the batch does.
     """
 
     pipeline: str
     batch_id: int
-    kind: Kind
     clock: datetime
     position: Position
-    topics: Mapping[str, TopicPlan]
     logical_hash: str
-    drain: bool = False
-    again: Ranges | None = None
-    repair: Repair | None = None
-    backfill: Backfill | None = None
-    rewind: Rewind | None = None
-    switch: Switch | None = None
-    fold: Fold | None = None
-    skipped: tuple[OffsetRange, ...] | None = None
-    missing: tuple[TopicPartition, ...] | None = None
-    gone: tuple[Gone, ...] | None = None
-    redefined: Redefined | None = None
+    work: Work
     semantics: int | None = None
 
+    stored_form: ClassVar[type[StoredPlan]] = StoredPlan
+
+    def stored(self) -> StoredPlan:
+        """The plan as it is written."""
+        return StoredPlan(kind=self.kind, **{name: getattr(self, name) for name in _AS_IT_IS}, **keys_of(self.work))
+
+    @staticmethod
+    def restored(plan: StoredPlan) -> BatchPlan:
+        """The plan that was written.
+
+        Raises:
+            LedgerDamaged: what its kind needs is not there.
+        """
+        return BatchPlan(work=plan.work, **{name: getattr(plan, name) for name in _AS_IT_IS})
+
     @property
-    def is_live(self) -> bool:
-        """Whether it takes the next offsets."""
-        return self.kind is Kind.LIVE
+    def kind(self) -> Kind:
+        """Why the batch exists."""
+        return kind_of(self.work)
+
+    @property
+    def live(self) -> Live | None:
+        """What it does, if it takes the next offsets."""
+        return self.work if isinstance(self.work, Live) else None
+
+    @property
+    def drains(self) -> bool:
+        """Whether every window closes, because the input has ended."""
+        return self.live is not None and self.live.drain
+
+    @property
+    def job(self) -> Backfill | None:
+        """The backfill that it is a part of, if it is."""
+        return self.work.job if isinstance(self.work, BackfillStep) else None
+
+    @property
+    def topics(self) -> Mapping[str, TopicPlan]:
+        """Which next offsets it takes, by topic."""
+        return self.live.topics if self.live is not None else {}
 
     def ranges(self, topic: str) -> tuple[OffsetRange, ...]:
         """What it reads of a topic."""
-        if (amended := self._amended) is not None:
-            return amended.get(topic, ())
-        return self.topics[topic].ranges if topic in self.topics else ()
-
-    @property
-    def _amended(self) -> Ranges | None:
-        """What an amendment reads once more; None in a live batch."""
-        return self.again if self.repair is None or self.repair.ranges is None else self.repair.ranges
+        return reads_of(self.work).get(topic, ())
 
     def topic_id(self, topic: str) -> str:
         """Which topic of that name is meant."""
@@ -103,12 +90,12 @@ class BatchPlan:
     @property
     def known_topics(self) -> tuple[str, ...]:
         """Every topic that the pipeline has read or reads now."""
-        return tuple({**self.position.topics, **self.topics, **(self._amended or {})})
+        return tuple({**self.position.topics, **reads_of(self.work)})
 
     @property
     def reads(self) -> Ranges:
         """What it reads of each topic, without empty ranges."""
-        found = self._amended or {t: topic.ranges for t, topic in self.topics.items()}
+        found = reads_of(self.work)
         return {topic: full for topic, ranges in found.items() if (full := tuple(filter(None, ranges)))}
 
     @property
@@ -120,7 +107,7 @@ class BatchPlan:
     def lateness_watermark(self) -> int:
         """The watermark that decides what is late, for the whole batch; of what is read again, what is forgotten is."""
         until = self.position.forgotten_until
-        return self.position.watermark if self.is_live else BEGINNING if until is None else until
+        return self.position.watermark if self.live else BEGINNING if until is None else until
 
     def position_after(  # noqa: PLR0913  all that a position is
         self,
@@ -133,17 +120,17 @@ class BatchPlan:
         merged: Collection[str] = (),
     ) -> Position:
         """The position once `attempt` is committed, which left state in `panes`; those of `merged` are merged ahead."""
-        match self:
-            case BatchPlan(rewind=Rewind() as rewind):
-                return rewind.position.amended(batch_id=self.batch_id, attempt=attempt)
-            case BatchPlan(backfill=Backfill() as job):
+        match self.work:
+            case Rewind(position=position):
+                return position.amended(batch_id=self.batch_id, attempt=attempt)
+            case BackfillStep(job=job):
                 done = job.after(self.batch_id, attempt, panes)
                 return self.position.backfilled(done, batch_id=self.batch_id, attempt=attempt)
-            case BatchPlan(fold=Fold() as fold):
-                return self.position.amended(batch_id=self.batch_id, attempt=attempt, hidden=fold.batches)
-            case BatchPlan(repair=Repair()) | BatchPlan(switch=Switch()):
+            case Fold(batches=batches):
+                return self.position.amended(batch_id=self.batch_id, attempt=attempt, hidden=batches)
+            case Repair() | Switch() | Reading():
                 return self.position.amended(batch_id=self.batch_id, attempt=attempt)
-            case _:
+            case Live():
                 return self.position.after(
                     batch_id=self.batch_id,
                     attempt=attempt,
@@ -153,12 +140,16 @@ class BatchPlan:
                     gone=self.gone_after,
                     merged=merged,
                 )
+            case _:
+                assert_never(self.work)
 
     @property
     def gone_after(self) -> tuple[Gone, ...] | None:
         """The partitions that are declared gone after this batch: those that come back are so no more."""
-        missing = self.missing or ()
-        known = {g.place: g for g in (*(self.position.gone or ()), *(self.gone or ())) if g.place in missing}
+        if self.live is None:
+            return self.position.gone
+        missing = self.live.missing or ()
+        known = {g.place: g for g in (*(self.position.gone or ()), *(self.live.gone or ())) if g.place in missing}
         return tuple(known[place] for place in sorted(known)) or None
 
     def topics_after(self, max_event_times: Mapping[TopicPartition, int]) -> Mapping[str, TopicPosition]:
@@ -185,11 +176,11 @@ class BatchPlan:
 
         A partition of which the plan has no range holds nothing back.
         """
-        if self.rewind is not None:
-            return self.rewind.position.watermark
-        if not self.is_live:
+        if isinstance(self.work, Rewind):
+            return self.work.position.watermark
+        if self.live is None:
             return self.position.watermark
-        if self.drain:
+        if self.drains:
             return END
         after = self.topics_after(max_event_times)
         read = (r.topic_partition for topic in self.topics.values() for r in topic.ranges)

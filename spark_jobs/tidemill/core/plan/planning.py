@@ -14,9 +14,10 @@ from tidemill.core.identity.semantics import SEMANTICS
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan.kinds import Redefined
 from tidemill.core.plan.losses import missing_of, rest_of, skipped_of
-from tidemill.core.plan.plan import BatchPlan, Kind, TopicPlan
+from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Gone, Position, TopicPosition
 from tidemill.core.plan.read_limit import ReadLimit
+from tidemill.core.plan.work import Live, TopicPlan
 from tidemill.core.time.times import micros
 from tidemill.core.time.watermarks import END
 
@@ -71,16 +72,17 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
     plan = BatchPlan(
         pipeline=flow.key,
         batch_id=batch_id,
-        kind=Kind.LIVE,
         clock=clock,
         position=position,
-        topics=topics,
         logical_hash=flow.logical_hash,
-        drain=drain and at_end and position.watermark < END,
-        skipped=skipped_of(position, shown) or None,
-        missing=missing or None,
-        gone=gone or None,
-        redefined=redefined,
+        work=Live(
+            topics=topics,
+            drain=drain and at_end and position.watermark < END,
+            skipped=skipped_of(position, shown) or None,
+            missing=missing or None,
+            gone=gone or None,
+            redefined=redefined,
+        ),
         semantics=SEMANTICS,
     )
     return plan if plan.records or gone or redefined or _moves(flow, plan) else None

@@ -3,7 +3,8 @@
 Every shape is derived from its type: a dataclass is an object with a key per field, a mapping an object with text keys,
 a moment an ISO 8601 text in UTC, an enum its value. Types without ambiguity only: no unions but with None. A field that
 is None by default is left out when it is None, so that a new one does not change what is already written: every new
-field is None by default. One that gets another name in Python says under which name it is `stored`.
+field is None by default. One that gets another name in Python says under which name it is `stored`. A class that looks
+otherwise in Python than it is written names its `stored_form`, and has `stored()` and `restored(form)`.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ def stored_name(field: dataclasses.Field[Any]) -> str:
 def encode(value: Any) -> Any:
     """The value as what `json` can write."""
     kind: Any = type(value)
+    if hasattr(kind, "stored_form"):
+        return encode(value.stored())
     if (fields := _written(kind)) is not None:
         held = ((key, getattr(value, name), optional) for key, name, optional in fields)
         return {key: encode(v) for key, v, optional in held if v is not None or not optional}
@@ -101,6 +104,9 @@ def _decoder(kind: Any) -> Decoder:
     if origin is Mapping:
         key, value = arguments[0], _decoder(arguments[1])
         return lambda data: {key(k): value(v) for k, v in data.items()}
+    if hasattr(kind, "stored_form"):
+        form = _decoder(kind.stored_form)
+        return lambda data: kind.restored(form(data))
     if dataclasses.is_dataclass(kind):
         return partial(_decode_object, kind)
     if kind is datetime:

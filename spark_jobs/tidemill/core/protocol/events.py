@@ -8,8 +8,9 @@ from datetime import datetime
 from enum import StrEnum
 
 from tidemill.core.contract.verdict import Verdict
-from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
+from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.account import Account
 from tidemill.core.time.spans import PaneSpan
 

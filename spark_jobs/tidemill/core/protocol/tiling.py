@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tidemill.core.errors import LedgerDamaged
 from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.work import Live
 from tidemill.core.protocol.events import Committed
 
 
@@ -15,23 +16,23 @@ def check_tiling(plan: BatchPlan, event: Committed) -> None:
     Raises:
         LedgerDamaged: it does not.
     """
-    if not plan.is_live:
+    if plan.live is None:
         _check_amended(plan, event)
         return
     if event.position.batch_id != plan.batch_id or event.position.gone != plan.gone_after:
         raise LedgerDamaged(f"batch {plan.batch_id} would commit another position than its plan's")
     for name in {**plan.position.topics, **plan.topics}:
-        _check_topic(plan, event, name)
+        _check_topic(plan, plan.live, event, name)
 
 
-def _check_topic(plan: BatchPlan, event: Committed, name: str) -> None:
+def _check_topic(plan: BatchPlan, live: Live, event: Committed, name: str) -> None:
     """What was planned ends where the plan says; of all else, offsets and clocks stay."""
     before, after = plan.position.topics.get(name), event.position.topics.get(name)
-    ranges = plan.topics[name].ranges if name in plan.topics else ()
+    ranges = live.topics[name].ranges if name in live.topics else ()
     planned = {r.topic_partition.partition: r.until_offset for r in ranges}
     kept = {p: o for p, o in (before.offsets if before else {}).items() if p not in planned}
     expected, committed = {**kept, **planned}, dict(after.offsets) if after else {}
-    if plan.missing is None and ranges and committed == planned:
+    if live.missing is None and ranges and committed == planned:
         # Plans of old did not name what is missing, and their commits forgot it.
         return
     if committed != expected:

@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from typing import assert_never
 
 from tidemill.core.errors import Busy, Fenced, LedgerDamaged
+from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.codec import fingerprint
 from tidemill.core.protocol.events import (
     Audited,
@@ -110,7 +111,9 @@ def _planned(view: View, event: Planned) -> View:
     if view.open_batch is not None:
         raise Fenced(f"batch {view.open_batch.plan.batch_id} is open: another plan won")
     plan = event.plan
-    follows = plan.batch_id == view.last_batch_id + 1 or (plan.switch and plan.batch_id > view.last_batch_id)
+    follows = plan.batch_id == view.last_batch_id + 1 or (
+        plan.kind is Kind.SWITCH and plan.batch_id > view.last_batch_id
+    )
     if not follows or plan.position != view.position:
         raise Fenced(f"the plan of batch {plan.batch_id} starts from a position that is not the last: another run won")
     opened = OpenBatch(plan=plan, attempt=1, executor=event.executor, claimed_at=event.at, lease=event.lease)

@@ -15,9 +15,10 @@ from tidemill.core.history.past import Past
 from tidemill.core.identity.semantics import SEMANTICS
 from tidemill.core.log.packed_offsets import packed
 from tidemill.core.plan.jobs import Backfill
-from tidemill.core.plan.kinds import Fold, Ranges, Repair, Rewind, SideOutput, Switch, count, split
-from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.kinds import Fold, Ranges, Repair, Rewind, Switch, count, split
+from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import BatchRange, batch_ranges, in_both
+from tidemill.core.plan.work import BackfillStep, Reading, Work
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.whole import whole_of
 from tidemill.core.time.spans import PaneSpan
@@ -25,8 +26,8 @@ from tidemill.core.time.spans import PaneSpan
 
 def plan_reading(flow: Flow, view: View, ranges: Ranges, *, clock: datetime) -> BatchPlan:
     """A plan that only reads, also records of windows that are forgotten: it is never written to a ledger."""
-    plan = _amendment(flow, view, Kind.BACKFILL, clock)
-    return replace(plan, again=ranges, position=replace(view.position, forgotten_until=None))
+    plan = _amendment(flow, view, Reading(reads=ranges), clock)
+    return replace(plan, position=replace(view.position, forgotten_until=None))
 
 
 def backfill_of(flow: Flow, view: View, past: Past, covers: tuple[Cover, ...], ranges: Ranges) -> Backfill:
@@ -60,7 +61,7 @@ def plan_backfill(flow: Flow, view: View, job: Backfill, *, clock: datetime, mos
     check_compatibility(flow, view)
     redefined(flow, view.position)
     now, left = split(job.left, most)
-    return replace(_amendment(flow, view, Kind.BACKFILL, clock), again=now, backfill=replace(job, left=left))
+    return _amendment(flow, view, BackfillStep(job=replace(job, left=left), reads=now), clock)
 
 
 def plan_giving_up(flow: Flow, view: View, *, clock: datetime) -> BatchPlan:
@@ -73,7 +74,7 @@ def plan_giving_up(flow: Flow, view: View, *, clock: datetime) -> BatchPlan:
     if job is None:
         raise AmendmentError(f"{flow.name}: no backfill is open", fix="`tidemill status` shows one that is")
     nothing = replace(job, left={}, supersedes=(), slices={}, panes={}, completes=None)
-    return replace(_amendment(flow, view, Kind.BACKFILL, clock), again={}, backfill=nothing)
+    return _amendment(flow, view, BackfillStep(job=nothing, reads={}), clock)
 
 
 def plan_repair(flow: Flow, view: View, repair: Repair, records: Ranges, *, clock: datetime) -> BatchPlan:
@@ -93,8 +94,7 @@ def plan_repair(flow: Flow, view: View, repair: Repair, records: Ranges, *, cloc
         )
     if not repair.mixed:
         _check_meaning(flow, view, repair)
-    named = replace(repair, records=packed(records))
-    return replace(_amendment(flow, view, Kind.REPAIR, clock), repair=named)
+    return _amendment(flow, view, replace(repair, records=packed(records)), clock)
 
 
 def _check_meaning(flow: Flow, view: View, repair: Repair) -> None:
@@ -115,12 +115,12 @@ def _check_meaning(flow: Flow, view: View, repair: Repair) -> None:
 
 def plan_rewind(flow: Flow, view: View, rewind: Rewind, *, clock: datetime) -> BatchPlan:
     """The batch after which everything is as it was then."""
-    return replace(_amendment(flow, view, Kind.REWIND, clock), rewind=rewind)
+    return _amendment(flow, view, rewind, clock)
 
 
 def plan_switch(flow: Flow, view: View, switch: Switch, *, after: int, clock: datetime) -> BatchPlan:
     """The batch that makes a generation the published one; it is later than batch `after` of the one before it."""
-    plan = replace(_amendment(flow, view, Kind.SWITCH, clock), switch=switch)
+    plan = _amendment(flow, view, switch, clock)
     return replace(plan, batch_id=max(plan.batch_id, after + 1))
 
 
@@ -133,23 +133,17 @@ def plan_fold(flow: Flow, view: View, covers: tuple[Cover, ...], *, clock: datet
     check_compatibility(flow, view)
     panes = {table: PaneSpan(spans[0].first, max(s.last for s in spans)) for table, spans in panes_of(covers).items()}
     fold = Fold(batches=batch_ranges(c.batch_id for c in covers), panes=panes)
-    return replace(_amendment(flow, view, Kind.FOLD, clock), fold=fold)
+    return _amendment(flow, view, fold, clock)
 
 
-def is_repair_of(plan: BatchPlan, output: SideOutput) -> bool:
-    """Whether the plan takes records out of that table."""
-    return plan.repair is not None and plan.repair.source is output
-
-
-def _amendment(flow: Flow, view: View, kind: Kind, clock: datetime) -> BatchPlan:
+def _amendment(flow: Flow, view: View, work: Work, clock: datetime) -> BatchPlan:
     """What all kinds have in common."""
     return BatchPlan(
         pipeline=flow.key,
         batch_id=view.last_batch_id + 1,
-        kind=kind,
         clock=clock,
         position=view.position,
-        topics={},
         logical_hash=flow.logical_hash,
+        work=work,
         semantics=SEMANTICS,
     )

@@ -81,9 +81,9 @@ def _allowed(sink: Sink, plan: BatchPlan | None) -> tuple[int, tuple[tuple[int, 
     """For how long windows take records, and which take all."""
     if isinstance(sink, RowSink):
         return 0, ()
-    if plan is None or plan.is_live:
+    if plan is None or plan.live:
         return micros(sink.allowed_lateness), ()
-    whole = (plan.backfill.whole or {}).get(sink.table, ()) if plan.backfill is not None else ()
+    whole = (plan.job.whole or {}).get(sink.table, ()) if plan.job is not None else ()
     return 0, tuple((span.first, span.last + sink.window.panes.size) for span in whole)
 
 

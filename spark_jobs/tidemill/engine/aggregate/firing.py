@@ -39,7 +39,7 @@ class Firing:
     @staticmethod
     def of(sink: WindowedSink, plan: BatchPlan, after: Position) -> Firing:
         """The firing of a sink in a batch that moves the pipeline to `after`."""
-        lateness = micros(sink.allowed_lateness) if plan.is_live else None
+        lateness = micros(sink.allowed_lateness) if plan.live else None
         until, whole = plan.position.forgotten_until, after.whole_after(sink.table)
         lacking = BEGINNING if whole == BEGINNING else whole + sink.window.panes.size
         return Firing(

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.core.bind.flow import Flow, Input
 from tidemill.core.log.scan import KafkaScan, Scan
+from tidemill.core.plan.kinds import Repair
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.engine.aggregate.branches import Branch, branch_out, branches_of
 from tidemill.engine.aggregate.counting import Counter, Counts
@@ -41,7 +42,7 @@ class Stream:
         if isinstance(scan, KafkaScan):
             # Each job would ask the brokers again, and they may have forgotten.
             found = writer.cache(found)
-        only = plan.repair.only if plan.repair is not None else None
+        only = plan.work.only if isinstance(plan.work, Repair) else None
         ways = branches_of(flow, source, plan)
         paths = [(b, p) for b, p in ways if only is None or b.sink.table == only]
         branches = tuple(branch for branch, _ in paths)

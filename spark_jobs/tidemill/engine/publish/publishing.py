@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -16,6 +17,7 @@ from deltalake import DeltaTable
 
 from tidemill.core.bind.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.kinds import Repair, Rewind
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import TableMark
 from tidemill.core.plan.slices import batch_ranges
@@ -59,8 +61,9 @@ class Publisher:
     versions: dict[str, int] = field(default_factory=dict)
     written: dict[str, TableMark] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._plan_hash = fingerprint(self.plan)
+    @cached_property
+    def _plan_hash(self) -> str:
+        return fingerprint(self.plan)
 
     def publish(self, sink: Sink, staged: StagedRows | None, job: Backfill | None) -> None:
         """The staged rows of a sink, None when there are none; `job` is the backfill with this batch."""
@@ -128,7 +131,7 @@ class Publisher:
 
     def _superseded(self, spec: TableSpec, columns: tuple[str, ...]) -> pa.Table:
         """What superseded batches have left there, also when an earlier attempt has replaced it."""
-        job, handle, wrote = self.plan.backfill, newest(spec), self.expected.own(spec).newest
+        job, handle, wrote = self.plan.job, newest(spec), self.expected.own(spec).newest
         fields = tuple(spec.field(column) for column in columns)
         if job is None or handle is None or not job.supersedes:
             return arrow_schema(fields).empty_table()
@@ -138,11 +141,8 @@ class Publisher:
         version = None if found is None else found[0] - 1
         return DeltaRsTable(spec).read(any_of=parts, columns=columns, version=version)
 
-    def go_back(self) -> None:
+    def go_back(self, rewind: Rewind) -> None:
         """Every table as it was: published ones, quarantine and the late table."""
-        rewind = self.plan.rewind
-        if rewind is None:
-            return
         for sink in self.flow.sinks:
             if isinstance(sink, WindowedSink):
                 # Maintenance may have come between plan and now.
@@ -197,7 +197,7 @@ class Publisher:
     def _upsert(self, sink: WindowedSink, staged: StagedRows) -> None:
         starts = staged.writer.distinct(staged.rows, sink.start)
         within = Between(column=sink.start, low=moment(min(starts)), high=moment(max(starts) + 1))
-        if self.plan.repair is not None:
+        if isinstance(self.plan.work, Repair):
             self._keep_values(sink, staged, within)
         self._write(
             self.uris.published_table(sink),

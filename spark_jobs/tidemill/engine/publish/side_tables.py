@@ -58,7 +58,7 @@ class SideOutputs:
         watermark = self.plan.lateness_watermark
         known = None if watermark in (BEGINNING, END) else moment(watermark)
         parts = [query(s.session, text, frame) for s, frame in self._frames if (text := late_rows(s.branches))]
-        if self.plan.backfill is not None:
+        if self.plan.job is not None:
             before = self.superseded()
             if not before.num_rows:
                 return None

@@ -6,8 +6,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.bind.flow import WindowedSink
-from tidemill.core.plan.plan import BatchPlan, Kind
+from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
+from tidemill.core.plan.work import Kind
 from tidemill.core.sql.text import quoted, renamed
 from tidemill.core.time.timing import Timing, timing_of_live, timing_sql
 from tidemill.engine.storage.staged_rows import StagedRows
@@ -17,7 +18,7 @@ def timed(fired: StagedRows, sink: WindowedSink, plan: BatchPlan, after: Positio
     """The rows that a batch publishes when it moves the pipeline to `after`, with their timing."""
     if sink.timing is None:
         return fired
-    if plan.kind is not Kind.LIVE:
+    if plan.live is None:
         timing = Timing.BACKFILL if plan.kind is Kind.BACKFILL else Timing.REPAIR
         return fired.stamped({sink.timing: pa.scalar(timing.value)})
     size, edges = sink.window.panes.size, (plan.position.watermark, after.watermark)

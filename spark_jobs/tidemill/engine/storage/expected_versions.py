@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tidemill.core.bind.flow import PUBLISHED, Flow, Sink, WindowedSink
+from tidemill.core.plan.kinds import Switch
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import slice_number
 from tidemill.core.time.watermarks import BEGINNING
@@ -54,7 +55,7 @@ class ExpectedVersions:
         """Every table that the batch may write."""
         windowed = [s for s in flow.sinks if isinstance(s, WindowedSink)]
         # What readers see belongs to the generation before, until the switch is done.
-        published = () if self.plan.switch is not None else flow.sinks
+        published = () if isinstance(self.plan.work, Switch) else flow.sinks
         return [
             *((uris.state(s, PANE_FIELDS), self.state(s)) for s in windowed),
             *((uris.merged(s, NODE_FIELDS), self.merged(s)) for s in windowed if s.merges_ahead),

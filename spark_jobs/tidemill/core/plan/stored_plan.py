@@ -1,0 +1,96 @@
+"""The written form of a plan: flat, as ledgers have had it since format 1, with a key for each thing a kind may have.
+
+The bytes of a plan are hashed into the tables that it writes. So the same plan is always written as the same text,
+and a plan of before, read and written again, as the text that it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, assert_never
+
+from tidemill.core.errors import LedgerDamaged
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.kinds import Fold, Ranges, Redefined, Repair, Rewind, Switch
+from tidemill.core.plan.position import Gone, Position
+from tidemill.core.plan.work import BackfillStep, Kind, Live, Reading, TopicPlan, Work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPlan:
+    """A plan as ledgers have it. Of the keys for one kind, those of other kinds are not there."""
+
+    pipeline: str
+    batch_id: int
+    kind: Kind
+    clock: datetime
+    position: Position
+    logical_hash: str
+    topics: Mapping[str, TopicPlan] = field(default_factory=dict)
+    drain: bool = False
+    again: Ranges | None = None
+    repair: Repair | None = None
+    backfill: Backfill | None = None
+    rewind: Rewind | None = None
+    switch: Switch | None = None
+    fold: Fold | None = None
+    skipped: tuple[OffsetRange, ...] | None = None
+    missing: tuple[TopicPartition, ...] | None = None
+    gone: tuple[Gone, ...] | None = None
+    redefined: Redefined | None = None
+    semantics: int | None = None
+
+    @property
+    def work(self) -> Work:
+        """What the plan does.
+
+        Raises:
+            LedgerDamaged: what its kind needs is not there.
+        """
+        match self:
+            case StoredPlan(kind=Kind.LIVE):
+                return Live(
+                    topics=self.topics,
+                    drain=self.drain,
+                    skipped=self.skipped,
+                    missing=self.missing,
+                    gone=self.gone,
+                    redefined=self.redefined,
+                )
+            case StoredPlan(kind=Kind.REPAIR, repair=Repair() as repair):
+                return replace(repair, again=self.again)
+            case StoredPlan(kind=Kind.BACKFILL, backfill=Backfill() as job):
+                return BackfillStep(job=job, reads=self.again or {})
+            case StoredPlan(kind=Kind.REWIND, rewind=Rewind() as work):
+                return work
+            case StoredPlan(kind=Kind.SWITCH, switch=Switch() as work):
+                return work
+            case StoredPlan(kind=Kind.FOLD, fold=Fold() as work):
+                return work
+            case _:
+                raise LedgerDamaged(f"the plan of batch {self.batch_id} is of kind {self.kind}, and does not say what")
+
+
+def keys_of(work: Work) -> dict[str, Any]:
+    """The keys of a written plan that are for what it does."""
+    match work:
+        case Live():
+            names = ("topics", "drain", "skipped", "missing", "gone", "redefined")
+            return {name: getattr(work, name) for name in names}
+        case Repair():
+            return {"repair": replace(work, again=None), "again": work.again}
+        case BackfillStep(job=job, reads=reads):
+            return {"backfill": job, "again": reads}
+        case Rewind():
+            return {"rewind": work}
+        case Switch():
+            return {"switch": work}
+        case Fold():
+            return {"fold": work}
+        case Reading():
+            raise TypeError("a plan that only reads is never written")
+        case _:
+            assert_never(work)

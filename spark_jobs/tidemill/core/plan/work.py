@@ -1,0 +1,114 @@
+"""What a batch does: one type for each kind of batch, with what only this kind needs.
+
+Code that treats kinds differently has one `match` over `Work`, so that type checking finds a place that forgot one.
+`tidemill.core.plan.stored_plan` says how plans are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
+
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.kinds import Fold, Ranges, Redefined, Repair, Rewind, Switch
+from tidemill.core.plan.position import Gone
+
+
+class Kind(StrEnum):
+    """Why a batch exists."""
+
+    LIVE = "live"
+    REPAIR = "repair"
+    BACKFILL = "backfill"
+    REWIND = "rewind"
+    SWITCH = "switch"
+    FOLD = "fold"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPlan:
+    """What a batch reads of one topic: a range of every partition that the log shows, some of them empty.
+
+    `idle` partitions do not hold back the watermark.
+    """
+
+    topic_id: str
+    ranges: tuple[OffsetRange, ...]
+    idle: tuple[int, ...] = ()
+
+    @property
+    def records(self) -> int:
+        """The length of all ranges together."""
+        return sum(len(r) for r in self.ranges)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """Takes the next offsets, in `topics`. `drain` says that the input has ended: every window closes.
+
+    Offsets that it `skipped` were gone from the log. Partitions that were read before and that the log does not show
+    are `missing`. With this batch somebody declares some of them `gone`, or that numbers are `redefined`: from here on
+    they mean something else.
+    """
+
+    topics: Mapping[str, TopicPlan]
+    drain: bool = False
+    skipped: tuple[OffsetRange, ...] | None = None
+    missing: tuple[TopicPartition, ...] | None = None
+    gone: tuple[Gone, ...] | None = None
+    redefined: Redefined | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillStep:
+    """Reads the next part of a job. The job is shown without this batch's slice, and with what is left after it."""
+
+    job: Backfill
+    reads: Ranges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Reads offsets again to compare, and changes nothing: such a plan is never written to a ledger."""
+
+    reads: Ranges
+
+
+Work = Live | Repair | BackfillStep | Rewind | Switch | Fold | Reading
+
+
+def kind_of(work: Work) -> Kind:
+    """The kind of a batch, as ledgers have it."""
+    match work:
+        case Live():
+            return Kind.LIVE
+        case Repair():
+            return Kind.REPAIR
+        case BackfillStep() | Reading():
+            return Kind.BACKFILL
+        case Rewind():
+            return Kind.REWIND
+        case Switch():
+            return Kind.SWITCH
+        case Fold():
+            return Kind.FOLD
+        case _:
+            assert_never(work)
+
+
+def reads_of(work: Work) -> Ranges:
+    """The offsets that a batch reads, by topic; some ranges are empty."""
+    match work:
+        case Live(topics=topics):
+            return {name: topic.ranges for name, topic in topics.items()}
+        case BackfillStep(reads=reads) | Reading(reads=reads):
+            return reads
+        case Repair():
+            return work.ranges
+        case Rewind() | Switch() | Fold():
+            return {}
+        case _:
+            assert_never(work)

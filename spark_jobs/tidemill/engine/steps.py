@@ -1,0 +1,86 @@
+"""What the steps of an attempt give, each made from the one before: Read, Aggregated, Staged, Published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidemill.core.bind.flow import Sink
+from tidemill.core.contract.verdict import CheckResult
+from tidemill.core.plan.position import TableMark
+from tidemill.core.time.spans import PaneSpan
+from tidemill.engine.aggregate.counting import Counts
+from tidemill.engine.aggregate.input_stream import Stream
+from tidemill.engine.storage.staged_rows import StagedRows
+from tidemill.engine.storage.state_table import State
+
+
+@dataclass(frozen=True, slots=True)
+class SinkRows:
+    """The rows that a sink would publish. Nobody sees them yet."""
+
+    sink: Sink
+    staged: StagedRows
+
+    @property
+    def rows(self) -> Any:
+        """An Arrow table, or a DataFrame where Spark writes."""
+        return self.staged.rows
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return self.staged.count
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Step 2: how the planned records become rows, for each input. No job has run."""
+
+    streams: tuple[Stream, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregated:
+    """Step 3: what the pass over the records found, by topic as `counts` and by published table as all else.
+
+    `partials` are the rows of state of this attempt, in the panes that start at `touched`, in microseconds; they are
+    written, and `states` are the tables with them. `rows` are for tables without windows. `unfit` are broken rules for
+    values that do not fit the types of their contract.
+    """
+
+    read: Read
+    counts: Mapping[str, Counts]
+    partials: Mapping[str, StagedRows] = field(default_factory=dict)
+    touched: Mapping[str, list[int]] = field(default_factory=dict)
+    states: Mapping[str, State] = field(default_factory=dict)
+    rows: Mapping[str, StagedRows] = field(default_factory=dict)
+    unfit: tuple[CheckResult, ...] = ()
+
+    @property
+    def panes(self) -> Mapping[str, PaneSpan]:
+        """Where the state of this attempt lies."""
+        return {table: PaneSpan(min(starts), max(starts)) for table, starts in self.touched.items() if starts}
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Step 4: the rows to publish, and what of them does not fit the types of their contract."""
+
+    rows: tuple[SinkRows, ...] = ()
+    unfit: tuple[CheckResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """Step 6: what readers see from now on.
+
+    `versions` has the version of each table that the attempt wrote, `marks` how it left those that the ledger knows.
+    `reasons` says for how many records each reason to reject was given. `rows` are to be sent to topics.
+    """
+
+    versions: Mapping[str, int]
+    marks: Mapping[str, TableMark]
+    reasons: Mapping[str, int]
+    rows: tuple[SinkRows, ...]

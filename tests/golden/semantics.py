@@ -92,7 +92,8 @@ def _statements() -> Iterator[tuple[str, str]]:
     from tidemill.core.bind.binding import bind
     from tidemill.core.bind.flow import WindowedSink
     from tidemill.core.contract.schema import Array, Decimal, Scalar, cast_or_null
-    from tidemill.engine.aggregate.branches import branch_out, branches_of, pane_sql
+    from tidemill.core.time.window_expressions import pane_start
+    from tidemill.engine.aggregate.branches import branch_out, branches_of
     from tidemill.engine.aggregate.side_outputs import late_rows, rejected_rows
     from tidemill.engine.aggregate.window_sql import merged_windows
     from tidemill.engine.read.typed_rows import checked
@@ -107,7 +108,7 @@ def _statements() -> Iterator[tuple[str, str]]:
         yield f"sql: late of {source.topic}", late_rows([branch for branch, _ in ways])
     for sink in flow.sinks:
         if isinstance(sink, WindowedSink):
-            yield f"sql: panes of {sink.table}", pane_sql(sink)
+            yield f"sql: panes of {sink.table}", pane_start(sink.window.panes, "_time")
             yield f"sql: windows of {sink.table}", merged_windows(ROWS, sink)
     for name, aggregate in AGGREGATES.items():
         triple = aggregate.triple

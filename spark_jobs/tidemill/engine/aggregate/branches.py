@@ -13,7 +13,7 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 
-from tidemill.core.bind.flow import Flow, Input, RowSink, Sink, WindowedSink
+from tidemill.core.bind.flow import Flow, Input, RowSink, Sink
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.declare.columns import RECORD_COLUMNS, added_to
@@ -21,6 +21,7 @@ from tidemill.core.declare.graph import Step
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.sql.text import quoted, renamed, select
 from tidemill.core.time.times import micros
+from tidemill.core.time.window_expressions import is_late, refusing_windows
 
 HIDDEN = (*RECORD_COLUMNS, "_time")
 """The columns that say where a row comes from, and its event time; every sink gets them."""
@@ -177,25 +178,11 @@ def _ending(branch: Branch) -> dict[str, str]:
 
 
 def _lateness(sink: Sink, allowed: int) -> tuple[str, str]:
-    """SQL: whether a row is late for all windows of the sink, and how many of its windows refuse it.
-
-    A window refuses a row when its end and the allowed lateness are not after the watermark. With a row's place
-    `inside` its last window, the watermark is `_behind + inside` after the start of that window.
-    """
+    """SQL: whether a row is late for all windows of the sink, and how many of its windows refuse it."""
     if isinstance(sink, RowSink):
         return "false", "0L"
-    panes = sink.window.panes
-    inside = f"pmod(_time - {panes.offset}L, {panes.slide}L)"
-    left = f"({panes.size + allowed}L - _behind - {inside})"
-    windows = f"(({panes.size}L - {inside} - 1L) div {panes.slide}L + 1L)"
-    accepted = f"(({left} + {panes.slide - 1}L) div {panes.slide}L)"
-    return f"coalesce({left} <= 0L, false)", f"greatest({windows} - {accepted}, 0L)"
-
-
-def pane_sql(sink: WindowedSink) -> str:
-    """An SQL expression for the start of a row's pane, in microseconds, floored also before 1970."""
-    panes = sink.window.panes
-    return f"_time - pmod(_time - {panes.offset}L, {panes.pane}L)"
+    told = (sink.window.panes, "_time", "_behind", allowed)
+    return is_late(*told), refusing_windows(*told)
 
 
 def unpack(frame: DataFrame, branches: Sequence[Branch]) -> DataFrame:

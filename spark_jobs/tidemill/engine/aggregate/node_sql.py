@@ -11,6 +11,7 @@ from tidemill.core.bind.flow import WindowedSink
 from tidemill.core.contract.schema import Field, cast_or_null
 from tidemill.core.sql.text import quoted, renamed, select
 from tidemill.core.time.pane_tree import levels_of
+from tidemill.core.time.window_expressions import fires_again, fires_on_time
 from tidemill.engine.aggregate.window_sql import beyond, finished_values, merges, state_columns, types_of
 from tidemill.engine.read.fitted import fitted
 from tidemill.engine.storage.spread import CERTAIN, LEVEL, START, TOUCHED
@@ -68,9 +69,8 @@ def spread_rows(state: str, sink: WindowedSink) -> str:
     start, level = f"shiftright(_made, {_LEVELS.bit_length() - 1})", f"CAST(_made & {_LEVELS - 1}L AS INT)"
     known = select(["*", renamed(start, START), renamed(level, LEVEL)], made, where="_made IS NOT NULL")
     end = f"(_start + {panes.size}L)"
-    on_time = f"{end} > _before AND {end} <= _after"
-    again = f"{end} > _refused_until AND {end} <= _again_until"
-    judged = select(["*", renamed(on_time, "_on_time"), renamed(again, "_again")], known)
+    fires = [renamed(fires_on_time(end), "_on_time"), renamed(fires_again(end), "_again")]
+    judged = select(["*", *fires], known)
     certain = renamed(f"{LEVEL} > 0 OR _on_time", CERTAIN)
     columns = [*map(quoted, of_nodes(sink)), TOUCHED, LEVEL, START, certain]
     return select(columns, judged, where=f"{LEVEL} > 0 OR _on_time OR _again")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tidemill.core.bind.flow import Input, WindowedSink
 from tidemill.core.contract.row_rules import reasons_expression
 from tidemill.core.sql.text import quoted, renamed, select, text_literal
+from tidemill.core.time.window_expressions import last_window_start
 from tidemill.engine.aggregate.branches import Branch
 from tidemill.engine.spark.query import ROWS
 
@@ -27,7 +28,7 @@ def late_rows(branches: Sequence[Branch]) -> str:
 
 def _late_of(branch: Branch, sink: WindowedSink) -> str:
     panes = sink.window.panes
-    start = f"_time - pmod(_time - {panes.offset}L, {panes.slide}L)"
+    start = last_window_start(panes, "_time")
     columns = ", ".join(renamed(quoted(branch.prefix + c), c) for c in branch.columns)
     values = {
         "event_time": "timestamp_micros(_time)",

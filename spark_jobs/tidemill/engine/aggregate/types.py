@@ -18,6 +18,7 @@ from tidemill.core.declare.operators import Publish
 from tidemill.core.declare.types import Foreign, check_fits, check_numbers, check_united
 from tidemill.core.errors import DeclarationError, Incompatible
 from tidemill.core.sql.text import quoted
+from tidemill.core.time.window_expressions import BOUNDS
 from tidemill.engine.aggregate.branches import Branch, Path, branch_out, branches_of, unpack
 from tidemill.engine.aggregate.window_sql import finished_windows, partial_aggregates
 from tidemill.engine.read.decode import decoder_for
@@ -43,7 +44,6 @@ _SCALARS: dict[type[T.DataType], Scalar] = {
     T.TimestampType: Scalar.TIMESTAMP,
     T.TimestampNTZType: Scalar.TIMESTAMP,
 }
-_BOUNDS = ("_before", "_after", "_refused_until", "_again_until")
 _SHOWN_FIELDS = "spark.sql.debug.maxToStringFields"
 _CLOCK = re.compile(r"cast\(\s*(?:now|today|yesterday|tomorrow)(?: [^#()]*)? as (?:date|time)\w*\)", re.IGNORECASE)
 
@@ -116,7 +116,7 @@ def _branched(session: SparkSession, source: Input, path: Path, branch: Branch) 
 
 
 def _firing() -> list[str]:
-    return ["true AS _touched", *(f"0L AS {bound}" for bound in _BOUNDS)]
+    return ["true AS _touched", *(f"0L AS {bound}" for bound in BOUNDS)]
 
 
 def _check_numbers(rows: DataFrame, sink: WindowedSink, where: str) -> None:

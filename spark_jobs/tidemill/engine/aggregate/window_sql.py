@@ -12,7 +12,7 @@ from tidemill.core.contract.schema import DataType, Field, Scalar, cast_or_null
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.sql.expressions import filled
 from tidemill.core.sql.text import quoted, renamed, select
-from tidemill.engine.aggregate.branches import pane_sql
+from tidemill.core.time.window_expressions import fires_again, fires_on_time, pane_start, window_starts
 from tidemill.engine.read.fitted import BEYOND, fitted
 
 SLICE_COLUMNS = ("batch_id", "attempt")
@@ -43,7 +43,7 @@ def partial_aggregates(rows: DataFrame, sink: WindowedSink) -> DataFrame:
         for name, aggregate in sink.aggregates.items()
         for part, text in aggregate.triple.partial.items()
     }
-    panes = rows.selectExpr("*", renamed(pane_sql(sink), "_pane"))
+    panes = rows.selectExpr("*", renamed(pane_start(sink.window.panes, "_time"), "_pane"))
     grouped = panes.groupBy("_pane", *map(quoted, sink.keys)).agg(
         *(F.expr(renamed(text, name)) for name, text in partials.items())
     )
@@ -121,12 +121,11 @@ def _candidates(state: str, sink: WindowedSink) -> str:
     """Rows of state, once for each of their windows that may fire."""
     panes = sink.window.panes
     opened = select(["*", "unix_micros(pane_start) AS _pane"], state)
-    starts = f"explode({_window_starts(sink)})" if panes.size != panes.pane else "_pane"
+    starts = f"explode({window_starts(panes, '_pane')})" if panes.size != panes.pane else "_pane"
     end = f"(_start + {panes.size}L)"
-    on_time = f"{end} > _before AND {end} <= _after"
-    again = f"{end} > _refused_until AND {end} <= _again_until"
     windows = select(["*", renamed(starts, "_start")], opened)
-    judged = select(["*", renamed(on_time, "_on_time"), renamed(again, "_again")], windows)
+    fires = [renamed(fires_on_time(end), "_on_time"), renamed(fires_again(end), "_again")]
+    judged = select(["*", *fires], windows)
     return select(["*"], judged, where="_on_time OR _again")
 
 
@@ -136,11 +135,3 @@ def _filled(name: str, aggregate: Aggregate, text: str) -> str:
 
 def _quoted(name: str, aggregate: Aggregate) -> dict[str, str]:
     return {part: quoted(column) for part, column in _state_columns(name, aggregate).items()}
-
-
-def _window_starts(sink: WindowedSink) -> str:
-    """An SQL expression for the starts of all windows that contain a pane, as an array."""
-    panes = sink.window.panes
-    last = f"(_pane - pmod(_pane - {panes.offset}L, {panes.slide}L))"
-    count = f"(({panes.size}L - (_pane - {last}) - 1L) div {panes.slide}L)"
-    return f"sequence({last} - {count} * {panes.slide}L, {last}, {panes.slide}L)"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from amend.conftest import an_amendment, done
 from support.projects import NOW, Mill, an_event, sums
@@ -63,6 +63,17 @@ def test_a_row_that_is_wrong_missing_or_too_many_is_found(tmp_path: Path, spark:
     assert differences(mill, Scope(windows=OfWindows(since=second(10), until=second(20)))) == {"sums": (1, 1)}
     found = differences(mill, Scope(sample=0.99))
     assert found["sums"][1] == 4
+
+
+def test_a_row_that_is_there_twice_is_found(tmp_path: Path, spark: Any) -> None:
+    mill = sums(tmp_path, spark)
+    mill.feed([an_event(s) for s in (1, 11, 21)])
+    mill.run()
+    uri = mill.project.published_uri("sums")
+    write_deltalake(uri, DeltaTable(uri).to_pyarrow_table().slice(0, 1), mode="append")
+    [found] = verify(an_amendment(mill), Scope())
+    assert (found.differences.count, found.differences.missing, found.differences.extra) == (1, 0, 1)
+    assert [each.expected for each in found.differences.examples] == [None]
 
 
 def traced(mill: Mill, start: int, user: str) -> Lineage:

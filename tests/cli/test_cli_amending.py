@@ -105,7 +105,10 @@ def test_a_rewind_a_verification_and_a_trace_follow_each_other(mill: Mill, typed
     assert typed("rewind", "sums", "--to", "1", "--why", "a try")[0] == 0
     assert typed("run", "sums")[0] == 0
     code, out, _ = typed("verify", "sums", "--json")
-    assert (code, lines(out)) == (0, [{"table": "sums", "rows": 3, "different": 0, "examples": []}])
+    assert (code, lines(out)) == (
+        0,
+        [{"table": "sums", "rows": 3, "different": 0, "missing": 0, "extra": 0, "examples": []}],
+    )
     [found] = lines(typed("explain", "sums", "--window", "2026-01-01T00:00:00Z", "--key", "a", "--json")[1])
     assert [s["batch_id"] for s in found["slices"]] == [1]
     assert "published now" in typed("explain", "sums", "--window", "2026-01-01", "--key", "a")[1]

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from datetime import UTC
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,12 +16,10 @@ from support.commands import type_command
 from support.projects import ROOT, rows_of
 from tidemill.cli.exit_codes import ExitCode
 from tidemill.core.protocol.account import Account
-from tidemill.demo.comparison import Differences
+from tidemill.demo.proof import Proof
 from tidemill.demo.site import TABLE, make_site, source_of
 from tidemill.demo.story import KILL, Ending, Script
 from tidemill.demo.traffic import Kind
-from tidemill.engine.publish.comparison import Differences as Compared
-from tidemill.inspect.verify import Verified
 from tidemill.project.project import Project
 
 KEYS = "batches killed_at read aggregated filtered rejected late shed lost doubled seconds"
@@ -80,15 +79,13 @@ def test_demo_of_a_small_log_kills_the_batch_that_publishes(tmp_path, shared_dat
     assert minutes == {f"2014-03-23T22:{minute}:00+00:00": n for minute, n in (("07", 9), ("08", 10), ("09", 1))}
 
 
-def an_ending(folder: Path, *, unverified: int = 0, **differences: int) -> Ending:
+def an_ending(folder: Path, **differences: Any) -> Ending:
     return Ending(
         project=make_site(folder, source_of(str(ROOT))),
         batches=3,
         killed_at=f"{KILL}@2",
         account=Account(read=4, aggregated=3, rejected=1),
-        differences=Differences(**{"lost": 0, "doubled": 0, "different": 0, "examples": (), **differences}),
-        verified=Verified(table=TABLE, differences=Compared(compared=2, count=unverified)),
-        rows=2,
+        proof=Proof(**{"rows": 2, "lost": 0, "doubled": 0, "different": 0, "examples": (), **differences}),
         reasons={"`a`: expected [b]": 1},
         pages=(("/", 2), ("/[x]", 1)),
         seconds=1.25,
@@ -119,12 +116,6 @@ def test_demo_without_differences_is_done(told):
     assert "`a`: expected [b]" in said.out
     assert "/[x]" in said.out
     assert "2  broken" in said.out
-
-
-def test_demo_that_verify_does_not_agree_with_fails(told):
-    said = told(unverified=1)
-    assert said.code == ExitCode.DIFFERENT
-    assert "tidemill verify: 2 rows compared, 1 different" in said.out
 
 
 @pytest.mark.parametrize("what", ["lost", "doubled", "different"])

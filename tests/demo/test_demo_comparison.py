@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tidemill.demo.comparison import SKETCH_IS_EXACT, Differences, compare
-from tidemill.demo.recompute import VALUES, Contents, Place, Window, busiest, total
+from demo.oracle import VALUES, Contents, Place, Window, busiest, total
+from demo.oracle_comparison import SKETCH_IS_EXACT, Differences, compare
 
 HOME: Window = (0, "/")
 APPENDED = 6

@@ -13,10 +13,12 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from demo.oracle import Contents, busiest, damaged_values, published, recompute, total
+from demo.oracle_comparison import Differences, compare
 from support.projects import ROOT, Mill
 from tidemill.core.protocol.account import Account
-from tidemill.demo.comparison import Differences, compare
-from tidemill.demo.recompute import Contents, damaged_values, published, recompute, total
+from tidemill.demo.proof import Proof, prove
+from tidemill.demo.proof import busiest as proven_busiest
 from tidemill.demo.site import PIPELINE, TABLE, TOPIC, make_site, source_of, write_file, write_lines
 from tidemill.demo.traffic import Traffic, lines
 from tidemill.log.records import NewRecord
@@ -73,6 +75,30 @@ def test_account_says_what_the_recomputation_found(played):
     assert account.rejected == total(expected, "rejected") > 0
     assert account.late == total(expected, "late") > 0
     assert account.filtered == account.shed == 0
+
+
+def test_the_proof_of_the_demonstration_agrees_with_it(played, spark):
+    proof = prove(played.project, spark, played.account, RECORDS)
+    assert proof == Proof(rows=len(played.expected.rows))
+    assert dict(proven_busiest(played.project, 5)) == dict(busiest(played.expected, 5))
+
+
+def test_the_proof_sees_what_is_done_to_the_tables(played, tmp_path, spark):
+    project = played.copy(tmp_path / "demo")
+    uri = project.published_uri(TABLE)
+    table = DeltaTable(uri)
+    [first, second] = table.to_pyarrow_table().slice(0, 2).to_pylist()
+    write_deltalake(uri, table.to_pyarrow_table().slice(1, 1), mode="append")
+    start = first["window_start"].astimezone(UTC).isoformat()
+    DeltaTable(uri).delete(f"page = '{first['page']}' AND window_start = '{start}'")
+    late = project.table_uri(PIPELINE, "late")
+    write_deltalake(late, DeltaTable(late).to_pyarrow_table().slice(1), mode="overwrite")
+    found = prove(project, spark, played.account, RECORDS + 2)
+    # The record that is missing among the late ones should count in its window, as far as anybody can know.
+    assert (found.lost, found.doubled, found.different) == (1 + 1 + 2, 1, 1)
+    assert not found.holds
+    assert f"records that batches read: {RECORDS:,}, expected {RECORDS + 2:,}" in found.examples
+    assert second["page"] in str(found.examples)
 
 
 def test_row_that_is_removed_is_lost(played, tmp_path):

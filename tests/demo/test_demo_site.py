@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from demo.oracle import segments
 from support.projects import ROOT
 from tidemill.core.errors import AuditBlocked, ConfigError, EngineError
 from tidemill.core.protocol.failpoints import VARIABLE
@@ -18,7 +19,6 @@ from tidemill.demo.site import (
     TOPIC,
     Source,
     make_site,
-    segments,
     source_of,
     write_file,
     write_lines,

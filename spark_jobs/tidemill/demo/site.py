@@ -128,8 +128,3 @@ def write_file(project: Project, path: Path) -> int:
     log.create_topic(TOPIC, 1)
     loaded = load(Producer(log, TOPIC, producer_id=path.name), [str(path)], Lines(), ChunkSize(records=_CHUNK))
     return loaded.records
-
-
-def segments(project: Project) -> list[str]:
-    """The files of the log, found by looking, not by asking the log."""
-    return sorted(str(path) for path in Path(project.settings.log).glob(f"{TOPIC}/*/*/*.parquet"))

@@ -72,13 +72,16 @@ def _show(found: Verified, *, as_json: bool) -> None:
                 "table": found.table,
                 "rows": differences.compared,
                 "different": differences.count,
+                "missing": differences.missing,
+                "extra": differences.extra,
                 **({"not_compared": left_out} if (left_out := _left_out(found)) else {}),
                 "examples": [{"expected": _text(d.expected), "found": _text(d.found)} for d in differences.examples],
             }
         )
         return
     out = console()
-    out.print(f"{found.table}: {differences.compared:,} rows compared, {differences.count:,} different")
+    sides = f": {differences.missing:,} missing, {differences.extra:,} too many" if differences.count else ""
+    out.print(f"{found.table}: {differences.compared:,} rows compared, {differences.count:,} different{sides}")
     if left_out := _left_out(found):
         out.print(f"  not compared: {left_out}", soft_wrap=True)
     for each in differences.examples:

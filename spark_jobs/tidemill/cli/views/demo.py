@@ -81,23 +81,19 @@ class Stage:
             self._out.print(f"  {escape(shown):<{min(width, 40)}} [blue]{_bar(count / most)}[/] {count:,}")
 
     def _proof(self, ending: Ending) -> None:
-        differences = ending.differences
+        proof = ending.proof
         self._out.print(
-            f"  {ending.rows:,} published rows, every rejected and every late record, each compared\n"
-            "  with what a single query over the raw log gives."
+            f"  {proof.rows:,} published rows, each compared with what one computation over the log gives\n"
+            "  (`tidemill verify`), and the account with what was appended and put aside."
         )
         if ending.killed_at is None:
             self._out.print("  Nothing was published, so no batch was killed while it published.")
-        for name, count in (("lost", differences.lost), ("doubled", differences.doubled)):
+        for name, count in (("lost", proof.lost), ("doubled", proof.doubled)):
             self._out.print(f"  rows {name:<8}[bold {'red' if count else 'green'}]{count:,}[/]")
-        if not differences.none:
-            self._out.print(f"  [bold red]values that differ: {differences.different:,}[/]")
-            for example in differences.examples:
+        if not proof.holds:
+            self._out.print(f"  [bold red]rows with other values: {proof.different:,}[/]")
+            for example in proof.examples:
                 self._out.print(f"    {escape(example)}")
-
-        checked = ending.verified.differences
-        said = f"{checked.compared:,} rows compared, {checked.count:,} different"
-        self._out.print(f"  tidemill verify: [bold {'green' if ending.verified.agrees else 'red'}]{said}[/]")
 
     def _places(self, ending: Ending) -> None:
         project, folder = ending.project, ending.project.folder

@@ -25,9 +25,15 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """How many rows were compared, how many differ, and some of those."""
+    """How many rows were compared, how many differ, and some of those.
+
+    Of those that differ, `missing` should be there and are not, and `extra` are there and should not be: a row that is
+    there twice, too. All others have other values.
+    """
 
     compared: int = 0
+    missing: int = 0
+    extra: int = 0
     count: int = 0
     examples: tuple[Difference, ...] = ()
 
@@ -39,9 +45,12 @@ def different_windows(
     keys = list(sink.row_key)
     approximate = {name for name, aggregate in sink.aggregates.items() if aggregate.approximate_each_time}
     fields = [f for f in sink.computed if f.name not in approximate]
-    left = _columns(session, expected, fields, "e_").selectExpr("*", "true AS e__there")
-    right = _columns(session, found, fields, "f_").selectExpr("*", "true AS f__there")
-    on = " AND ".join(f"{quoted('e_' + k)} <=> {quoted('f_' + k)}" for k in keys)
+    left = _columns(session, expected, fields, "e_").selectExpr("*", "true AS e__there", "1 AS e__nth")
+    of_key = ", ".join(quoted("f_" + k) for k in keys)
+    # A row that is there once more than it should be matches none.
+    nth = f"row_number() OVER (PARTITION BY {of_key} ORDER BY {of_key}) AS f__nth"
+    right = _columns(session, found, fields, "f_").selectExpr("*", "true AS f__there", nth)
+    on = " AND ".join(f"{quoted('e_' + k)} <=> {quoted('f_' + k)}" for k in (*keys, "_nth"))
     wrong = " OR ".join(["NOT coalesce(e__there, false)", "NOT coalesce(f__there, false)", *map(_unlike, fields)])
     text = f"SELECT *, ({wrong}) AS `wrong` FROM {{expected}} FULL OUTER JOIN {{found}} ON {on}"
     joined = session.sql(text, expected=left, found=right)
@@ -60,7 +69,13 @@ def different_rows(
     lost, doubled = missing.count(), extra.count()
     examples = [Difference(expected=r.asDict(), found=None) for r in missing.limit(MOST_EXAMPLES).collect()]
     examples += [Difference(expected=None, found=r.asDict()) for r in extra.limit(MOST_EXAMPLES).collect()]
-    return Differences(compared=left.count(), count=lost + doubled, examples=tuple(examples[:MOST_EXAMPLES]))
+    return Differences(
+        compared=left.count(),
+        missing=lost,
+        extra=doubled,
+        count=lost + doubled,
+        examples=tuple(examples[:MOST_EXAMPLES]),
+    )
 
 
 def _columns(session: SparkSession, rows: DataFrame | None, fields: list[Field], prefix: str) -> DataFrame:
@@ -77,10 +92,15 @@ def _unlike(field: Field) -> str:
 
 
 def _counted(joined: DataFrame, fields: list[Field]) -> Differences:
-    counted = joined.selectExpr("count(1) AS n", "count_if(`wrong`) AS wrong").collect()[0]
+    sides = ("count_if(f__there IS NULL) AS missing", "count_if(e__there IS NULL) AS extra")
+    counted = joined.selectExpr("count(1) AS n", "count_if(`wrong`) AS wrong", *sides).collect()[0]
     examples = joined.where("`wrong`").limit(MOST_EXAMPLES).collect() if counted["wrong"] else []
     return Differences(
-        compared=counted["n"], count=counted["wrong"], examples=tuple(_difference(r.asDict(), fields) for r in examples)
+        compared=counted["n"],
+        missing=counted["missing"],
+        extra=counted["extra"],
+        count=counted["wrong"],
+        examples=tuple(_difference(r.asDict(), fields) for r in examples),
     )
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 
+from demo.oracle_queries import SIDE_OUTPUTS, WINDOWS, Rules, parsed, placed
 from tidemill.core.bind.flow import Flow, WindowedSink
 from tidemill.core.protocol.events import Committed, Planned
 from tidemill.core.time.times import moment
-from tidemill.demo.queries import SIDE_OUTPUTS, WINDOWS, Rules, parsed, placed
-from tidemill.demo.site import PIPELINE, TABLE, TOPIC, segments
+from tidemill.demo.site import PIPELINE, TABLE, TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -130,7 +131,7 @@ def published(project: Project) -> Contents:
 
 def damaged_values(project: Project) -> int:
     """How many records in quarantine do not have the bytes that the log has."""
-    import pyarrow.dataset as ds  # type: ignore[import-untyped] # noqa: PLC0415
+    import pyarrow.dataset as ds  # type: ignore[import-untyped]
 
     held = _table(project.table_uri(PIPELINE, "quarantine"))
     if held is None:
@@ -181,3 +182,8 @@ def busiest(contents: Contents, count: int) -> list[tuple[str, int]]:
     for (_, page), rows in contents.rows.items():
         pages[page] += sum(row["requests"] for row in rows)
     return pages.most_common(count)
+
+
+def segments(project: Project) -> list[str]:
+    """The files of the log, found by looking, not by asking the log."""
+    return sorted(str(path) for path in Path(project.settings.log).glob(f"{TOPIC}/*/*/*.parquet"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidemill.demo.recompute import VALUES, Contents, Place, Window, show_window
+from demo.oracle import VALUES, Contents, Place, Window, show_window
 
 SKETCH_IS_EXACT = 300
 """Up to so many different values a sketch with 4,096 buckets answers the same however it was merged."""

@@ -55,7 +55,7 @@ def test_nothing_is_written_over(made: Path) -> None:
 
 
 @pytest.mark.spark
-def test_tests_of_a_new_project_pass_and_fail_when_it_is_changed(made: Path) -> None:
+def test_tests_of_a_new_project_and_of_the_page_on_testing_pass(made: Path) -> None:
     [shown] = code("guides/testing", "python")
     (made / "tests" / "test_page.py").write_text(shown, encoding="utf-8")
     done = result_of(made)
@@ -63,6 +63,11 @@ def test_tests_of_a_new_project_pass_and_fail_when_it_is_changed(made: Path) -> 
     assert "4 passed" in done.stdout
     calls = [float(seconds) for seconds in re.findall(r"^([\d.]+)s call", done.stdout, re.MULTILINE)]
     assert len(calls) == 4
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_tests_of_a_new_project_fail_when_it_is_changed(made: Path) -> None:
     pipeline = made / "pipelines" / "sales.py"
     pipeline.write_text(pipeline.read_text().replace('Sum("cents")', 'Max("cents")').replace("Sum,", "Max,"))
     failed = result_of(made, "-k", "turnover")

@@ -20,34 +20,46 @@ if TYPE_CHECKING:
     from tidemill.project.project import Project
     from tidemill.repair.job import AmendmentJob
 
-By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who wants it; else the user of this machine.")]
-Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="Why; kept in the ledger with who.")]
+By = Annotated[
+    str | None,
+    typer.Option("--by", metavar="NAME", help="Your name, for the ledger. Default: the user of this machine."),
+]
+Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="Your reason; the ledger keeps it.")]
 BatchRecords = Annotated[
     int | None,
     typer.Option(
-        "--batch-records", min=1, max=MOST, metavar="N", help="At most so many records in a batch; else the project's."
+        "--batch-records",
+        min=1,
+        max=MOST,
+        metavar="N",
+        help="The most records in a batch. Default: the project's setting.",
     ),
 ]
 Mixed = Annotated[
     bool,
     typer.Option(
         "--mixed",
-        help="Take records of before numbers meant something else, too: they count by the declaration of now.",
+        help="Include records from before a change of meaning; they count by today's declaration.",
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen, and change nothing.")]
 OfBatches = Annotated[
-    str | None, typer.Option("--batch", metavar="N[-M]", help="Put aside by this batch, or by one of these.")
+    str | None, typer.Option("--batch", metavar="N[-M]", help="Only what this batch, or one of these, put aside.")
 ]
-OfTopic = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Of this topic.")]
+OfTopic = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Only records of this topic.")]
 OfPartition = Annotated[
-    int | None, typer.Option("--partition", min=0, max=MOST, metavar="N", help="Of this partition.")
+    int | None, typer.Option("--partition", min=0, max=MOST, metavar="N", help="Only records of this partition.")
 ]
-OfOffset = Annotated[int | None, typer.Option("--offset", min=0, max=MOST, metavar="N", help="With this offset.")]
+OfOffset = Annotated[
+    int | None, typer.Option("--offset", min=0, max=MOST, metavar="N", help="Only the record with this offset.")
+]
 Since = Annotated[
-    str | None, typer.Option("--since", metavar="TIME", help="Put aside at this time or later, by the batch's clock.")
+    str | None,
+    typer.Option(
+        "--since", metavar="TIME", help="Only what was put aside at this time or later, by the batch's clock."
+    ),
 ]
-Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Put aside before this time.")]
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only what was put aside before this time.")]
 
 
 def an_amendment(

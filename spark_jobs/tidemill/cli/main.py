@@ -87,7 +87,7 @@ def options(
         typer.Option(
             envvar="TIDEMILL_PROJECT",
             metavar="FOLDER",
-            help="The folder with tidemill.toml; else the working directory or the nearest one above it that has one.",
+            help="The folder with tidemill.toml. Default: the working directory, or the nearest above that has one.",
         ),
     ] = None,
     version: Annotated[

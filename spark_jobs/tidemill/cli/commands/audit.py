@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="A batch that its audit blocks: look at it, and decide.")
 
-WhyNeeded = Annotated[str, typer.Option("--why", metavar="TEXT", help="Why; kept in the ledger with who.")]
+WhyNeeded = Annotated[str, typer.Option("--why", metavar="TEXT", help="Your reason; the ledger keeps it.")]
 
 
 @app.command("show")
@@ -30,7 +30,14 @@ def show(
     ctx: typer.Context,
     pipeline: PipelineName,
     batch: Annotated[
-        int | None, typer.Option("--batch", min=1, max=MOST, metavar="N", help="This one; else the batch that waits.")
+        int | None,
+        typer.Option(
+            "--batch",
+            min=1,
+            max=MOST,
+            metavar="N",
+            help="The batch to show. Default: the one that waits for a decision.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

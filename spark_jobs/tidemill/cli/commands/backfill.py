@@ -33,34 +33,34 @@ def backfill(
     ctx: typer.Context,
     pipeline: PipelineName,
     from_offsets: Annotated[
-        str | None, typer.Option(metavar=PLACES, help="From these offsets on, of these partitions only.")
+        str | None, typer.Option(metavar=PLACES, help="Start at these offsets; leave out other partitions.")
     ] = None,
     to_offsets: Annotated[
-        str | None, typer.Option(metavar=PLACES, help="Up to these offsets, without them; else to the last commit.")
+        str | None, typer.Option(metavar=PLACES, help="Stop before these offsets. Default: the last commit.")
     ] = None,
     from_time: Annotated[
-        str | None, typer.Option(metavar="TIME", help="From the records that the log took at this time on.")
+        str | None, typer.Option(metavar="TIME", help="Start with the records that arrived in the log at this time.")
     ] = None,
     to_time: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Up to the records that the log took at this time.")
+        str | None, typer.Option(metavar="TIME", help="Stop with the records that arrived in the log at this time.")
     ] = None,
     windows: Annotated[
-        str | None, typer.Option(metavar="FROM/TO", help="The windows over these event times, FROM/TO in ISO 8601.")
+        str | None, typer.Option(metavar="FROM/TO", help="Compute the windows over these event times; ISO 8601.")
     ] = None,
     dry_run: DryRun = False,
     batch_records: BatchRecords = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the backfill that is not complete.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the backfill that is not complete.")] = False,
     cancel: Annotated[
-        bool, typer.Option("--cancel", help="Give up the backfill that is not complete; nothing of it is seen.")
+        bool, typer.Option("--cancel", help="Drop the backfill that is not complete; readers never saw anything of it.")
     ] = False,
     accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="Do without records that the log no longer holds.")
+        bool, typer.Option("--accept-loss", help="Continue without records that the log no longer holds.")
     ] = False,
     by: By = None,
     why: Why = "",
     as_json: AsJson = False,
 ) -> None:
-    """Read offsets of the past again, and replace what was computed from them; live batches go on in between."""
+    """Read past offsets again and replace what was computed from them. Live batches run in between."""
     from tidemill.repair import backfill as amend
 
     parts = {
@@ -99,14 +99,17 @@ def rewind(
     ctx: typer.Context,
     pipeline: PipelineName,
     to: Annotated[
-        int, typer.Option("--to", min=0, max=MOST, metavar="BATCH", help="The batch to go back to; 0: to nothing.")
+        int,
+        typer.Option(
+            "--to", min=0, max=MOST, metavar="BATCH", help="The batch to return to; 0 means before the first."
+        ),
     ],
     dry_run: DryRun = False,
     by: By = None,
     why: Why = "",
     as_json: AsJson = False,
 ) -> None:
-    """Take offsets, watermark, state and tables back to what they were after a batch; what came later runs again."""
+    """Return offsets, watermark, state and tables to what they were after a batch. Later records run again."""
     from tidemill.repair import rewind as amend
 
     if dry_run:
@@ -123,13 +126,13 @@ def rebuild(
     pipeline: PipelineName,
     batch_records: BatchRecords = None,
     accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="Do without records that the log no longer holds.")
+        bool, typer.Option("--accept-loss", help="Continue without records that the log no longer holds.")
     ] = False,
     by: By = None,
     why: Why = "",
     as_json: AsJson = False,
 ) -> None:
-    """Make state and tables again from the log, beside the published ones, and switch; killed, it goes on."""
+    """Build state and tables again from the log, beside the published ones, and switch. After a kill, run it again."""
     from tidemill.repair.rebuild import rebuild as amend
 
     why = why or ("records that are gone are done without" if accept_loss else "")

@@ -13,14 +13,12 @@ from tidemill.cli.views.log import print_json, range_json
 
 def bridge(
     ctx: typer.Context,
-    stream: Annotated[str, typer.Argument(metavar="STREAM", help="A stream of Amazon Kinesis.")],
+    stream: Annotated[str, typer.Argument(metavar="STREAM", help="The stream of Amazon Kinesis.")],
     topic: TopicName,
-    most: Annotated[
-        int | None, typer.Option(min=1, max=MOST, help="At most so many records; else all that is there.")
-    ] = None,
+    most: Annotated[int | None, typer.Option(min=1, max=MOST, help="The most records to copy. Default: all.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring what a stream holds into a topic of the project's file log, each record once."""
+    """Copy a stream of Kinesis into a topic of the project's file log, each record once."""
     total = 0
     for landed in open_project(ctx).bridge(stream, topic).run(most=most):
         total += len(landed)

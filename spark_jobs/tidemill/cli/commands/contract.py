@@ -23,7 +23,8 @@ app = typer.Typer(no_args_is_help=True, help="Data contracts: check them.")
 def lint_contracts(
     ctx: typer.Context,
     paths: Annotated[
-        list[Path] | None, typer.Argument(metavar="[PATH]...", help="Files or folders; else the project's contracts.")
+        list[Path] | None,
+        typer.Argument(metavar="[PATH]...", help="Files or folders. Default: the project's contracts."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -14,12 +14,12 @@ from tidemill.core.errors import InputError
 def demo(
     ctx: typer.Context,
     log: Annotated[
-        Path | None, typer.Option("--log", metavar="FILE", help="An access log of yours, instead of made-up requests.")
+        Path | None, typer.Option("--log", metavar="FILE", help="Your own access log, instead of generated requests.")
     ] = None,
-    records: Annotated[int, typer.Option(min=1, metavar="N", help="How many requests to make up.")] = 200_000,
-    seed: Annotated[int, typer.Option(metavar="N", help="Which requests to make up.")] = 7,
+    records: Annotated[int, typer.Option(min=1, metavar="N", help="How many requests to generate.")] = 200_000,
+    seed: Annotated[int, typer.Option(metavar="N", help="The seed of the generated requests.")] = 7,
     folder: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where to work; a demo made there before is removed.")
+        Path, typer.Option(metavar="FOLDER", help="Where to work; an earlier demo in this folder is removed.")
     ] = Path("build/demo"),
 ) -> None:
     """Fill a log, run a pipeline batch by batch, kill a batch, and prove that nothing was lost or doubled."""

@@ -21,7 +21,7 @@ _COLOURS = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 def doctor(
     ctx: typer.Context,
-    spark: Annotated[bool, typer.Option(help="Start a Spark session too, which takes some seconds.")] = True,
+    spark: Annotated[bool, typer.Option(help="Start a Spark session as well, which takes some seconds.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Check Python, Java, jars, Spark, folders, contracts, pipelines and ledgers."""

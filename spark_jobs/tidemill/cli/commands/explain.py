@@ -25,17 +25,20 @@ def explain(
     ] = False,
     window: Annotated[
         str | None,
-        typer.Option("--window", metavar="START", help="What made the number of the window that starts here."),
+        typer.Option("--window", metavar="START", help="Explain a number: the start of its window."),
     ] = None,
     key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="The number's key: its value, or COLUMN=VALUE,...")
+        str | None, typer.Option("--key", metavar="KEY", help="Explain a number: its key, as VALUE or COLUMN=VALUE,...")
     ] = None,
     table: Annotated[
-        str | None, typer.Option("--table", metavar="TABLE", help="Its table, where the pipeline publishes several.")
+        str | None,
+        typer.Option(
+            "--table", metavar="TABLE", help="Explain a number: its table, if the pipeline publishes several."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the logical plan, the physical plan and, if asked, Spark's own; or what made one published number."""
+    """Show the logical and physical plan of a pipeline, or what made one published number."""
     if window is not None:
         from tidemill.cli.commands.explain_window import show_lineage
 

@@ -18,13 +18,14 @@ def gone(
     ctx: typer.Context,
     pipeline: PipelineName,
     partitions: Annotated[
-        list[str], typer.Argument(metavar="TOPIC-PARTITION...", help="Partitions that were read and are not there.")
+        list[str],
+        typer.Argument(metavar="TOPIC-PARTITION...", help="Partitions that were read before and are missing now."),
     ],
     by: By = None,
     why: Why = "",
     as_json: AsJson = False,
 ) -> None:
-    """Go on without partitions that disappeared from the log; one that comes back goes on where it ended."""
+    """Continue without partitions that disappeared from the log. If one returns, reading goes on where it stopped."""
     from tidemill.repair.gone import declare_gone
 
     places = [place_of(text) for text in partitions]

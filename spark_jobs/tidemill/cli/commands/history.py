@@ -43,8 +43,10 @@ if TYPE_CHECKING:
 def history(
     ctx: typer.Context,
     pipeline: PipelineName,
-    last: Annotated[int, typer.Option(min=0, max=MOST, metavar="N", help="Only the newest N events; 0 for all.")] = 40,
-    everything: Annotated[bool, typer.Option("--all", help="All events, those that were archived included.")] = False,
+    last: Annotated[
+        int, typer.Option(min=0, max=MOST, metavar="N", help="Show the newest N events; 0 shows all.")
+    ] = 40,
+    everything: Annotated[bool, typer.Option("--all", help="Show all events, including archived ones.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the newest events of a pipeline's ledger, oldest first."""

@@ -10,9 +10,11 @@ from tidemill.cli.output import console
 
 
 def init(
-    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder to make; its name is the project's.")],
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="The folder to create. Its name becomes the project's name.")
+    ],
 ) -> None:
-    """Make a project that runs at once: a pipeline, contracts, a DAG, tests, and a README that says what to type."""
+    """Create a project that runs at once: a pipeline, contracts, a DAG, tests, and a README with the commands."""
     from tidemill.project.template import make_project
 
     made = make_project(folder)

@@ -14,7 +14,7 @@ app = typer.Typer(no_args_is_help=True, help="The jars that Spark needs: bring t
 
 @app.command()
 def fetch(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Bring the locked jars into the project's folder of jars; what is there with the right bytes is left alone."""
+    """Download the locked jars into the project's folder of jars. Files with the right checksum stay."""
     from tidemill.cli.spark import errors_into
     from tidemill.engine.spark.jars import fetch_jars
 

@@ -52,7 +52,7 @@ class Partitioning(StrEnum):
 
 LogPlace = Annotated[
     str | None,
-    typer.Option("--log", envvar="TIDEMILL_LOG", metavar="PATH", help="The log's folder; else the project's."),
+    typer.Option("--log", envvar="TIDEMILL_LOG", metavar="PATH", help="Default: the project's log."),
 ]
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
 Partition = Annotated[int | None, typer.Option("--partition", min=0, max=MOST, help="Only this partition.")]
@@ -97,9 +97,9 @@ def find_log(ctx: typer.Context) -> Log:
 def create(
     ctx: typer.Context,
     topic: TopicName,
-    partitions: Annotated[int, typer.Option("--partitions", "-p", help="How many; for good.")] = 1,
-    force: Annotated[bool, typer.Option("--force", help="Allow so many partitions that batches become slow.")] = False,
-    if_not_exists: Annotated[bool, typer.Option(help="Leave a topic of this name and size alone.")] = False,
+    partitions: Annotated[int, typer.Option("--partitions", "-p", help="How many; this is final.")] = 1,
+    force: Annotated[bool, typer.Option("--force", help="Allow so many that batches become slow.")] = False,
+    if_not_exists: Annotated[bool, typer.Option(help="Leave such a topic alone.")] = False,
     log: LogPlace = None,
     as_json: AsJson = False,
 ) -> None:
@@ -120,42 +120,45 @@ def append(
     ctx: typer.Context,
     topic: TopicName,
     sources: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE", help="Inputs; - is standard input, the default.")
+        list[str] | None, typer.Argument(metavar="FILE", help="The files to append. Default: -, standard input.")
     ] = None,
-    input_format: Annotated[Format, typer.Option("--format", "-f", help="Of all inputs.")] = Format.LINES,
-    key: Annotated[str | None, typer.Option(metavar="FIELD", help="The field that is the key.")] = None,
+    input_format: Annotated[Format, typer.Option("--format", "-f", help="The format of all files.")] = Format.LINES,
+    key: Annotated[str | None, typer.Option(metavar="FIELD", help="The field to use as the key.")] = None,
     key_regex: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="For lines: what it finds, or its first group, is the key.")
+        str | None, typer.Option(metavar="REGEX", help="For lines: the key is what this finds, or its first group.")
     ] = None,
     timestamp_field: Annotated[
-        str | None, typer.Option(metavar="FIELD", help="ISO 8601 or a number; else the time of the append.")
+        str | None,
+        typer.Option(metavar="FIELD", help="A field, ISO 8601 or a number. Default: the time of the append."),
     ] = None,
-    timestamp_unit: Annotated[TimeUnit, typer.Option(help="Of numbers in it, since 1970.")] = TimeUnit.MILLISECONDS,
-    raw: Annotated[bool, typer.Option("--raw", help="For csv: the row as it stands, not as JSON.")] = False,
-    delimiter: Annotated[str, typer.Option(help="For csv.")] = ",",
+    timestamp_unit: Annotated[
+        TimeUnit, typer.Option(help="The unit of numbers in it, since 1970.")
+    ] = TimeUnit.MILLISECONDS,
+    raw: Annotated[bool, typer.Option("--raw", help="For csv: keep the row as text instead of JSON.")] = False,
+    delimiter: Annotated[str, typer.Option(help="For csv: what separates fields.")] = ",",
     partitioning: Annotated[
-        Partitioning, typer.Option(help="Records without a key are dealt in turn.")
+        Partitioning, typer.Option(help="Records without a key go to all in turn.")
     ] = Partitioning.KEY,
     segment_records: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="Records written at a time, at most.")
+        int, typer.Option(min=1, max=1_000_000, help="The most records to write at once.")
     ] = 200_000,
     producer_id: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Names this input, instead of its content: for inputs that are no files."),
+        typer.Option(metavar="ID", help="Names this input, where it is not a file with its own content."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an append that ended on the way; refused where there is none.")
+        bool, typer.Option("--resume", help="Continue an append that stopped halfway; refused if there is none.")
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Append once more what the topic has from these files.")
+        bool, typer.Option("--again", help="Append these files again, although the topic has their records.")
     ] = False,
     log: LogPlace = None,
     as_json: AsJson = False,
 ) -> None:
     """Append records from files or standard input.
 
-    The files of one command are one input, known by their content: of an input that was appended before, only what is
-    missing is appended. The same files together with others are another input, and all of them are appended.
+    Tidemill knows the files of one command by their content: if you append the same files again, only missing records
+    are appended. The same files together with others are another input, and all of them are appended.
     """
     from tidemill.cli.commands.log_append import appended_json, check_resumed, go_on, identify, show_appended
     from tidemill.log import loading
@@ -184,7 +187,7 @@ def append(
 @app.command("ls")
 def list_topics(
     ctx: typer.Context,
-    topic: Annotated[str | None, typer.Argument(metavar="TOPIC", help="Show its partitions.")] = None,
+    topic: Annotated[str | None, typer.Argument(metavar="TOPIC", help="Show the partitions of this topic.")] = None,
     log: LogPlace = None,
     as_json: AsJson = False,
 ) -> None:
@@ -204,9 +207,9 @@ def cat(
     ctx: typer.Context,
     topic: TopicName,
     from_offset: Annotated[
-        int | None, typer.Option("--from", min=0, max=MOST, metavar="OFFSET", help="Begin there; else at the start.")
+        int | None, typer.Option("--from", min=0, max=MOST, metavar="OFFSET", help="The first offset to print.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=0, max=MOST, help="At most so many records.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, max=MOST, help="The most records to print.")] = None,
     partition: Partition = None,
     log: LogPlace = None,
     as_json: AsJson = False,
@@ -231,12 +234,12 @@ def cat(
 def trim(
     ctx: typer.Context,
     topic: TopicName,
-    before: Annotated[int, typer.Option(min=0, max=MOST, metavar="OFFSET", help="Records below it are given up.")],
+    before: Annotated[int, typer.Option(min=0, max=MOST, metavar="OFFSET", help="Delete records before it.")],
     partition: Partition = None,
     log: LogPlace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give up the oldest records of a partition, for good."""
+    """Delete the oldest records of a partition, for good."""
     place = open_log(ctx)
     held = place.trim(topic, _only_partition(place.topic(topic), partition), before)
     if as_json:

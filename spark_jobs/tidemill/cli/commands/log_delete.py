@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 def delete(
     ctx: typer.Context,
     topic: TopicName,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for the topic's name again.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Also when a pipeline of the project has read it.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for the topic's name as confirmation.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Delete it even if a pipeline of the project has read it.")
+    ] = False,
     log: LogPlace = None,
     as_json: AsJson = False,
 ) -> None:

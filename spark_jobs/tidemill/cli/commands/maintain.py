@@ -20,17 +20,18 @@ if TYPE_CHECKING:
 
 def maintain(
     ctx: typer.Context,
-    pipeline: Annotated[str | None, typer.Argument(metavar="[PIPELINE]", help="Only this one; else all.")] = None,
+    pipeline: Annotated[str | None, typer.Argument(metavar="[PIPELINE]", help="The pipeline. Default: all.")] = None,
     keep: Annotated[
         str | None,
         typer.Option(
-            metavar="LENGTH", help='How far back one may want to go, for example "7 days"; else the project\'s.'
+            metavar="LENGTH",
+            help='How far back you may want to go, for example "7 days". Default: the project\'s setting.',
         ),
     ] = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make tables and ledgers small again; batches may run meanwhile."""
+    """Make tables and ledgers small again. Batches may run at the same time."""
     from tidemill.core.time.times import duration, show_duration
     from tidemill.maintain.maintenance import AT_LEAST, goes_back_to
     from tidemill.maintain.maintenance import maintain as tasks

@@ -16,12 +16,14 @@ from tidemill.cli.output import PipelineName, open_project
 
 def rename(
     ctx: typer.Context,
-    old: Annotated[str, typer.Argument(metavar="OLD", help="The name that it has.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The name that its declaration has from now on.")],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="Its name now.")],
+    new: Annotated[
+        str, typer.Argument(metavar="NEW", help="Its new name, which the declaration must have from now on.")
+    ],
     by: By = None,
     why: Why = "",
 ) -> None:
-    """Give a pipeline another name: it goes on where it is, with its ledger, state and tables."""
+    """Rename a pipeline. It keeps its ledger, state and tables."""
     from tidemill.core.plan.kinds import Reason
     from tidemill.project import names
 
@@ -33,7 +35,9 @@ def rename(
 def adopt(
     ctx: typer.Context,
     pipeline: PipelineName,
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="A table that it publishes and somebody else owns.")],
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="A table that this pipeline declares and another one owns.")
+    ],
     by: By = None,
     why: Why = "",
 ) -> None:

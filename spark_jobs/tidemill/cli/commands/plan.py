@@ -33,9 +33,9 @@ _FATES = {
 def plan(
     ctx: typer.Context,
     pipeline: PipelineName,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Needed: nothing is written.")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, max=MOST, metavar="N", help="As for run.")] = None,
-    drain: Annotated[bool, typer.Option("--drain", help="As for run, where it is for good.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Required; nothing is written.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, max=MOST, metavar="N", help="As for `run`.")] = None,
+    drain: Annotated[bool, typer.Option("--drain", help="As for `run`; there it is final.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what the next batch would read."""

@@ -27,28 +27,33 @@ def run(
     ctx: typer.Context,
     pipeline: PipelineName,
     until_caught_up: Annotated[
-        bool, typer.Option("--until-caught-up", help="Go on until nothing is left to do; then that is no failure.")
+        bool, typer.Option("--until-caught-up", help="Continue until nothing is left to do, and exit with 0.")
     ] = False,
     limit: Annotated[
         int | None,
-        typer.Option(min=1, max=MOST, metavar="N", help="At most so many records in a batch; else the project's."),
+        typer.Option(min=1, max=MOST, metavar="N", help="The most records in a batch. Default: the project's setting."),
     ] = None,
     drain: Annotated[
-        bool, typer.Option("--drain", help="The input has ended, for good: all windows close, later records are late.")
+        bool,
+        typer.Option("--drain", help="The input has ended for good: all windows close, and later records are late."),
     ] = False,
     batches: Annotated[
         int | None,
-        typer.Option(min=1, max=MOST, metavar="N", help="At most so many batches; one without --until-caught-up."),
+        typer.Option(
+            min=1, max=MOST, metavar="N", help="The most batches. Default: one, or no bound with --until-caught-up."
+        ),
     ] = None,
     from_now: Annotated[
         bool,
-        typer.Option("--from-now", help="What the declaration changed in the meaning of numbers holds from here on."),
+        typer.Option(
+            "--from-now", help="Accept that numbers mean something else now: the new meaning holds from this batch on."
+        ),
     ] = False,
     by: By = None,
     why: Why = "",
     as_json: AsJson = False,
 ) -> None:
-    """Execute the open batch of a pipeline, or the next one."""
+    """Run the open batch of a pipeline, or the next one."""
     most = batches if batches or until_caught_up else 1
     reason = _reason(by, why) if from_now or by or why else None
     if reason is not None and not from_now:

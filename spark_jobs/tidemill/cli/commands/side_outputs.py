@@ -37,11 +37,14 @@ late = typer.Typer(no_args_is_help=True, help="Rows that came after every window
 quarantine = typer.Typer(no_args_is_help=True, help="Rejected records: look at them, replay them after a fix.")
 
 OfReason = Annotated[
-    str | None, typer.Option("--rule", metavar="TEXT", help="Rejected for a reason that contains this text.")
+    str | None,
+    typer.Option("--rule", metavar="TEXT", help="Only records rejected for a reason that contains this text."),
 ]
-OfTable = Annotated[str | None, typer.Option("--table", metavar="TABLE", help="Refused by this published table.")]
-ByBatch = Annotated[bool, typer.Option("--by-batch", help="Count each batch apart.")]
-Most = Annotated[int, typer.Option("--limit", min=1, max=MOST, metavar="N", help="At most so many.")]
+OfTable = Annotated[
+    str | None, typer.Option("--table", metavar="TABLE", help="Only what this published table refused.")
+]
+ByBatch = Annotated[bool, typer.Option("--by-batch", help="Count each batch separately.")]
+Most = Annotated[int, typer.Option("--limit", min=1, max=MOST, metavar="N", help="Show at most N.")]
 
 
 @late.command("ls")
@@ -83,7 +86,7 @@ def late_admit(
     why: Why = "",
     as_json: AsJson = False,
 ) -> None:
-    """Let late rows into the windows that refused them; only those windows are published again."""
+    """Add late records to the windows that refused them, and publish only these windows again."""
     wanted = selection(
         batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, table=table
     )
@@ -103,7 +106,7 @@ def quarantine_ls(
     by_batch: ByBatch = False,
     as_json: AsJson = False,
 ) -> None:
-    """Count rejected records by topic and reason, with the first and the last batch that has some."""
+    """Count rejected records by topic and reason, with the first and the last batch of each."""
     wanted = selection(
         batch=batch, topic=topic, partition=partition, offset=None, since=since, until=until, reason=rule
     )
@@ -149,7 +152,7 @@ def quarantine_replay(
     why: Why = "",
     as_json: AsJson = False,
 ) -> None:
-    """Put rejected records through the pipeline once more; what still fails goes back with its new reasons."""
+    """Send rejected records through the pipeline again. What still fails returns with its new reasons."""
     wanted = selection(
         batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, reason=rule
     )

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 
 def status(
     ctx: typer.Context,
-    pipeline: Annotated[str | None, typer.Argument(metavar="[PIPELINE]", help="Only this one, in detail.")] = None,
+    pipeline: Annotated[
+        str | None, typer.Argument(metavar="[PIPELINE]", help="Show only this pipeline, in detail.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show lag, watermark, last commit and open batch."""

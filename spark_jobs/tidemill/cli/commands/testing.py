@@ -19,7 +19,8 @@ from tidemill.project.project import VARIABLE
 def run_tests(
     ctx: typer.Context,
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[ARGUMENT]...", help="For pytest: files, `-k WORD`, `-x` ...")
+        list[str] | None,
+        typer.Argument(metavar="[ARGUMENT]...", help="Arguments for pytest: files, `-k WORD`, `-x` ..."),
     ] = None,
 ) -> None:
     """Run the tests of the project with pytest, in its folder `tests`."""

@@ -36,12 +36,13 @@ def verify(
         str | None, typer.Option(metavar="FROM/TO", help="Only windows that start at these event times, in ISO 8601.")
     ] = None,
     sample: Annotated[
-        float, typer.Option(min=0.0, max=1.0, metavar="P", help="Only this share of the windows, at random.")
+        float,
+        typer.Option(min=0.0, max=1.0, metavar="P", help="Compare only this share of the windows, chosen at random."),
     ] = 1.0,
-    seed: Annotated[int, typer.Option(metavar="N", help="What the random choice begins with.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="The seed of the random choice.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Compute published tables again from the log, and print every difference; exits with 8 when there is one."""
+    """Compute published tables again from the log, and print every difference. Exit code 8 says that there is one."""
     from tidemill.cli.spark import spark_session
     from tidemill.inspect.verify import verify as compare
 

@@ -72,7 +72,7 @@ def told(name: str, what: str, ratio: float) -> str:
 
 def looks(folder: Path, events: int) -> dict[str, float]:
     """Median seconds of each look at a ledger of so many events; also how long it took to make and to index."""
-    from tidemill.core.plan.kinds import Reason
+    from tidemill.core.plan.amendments import Reason
     from tidemill.core.repair.selection import OfTimes
     from tidemill.inspect.lineage import lineage
     from tidemill.inspect.status import status_of
@@ -192,7 +192,7 @@ def an_event(at: datetime, user: str = "a", amount: int = 1) -> bytes:
 def replays(spark: Any, folder: Path, records: int) -> dict[str, Any]:
     """The slowest batch of a replay of so many scattered records, and a live batch of as many as it takes."""
     from support.projects import Mill, sums
-    from tidemill.core.plan.kinds import Reason, SideOutput
+    from tidemill.core.plan.amendments import Reason, SideOutput
     from tidemill.core.repair.side_outputs import Selection
     from tidemill.project.project import Project
     from tidemill.repair.job import AmendmentJob

@@ -40,7 +40,7 @@ def main() -> int:
 def measured(spark: Any, folder: Path, windows: int, records: int) -> dict[str, dict[str, Any]]:
     """Seconds and windows written, for late records and for rejected ones."""
     from support.projects import Mill, an_event, sums
-    from tidemill.core.plan.kinds import Reason, SideOutput
+    from tidemill.core.plan.amendments import Reason, SideOutput
     from tidemill.core.repair.side_outputs import Selection
     from tidemill.project.project import Project
     from tidemill.repair.job import AmendmentJob

@@ -31,7 +31,7 @@ from tidemill.core.contract.schema import Field, Object, Scalar
 from tidemill.tables.arrow_types import arrow_schema
 from tidemill.tables.create import ensure_table
 from tidemill.tables.deltars import DeltaRsTable
-from tidemill.tables.protocol import Between, TableSpec, Transaction
+from tidemill.tables.interface import Between, TableSpec, Transaction
 from tidemill.tables.trim import trim_log
 
 START = datetime(2024, 3, 1, tzinfo=UTC)

@@ -46,7 +46,7 @@ def measured(spark: Any, folder: Path, batches: int, every: int) -> dict[str, An
     from bench.feed import Feed
     from bench.records import Traffic
     from bench.tidemill_batch import PIPELINE, TidemillBatch
-    from tidemill.core.plan.kinds import Reason
+    from tidemill.core.plan.amendments import Reason
     from tidemill.maintain import maintenance
     from tidemill.maintain.state_compaction import fold
     from tidemill.repair.job import AmendmentJob

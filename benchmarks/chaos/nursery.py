@@ -24,7 +24,7 @@ from pyspark.sql.connect.client import SparkConnectClient
 from support.projects import ROOT
 from tidemill.core.repair.state_compaction import Folding
 from tidemill.maintain import state_compaction
-from tidemill.run import upkeep
+from tidemill.run import after_commit
 
 MODULES = (
     *(
@@ -102,7 +102,7 @@ def main() -> None:
         import_module(name)
     # A session of a server takes seconds to begin; the workers of a seat have one after the other the same.
     SparkConnectClient.release_session = lambda _: None
-    upkeep.EVERY, upkeep.KEEP_VERSIONS = OFTEN, KEEP
+    after_commit.EVERY, after_commit.KEEP_VERSIONS = OFTEN, KEEP
     state_compaction.FOLDING = Folding(group=OFTEN, overlap=1.0, groups=1)
     print(json.dumps({"ready": os.getpid()}), flush=True)
     Nursery().serve()

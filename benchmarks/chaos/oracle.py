@@ -14,7 +14,7 @@ from chaos.weather import FILES, Absence, absences
 from chaos.world import PIPELINE, World
 from support.projects import rows_of
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import Repair, Rewind, SideOutput
+from tidemill.core.plan.amendments import Repair, Rewind, SideOutput
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.work import Kind, Live
 from tidemill.core.protocol.events import Claimed, Committed, Event, Planned

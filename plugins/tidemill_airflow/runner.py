@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from tidemill.core.history.coverage import plans_of
 from tidemill.core.history.index import asked_of
 from tidemill.core.log.offsets import MAX_OFFSET
-from tidemill.core.plan.kinds import Reason, SideOutput
+from tidemill.core.plan.amendments import Reason, SideOutput
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.protocol.events import Committed, Event
 from tidemill.core.repair.selection import OfOffsets, Wanted

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.projects import Mill, an_event, sums
-from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.events import Committed
 from tidemill.project.project import Project
 from tidemill.repair.job import AmendmentJob

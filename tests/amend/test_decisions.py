@@ -11,7 +11,7 @@ import pytest
 from amend.conftest import an_amendment, done
 from support.projects import Mill, an_event, rows_of, sums
 from tidemill.core.errors import AmendmentError, AuditBlocked
-from tidemill.core.plan.kinds import Reason, SideOutput
+from tidemill.core.plan.amendments import Reason, SideOutput
 from tidemill.core.protocol.events import Decided, Decision
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.repair.deciding import decide

@@ -11,7 +11,7 @@ import pytest
 from amend.conftest import an_amendment, done
 from support.projects import NOW, Mill, an_event, rows_of, sums
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import SideOutput
+from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.inspect.state_size import state_sizes

@@ -12,7 +12,7 @@ from amend.conftest import an_amendment
 from machine.declaring import declare
 from support.projects import NOW, Mill, an_event, sums
 from tidemill.core.errors import Incompatible
-from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.amendments import Reason
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.inspect.lineage import lineage

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from amend.conftest import an_amendment, done
 from support.projects import Mill, an_event, rows_of
-from tidemill.core.plan.kinds import SideOutput
+from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.plan.work import Kind
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.repair.repair import repair

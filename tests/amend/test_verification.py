@@ -13,7 +13,7 @@ from amend.conftest import an_amendment, done
 from support.projects import NOW, Mill, an_event, sums
 from support.recovery import a_wide_mill
 from tidemill.core.errors import InputError
-from tidemill.core.plan.kinds import SideOutput
+from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.selection import OfOffsets, OfWindows
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.inspect.lineage import Lineage, lineage

@@ -12,7 +12,7 @@ from amend.conftest import an_amendment, done
 from amend.test_verification import second
 from support.projects import SUMS_CONTRACT, Mill, an_event, sums
 from tidemill.core.errors import Incompatible
-from tidemill.core.plan.kinds import SideOutput
+from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.inspect.lineage import lineage

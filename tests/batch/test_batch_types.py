@@ -14,7 +14,7 @@ from support.projects import Mill, an_event
 from tidemill.core.contract.schema import Decimal, Scalar
 from tidemill.core.declare.aggregates import Sum
 from tidemill.core.errors import AuditBlocked, DeclarationError, Incompatible
-from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.events import Audited
 from tidemill.core.sql.expressions import filled
 from tidemill.inspect.verify import Scope, verify

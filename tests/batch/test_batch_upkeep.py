@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from support.projects import Mill, an_event, sums
-from tidemill.run import upkeep
+from tidemill.run import after_commit
 from tidemill.tables.deltars import DeltaRsTable
 
 pytestmark = pytest.mark.spark
@@ -37,7 +37,7 @@ def test_small_files_are_folded_and_no_row_changes(tmp_path: Path, spark: Any, m
     mill = sums(tmp_path, spark, lateness="20 s")
     ten_batches(mill, 0)
     many, seen = files(mill), mill.everything()
-    monkeypatch.setattr(upkeep, "EVERY", 11)
+    monkeypatch.setattr(after_commit, "EVERY", 11)
     mill.feed([an_event(100)])
     mill.run()
     few = files(mill)
@@ -59,7 +59,7 @@ def test_a_batch_stays_committed_when_folding_fails(
         raise OSError("disk full")
 
     mill = sums(tmp_path, spark)
-    monkeypatch.setattr(upkeep, "EVERY", 1)
+    monkeypatch.setattr(after_commit, "EVERY", 1)
     monkeypatch.setattr(DeltaRsTable, "compact", fail)
     mill.feed([an_event(1)])
     with caplog.at_level(logging.WARNING):

@@ -16,7 +16,7 @@ from support.recovery import WIDE_READS, WIDE_WRITES
 from tidemill.core.protocol import failpoints
 from tidemill.core.protocol.failpoints import VARIABLE, Injected, boundaries_of
 from tidemill.project.project import Project
-from tidemill.run import upkeep
+from tidemill.run import after_commit
 
 pytestmark = pytest.mark.spark
 
@@ -179,7 +179,7 @@ def test_upkeep_that_fails_changes_nothing_in_the_end(  # noqa: PLR0917
     action: str,
 ) -> None:
     mill = wide(tmp_path)
-    monkeypatch.setattr(upkeep, "EVERY", 1)
+    monkeypatch.setattr(after_commit, "EVERY", 1)
     monkeypatch.setenv(VARIABLE, action)
     mill.run(drain=True)
     assert "files were not folded after batch 2" in caplog.text

@@ -11,8 +11,8 @@ from support.builders import a_commit, a_flow, a_plan, an_executor, tp
 from tidemill.core.history.coverage import Cover, batches_of, coverage
 from tidemill.core.history.linking import with_all_of
 from tidemill.core.log.offsets import OffsetRange
-from tidemill.core.plan.jobs import Backfill
-from tidemill.core.plan.kinds import Fold
+from tidemill.core.plan.amendments import Fold
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.slices import BatchRange, SliceSet, batch_ranges

@@ -15,13 +15,13 @@ from tidemill import Sliding, Tumbling
 from tidemill.core.bind.flow import Flow
 from tidemill.core.contract.verdict import Verdict
 from tidemill.core.errors import AmendmentError, DeclarationError, Fenced, Incompatible
-from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.position import Position, TopicPosition
 from tidemill.core.plan.work import Reading
 from tidemill.core.protocol.events import Audited, Forgotten, Planned
 from tidemill.core.protocol.transitions import apply
 from tidemill.core.protocol.view import View
-from tidemill.core.repair.forgetting import back_to, check_age, check_lateness, first_kept, forgettable
+from tidemill.core.repair.state_retention import back_to, check_age, check_lateness, first_kept, forgettable
 from tidemill.core.time.spans import PaneSpan
 from tidemill.core.time.watermarks import BEGINNING, END, PartitionClock
 from tidemill.core.time.windows import Panes

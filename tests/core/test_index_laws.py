@@ -17,7 +17,7 @@ from tidemill.core.history.past import Past
 from tidemill.core.history.zones import MOST_ASKED, Reach, Zone, whole_of, zone_of
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.log.packed_offsets import packed
-from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.amendments import Reason
 from tidemill.core.plan.slices import BatchRange, SliceSet
 from tidemill.core.plan.work import Kind, Live
 from tidemill.core.protocol.codec import from_json, to_json

@@ -17,8 +17,8 @@ from tidemill.core.change.compatibility import check_compatibility
 from tidemill.core.change.redefinition import meaning_after, redefined
 from tidemill.core.errors import Incompatible
 from tidemill.core.log.offsets import OffsetRange
-from tidemill.core.plan.jobs import Backfill
-from tidemill.core.plan.kinds import Fold, Reason, Repair, Rewind, SideOutput, Switch
+from tidemill.core.plan.amendments import Fold, Reason, Repair, Rewind, SideOutput, Switch
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.planning import ReadLimit, TopicBounds, plan_batch
 from tidemill.core.plan.position import Position, TopicPosition
 from tidemill.core.plan.work import BackfillStep, Work

@@ -20,7 +20,7 @@ from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.errors import AmendmentError, BackfillOpen, Incompatible
 from tidemill.core.history.past import Past
 from tidemill.core.log.offsets import OffsetRange
-from tidemill.core.plan.kinds import Reason, Redefined, Repair, SideOutput
+from tidemill.core.plan.amendments import Reason, Redefined, Repair, SideOutput
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.planning import ReadLimit, TopicBounds, plan_batch
 from tidemill.core.plan.position import Position, Since

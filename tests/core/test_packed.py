@@ -15,7 +15,7 @@ from tidemill.core.history.coverage import Cover, coverage
 from tidemill.core.history.linking import with_all_of
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.log.packed_offsets import packed, unpacked
-from tidemill.core.plan.kinds import Ranges, Reason, Repair, SideOutput
+from tidemill.core.plan.amendments import Ranges, Reason, Repair, SideOutput
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.protocol.codec import from_json, to_json

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.time.pane_tree import Node, PaneTree, levels_of, unite

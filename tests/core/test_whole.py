@@ -14,12 +14,12 @@ from tidemill.core.history.coverage import covers_of
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.history.past import Past
 from tidemill.core.history.zones import zone_of
-from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.slices import SliceSet
 from tidemill.core.plan.work import Kind
-from tidemill.core.repair.forgetting import first_kept
-from tidemill.core.repair.whole import left_of, starts_over, whole_of
+from tidemill.core.repair.state_retention import first_kept
+from tidemill.core.repair.whole_windows import left_of, starts_over, whole_of
 from tidemill.core.time.spans import PaneSpan
 
 SECOND = 1_000_000

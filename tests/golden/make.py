@@ -22,7 +22,7 @@ ENTRIES = ("lake", "log", "pipelines", "data_contracts")
 def main(target: Path) -> None:
     """Make the project, and put it into the archive."""
     from amend.conftest import an_amendment
-    from tidemill.core.plan.kinds import SideOutput
+    from tidemill.core.plan.amendments import SideOutput
     from tidemill.core.protocol import failpoints
     from tidemill.core.repair.side_outputs import Selection
     from tidemill.repair.repair import repair

@@ -15,7 +15,7 @@ from amend.conftest import an_amendment
 from golden.make import a_project, tiny
 from support.projects import NOW, ROOT, Mill, an_event
 from tidemill.core.errors import LedgerDamaged
-from tidemill.core.plan.kinds import SideOutput
+from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.protocol.events import FORMAT_VERSION
 from tidemill.core.protocol.transitions import fold
 from tidemill.core.repair.selection import OfOffsets

@@ -22,7 +22,7 @@ VIOLATIONS = {
     "layers": ("tidemill/core/log/offsets.py", "import tidemill.cli"),
     "rooms-of-core": ("tidemill/core/time/times.py", "import tidemill.core.plan.plan"),
     "rooms-of-engine": ("tidemill/engine/read/blocks.py", "import tidemill.engine.attempt"),
-    "parts": ("tidemill/ledger/__init__.py", "import tidemill.log.protocol"),
+    "parts": ("tidemill/ledger/__init__.py", "import tidemill.log.interface"),
     "core": ("tidemill/core/errors.py", "def f():\n    import pyarrow"),
     "scheduler": ("tidemill/engine/__init__.py", "import tidemill_airflow"),
     "plugin": ("tidemill_airflow/__init__.py", "import tidemill.engine.spark.jars"),
@@ -95,7 +95,12 @@ def _all_modules(*packages: str) -> list[str]:
 
 
 def test_light_modules_load_nothing_slow():
-    light = ["tidemill", "tidemill.log.protocol", "tidemill_airflow", *_all_modules("tidemill.core", "tidemill.ledger")]
+    light = [
+        "tidemill",
+        "tidemill.log.interface",
+        "tidemill_airflow",
+        *_all_modules("tidemill.core", "tidemill.ledger"),
+    ]
     assert len(light) > 10
     assert _loaded_by(light) == []
 

@@ -21,11 +21,11 @@ from kafka.conftest import Cluster
 from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, Mill, a_project, an_event, sums
 from tidemill.core.errors import AmendmentError, ConfigError, Fenced, LogInputError, LogUnreachable, UnknownTopic
 from tidemill.core.log.scan import Record
-from tidemill.core.plan.kinds import SideOutput
+from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
-from tidemill.log.protocol import Message, OutgoingBatch
+from tidemill.log.interface import Message, OutgoingBatch
 from tidemill.log.reading import read_topic
 from tidemill.project.project import Project
 from tidemill.repair.backfill import backfill
@@ -244,7 +244,7 @@ import os, sys, time
 from kafka.test_kafka_sending import a_parcel
 from tidemill.log.kafka_access import Access
 from tidemill.log.kafka_topics import KafkaTopics
-from tidemill.log.protocol import Message
+from tidemill.log.interface import Message
 
 def messages():
     for n in range(3):

@@ -16,8 +16,8 @@ from tidemill.core.log.scan import Record
 from tidemill.log.file import FileLog
 from tidemill.log.producer import Producer
 from tidemill.log.records import NewRecord
+from tidemill.stores.interface import Tail
 from tidemill.stores.local import LocalStore
-from tidemill.stores.protocol import Tail
 
 Make = Callable[..., list[NewRecord]]
 Read = Callable[..., list[Record]]

@@ -10,7 +10,7 @@ import pytest
 
 from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, Mill, sums
-from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.events import Committed
 from tidemill.ledger.process import this_process
 from tidemill.project.project import Project

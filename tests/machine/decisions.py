@@ -14,7 +14,7 @@ from machine.neighbours import beside, called
 from support.projects import NO_SPARK, Mill, an_event
 from tidemill.core.errors import AmendmentError, ConfigError
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.amendments import Reason
 from tidemill.project import names
 from tidemill.project.names import Names
 from tidemill.project.project import Project

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from support.projects import NOW
 from tidemill.core.log.offsets import OffsetRange
-from tidemill.core.plan.kinds import Repair, SideOutput
+from tidemill.core.plan.amendments import Repair, SideOutput
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from machine.model import Model, Place, Records, is_forgotten, offsets_of
 from support.projects import NOW
-from tidemill.core.plan.kinds import Repair, SideOutput
+from tidemill.core.plan.amendments import Repair, SideOutput
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed

@@ -9,7 +9,7 @@ import pytest
 
 from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, Mill, an_event, rows_of, somebody, sums
-from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol import failpoints
 from tidemill.repair.job import AmendmentJob
 from tidemill.repair.rewind import rewind

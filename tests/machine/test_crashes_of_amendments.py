@@ -18,7 +18,7 @@ from machine.conftest import again, an_amendment, ids, run
 from support.projects import NO_SPARK, Mill, an_event, rows_of, sums, without_own
 from support.recovery import paused
 from tidemill.core.errors import TidemillError
-from tidemill.core.plan.kinds import SideOutput
+from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.protocol import failpoints
 from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.failpoints import boundaries_beside, boundaries_of

@@ -19,7 +19,7 @@ from machine.model_of_tables import NAMES, Declared, Tables
 from machine.test_machine import PHASES, WHO, Machine
 from support.projects import NOW, Mill, an_event, rows_of
 from tidemill.core.errors import AmendmentError, Incompatible, TidemillError
-from tidemill.core.plan.kinds import Reason, Rewind
+from tidemill.core.plan.amendments import Reason, Rewind
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed, Planned

@@ -15,7 +15,7 @@ from machine.conftest import again, an_amendment, ids, run
 from support.projects import NOW, Mill, an_event, rows_of
 from tidemill.core.errors import AmendmentError, DeclarationError, Incompatible, LedgerDamaged, TidemillError
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import SideOutput
+from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.protocol import failpoints
 from tidemill.core.protocol.events import Forgotten
 from tidemill.core.protocol.failpoints import boundaries_beside

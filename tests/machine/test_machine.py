@@ -43,7 +43,7 @@ from tidemill.core.errors import (
 )
 from tidemill.core.history.coverage import coverage
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import Reason, Rewind, SideOutput
+from tidemill.core.plan.amendments import Reason, Rewind, SideOutput
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed, Planned
 from tidemill.core.repair.selection import OfOffsets

@@ -17,7 +17,7 @@ from machine.neighbours import beside, called
 from support.commands import type_command
 from support.projects import NO_SPARK, Mill, an_event
 from tidemill.core.errors import ConfigError, ForeignTable, TidemillError
-from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
 from tidemill.ledger.process import this_process
 from tidemill.maintain.maintenance import maintain

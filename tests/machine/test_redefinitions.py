@@ -15,11 +15,11 @@ from machine.conftest import again, an_amendment, ids, run
 from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, NOW, Mill, an_event
 from tidemill.cli.main import app
-from tidemill.core.change import strangers
+from tidemill.core.change import foreign_batches
 from tidemill.core.errors import AmendmentError, Incompatible
 from tidemill.core.identity import semantics
 from tidemill.core.plan import planning
-from tidemill.core.plan.kinds import Reason, SideOutput
+from tidemill.core.plan.amendments import Reason, SideOutput
 from tidemill.core.protocol.events import Cancelled, Planned
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
 from tidemill.core.repair.selection import OfOffsets
@@ -199,7 +199,7 @@ def test_a_batch_that_another_version_may_have_published_in_part_is_refused_by_n
         run(mill)
     monkeypatch.delenv(VARIABLE)
     monkeypatch.setattr(semantics, "SEMANTICS", 7)
-    monkeypatch.setattr(strangers, "SEMANTICS", 7)
+    monkeypatch.setattr(foreign_batches, "SEMANTICS", 7)
     before = again(mill).project.ledger("sums").view()
     with pytest.raises(
         Incompatible, match=r"batch 2 may be .* what Tidemill computes \(version 1, now 7\) changed"
@@ -220,7 +220,7 @@ def test_a_batch_that_nobody_could_publish_is_planned_anew_by_another_version(
     with pytest.raises(Injected):
         run(mill)
     monkeypatch.delenv(VARIABLE)
-    for place in (semantics, strangers, planning):
+    for place in (semantics, foreign_batches, planning):
         monkeypatch.setattr(place, "SEMANTICS", 7)
     assert run(mill).batch_id == 3
     events = [entry.event for entry in again(mill).project.ledger("sums").entries()]

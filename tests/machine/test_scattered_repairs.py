@@ -12,7 +12,7 @@ from machine.conftest import again, an_amendment, ids
 from support.projects import Mill, an_event
 from tidemill.cli.views.side_outputs import show_repair
 from tidemill.core.errors import TidemillError
-from tidemill.core.plan.kinds import SideOutput
+from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol import failpoints

@@ -16,7 +16,7 @@ from support.projects import NOW, Mill, an_event, rows_of
 from support.recovery import paused
 from tidemill.core.errors import EngineError, Fenced, TableDamaged
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import SideOutput
+from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_compaction import Folding

@@ -16,11 +16,11 @@ from machine.conftest import again, an_amendment, ids, run
 from machine.declaring import declare
 from support.projects import NO_SPARK, NOW, Mill, an_event
 from tidemill.cli.main import app
-from tidemill.core.change.joining import completed
+from tidemill.core.change.late_tables import completed
 from tidemill.core.errors import AmendmentError, Incompatible
 from tidemill.core.history.coverage import united
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import Reason, SideOutput
+from tidemill.core.plan.amendments import Reason, SideOutput
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection

@@ -14,7 +14,7 @@ from machine.conftest import WHO, again, an_amendment, ids, run
 from support.projects import Mill, an_event, rows_of, somebody
 from tidemill.core.errors import AmendmentError, OffsetsLost, TableDamaged
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import Reason, SideOutput
+from tidemill.core.plan.amendments import Reason, SideOutput
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Planned
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
@@ -27,7 +27,7 @@ from tidemill.repair.backfill import backfill, cancel, resume
 from tidemill.repair.rebuild import rebuild
 from tidemill.repair.repair import repair
 from tidemill.repair.rewind import preview, rewind
-from tidemill.run import upkeep
+from tidemill.run import after_commit
 from tidemill.run.batch import NothingToDo
 from tidemill.run.claiming import Request, next_plan
 from tidemill.tables.keeping import KeptTable
@@ -284,7 +284,7 @@ def test_a_backfill_whose_job_was_given_up_ends(a_mill: Make) -> None:
 def test_versions_of_the_quarantine_are_there_as_long_as_they_can_be_gone_back_to(
     a_mill: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "KEEP_VERSIONS", 5)
+    monkeypatch.setattr(after_commit, "KEEP_VERSIONS", 5)
     mill = fed(a_mill(), 20, bad=True)
     tidied(mill, timedelta(days=7))
     ids(rewind(an_amendment(mill), 2))

@@ -24,7 +24,7 @@ from tidemill.core.contract.schema import Field
 from tidemill.core.declare.operators import Filter
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.log.scan import Record
-from tidemill.core.plan.kinds import Repair
+from tidemill.core.plan.amendments import Repair
 from tidemill.core.protocol.account import Account
 from tidemill.core.time.pane_tree import Node
 from tidemill.core.time.times import micros, moment

@@ -11,8 +11,8 @@ import pytest
 from support.faults import Faults
 from tidemill.core.errors import CommitUnknown, ConfigError, StoreError, StoreUnreachable
 from tidemill.stores.access import S3Access
+from tidemill.stores.interface import Store, Tail
 from tidemill.stores.local import LocalStore
-from tidemill.stores.protocol import Store, Tail
 from tidemill.stores.s3 import S3Store
 
 

@@ -14,7 +14,7 @@ from tidemill.core.contract.schema import Decimal, Field, Scalar
 from tidemill.tables.arrow_types import arrow_schema
 from tidemill.tables.create import ensure_table
 from tidemill.tables.deltars import DeltaRsTable
-from tidemill.tables.protocol import Between, TableSpec, Transaction
+from tidemill.tables.interface import Between, TableSpec, Transaction
 
 Row = dict[str, Any]
 

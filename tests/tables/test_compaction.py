@@ -26,7 +26,7 @@ from tables.table_writers import (
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.errors import Incompatible
 from tidemill.tables.compact import Folded
-from tidemill.tables.protocol import Between, TableSpec
+from tidemill.tables.interface import Between, TableSpec
 
 WRITER = DeltaRsWriter()
 ALWAYS = Between(column="window_start", low=None, high=None)

@@ -12,7 +12,7 @@ from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Objec
 from tidemill.core.errors import Incompatible
 from tidemill.tables.arrow import conform
 from tidemill.tables.arrow_types import arrow_schema
-from tidemill.tables.protocol import TableSpec
+from tidemill.tables.interface import TableSpec
 
 PAIR = Object((Field(name="a", type=Scalar.LONG), Field(name="b", type=Scalar.STRING)))
 MOMENT = datetime(2024, 3, 1, 12, 0, 0, 1, UTC)

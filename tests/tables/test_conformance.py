@@ -32,7 +32,7 @@ from tables.table_writers import (
 from tidemill.core.contract.schema import Array, Decimal, Field, Object, Scalar
 from tidemill.core.errors import Incompatible, KeysCollide
 from tidemill.tables.create import ensure_table
-from tidemill.tables.protocol import Between, Landed
+from tidemill.tables.interface import Between, Landed
 
 EVERY_TYPE = (
     Field(name="window_start", type=Scalar.TIMESTAMP),

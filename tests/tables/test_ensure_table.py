@@ -12,7 +12,7 @@ from tables.table_writers import FIELDS, a_row, a_spec, load, state_of
 from tidemill.core.contract.schema import Array, Decimal, Field, Object, Scalar
 from tidemill.core.errors import Incompatible
 from tidemill.tables.create import ensure_table
-from tidemill.tables.protocol import TableSpec
+from tidemill.tables.interface import TableSpec
 
 NESTED = Array(Object((Field(name="item", type=Scalar.STRING, description="what it is"),)))
 

@@ -26,7 +26,7 @@ from tables.table_writers import (
 )
 from tidemill.core.errors import CommitUnknown, Fenced
 from tidemill.core.plan.slices import slice_number
-from tidemill.tables.protocol import AlreadyThere, Landed, Transaction
+from tidemill.tables.interface import AlreadyThere, Landed, Transaction
 
 
 def write(kind: str, table: Any, writer: Writer, rows: list[Row], number: int, *, plan_hash: str = PLAN) -> Any:

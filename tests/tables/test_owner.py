@@ -13,9 +13,9 @@ from tables.table_writers import PLAN, DeltaRsWriter, Writer, a_row, a_spec, app
 from tidemill.core.errors import ForeignTable, TidemillError
 from tidemill.tables.create import ensure_table
 from tidemill.tables.handles import newest, open_table
+from tidemill.tables.interface import Between, TableSpec
 from tidemill.tables.keeping import KeptTable
 from tidemill.tables.owner import OWNER, hand_over, owner_of
-from tidemill.tables.protocol import Between, TableSpec
 
 
 def owned(folder: Path, owner: str = "sales") -> TableSpec:

@@ -27,7 +27,7 @@ from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.errors import EngineError
 from tidemill.tables.create import ensure_table
 from tidemill.tables.handles import open_table
-from tidemill.tables.protocol import Between, TableSpec
+from tidemill.tables.interface import Between, TableSpec
 from tidemill.tables.skipping import is_plain
 
 

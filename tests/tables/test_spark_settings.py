@@ -9,7 +9,7 @@ import pytest
 from tables.table_writers import PLAN, SparkWriter, a_row, a_spec, append, batch, load, seen, upsert
 from tidemill.core.errors import CommitUnknown
 from tidemill.tables.fence import Stamp
-from tidemill.tables.protocol import Landed
+from tidemill.tables.interface import Landed
 from tidemill.tables.spark import commit_settings
 
 pytestmark = pytest.mark.spark

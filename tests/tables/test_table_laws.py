@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tables.table_writers import PLAN, DeltaRsWriter, a_row, a_spec, append, at, batch, minutes, seen, upsert
-from tidemill.tables.protocol import Between
+from tidemill.tables.interface import Between
 from tidemill.tables.rewrite import Picked
 
 MINUTES = st.integers(0, 7)

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from tables.table_writers import DeltaRsWriter, SparkWriter, a_row, a_spec, append, load, seen
 from tidemill.core.errors import EngineError
-from tidemill.tables.protocol import AlreadyThere, TableSpec
+from tidemill.tables.interface import AlreadyThere, TableSpec
 from tidemill.tables.trim import trim_log
 
 WRITER = DeltaRsWriter()

@@ -66,7 +66,7 @@ def an_amendment(
     project: Project, pipeline: str, *, by: str | None, why: str, most: int | None = None, start: Start | None = None
 ) -> AmendmentJob:
     """Something to be done, by whom and why."""
-    from tidemill.core.plan.kinds import Reason
+    from tidemill.core.plan.amendments import Reason
     from tidemill.repair.job import AmendmentJob
 
     reason = Reason(by=by or getpass.getuser(), why=why)

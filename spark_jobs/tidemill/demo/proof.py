@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.account import Account
 from tidemill.demo.site import PIPELINE, TABLE
 from tidemill.inspect.verify import Scope, verify

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemill.core.bind.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.log.scan import Scan
-from tidemill.core.plan.jobs import Backfill
-from tidemill.core.plan.kinds import Fold, Repair, Rewind, SideOutput, Switch
+from tidemill.core.plan.amendments import Fold, Repair, Rewind, SideOutput, Switch
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.work import BackfillStep, Live, Reading
@@ -28,7 +28,7 @@ from tidemill.engine.aggregate.types import check_types
 from tidemill.engine.aggregate.window_sql import SLICE_COLUMNS, partial_aggregates
 from tidemill.engine.publish.publishing import Publisher, own_values
 from tidemill.engine.publish.side_tables import SideOutputs, Taken
-from tidemill.engine.publish.timed import timed
+from tidemill.engine.publish.timing_column import timed
 from tidemill.engine.publish.window_results import Windows
 from tidemill.engine.read.fitted import fitted, told
 from tidemill.engine.spark.session import pin

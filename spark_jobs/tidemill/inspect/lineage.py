@@ -19,13 +19,13 @@ from tidemill.core.history.coverage import Cover, covers_of
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.history.zones import Zone
 from tidemill.core.log.offsets import OffsetRange
-from tidemill.core.plan.kinds import Fold, Ranges
+from tidemill.core.plan.amendments import Fold, Ranges
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Since
 from tidemill.core.plan.slices import BatchRange, batch_ranges
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Planned
-from tidemill.core.repair.whole import replaced
+from tidemill.core.repair.whole_windows import replaced
 from tidemill.core.time.spans import PaneSpan
 from tidemill.core.time.times import micros, show_moment
 from tidemill.core.time.timing import Timing, timing_of_live
@@ -37,7 +37,7 @@ from tidemill.ledger.ledger import Ledger
 from tidemill.project.project import Project
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest
-from tidemill.tables.protocol import Between
+from tidemill.tables.interface import Between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.core.bind.flow import WindowedSink
-from tidemill.core.repair.forgetting import first_kept
+from tidemill.core.repair.state_retention import first_kept
 from tidemill.core.time.times import micros, moment
 from tidemill.core.time.watermarks import BEGINNING, END
 

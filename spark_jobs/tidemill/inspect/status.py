@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.core.errors import DeclarationError, LogError, TidemillError
-from tidemill.core.plan.kinds import count
+from tidemill.core.plan.amendments import count
 from tidemill.core.protocol.codec import encode
 from tidemill.core.protocol.summary import ACCOUNT, account_of, watermark_json
 from tidemill.core.time.times import moment
-from tidemill.log.flows import held_of, readable
-from tidemill.log.protocol import HoldsBack
+from tidemill.log.interface import HoldsBack
+from tidemill.log.pipeline_topics import held_of, readable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tidemill.core.log.offsets import OffsetRange
     from tidemill.core.plan.position import Gone, TopicPosition
     from tidemill.core.protocol.view import OpenBatch, View
-    from tidemill.log.protocol import Log
+    from tidemill.log.interface import Log
     from tidemill.project.project import Project
 
 

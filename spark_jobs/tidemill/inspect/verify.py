@@ -17,7 +17,7 @@ from tidemill.core.bind.flow import RowSink, Sink, WindowedSink
 from tidemill.core.change.redefinition import redefined, undecided
 from tidemill.core.declare.operators import Trigger
 from tidemill.core.history.coverage import Cover, united
-from tidemill.core.plan.kinds import SideOutput
+from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.plan.position import Since
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.protocol.view import View
@@ -37,7 +37,7 @@ from tidemill.repair.job import AmendmentJob
 from tidemill.run.sessions import project_session
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest, rows_of
-from tidemill.tables.protocol import TableSpec
+from tidemill.tables.interface import TableSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

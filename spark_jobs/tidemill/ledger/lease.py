@@ -16,7 +16,7 @@ from tidemill.core.protocol.codec import from_json, to_json
 from tidemill.core.protocol.leases import Beat, Clock, Holder, beat_every, holder_of, watch_for
 from tidemill.core.protocol.view import OpenBatch
 from tidemill.ledger.process import clock
-from tidemill.stores.protocol import Store
+from tidemill.stores.interface import Store
 
 _PATIENCE = 5.0
 _LOOKS = 12

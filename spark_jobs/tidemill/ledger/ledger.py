@@ -24,7 +24,7 @@ from tidemill.core.protocol.view import View
 from tidemill.ledger.reading import FIRST_LOOK, Events
 from tidemill.ledger.rows import NAMES, SCHEMA, row_of
 from tidemill.stores.refusals import refusal
-from tidemill.tables.protocol import Between
+from tidemill.tables.interface import Between
 
 _CONFIGURATION = {
     # Statistics of the columns that reads prune by; a body is never searched.

@@ -17,7 +17,7 @@ from tidemill.ledger.rows import SCHEMA, Entry, entry_of, rows_between
 from tidemill.stores.refusals import refusal
 from tidemill.tables.arrow_types import schema_fields
 from tidemill.tables.handles import is_broken
-from tidemill.tables.protocol import TableSpec
+from tidemill.tables.interface import TableSpec
 
 FIRST_LOOK = 8
 """Events that are looked at first, from the end of a ledger on."""

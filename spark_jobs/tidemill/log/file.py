@@ -20,14 +20,14 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from tidemill.core.errors import ConfigError, LogError
 from tidemill.core.log.offsets import OffsetRange, merge_ranges
 from tidemill.core.log.scan import ParquetScan
-from tidemill.log import checks
+from tidemill.log import refusals
 from tidemill.log.file_partition import FilePartition
-from tidemill.log.protocol import Topic, Usage
+from tidemill.log.interface import Topic, Usage
 from tidemill.log.reading import first_at
 from tidemill.log.records import NewRecord, as_table, utc_now
 from tidemill.log.writable import LandedBatch, ProducerBatch
+from tidemill.stores.interface import Store
 from tidemill.stores.local import LocalStore
-from tidemill.stores.protocol import Store
 
 FORMAT_VERSION = 1
 
@@ -80,14 +80,14 @@ class FileLog:
 
     def topics(self) -> Sequence[Topic]:
         """See `Log.topics`."""
-        names = sorted(name for name in self._store.list("") if checks.is_topic_name(name))
+        names = sorted(name for name in self._store.list("") if refusals.is_topic_name(name))
         return [topic for name in names if (topic := self._read_topic(name))]
 
     def topic(self, name: str) -> Topic:
         """See `Log.topic`."""
-        topic = self._read_topic(name) if checks.is_topic_name(name) else None
+        topic = self._read_topic(name) if refusals.is_topic_name(name) else None
         if topic is None:
-            raise checks.unknown_topic(name, self._where, self.names())
+            raise refusals.unknown_topic(name, self._where, self.names())
         return topic
 
     def bounds(self, name: str) -> Mapping[int, OffsetRange]:
@@ -103,7 +103,7 @@ class FileLog:
         if not ranges:
             return ParquetScan(files=(), ranges=())
         topic = self.topic(ranges[0].topic_partition.topic)
-        checks.check_scan(topic, topic_id, ranges)
+        refusals.check_scan(topic, topic_id, ranges)
         files: dict[str, OffsetRange] = {}
         for item in merge_ranges(ranges):
             files.update(self._partition(topic, item.topic_partition.partition).cover(item))
@@ -112,7 +112,7 @@ class FileLog:
 
     def create_topic(self, name: str, partitions: int, *, force: bool = False) -> Topic:
         """See `WritableLog.create_topic`."""
-        checks.check_new_topic(name, partitions, force=force)
+        refusals.check_new_topic(name, partitions, force=force)
         file = _TopicFile(
             format_version=FORMAT_VERSION,
             name=name,
@@ -121,7 +121,7 @@ class FileLog:
             created=self._clock(),
         )
         if not self._store.put_if_absent(_topic_file(name), msgspec.json.format(msgspec.json.encode(file))):
-            raise checks.topic_exists(self.topic(name), self._where)
+            raise refusals.topic_exists(self.topic(name), self._where)
         return _topic_of(file)
 
     def delete_topic(self, name: str) -> None:
@@ -159,7 +159,7 @@ class FileLog:
 
     def _partitions(self, name: str) -> list[FilePartition]:
         topic = self.topic(name)
-        checks.check_readable(topic)
+        refusals.check_readable(topic)
         return [self._partition(topic, number) for number in range(topic.partitions)]
 
     def _read_topic(self, name: str) -> Topic | None:

@@ -19,11 +19,11 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.errors import CommitUnknown, OffsetsLost
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.log import checks
-from tidemill.log.protocol import Topic, Usage
+from tidemill.log import refusals
+from tidemill.log.interface import Topic, Usage
 from tidemill.log.segment import TAIL_LENGTH, Footer, damaged, decode_footer, encode, footer_length, remember
 from tidemill.log.writable import LandedBatch, ProducerBatch
-from tidemill.stores.protocol import Store
+from tidemill.stores.interface import Store
 
 _DIGITS = 20
 _LISTINGS = 5
@@ -58,7 +58,7 @@ class FilePartition:
     def __init__(self, store: Store, topic: Topic, partition: int, clock: Callable[[], datetime]) -> None:
         self._store = store
         self._topic_id = topic.topic_id
-        self._place = checks.check_partition(topic, partition)
+        self._place = refusals.check_partition(topic, partition)
         self._folder = f"{topic.name}/{topic.topic_id}/{partition}"
         self._clock = clock
 
@@ -89,12 +89,12 @@ class FilePartition:
 
     def append(self, records: pa.Table, at: int | None, batch: ProducerBatch | None) -> OffsetRange:
         """Write a segment at the end; see `WritableLog.append`."""
-        checks.check_size(self._place, len(records))
+        refusals.check_size(self._place, len(records))
         while True:
             tip = self._tip()
             if known := batch and self._known(tip, batch, len(records)):
                 return known
-            checks.check_position(tip.held, at)
+            refusals.check_position(tip.held, at)
             end = tip.held.until_offset
             written = OffsetRange(self._place, end, end + len(records))
             if not written or self._take(written, records, tip, batch):
@@ -111,7 +111,7 @@ class FilePartition:
     def trim(self, before_offset: int) -> OffsetRange:
         """See `WritableLog.trim`. A crash on the way leaves files that nobody reads, for a later trim."""
         held = self._tip().held
-        checks.check_trim(held, before_offset)
+        refusals.check_trim(held, before_offset)
         if before_offset > held.from_offset:
             self._store.put_if_absent(self._name(before_offset, "start"), b"")
         listing = self._list()
@@ -178,7 +178,7 @@ class FilePartition:
         bases, start = listing.bases, listing.start
         inside = bool(bases) and wanted.until_offset <= bases[-1]
         end = bases[-1] if inside else self._tip_of(listing).held.until_offset
-        checks.check_held(wanted, OffsetRange(self._place, start, max(start, end)))
+        refusals.check_held(wanted, OffsetRange(self._place, start, max(start, end)))
         files: dict[str, OffsetRange] = {}
         position = wanted.from_offset
         touched = bases[max(bisect_right(bases, position) - 1, 0) :]
@@ -186,7 +186,7 @@ class FilePartition:
             if position >= wanted.until_offset:
                 break
             if base > position:
-                raise checks.hole(self._place, position, base)
+                raise refusals.hole(self._place, position, base)
             until = self._checked_end(base, following)
             if until > position:
                 files[self._store.locate(self._name(base, "parquet"))] = OffsetRange(self._place, base, until)
@@ -222,8 +222,8 @@ class FilePartition:
             return None
         share = self._share(tip, newest, batch.sequence)
         if share is None:
-            raise checks.outdated(self._place, batch, newest.batch.sequence)
-        return checks.repeated(share, batch, count)
+            raise refusals.outdated(self._place, batch, newest.batch.sequence)
+        return refusals.repeated(share, batch, count)
 
     def _share(self, tip: _Tip, newest: LandedBatch, sequence: int) -> LandedBatch | None:
         """The share of a batch up to the newest: sequences grow from segment to segment, so by bisection."""

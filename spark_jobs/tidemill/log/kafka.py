@@ -29,9 +29,9 @@ from tidemill.core.errors import LogRefused, LogUnreachable, OffsetsLost
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.log.scan import KafkaScan, Record
 from tidemill.core.time.times import micros, nearest_moment
-from tidemill.log import checks
+from tidemill.log import refusals
+from tidemill.log.interface import Topic
 from tidemill.log.kafka_access import Access
-from tidemill.log.protocol import Topic
 
 PATIENCE = 15.0
 """Seconds that an answer of the cluster may take."""
@@ -76,7 +76,7 @@ class KafkaLog:
         """See `Log.topic`."""
         found = self._described([name])
         if not found:
-            raise checks.unknown_topic(name, self._where, self.names())
+            raise refusals.unknown_topic(name, self._where, self.names())
         return found[0]
 
     def _described(self, names: Sequence[str]) -> Sequence[Topic]:
@@ -95,7 +95,7 @@ class KafkaLog:
     def bounds(self, name: str) -> Mapping[int, OffsetRange]:
         """See `Log.bounds`; the end is that of committed records."""
         topic = self.topic(name)
-        checks.check_readable(topic)
+        refusals.check_readable(topic)
         numbers = range(topic.partitions)
         starts = self._offsets(name, numbers, _EARLIEST)
         ends = self._offsets(name, numbers, LATEST)
@@ -104,7 +104,7 @@ class KafkaLog:
     def waiting(self, name: str) -> Mapping[int, int]:
         """See `HoldsBack.waiting`."""
         topic = self.topic(name)
-        checks.check_readable(topic)
+        refusals.check_readable(topic)
         numbers = range(topic.partitions)
         committed = self._offsets(name, numbers, LATEST)
         written = self._offsets(name, numbers, LATEST, isolation=IsolationLevel.READ_UNCOMMITTED)
@@ -116,10 +116,10 @@ class KafkaLog:
         if not ranges:
             return KafkaScan(topic="", ranges=(), java={}, client={})
         topic = self.topic(ranges[0].topic_partition.topic)
-        checks.check_scan(topic, topic_id, ranges)
+        refusals.check_scan(topic, topic_id, ranges)
         held = self.bounds(topic.name)
         for item in wanted:
-            checks.check_held(item, held[item.topic_partition.partition])
+            refusals.check_held(item, held[item.topic_partition.partition])
         return KafkaScan(topic=topic.name, ranges=wanted, java=self.access.java(), client=self.access.client())
 
     def offset_at(self, name: str, partition: int, moment: datetime) -> int:
@@ -141,7 +141,7 @@ class KafkaLog:
             found = {place.partition: self._answer(answer) for place, answer in answers.items()}
         lost = [number for number, answer in found.items() if answer is None]
         if lost:
-            raise checks.unknown_topic(name, self._where, self.names())
+            raise refusals.unknown_topic(name, self._where, self.names())
         return {number: answer.offset for number, answer in found.items() if answer is not None}
 
     def _answer(self, future: Future[T]) -> T | None:

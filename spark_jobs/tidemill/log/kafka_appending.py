@@ -18,11 +18,11 @@ from confluent_kafka import TopicPartition as Place
 
 from tidemill.core.errors import CommitUnknown, Fenced, LogUnreachable
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.log import checks
+from tidemill.log import refusals
+from tidemill.log.interface import Topic
 from tidemill.log.kafka import PATIENCE
 from tidemill.log.kafka_access import Access
 from tidemill.log.kafka_sending import FENCED, enqueue, patiently
-from tidemill.log.protocol import Topic
 from tidemill.log.records import NewRecord, as_new_records
 from tidemill.log.writable import LandedWhole, ProducerBatch
 
@@ -98,8 +98,8 @@ class Appender:
     def _repeated(self, newest: LandedWhole, batch: ProducerBatch) -> tuple[OffsetRange, ...]:
         place = TopicPartition(self._topic.name, 0)
         if newest.batch.sequence > batch.sequence:
-            raise checks.outdated(place, batch, newest.batch.sequence)
-        checks.same_batch(self._topic, newest, batch)
+            raise refusals.outdated(place, batch, newest.batch.sequence)
+        refusals.same_batch(self._topic, newest, batch)
         return newest.ranges
 
     def _write(self, shares: Sequence[tuple[int, pa.Table]], batch: ProducerBatch | None) -> tuple[OffsetRange, ...]:

@@ -18,9 +18,9 @@ from confluent_kafka import TopicPartition as Place
 from tidemill.core.errors import Fenced, LogInputError, LogUnreachable
 from tidemill.core.protocol.failpoints import LostAnswer, answered
 from tidemill.core.time.times import micros
+from tidemill.log.interface import Message, OutgoingBatch
 from tidemill.log.kafka import PATIENCE
 from tidemill.log.kafka_access import Access
-from tidemill.log.protocol import Message, OutgoingBatch
 
 _OPEN_FOR = 900.0
 """Seconds that a transaction may take, and after which Kafka gives it up if its sender died and never came back.

@@ -13,11 +13,11 @@ from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
 from tidemill.core.errors import LogError, LogInputError, UnknownTopic
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.log import checks
+from tidemill.log import refusals
+from tidemill.log.interface import Message, OutgoingBatch, Topic, Usage
 from tidemill.log.kafka import LATEST, PATIENCE, KafkaLog
 from tidemill.log.kafka_appending import Appender
 from tidemill.log.kafka_sending import Sender
-from tidemill.log.protocol import Message, OutgoingBatch, Topic, Usage
 from tidemill.log.records import NewRecord, as_table
 from tidemill.log.writable import LandedBatch, LandedWhole, ProducerBatch
 
@@ -29,14 +29,14 @@ class KafkaTopics(KafkaLog):
 
     def create_topic(self, name: str, partitions: int, *, force: bool = False) -> Topic:
         """See `WritableLog.create_topic`; replicated as the cluster does by default."""
-        checks.check_new_topic(name, partitions, force=force)
+        refusals.check_new_topic(name, partitions, force=force)
         with self._asking(f"a new topic {name}"):
             try:
                 self.admin.create_topics([NewTopic(name, partitions)])[name].result(PATIENCE)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
-                raise checks.topic_exists(self.topic(name), self._where) from None
+                raise refusals.topic_exists(self.topic(name), self._where) from None
         return self._made(name)
 
     def _made(self, name: str) -> Topic:
@@ -72,7 +72,7 @@ class KafkaTopics(KafkaLog):
         """
         if at is not None:
             raise LogInputError(f"Kafka decides where records go in {topic}", fix="do not say where")
-        place = checks.check_partition(self.topic(topic), partition)
+        place = refusals.check_partition(self.topic(topic), partition)
         table = as_table(records)
         shares = [(partition, table)] if len(table) else []
         for found in self.append_at_once(topic, shares, batch=batch):
@@ -125,7 +125,7 @@ class KafkaTopics(KafkaLog):
 
     def landed(self, topic: str, partition: int, producer_id: str, sequence: int | None = None) -> LandedBatch | None:
         """See `WritableLog.landed`; only the newest batch is known."""
-        place = checks.check_partition(self.topic(topic), partition)
+        place = refusals.check_partition(self.topic(topic), partition)
         newest = self.last_batch(topic, producer_id)
         if newest is None or (sequence is not None and sequence != newest.batch.sequence):
             return None
@@ -134,8 +134,8 @@ class KafkaTopics(KafkaLog):
 
     def trim(self, topic: str, partition: int, before_offset: int) -> OffsetRange:
         """See `WritableLog.trim`."""
-        place = checks.check_partition(self.topic(topic), partition)
-        checks.check_trim(self.bounds(topic)[partition], before_offset)
+        place = refusals.check_partition(self.topic(topic), partition)
+        refusals.check_trim(self.bounds(topic)[partition], before_offset)
         with self._asking(f"a shorter {place}"):
             for done in self.admin.delete_records([Place(topic, partition, before_offset)]).values():
                 done.result(PATIENCE)

@@ -16,9 +16,9 @@ from tidemill.core.errors import LogInputError, OffsetsLost
 from tidemill.core.log.connect_files import lines_of, part_of
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.log.scan import LinesScan
-from tidemill.log import checks
-from tidemill.log.protocol import Topic, Usage
-from tidemill.stores.protocol import Store
+from tidemill.log import refusals
+from tidemill.log.interface import Topic, Usage
+from tidemill.stores.interface import Store
 
 _FOLDER = "partition="
 
@@ -45,14 +45,14 @@ class LandingLog:
 
     def topics(self) -> Sequence[Topic]:
         """See `Log.topics`."""
-        names = sorted(name for name in self._store.list("") if checks.is_topic_name(name))
+        names = sorted(name for name in self._store.list("") if refusals.is_topic_name(name))
         return [topic for name in names if (topic := self._topic(name))]
 
     def topic(self, name: str) -> Topic:
         """See `Log.topic`."""
-        found = self._topic(name) if checks.is_topic_name(name) else None
+        found = self._topic(name) if refusals.is_topic_name(name) else None
         if found is None:
-            raise checks.unknown_topic(name, self._root, self.names())
+            raise refusals.unknown_topic(name, self._root, self.names())
         return found
 
     def bounds(self, name: str) -> Mapping[int, OffsetRange]:
@@ -81,11 +81,11 @@ class LandingLog:
         if not ranges:
             return LinesScan(files=(), ranges=())
         topic = self.topic(ranges[0].topic_partition.topic)
-        checks.check_scan(topic, topic_id, ranges)
+        refusals.check_scan(topic, topic_id, ranges)
         files: dict[str, None] = {}
         for item in (r for r in ranges if r):
             there = self._files(topic.name, item.topic_partition.partition)
-            checks.check_held(item, self._held(item.topic_partition, there))
+            refusals.check_held(item, self._held(item.topic_partition, there))
             files |= dict.fromkeys(self._cover(there, item))
         return LinesScan(
             files=tuple(files), ranges=tuple(ranges), dense=not self._gaps, storage=self._storage() if files else {}

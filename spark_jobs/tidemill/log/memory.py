@@ -12,8 +12,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.log.offsets import OffsetRange, TopicPartition, merge_ranges
 from tidemill.core.log.scan import MemoryScan, Record
-from tidemill.log import checks
-from tidemill.log.protocol import Topic, Usage
+from tidemill.log import refusals
+from tidemill.log.interface import Topic, Usage
 from tidemill.log.reading import first_at
 from tidemill.log.records import NewRecord, as_new_records, as_table, utc_now
 from tidemill.log.writable import LandedBatch, ProducerBatch
@@ -80,20 +80,20 @@ class MemoryLog:
             return MemoryScan(records=(), ranges=())
         with self._lock:
             topic, partitions = self._of(ranges[0].topic_partition.topic)
-            checks.check_scan(topic, topic_id, ranges)
+            refusals.check_scan(topic, topic_id, ranges)
             records: list[Record] = []
             for item in merge_ranges(ranges):
                 part = partitions[item.topic_partition.partition]
-                checks.check_held(item, part.held)
+                refusals.check_held(item, part.held)
                 records += part.records[item.from_offset - part.start : item.until_offset - part.start]
             return MemoryScan(records=tuple(records), ranges=tuple(ranges))
 
     def create_topic(self, name: str, partitions: int, *, force: bool = False) -> Topic:
         """See `WritableLog.create_topic`."""
-        checks.check_new_topic(name, partitions, force=force)
+        refusals.check_new_topic(name, partitions, force=force)
         with self._lock:
             if name in self._topics:
-                raise checks.topic_exists(self._topics[name][0], _WHERE)
+                raise refusals.topic_exists(self._topics[name][0], _WHERE)
             topic = Topic(
                 name=name, topic_id=self._new_id(), partitions=partitions, layout="memory", created=self._clock()
             )
@@ -119,11 +119,11 @@ class MemoryLog:
         rows = as_new_records(as_table(records))
         with self._lock:
             part = self._partition(topic, partition)
-            checks.check_size(part.place, len(rows))
+            refusals.check_size(part.place, len(rows))
             if known := batch and self._known(part, batch, len(rows)):
                 return known
             held = part.held
-            checks.check_position(held, at)
+            refusals.check_position(held, at)
             written = OffsetRange(part.place, held.until_offset, held.until_offset + len(rows))
             part.records += self._numbered(written, rows)
             if batch and rows:
@@ -142,7 +142,7 @@ class MemoryLog:
         """See `WritableLog.trim`."""
         with self._lock:
             part = self._partition(topic, partition)
-            checks.check_trim(part.held, before_offset)
+            refusals.check_trim(part.held, before_offset)
             start = max(part.start, before_offset)
             del part.records[: start - part.start]
             part.start = start
@@ -161,21 +161,21 @@ class MemoryLog:
     def _of(self, name: str) -> tuple[Topic, list[_Partition]]:
         with self._lock:
             if name not in self._topics:
-                raise checks.unknown_topic(name, _WHERE, sorted(self._topics))
+                raise refusals.unknown_topic(name, _WHERE, sorted(self._topics))
             return self._topics[name]
 
     def _partition(self, name: str, partition: int) -> _Partition:
         topic, partitions = self._of(name)
-        checks.check_partition(topic, partition)
+        refusals.check_partition(topic, partition)
         return partitions[partition]
 
     def _known(self, part: _Partition, batch: ProducerBatch, count: int) -> OffsetRange | None:
         shares = part.shares(batch.producer_id)
         for share in shares:
             if share.batch.sequence == batch.sequence:
-                return checks.repeated(share, batch, count)
+                return refusals.repeated(share, batch, count)
         if shares and shares[-1].batch.sequence > batch.sequence:
-            raise checks.outdated(part.place, batch, shares[-1].batch.sequence)
+            raise refusals.outdated(part.place, batch, shares[-1].batch.sequence)
         return None
 
     def _numbered(self, written: OffsetRange, rows: Sequence[NewRecord]) -> list[Record]:

@@ -9,7 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.errors import LogInputError
 from tidemill.core.log.offsets import OffsetRange
-from tidemill.log import checks
+from tidemill.log import refusals
 from tidemill.log.identity import digest_of
 from tidemill.log.partitioning import ByKey, Partitioning, RoundRobin, deal
 from tidemill.log.records import NewRecord, as_table
@@ -48,7 +48,7 @@ class Producer:
     ) -> None:
         self._log = log
         self._topic = log.topic(topic)
-        checks.check_readable(self._topic)
+        refusals.check_readable(self._topic)
         self._partitioning = partitioning
         self._producer_id = producer_id
         self._slot = 0
@@ -82,7 +82,7 @@ class Producer:
             TopicRecreated: the topic was deleted and created again since this producer was made.
             CommitUnknown: see `WritableLog.append`.
         """
-        checks.check_identity(self._log.topic(self._topic.name), self._topic.topic_id)
+        refusals.check_identity(self._log.topic(self._topic.name), self._topic.topic_id)
         table = as_table(records)
         if (self._producer_id is None) != (sequence is None):
             raise LogInputError(
@@ -159,7 +159,7 @@ class Producer:
             digest=digest_of(table),
         )
         if newest and newest.batch.sequence == sequence:
-            checks.same_batch(self._topic, newest, batch, None if self._at_once else shares)
+            refusals.same_batch(self._topic, newest, batch, None if self._at_once else shares)
         written = self._write(shares, batch)
         # The caller sees to it that nobody else appends under this id.
         self._last = batch
@@ -173,7 +173,7 @@ class Producer:
         digest = digest_of(table)
         for share in shares:
             again = replace(share.batch, records=len(table), digest=digest)
-            checks.repeated(share, again, len(share.range))
+            refusals.repeated(share, again, len(share.range))
         return tuple(share.range for share in shares)
 
     def _shares(self, producer_id: str, sequence: int) -> tuple[LandedBatch, ...]:

@@ -16,8 +16,8 @@ from tidemill.core.log.connect_files import records_of
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.log.scan import KafkaScan, LinesScan, MemoryScan, ParquetScan, Record, Scan, TableScan
 from tidemill.core.time.times import UNKNOWN, nearest_moment
-from tidemill.log import checks
-from tidemill.log.protocol import Log
+from tidemill.log import refusals
+from tidemill.log.interface import Log
 from tidemill.log.records import in_years
 from tidemill.stores.opened import opened
 
@@ -75,10 +75,10 @@ def read_topic(
     bounds = log.bounds(name)
     left = limit
     for number in sorted(bounds) if partition is None else [partition]:
-        place = checks.check_partition(topic, number)
+        place = refusals.check_partition(topic, number)
         wanted = held = bounds.get(number, OffsetRange(place, 0, 0))
         if from_offset is not None:
-            checks.check_start(held, from_offset)
+            refusals.check_start(held, from_offset)
             wanted = OffsetRange(place, from_offset, held.until_offset)
         if left is not None:
             wanted = wanted.take(left)

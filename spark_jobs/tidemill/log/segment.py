@@ -17,7 +17,7 @@ from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.log.identity import ANONYMOUS, OF_FILES
 from tidemill.log.records import APPEND_TIME, CREATE_TIME, SEGMENT_SCHEMA
 from tidemill.log.writable import LandedBatch, ProducerBatch
-from tidemill.stores.protocol import Tail
+from tidemill.stores.interface import Tail
 
 FORMAT_VERSION = 1
 TAIL_LENGTH = 64 * 1024

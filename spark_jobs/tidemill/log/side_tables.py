@@ -14,15 +14,15 @@ from tidemill.core.contract.reasons import sort_of
 from tidemill.core.errors import LogError
 from tidemill.core.log.offsets import MAX_OFFSET, OffsetRange, TopicPartition
 from tidemill.core.log.scan import TableScan
-from tidemill.core.plan.kinds import Ranges, Repair, SideOutput
+from tidemill.core.plan.amendments import Ranges, Repair, SideOutput
 from tidemill.core.plan.slices import BatchRange, batch_ranges, in_both
 from tidemill.core.repair.side_outputs import FIELDS, Selection
 from tidemill.log.records import in_years
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.files import edges_of
 from tidemill.tables.handles import newest
+from tidemill.tables.interface import Between, TableSpec, of_batches
 from tidemill.tables.lookup import Lookup
-from tidemill.tables.protocol import Between, TableSpec, of_batches
 
 _PLACE = ("batch_id", "topic", "partition", "offset")
 _RECORD = ("topic", "partition", "offset", "timestamp", "value")

@@ -10,7 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.errors import LogInputError
 from tidemill.core.log.offsets import OffsetRange
-from tidemill.log.protocol import Log, Topic
+from tidemill.log.interface import Log, Topic
 from tidemill.log.records import NewRecord
 
 

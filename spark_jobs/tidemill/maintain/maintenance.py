@@ -20,23 +20,23 @@ from tidemill.core.bind.flow import Flow, RowSink, WindowedSink
 from tidemill.core.errors import Fenced
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.history.past import Past
-from tidemill.core.plan.kinds import Rewind
+from tidemill.core.plan.amendments import Rewind
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.slices import BatchRange, batch_ranges, in_both
 from tidemill.core.protocol.events import Committed, Forgotten
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.protocol.view import OpenBatch, View
-from tidemill.core.repair.forgetting import first_kept, forgettable
+from tidemill.core.repair.state_retention import first_kept, forgettable
 from tidemill.core.time.pane_tree import forgotten
 from tidemill.core.time.times import micros, moment
 from tidemill.engine.storage.state_table import State, forgotten_app, state_horizon
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.ledger.ledger import Ledger
 from tidemill.project.project import Project
-from tidemill.run.upkeep import foldable, tidy_now
+from tidemill.run.after_commit import foldable, tidy_now
 from tidemill.tables.handles import newest
+from tidemill.tables.interface import Between, TableSpec, Transaction
 from tidemill.tables.keeping import KeptTable
-from tidemill.tables.protocol import Between, TableSpec, Transaction
 
 READERS = timedelta(hours=1)
 """How long a file that no version needs stays for readers that have opened the table before."""

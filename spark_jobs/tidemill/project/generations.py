@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from tidemill.project.names import Names
-from tidemill.stores.protocol import Store
+from tidemill.stores.interface import Store
 
 _PUBLISHED = ".published"
 

@@ -14,9 +14,9 @@ from datetime import datetime
 
 from tidemill.core.declare.names import checked_name
 from tidemill.core.errors import ConfigError, DeclarationError
-from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.failpoints import boundary
-from tidemill.stores.protocol import Store
+from tidemill.stores.interface import Store
 
 _FOLDER = "names"
 

@@ -16,7 +16,7 @@ from tidemill.core.bind.flow import Flow
 from tidemill.core.contract.contract import Contract
 from tidemill.core.errors import ConfigError, DeclarationError
 from tidemill.core.plan.read_limit import ReadLimit
-from tidemill.core.repair.forgetting import check_age
+from tidemill.core.repair.state_retention import check_age
 from tidemill.project.declarations import Declarations, read_declarations
 from tidemill.project.generations import Generations
 from tidemill.project.pipeline_files import load_files
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from tidemill.engine.storage.table_layout import Uris
     from tidemill.ledger.lease import Lease
     from tidemill.ledger.ledger import Ledger
+    from tidemill.log.interface import Log
     from tidemill.log.kinesis import KinesisBridge
-    from tidemill.log.protocol import Log
     from tidemill.log.side_tables import SideTables
     from tidemill.stores.access import S3Access
-    from tidemill.stores.protocol import Store
+    from tidemill.stores.interface import Store
 
 VARIABLE = "TIDEMILL_PROJECT"
 

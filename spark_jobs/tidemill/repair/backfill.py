@@ -10,8 +10,8 @@ from statistics import median
 from tidemill.core.bind.flow import WindowedSink
 from tidemill.core.errors import AmendmentError
 from tidemill.core.history.coverage import Cover, still_held
-from tidemill.core.plan.jobs import Backfill
-from tidemill.core.plan.kinds import Ranges, count
+from tidemill.core.plan.amendments import Ranges, count
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.work import Kind
@@ -19,11 +19,11 @@ from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.planning import backfill_of, plan_backfill, plan_giving_up
 from tidemill.core.repair.selection import Wanted
-from tidemill.core.repair.whole import left_of
+from tidemill.core.repair.whole_windows import left_of
 from tidemill.core.time.times import show_moment
 from tidemill.core.time.windows import Window
 from tidemill.engine.aggregate.firing import Refiring
-from tidemill.log.flows import held_of
+from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
 from tidemill.repair.selection import wanted_covers
 

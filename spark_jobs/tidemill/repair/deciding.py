@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from tidemill.core.errors import AmendmentError
-from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.events import Decided, Decision, Event
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.protocol.view import View

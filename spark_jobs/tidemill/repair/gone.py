@@ -12,7 +12,7 @@ from tidemill.core.plan.position import Gone
 from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.view import View
 from tidemill.ledger.process import this_process
-from tidemill.log.flows import held_of
+from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
 from tidemill.run.claiming import Request, next_plan
 

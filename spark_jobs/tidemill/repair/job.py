@@ -14,7 +14,7 @@ from tidemill.core.errors import LedgerDamaged
 from tidemill.core.history.coverage import plans_of
 from tidemill.core.history.index import asked_of
 from tidemill.core.log.offsets import MAX_OFFSET, TopicPartition
-from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.amendments import Reason
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.plan.work import Kind
@@ -22,7 +22,7 @@ from tidemill.core.protocol.events import Committed, Executor, Planned
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.ledger.ledger import Ledger
 from tidemill.ledger.process import this_process
-from tidemill.log.flows import readable
+from tidemill.log.pipeline_topics import readable
 from tidemill.log.side_tables import SideTables
 from tidemill.project.project import Project
 from tidemill.run.batch import NothingToDo, run_batch

@@ -23,7 +23,7 @@ from tidemill.core.bind.flow import RowSink
 from tidemill.core.errors import AmendmentError, AuditBlocked, Incompatible, LedgerDamaged, OffsetsLost, TableDamaged
 from tidemill.core.history.coverage import idle_in
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import Switch
+from tidemill.core.plan.amendments import Switch
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import TopicPosition
 from tidemill.core.plan.work import Kind
@@ -32,7 +32,7 @@ from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.planning import plan_switch
 from tidemill.core.time.watermarks import END
-from tidemill.log.flows import held_of
+from tidemill.log.pipeline_topics import held_of
 from tidemill.project.project import Project
 from tidemill.repair.job import AmendmentJob
 from tidemill.tables.handles import newest

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from tidemill.core.log.offsets import MAX_OFFSET
-from tidemill.core.plan.kinds import Repair, SideOutput
+from tidemill.core.plan.amendments import Repair, SideOutput
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import BatchRange, in_both
 from tidemill.core.protocol.events import Committed

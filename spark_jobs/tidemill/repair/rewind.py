@@ -11,20 +11,20 @@ from tidemill.core.declare.operators import StartFrom
 from tidemill.core.errors import AmendmentError, OffsetsLost
 from tidemill.core.history.past import Past
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.core.plan.kinds import Rewind
+from tidemill.core.plan.amendments import Rewind
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position, Since
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.view import View
-from tidemill.core.repair.forgetting import back_to
 from tidemill.core.repair.planning import plan_rewind
+from tidemill.core.repair.state_retention import back_to
 from tidemill.engine.storage.state_table import check_horizon
-from tidemill.log.flows import held_of
+from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
 from tidemill.tables.handles import newest
+from tidemill.tables.interface import TableSpec
 from tidemill.tables.keeping import KeptTable
-from tidemill.tables.protocol import TableSpec
 
 
 def rewind(amendment: AmendmentJob, to: int) -> Iterator[Committed]:

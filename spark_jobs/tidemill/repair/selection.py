@@ -8,11 +8,11 @@ from tidemill.core.bind.flow import WindowedSink
 from tidemill.core.errors import AmendmentError, NothingRead
 from tidemill.core.history.coverage import Cover, united
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.core.plan.kinds import Ranges
+from tidemill.core.plan.amendments import Ranges
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.selection import OfOffsets, OfTimes, OfWindows, Wanted
 from tidemill.core.time.times import micros
-from tidemill.log.flows import held_of
+from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
 
 

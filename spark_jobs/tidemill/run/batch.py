@@ -41,14 +41,14 @@ from tidemill.engine.spark.garbage import let_go
 from tidemill.engine.steps import Aggregated, Published, SinkRows, Staged
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.ledger.ledger import Ledger
-from tidemill.log.flows import check_sends, readable
-from tidemill.log.protocol import Log, TellsPosition
+from tidemill.log.interface import Log, TellsPosition
+from tidemill.log.pipeline_topics import check_sends, readable
 from tidemill.project.project import Project
+from tidemill.run.after_commit import tidy
 from tidemill.run.claiming import Claim, Request, Sources, claim_batch
 from tidemill.run.damage import check_tables, judged
 from tidemill.run.sending import send
 from tidemill.run.sessions import project_session, renewing
-from tidemill.run.upkeep import tidy
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,30 +9,30 @@ from datetime import datetime
 
 from tidemill.core.bind.flow import Flow
 from tidemill.core.change.compatibility import check_compatibility
+from tidemill.core.change.foreign_batches import given_up, refused
 from tidemill.core.change.redefinition import redefined
-from tidemill.core.change.strangers import given_up, refused
 from tidemill.core.contract.verdict import blocked
 from tidemill.core.declare.guarantees import Guarantee
 from tidemill.core.errors import Fenced, LedgerDamaged, TableDamaged, UnknownTopic
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.log.scan import Scan
-from tidemill.core.plan.kinds import Reason, Redefined, Repair
+from tidemill.core.plan.amendments import Reason, Redefined, Repair
+from tidemill.core.plan.generation_start import begun_at
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.planning import plan_batch
 from tidemill.core.plan.position import Gone
 from tidemill.core.plan.read_limit import ReadLimit
-from tidemill.core.plan.start import begun_at
 from tidemill.core.protocol.events import Audited, Cancelled, Claimed, Decided, Decision, Executor, Planned
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.protocol.leases import Holder
 from tidemill.core.protocol.transitions import check_current, check_takeover
 from tidemill.core.protocol.view import Fate, OpenBatch, View
-from tidemill.core.repair.forgetting import check_lateness
+from tidemill.core.repair.state_retention import check_lateness
 from tidemill.ledger.lease import Lease
 from tidemill.ledger.ledger import Ledger
 from tidemill.ledger.process import is_gone
-from tidemill.log.flows import bounds_of, to_be_read
-from tidemill.log.protocol import Log
+from tidemill.log.interface import Log
+from tidemill.log.pipeline_topics import bounds_of, to_be_read
 from tidemill.log.side_tables import SideTables
 
 Check = Callable[[BatchPlan, OpenBatch | None], None]

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.core.bind.flow import Flow
-from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.events import Committed
 from tidemill.ledger.process import this_process
 from tidemill.project.project import Project

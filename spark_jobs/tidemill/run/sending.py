@@ -17,7 +17,7 @@ from tidemill.core.protocol.failpoints import boundary
 from tidemill.engine.publish.messages import messages
 from tidemill.engine.steps import SinkRows
 from tidemill.engine.storage.expected_versions import published
-from tidemill.log.protocol import Message, OutgoingBatch, Sends
+from tidemill.log.interface import Message, OutgoingBatch, Sends
 from tidemill.project.project import Project
 
 

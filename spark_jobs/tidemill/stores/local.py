@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.errors import StoreError
-from tidemill.stores.protocol import Aged, Tail
+from tidemill.stores.interface import Aged, Tail
 from tidemill.stores.refusals import refusal
 
 _INCOMING = ".incoming"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.fs as pafs  # type: ignore[import-untyped]
 
+from tidemill.stores.interface import PREFIX, Store
 from tidemill.stores.local import LocalStore
-from tidemill.stores.protocol import PREFIX, Store
 
 if TYPE_CHECKING:
     from tidemill.stores.access import S3Access

@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[impor
 
 from tidemill.core.errors import CommitUnknown, StoreError, StoreUnreachable
 from tidemill.stores.access import S3Access
-from tidemill.stores.protocol import KNOWN_STORES, PREFIX, Aged, Tail
+from tidemill.stores.interface import KNOWN_STORES, PREFIX, Aged, Tail
 
 _TRIES = 8
 _PAGE = 1_000

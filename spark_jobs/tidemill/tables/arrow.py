@@ -7,7 +7,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from tidemill.core.contract.schema import Field, spark_type
 from tidemill.core.errors import Incompatible
 from tidemill.tables.arrow_types import arrow_schema, arrow_type
-from tidemill.tables.protocol import TableSpec
+from tidemill.tables.interface import TableSpec
 
 
 def conform(table: pa.Table, spec: TableSpec, columns: tuple[str, ...] | None = None) -> pa.Table:

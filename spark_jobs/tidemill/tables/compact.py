@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.dataset as ds  # type: ignore[import-untyped]
 
-from tidemill.tables.protocol import Between
+from tidemill.tables.interface import Between
 from tidemill.tables.rewrite import Action, Files, removal
 
 TARGET_SIZE = 8 * 1024 * 1024

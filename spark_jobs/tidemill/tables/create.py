@@ -15,8 +15,8 @@ from tidemill.core.errors import EngineError, Incompatible
 from tidemill.stores.refusals import refusal
 from tidemill.tables.expected_version import ExpectedVersion
 from tidemill.tables.handles import newest, open_table
+from tidemill.tables.interface import TableSpec
 from tidemill.tables.owner import OWNER, write_owner
-from tidemill.tables.protocol import TableSpec
 
 PROTOCOL = (1, 2)
 _ATTEMPTS = 5

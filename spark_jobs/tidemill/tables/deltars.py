@@ -20,8 +20,8 @@ from tidemill.tables.create import check_protocol
 from tidemill.tables.fence import FORMAT_VERSION, Stamp, earlier_write, unknown
 from tidemill.tables.files import damaged_file
 from tidemill.tables.handles import Opened, open_table
+from tidemill.tables.interface import Between, Landed, TableSpec, Transaction, Written
 from tidemill.tables.predicates import Parts, datafusion
-from tidemill.tables.protocol import Between, Landed, TableSpec, Transaction, Written
 from tidemill.tables.rewrite import Action, Files, Picked, inside, removed_paths, replace_actions, upsert_actions
 
 Commit = Callable[[], int]

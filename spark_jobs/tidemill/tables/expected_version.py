@@ -15,7 +15,7 @@ from tidemill.core.errors import LedgerDamaged, TableDamaged
 from tidemill.core.plan.position import TableMark
 from tidemill.core.plan.slices import SliceSet, slice_of
 from tidemill.tables.fence import stamp_of
-from tidemill.tables.protocol import TableSpec, Transaction
+from tidemill.tables.interface import TableSpec, Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from tidemill.core.errors import CommitUnknown, Fenced
-from tidemill.tables.protocol import AlreadyThere, TableSpec, Transaction
+from tidemill.tables.interface import AlreadyThere, TableSpec, Transaction
 
 FORMAT_VERSION = 1
 

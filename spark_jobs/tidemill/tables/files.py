@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
-from tidemill.tables.protocol import TableSpec
+from tidemill.tables.interface import TableSpec
 
 
 def is_newest(spec: TableSpec, version: int | None) -> bool:

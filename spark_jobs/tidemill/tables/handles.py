@@ -12,8 +12,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from tidemill.core.errors import EngineError, TableDamaged
 from tidemill.stores.refusals import refusal
+from tidemill.tables.interface import TableSpec
 from tidemill.tables.owner import check_owner
-from tidemill.tables.protocol import TableSpec
 
 # What delta-rs says of a log with a hole, without a beginning, or with a checkpoint that cannot be read.
 _BROKEN = ("Expected contiguous commit files", "No table metadata or protocol", "Invalid Checkpoint")

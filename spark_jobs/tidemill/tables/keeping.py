@@ -20,7 +20,7 @@ from tidemill.tables.compact import TARGET_SIZE, foldable_files
 from tidemill.tables.deltars import ATTEMPTS, HOOKS, DeltaRsTable, properties_of
 from tidemill.tables.fence import Stamp, earlier_write
 from tidemill.tables.handles import open_table
-from tidemill.tables.protocol import Between, Transaction, Written, of_batches
+from tidemill.tables.interface import Between, Transaction, Written, of_batches
 from tidemill.tables.rewrite import count_meeting, replace_actions, rows_inside, without
 
 

@@ -11,7 +11,7 @@ from deltalake import CommitProperties, DeltaTable
 
 from tidemill.core.errors import ForeignTable
 from tidemill.tables.fence import transactions_of
-from tidemill.tables.protocol import TableSpec
+from tidemill.tables.interface import TableSpec
 
 OWNER = "tidemill.owner"
 

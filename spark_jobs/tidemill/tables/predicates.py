@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import assert_never
 
 from tidemill.core.sql.text import quoted
-from tidemill.tables.protocol import Between, Bound
+from tidemill.tables.interface import Between, Bound
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

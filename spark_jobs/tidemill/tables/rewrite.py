@@ -31,8 +31,8 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction, RemoveAction
 
+from tidemill.tables.interface import BOUND_TYPES, Between, TableSpec
 from tidemill.tables.predicates import datafusion
-from tidemill.tables.protocol import BOUND_TYPES, Between, TableSpec
 
 Action = AddAction | RemoveAction
 

@@ -14,8 +14,8 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 
 from tidemill.core.time.times import micros
+from tidemill.tables.interface import Between, Bound
 from tidemill.tables.predicates import Parts
-from tidemill.tables.protocol import Between, Bound
 
 Partition = tuple[tuple[str, Any], ...]
 """The columns of a partition, in the order of their names, each with its value."""

@@ -18,8 +18,8 @@ from tidemill.core.sql.text import quoted
 from tidemill.stores.opened import for_spark
 from tidemill.tables.fence import Stamp, earlier_write, find_commit, unknown
 from tidemill.tables.handles import Opened, open_table
+from tidemill.tables.interface import Between, Landed, TableSpec, Transaction, Written
 from tidemill.tables.predicates import Parts, spark_sql
-from tidemill.tables.protocol import Between, Landed, TableSpec, Transaction, Written
 from tidemill.tables.skipping import Files, is_plain
 from tidemill.tables.spark_files import rows_of_files
 

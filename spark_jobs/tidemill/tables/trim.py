@@ -8,7 +8,7 @@ import pyarrow.fs as pafs  # type: ignore[import-untyped]
 from deltalake.fs import DeltaStorageHandler
 
 from tidemill.tables.handles import open_table
-from tidemill.tables.protocol import TableSpec
+from tidemill.tables.interface import TableSpec
 
 _LOG = "_delta_log"
 # Hadoop's local file system keeps a checksum beside a file, in a hidden one.

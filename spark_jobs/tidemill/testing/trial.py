@@ -25,7 +25,7 @@ from tidemill.run.batch import NothingToDo, run_batch
 from tidemill.run.claiming import Request
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest
-from tidemill.tables.protocol import TableSpec
+from tidemill.tables.interface import TableSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ from tidemill.cli.amending import By, Why, looked_at
 from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid
 from tidemill.cli.views.log import print_json
 from tidemill.core.errors import AmendmentError
-from tidemill.core.plan.kinds import Reason
+from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.events import Decision
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.core.errors import LogError, TidemillError
 from tidemill.core.plan.position import Position
-from tidemill.log.flows import check_sends, to_be_read
+from tidemill.log.pipeline_topics import check_sends, to_be_read
 
 if TYPE_CHECKING:
     from tidemill.project.project import Project

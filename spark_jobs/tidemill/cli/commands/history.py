@@ -18,7 +18,7 @@ from tidemill.cli.output import (
     show_watermark,
 )
 from tidemill.cli.views.log import print_json
-from tidemill.core.plan.kinds import Fold, Redefined, Repair, Rewind, Switch
+from tidemill.core.plan.amendments import Fold, Redefined, Repair, Rewind, Switch
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import show_batches
 from tidemill.core.plan.work import BackfillStep, Live, Reading

@@ -27,8 +27,8 @@ from tidemill.core.errors import ConfigError, LogInputError
 from tidemill.log.inputs.fields import TimeUnit
 
 if TYPE_CHECKING:
+    from tidemill.log.interface import Log, Topic
     from tidemill.log.loading import InputFormat
-    from tidemill.log.protocol import Log, Topic
     from tidemill.log.writable import WritableLog
 
 app = typer.Typer(no_args_is_help=True, help="Topics of records: make, fill, look at and trim them.")

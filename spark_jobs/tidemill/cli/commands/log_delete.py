@@ -16,7 +16,7 @@ from tidemill.cli.views.log import identity_json, print_json
 from tidemill.core.errors import ConfigError, LogInputError
 
 if TYPE_CHECKING:
-    from tidemill.log.protocol import Topic
+    from tidemill.log.interface import Topic
     from tidemill.project.project import Project
 
 

@@ -24,7 +24,7 @@ def rename(
     why: Why = "",
 ) -> None:
     """Rename a pipeline. It keeps its ledger, state and tables."""
-    from tidemill.core.plan.kinds import Reason
+    from tidemill.core.plan.amendments import Reason
     from tidemill.project import names
 
     store = open_project(ctx).generations.store

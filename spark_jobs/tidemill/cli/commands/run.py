@@ -18,7 +18,7 @@ from tidemill.cli.output import MOST, AsJson, PipelineName, open_project
 from tidemill.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tidemill.core.plan.kinds import Reason
+    from tidemill.core.plan.amendments import Reason
     from tidemill.core.protocol.events import Committed
     from tidemill.project.project import Project
 
@@ -85,7 +85,7 @@ def _reason(by: str | None, why: str) -> Reason:
     Raises:
         ConfigError: nobody says why.
     """
-    from tidemill.core.plan.kinds import Reason
+    from tidemill.core.plan.amendments import Reason
 
     if not why.strip():
         raise ConfigError("a decision needs a reason, which the ledger keeps", fix='add --why "..."')

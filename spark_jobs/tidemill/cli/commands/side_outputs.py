@@ -27,7 +27,7 @@ from tidemill.cli.amending import (
 from tidemill.cli.output import MOST, AsJson, PipelineName
 from tidemill.cli.views.reject_groups import show_groups
 from tidemill.cli.views.side_outputs import show_records, show_repair
-from tidemill.core.plan.kinds import SideOutput
+from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.selection import selection
 
 if TYPE_CHECKING:

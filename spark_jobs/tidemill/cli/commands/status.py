@@ -20,7 +20,7 @@ from tidemill.cli.output import (
     whole,
 )
 from tidemill.cli.views.log import print_json
-from tidemill.core.plan.kinds import count
+from tidemill.core.plan.amendments import count
 from tidemill.core.protocol.summary import account_of
 from tidemill.core.time.times import show_duration, show_moment
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tidemill.core.log.offsets import OffsetRange
     from tidemill.core.log.scan import Record
-    from tidemill.log.protocol import Log, Topic, Usage
+    from tidemill.log.interface import Log, Topic, Usage
 
 
 _NUMBERS = ("start", "end", "records", "segments", "bytes")

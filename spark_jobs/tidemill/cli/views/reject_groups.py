@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tidemill.cli.output import console, grid, printable
 from tidemill.cli.views.log import print_json
 from tidemill.core.contract.reasons import detail_of, sort_of
-from tidemill.core.plan.kinds import SideOutput
+from tidemill.core.plan.amendments import SideOutput
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.cli.output import console, grid, printable
 from tidemill.cli.views.log import print_json
-from tidemill.core.plan.kinds import SideOutput
+from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.time.times import show_moment
 
 if TYPE_CHECKING:

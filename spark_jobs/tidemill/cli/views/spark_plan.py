@@ -13,7 +13,7 @@ from tidemill.core.log.scan import MemoryScan
 from tidemill.core.plan.planning import plan_batch
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.read_limit import ReadLimit
-from tidemill.log.flows import bounds_of, to_be_read
+from tidemill.log.pipeline_topics import bounds_of, to_be_read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from itertools import chain
 from tidemill.core.errors import AmendmentError, OffsetsLost
 from tidemill.core.history.index import IndexedBatch, indexed
 from tidemill.core.log.offsets import OffsetRange, TopicPartition, merge_ranges
-from tidemill.core.plan.kinds import Ranges
+from tidemill.core.plan.amendments import Ranges
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import BatchRange, SliceSet, batch_ranges
 from tidemill.core.protocol.events import Event, Planned

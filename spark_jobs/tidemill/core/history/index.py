@@ -13,7 +13,7 @@ from datetime import datetime
 from tidemill.core.contract.verdict import Verdict
 from tidemill.core.log.offsets import OffsetRange, TopicPartition, merge_ranges
 from tidemill.core.log.packed_offsets import Packed, packed, unpacked
-from tidemill.core.plan.kinds import Fold, Ranges, Reason, Repair, Rewind, Switch
+from tidemill.core.plan.amendments import Fold, Ranges, Reason, Repair, Rewind, Switch
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import BatchRange, batch_ranges
 from tidemill.core.plan.work import BackfillStep, Kind, Live, Reading

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidemill.core.history.coverage import Cover
-from tidemill.core.plan.kinds import Ranges
+from tidemill.core.plan.amendments import Ranges
 
 
 def with_all_of(wanted: Ranges, covers: Sequence[Cover]) -> tuple[Cover, ...]:

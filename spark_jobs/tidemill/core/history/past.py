@@ -12,7 +12,7 @@ from tidemill.core.history.index import IndexedBatch
 from tidemill.core.history.linking import with_all_of
 from tidemill.core.history.zones import Reach, Zone
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.kinds import Ranges
+from tidemill.core.plan.amendments import Ranges
 from tidemill.core.plan.slices import BatchRange, SliceSet
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Event, Planned

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.log.offsets import merge_ranges
-from tidemill.core.plan.kinds import Ranges
+from tidemill.core.plan.amendments import Ranges
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.plan.work import Kind
 from tidemill.core.time.spans import PaneSpan

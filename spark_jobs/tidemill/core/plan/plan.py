@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import ClassVar, assert_never
 
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.core.plan.jobs import Backfill
-from tidemill.core.plan.kinds import Fold, Ranges, Repair, Rewind, Switch
+from tidemill.core.plan.amendments import Fold, Ranges, Repair, Rewind, Switch
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.position import Gone, Position, TopicPosition
 from tidemill.core.plan.stored_plan import StoredPlan, keys_of
 from tidemill.core.plan.work import BackfillStep, Kind, Live, Reading, TopicPlan, Work, kind_of, reads_of

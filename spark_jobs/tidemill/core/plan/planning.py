@@ -12,8 +12,8 @@ from tidemill.core.declare.operators import StartFrom
 from tidemill.core.errors import TopicRecreated
 from tidemill.core.identity.semantics import SEMANTICS
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.core.plan.kinds import Redefined
-from tidemill.core.plan.losses import missing_of, rest_of, skipped_of
+from tidemill.core.plan.amendments import Redefined
+from tidemill.core.plan.lost_offsets import missing_of, rest_of, skipped_of
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Gone, Position, TopicPosition
 from tidemill.core.plan.read_limit import ReadLimit

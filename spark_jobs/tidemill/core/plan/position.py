@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.slices import BatchRange, SliceSet
 from tidemill.core.time.watermarks import BEGINNING, PartitionClock
 
@@ -74,7 +74,7 @@ class Position:
     `matched` which topics patterns matched for it. `merged_since` says for each table whose panes are
     merged ahead from which event time on these nodes count (`tidemill.core.time.pane_tree`).
     Windows that end at `forgotten_until` or earlier never fire from state again, because that may be gone
-    (`tidemill.core.repair.forgetting`); None while everything is there.
+    (`tidemill.core.repair.state_retention`); None while everything is there.
     """
 
     batch_id: int = 0

@@ -13,8 +13,8 @@ from typing import Any, assert_never
 
 from tidemill.core.errors import LedgerDamaged
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.core.plan.jobs import Backfill
-from tidemill.core.plan.kinds import Fold, Ranges, Redefined, Repair, Rewind, Switch
+from tidemill.core.plan.amendments import Fold, Ranges, Redefined, Repair, Rewind, Switch
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.position import Gone, Position
 from tidemill.core.plan.work import BackfillStep, Kind, Live, Reading, TopicPlan, Work
 

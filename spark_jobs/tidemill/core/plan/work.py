@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import assert_never
 
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.core.plan.jobs import Backfill
-from tidemill.core.plan.kinds import Fold, Ranges, Redefined, Repair, Rewind, Switch
+from tidemill.core.plan.amendments import Fold, Ranges, Redefined, Repair, Rewind, Switch
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.position import Gone
 
 

@@ -7,20 +7,20 @@ from datetime import datetime
 
 from tidemill.core.bind.flow import Flow
 from tidemill.core.change.compatibility import check_compatibility
-from tidemill.core.change.joining import completed
+from tidemill.core.change.late_tables import completed
 from tidemill.core.change.redefinition import redefined
 from tidemill.core.errors import AmendmentError, BackfillOpen
 from tidemill.core.history.coverage import Cover, batches_of, panes_of
 from tidemill.core.history.past import Past
 from tidemill.core.identity.semantics import SEMANTICS
 from tidemill.core.log.packed_offsets import packed
-from tidemill.core.plan.jobs import Backfill
-from tidemill.core.plan.kinds import Fold, Ranges, Repair, Rewind, Switch, count, split
+from tidemill.core.plan.amendments import Fold, Ranges, Repair, Rewind, Switch, count, split
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import BatchRange, batch_ranges, in_both
 from tidemill.core.plan.work import BackfillStep, Reading, Work
 from tidemill.core.protocol.view import View
-from tidemill.core.repair.whole import whole_of
+from tidemill.core.repair.whole_windows import whole_of
 from tidemill.core.time.spans import PaneSpan
 
 

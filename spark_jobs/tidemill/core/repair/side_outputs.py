@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tidemill.core.contract.schema import Array, Field, Scalar
-from tidemill.core.plan.kinds import SideOutput
+from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.plan.slices import BatchRange
 
 _WHERE = (

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from tidemill.core.bind.flow import WindowedSink
 from tidemill.core.declare.operators import Trigger
-from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
-from tidemill.core.repair.forgetting import first_kept
+from tidemill.core.repair.state_retention import first_kept
 from tidemill.core.time.pane_tree import Span, unite
 from tidemill.core.time.times import micros
 from tidemill.core.time.watermarks import BEGINNING, END

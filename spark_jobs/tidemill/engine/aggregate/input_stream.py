@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.core.bind.flow import Flow, Input
 from tidemill.core.log.scan import KafkaScan, Scan
-from tidemill.core.plan.kinds import Repair
+from tidemill.core.plan.amendments import Repair
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.engine.aggregate.branches import Branch, branch_out, branches_of
 from tidemill.engine.aggregate.counting import Counter, Counts

@@ -16,8 +16,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 
 from tidemill.core.bind.flow import Flow, RowSink, Sink, WindowedSink
-from tidemill.core.plan.jobs import Backfill
-from tidemill.core.plan.kinds import Repair, Rewind
+from tidemill.core.plan.amendments import Repair, Rewind
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import TableMark
 from tidemill.core.plan.slices import batch_ranges
@@ -37,8 +37,8 @@ from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.expected_version import ExpectedVersion
 from tidemill.tables.fence import find_commit
 from tidemill.tables.handles import newest, open_table, rows_of
+from tidemill.tables.interface import AlreadyThere, Between, Table, TableSpec, Transaction, Written, of_batches
 from tidemill.tables.keeping import KeptTable
-from tidemill.tables.protocol import AlreadyThere, Between, Table, TableSpec, Transaction, Written, of_batches
 
 _ROW = ("table_name", "topic", "partition", "offset")
 

@@ -12,7 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
-from tidemill.core.plan.kinds import Repair
+from tidemill.core.plan.amendments import Repair
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.times import moment
@@ -23,8 +23,8 @@ from tidemill.engine.aggregate.side_outputs import late_rows, rejected_rows
 from tidemill.engine.spark.query import query
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.tables.deltars import DeltaRsTable
+from tidemill.tables.interface import Between, TableSpec, of_batches
 from tidemill.tables.lookup import Lookup
-from tidemill.tables.protocol import Between, TableSpec, of_batches
 from tidemill.tables.rewrite import Picked
 
 _TIMESTAMP = pa.timestamp("us", "UTC")

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from tidemill.core.bind.flow import WindowedSink
 from tidemill.core.contract.schema import Field
 from tidemill.core.contract.verdict import CheckResult
-from tidemill.core.plan.jobs import Backfill
-from tidemill.core.plan.kinds import Fold
+from tidemill.core.plan.amendments import Fold
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.slices import SliceSet

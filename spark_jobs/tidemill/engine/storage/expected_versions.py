@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tidemill.core.bind.flow import PUBLISHED, Flow, Sink, WindowedSink
-from tidemill.core.plan.kinds import Switch
+from tidemill.core.plan.amendments import Switch
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import slice_number
 from tidemill.core.time.watermarks import BEGINNING
 from tidemill.engine.storage.state_table import forgotten_app
 from tidemill.engine.storage.table_layout import NODE_FIELDS, PANE_FIELDS, Uris
 from tidemill.tables.expected_version import ExpectedVersion
-from tidemill.tables.protocol import TableSpec, Transaction
+from tidemill.tables.interface import TableSpec, Transaction
 
 
 def published(sink: Sink) -> str:

@@ -29,7 +29,7 @@ from tidemill.tables.arrow_types import data_type, schema_fields
 from tidemill.tables.create import ensure_table
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest
-from tidemill.tables.protocol import Table, TableSpec
+from tidemill.tables.interface import Table, TableSpec
 from tidemill.tables.spark import SparkTable
 
 Rows = TypeVar("Rows")

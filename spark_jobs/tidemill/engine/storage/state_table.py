@@ -21,7 +21,7 @@ from tidemill.tables.arrow_types import schema_fields
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.expected_version import ExpectedVersion
 from tidemill.tables.handles import newest
-from tidemill.tables.protocol import Between, TableSpec
+from tidemill.tables.interface import Between, TableSpec
 from tidemill.tables.skipping import Files
 
 

@@ -9,7 +9,7 @@ from tidemill.core.bind.flow import Sink, WindowedSink
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.repair.side_outputs import LATE_FIELDS, QUARANTINE_FIELDS
 from tidemill.engine.storage.corrections import CORRECTION_FIELDS
-from tidemill.tables.protocol import TableSpec
+from tidemill.tables.interface import TableSpec
 
 OWN_FIELDS = (
     Field(name="batch_id", type=Scalar.LONG, required=True, description="the batch that wrote this row last"),

@@ -10,7 +10,7 @@ from tidemill.core.errors import ConfigError, UnknownTopic
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.plan.planning import TopicBounds
 from tidemill.core.plan.position import Position
-from tidemill.log.protocol import HoldsBack, Log, Sends
+from tidemill.log.interface import HoldsBack, Log, Sends
 
 
 def readable(flow: Flow, log: Log, position: Position | None = None) -> Flow:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tidemill.core.errors import LogInputError, OffsetsLost, TooManyPartitions, TopicRecreated, UnknownTopic
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.log.protocol import Topic
+from tidemill.log.interface import Topic
 from tidemill.log.writable import LandedBatch, LandedWhole, ProducerBatch
 
 MAX_SEGMENT_RECORDS = 1_000_000

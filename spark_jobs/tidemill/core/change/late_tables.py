@@ -14,7 +14,7 @@ from tidemill.core.bind.flow import PUBLISHED, Flow, Input, Sink, WindowedSink
 from tidemill.core.bind.meaning import by_pattern, inputs_of
 from tidemill.core.history.coverage import Cover, united
 from tidemill.core.history.past import Past
-from tidemill.core.plan.kinds import Ranges
+from tidemill.core.plan.amendments import Ranges
 from tidemill.core.plan.position import Position
 from tidemill.core.time.times import show_moment
 

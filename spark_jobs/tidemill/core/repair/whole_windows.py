@@ -11,10 +11,10 @@ from tidemill.core.bind.flow import Flow, WindowedSink
 from tidemill.core.history.coverage import Cover
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.history.past import Past
-from tidemill.core.plan.jobs import Backfill
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.slices import SliceSet
-from tidemill.core.repair.forgetting import EARLIEST, first_kept
+from tidemill.core.repair.state_retention import EARLIEST, first_kept
 from tidemill.core.time.spans import PaneSpan, united_spans
 from tidemill.core.time.windows import Panes, Window
 

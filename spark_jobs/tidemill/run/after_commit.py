@@ -19,8 +19,8 @@ from tidemill.engine.storage.state_table import State
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.ledger.ledger import Ledger
 from tidemill.tables.handles import newest
+from tidemill.tables.interface import Between
 from tidemill.tables.keeping import KeptTable
-from tidemill.tables.protocol import Between
 from tidemill.tables.trim import trim_log
 
 EVERY = 64

@@ -1,4 +1,4 @@
-"""Pages that are made of the code: commands, exit codes, errors and settings."""
+"""Pages that are made of the code: commands, exit codes and errors."""
 
 from __future__ import annotations
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -199,15 +200,22 @@ def _layout(path: Path, log: Mapping[str, Any]) -> str:
 def _check_section(path: Path, section: str, values: object) -> None:
     known = _SECTIONS.get(section)
     if known is None:
-        raise ConfigError(f"{path}: there is no section [{section}]; known: {', '.join(_SECTIONS)}")
+        raise ConfigError(
+            f"{path}: no section [{section}]; known: {', '.join(_SECTIONS)}", fix=_near(section, _SECTIONS)
+        )
     if not isinstance(values, dict):
         fix = f"write [{section}] on a line of its own, and `{next(iter(known))} = ...` below it"
         raise ConfigError(f"{path}: `{section}` is a section, found {values!r}", fix=fix)
     for key, value in values.items():
         if key not in known:
-            raise ConfigError(f"{path}: [{section}] has no `{key}`; known: {', '.join(known)}")
+            raise ConfigError(f"{path}: [{section}] has no `{key}`; known: {', '.join(known)}", fix=_near(key, known))
         if type(value) is not known[key]:
             raise ConfigError(f"{path}: [{section}] {key}: expected {known[key].__name__}, found {value!r}")
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean `{close[0]}`?" if close else ""
 
 
 def _number(path: Path, key: str, value: int | None, most: int = _MOST_RECORDS) -> Any:

@@ -200,9 +200,8 @@ def _layout(path: Path, log: Mapping[str, Any]) -> str:
 def _check_section(path: Path, section: str, values: object) -> None:
     known = _SECTIONS.get(section)
     if known is None:
-        raise ConfigError(
-            f"{path}: no section [{section}]; known: {', '.join(_SECTIONS)}", fix=_near(section, _SECTIONS)
-        )
+        what = f"{path}: there is no section [{section}]; known: {', '.join(_SECTIONS)}"
+        raise ConfigError(what, fix=_near(section, _SECTIONS))
     if not isinstance(values, dict):
         fix = f"write [{section}] on a line of its own, and `{next(iter(known))} = ...` below it"
         raise ConfigError(f"{path}: `{section}` is a section, found {values!r}", fix=fix)

@@ -18,14 +18,15 @@ from tidemill.core.protocol.events import Committed
 pytestmark = pytest.mark.spark
 
 LONG = pytest.mark.crash
-BEFORE_THE_CLAIM = ("ledger", "bounds", "scan")
+UNCLAIMED = ("ledger", "bounds", "scan", "planned")
 # From the moment at which the plan is there until the moment before its commit.
 CLAIMED = [
     "after:planned",
     *(f"{side}:{name}" for name in (*WIDE_READS[3:], *WIDE_WRITES[1:-1]) for side in ("before", "after")),
     "before:committed",
 ]
-SHORT = [("after:planned", 0), ("before:state:totals", 0), ("before:published:sums", 3), ("before:committed", 0)]
+SHORT = [("before:published:sums", 3)]
+"""The others are in `tests/machine/test_crashes_of_batches.py`, without Spark."""
 CASES = [
     *(pytest.param(p, n, "delta-rs", marks=() if (p, n) in SHORT else LONG) for p in CLAIMED for n in (0, 3)),
     *(pytest.param("before:published:sums", n, "spark", marks=LONG) for n in (0, 3)),
@@ -54,7 +55,7 @@ def test_a_zombie_is_fenced_and_changes_nothing(  # noqa: PLR0917
     assert {name: mill.published(name) for name in ("sums", "totals")} == recomputed(mill)
 
 
-@pytest.mark.parametrize("name", [*BEFORE_THE_CLAIM, "planned"])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "scan" else LONG) for name in UNCLAIMED])
 def test_a_run_that_stands_still_before_it_has_a_claim_goes_on_with_what_is_there(
     tmp_path: Path, wide: Any, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -1,7 +1,8 @@
 """Every boundary of a batch, every way to fail there: what readers see in the end is what an unbroken run leaves.
 
 The pipeline has two inputs, two published tables, and rejected, late and filtered records. The oracle is the unbroken
-run, and a plain recomputation from the raw log.
+run, and a plain recomputation from the raw log. `tests/machine/test_crashes_of_batches.py` has all of it without Spark;
+what of it stands here unmarked shows that Spark comes to the same end.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ RAISED = [
     for side in ("before", "after")
     for again in (0, 1)
 ]
-SHORT = ("planned", "state:sums", "audited", "published:sums", "committed")
+SHORT = ("state:sums", "published:sums")
 SHORT_RAISED = {(f"after:{name}", 0) for name in SHORT}
 
 
@@ -116,7 +117,7 @@ def fail_or_commit(mill: Mill) -> None:
         return
 
 
-@pytest.mark.parametrize("place", [w if w in SHORT else pytest.param(w, marks=LONG) for w in WIDE_WRITES])
+@pytest.mark.parametrize("place", [w if w == SHORT[-1] else pytest.param(w, marks=LONG) for w in WIDE_WRITES])
 def test_an_answer_that_is_lost_changes_nothing_in_the_end(
     tmp_path: Path, wide: Any, whole: Any, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -131,8 +132,9 @@ def test_an_answer_that_is_lost_changes_nothing_in_the_end(
 SIDES = ["before:{}=raise", "after:{}=raise", "{}=lose"]
 
 
+@LONG
 @pytest.mark.parametrize("action", SIDES)
-@pytest.mark.parametrize("first", [pytest.param(w, marks=() if w == "audited" else LONG) for w in WIDE_WRITES[:-1]])
+@pytest.mark.parametrize("first", WIDE_WRITES[:-1])
 def test_a_retry_that_fails_at_its_claim_changes_nothing_in_the_end(  # noqa: PLR0917
     tmp_path: Path, wide: Any, whole: Any, monkeypatch: pytest.MonkeyPatch, first: str, action: str
 ) -> None:
@@ -155,6 +157,7 @@ def fail(mill: Mill, monkeypatch: pytest.MonkeyPatch, action: str) -> None:
     monkeypatch.delenv(VARIABLE)
 
 
+@LONG
 @pytest.mark.parametrize("action", SIDES)
 def test_a_cancellation_that_fails_changes_nothing_in_the_end(
     tmp_path: Path, wide: Any, whole: Any, monkeypatch: pytest.MonkeyPatch, action: str
@@ -169,6 +172,7 @@ def test_a_cancellation_that_fails_changes_nothing_in_the_end(
     assert changed.everything() == whole
 
 
+@LONG
 @pytest.mark.parametrize("action", ["before:upkeep=raise", "after:upkeep=raise"])
 def test_upkeep_that_fails_changes_nothing_in_the_end(  # noqa: PLR0917
     tmp_path: Path,

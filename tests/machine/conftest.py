@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, Mill, sums
+from support.recovery import a_wide_mill, recomputed
 from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.events import Committed
 from tidemill.ledger.process import this_process
@@ -57,3 +59,33 @@ def an_amendment(mill: Mill, most: int | None = None) -> AmendmentJob:
 def ids(commits: Iterator[Committed]) -> list[int]:
     """The batches that it takes."""
     return [commit.batch_id for commit in commits]
+
+
+@pytest.fixture(scope="session")
+def tiny_wide(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Mill]:
+    """Gives a copy of `a_wide_mill` in a folder; the test patches its engine with `tiny`."""
+    made = tmp_path_factory.mktemp("wide")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch, "Attempt", TinyAttempt)
+        a_wide_mill(made, NO_SPARK)
+
+    def copy(folder: Path) -> Mill:
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+        return Mill(Project.load(folder), NO_SPARK, "wide")
+
+    return copy
+
+
+@pytest.fixture(scope="session")
+def tiny_whole(
+    tmp_path_factory: pytest.TempPathFactory, tiny_wide: Callable[[Path], Mill]
+) -> dict[str, list[dict[str, Any]]]:
+    """Every table of a wide mill after a run in which nothing fails, which is what the raw log gives."""
+    mill = tiny_wide(tmp_path_factory.mktemp("whole"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch, "Attempt", TinyAttempt)
+        mill.catch_up()
+    tables = mill.everything()
+    assert {name: len(rows) for name, rows in tables.items()} == {"sums": 9, "totals": 5, "quarantine": 2, "late": 6}
+    assert {name: tables[name] for name in ("sums", "totals")} == recomputed(mill)
+    return tables

@@ -1,6 +1,7 @@
-"""An engine of a few lines of Python in the place of Spark, for the pipeline `sums`: all else is the product.
+"""An engine of a few lines of Python in the place of Spark, for pipelines of JSON events: all else is the product.
 
-There may be several tables, each of the same windows and with a filter that leaves out one user.
+There may be several topics and several tables. Tables have windows, a filter that leaves out one user, `user` as the
+key or none, and count and sum amounts.
 
 It decodes, filters, aggregates and merges one row after the other. Plans, ledger, slices, state, fences, publication,
 quarantine and the late table are the product's own, so that a batch takes milliseconds and protocol and storage are
@@ -19,13 +20,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.flow import Input, WindowedSink
 from tidemill.core.contract.schema import Field
+from tidemill.core.declare.aggregates import Count
 from tidemill.core.declare.operators import Filter
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.log.scan import Record
 from tidemill.core.plan.amendments import Repair
 from tidemill.core.protocol.account import Account
+from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.pane_tree import Node
 from tidemill.core.time.times import micros, moment
 from tidemill.engine.aggregate.counting import Counts
@@ -39,28 +42,50 @@ from tidemill.engine.storage.state_table import State
 from tidemill.log.reading import read_records
 
 TIMESTAMP = pa.timestamp("us", "UTC")
-STATE = pa.schema(
-    [
-        ("pane_day", pa.date32()),
-        ("pane_start", TIMESTAMP),
-        ("user", pa.string()),
-        ("n__value", pa.int64()),
-        ("amount__value", pa.int64()),
-        ("amount__n", pa.int64()),
-        ("amount__high", pa.int64()),
-        ("amount__low", pa.int64()),
-    ]
-)
-NODE = pa.schema([("pane_level", pa.int32()), *[*STATE][1:], ("_touched", pa.bool_())])
-ROWS = pa.schema(
-    [
-        ("window_start", TIMESTAMP),
-        ("window_end", TIMESTAMP),
-        ("user", pa.string()),
-        ("n", pa.int64()),
-        ("amount", pa.int64()),
-    ]
-)
+LONG = pa.int64()
+
+
+def state_schema(sink: WindowedSink) -> pa.Schema:
+    """Rows of state of a table."""
+    return pa.schema([("pane_day", pa.date32()), ("pane_start", TIMESTAMP), *_of_key(sink), *_partials(sink)])
+
+
+def node_schema(sink: WindowedSink) -> pa.Schema:
+    """Rows of state that is merged ahead."""
+    return pa.schema(
+        [
+            ("pane_level", pa.int32()),
+            ("pane_start", TIMESTAMP),
+            *_of_key(sink),
+            *_partials(sink),
+            ("_touched", pa.bool_()),
+        ]
+    )
+
+
+def row_schema(sink: WindowedSink) -> pa.Schema:
+    """Rows to publish."""
+    bounds = [("window_start", TIMESTAMP), ("window_end", TIMESTAMP)]
+    return pa.schema([*bounds, *_of_key(sink), *((name, LONG) for name in sink.aggregates)])
+
+
+def _of_key(sink: WindowedSink) -> list[tuple[str, pa.DataType]]:
+    return [(key, pa.string()) for key in sink.keys]
+
+
+def _partials(sink: WindowedSink) -> list[tuple[str, pa.DataType]]:
+    return [(f"{name}__{part}", LONG) for name, a in sink.aggregates.items() for part in a.triple.partial]
+
+
+def partials(sink: WindowedSink, found: Sequence[int]) -> list[int]:
+    """The columns of state for these counts and sums; how many a sum is of, is what the first aggregate counts."""
+    parts = {"n": found[0], "high": 0}
+    return [parts.get(p, v) for v, a in zip(found, sink.aggregates.values(), strict=True) for p in a.triple.partial]
+
+
+def key_of(sink: WindowedSink, user: str) -> tuple[str, ...]:
+    """The key of a row of this user."""
+    return (user,) if sink.keys else ()
 
 
 @dataclass(frozen=True)
@@ -104,76 +129,72 @@ class TinyWindows(Windows):
     def _folded(
         self, sink: WindowedSink, parts: Sequence[StagedRows], types: Sequence[Field], by: Sequence[str]
     ) -> StagedRows:
-        sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
+        found = _Sums(sink)
         for row in (row for part in parts for row in part.rows.to_pylist()):
-            _add(sums[(*(row[c] for c in by), row["user"])], row)
-        rows = [(*key, n, amount, n, 0, amount) for key, (n, amount) in sorted(sums.items())]
-        schema = pa.schema([*(NODE if "pane_level" in by else STATE)][:2] + [*STATE][2:])
-        table = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
-        return self.writers.stage(table, at_most=table.num_rows)
+            found.add((*(row[c] for c in by), *(row[k] for k in sink.keys)), row, fires=True)
+        schema = node_schema(sink) if "pane_level" in by else state_schema(sink)
+        rows = [(*key, *partials(sink, values)) for key, values in sorted(found.sums.items())]
+        return self._staged(rows, pa.schema([f for f in schema if f.name != "_touched"]))
 
     def _merged_ahead(
         self, ahead: Ahead, bounds: Mapping[str, pa.Scalar], own: Sequence[StagedRows], old: Sequence[StagedRows]
     ) -> Fired:
-        bound = {name: value.as_py() for name, value in bounds.items()}
+        bound, sink = {name: value.as_py() for name, value in bounds.items()}, ahead.sink
         tree = replace(ahead.tree, since=bound["_since"], built=bound["_built"])
-        windows, nodes = _Sums(), _Sums()
+        windows, nodes = _Sums(sink), _Sums(sink)
         for row in (row for part in (*own, *old) for row in part.rows.to_pylist()):
-            node = Node(row["pane_level"], micros(row["pane_start"]))
+            node, key = Node(row["pane_level"], micros(row["pane_start"])), tuple(row[k] for k in sink.keys)
             for start in tree.window_starts(node, alone=row["_alone"]):
                 if bound["_first"] <= start <= bound["_last"]:
-                    end = start + ahead.sink.window.panes.size
+                    end = start + sink.window.panes.size
                     on_time = bound["_before"] < end <= bound["_after"]
                     again = bound["_refused_until"] < end <= bound["_again_until"]
                     if on_time or again:
-                        windows.add((start, row["user"]), row, fires=on_time or row["_touched"])
+                        windows.add((start, *key), row, fires=on_time or row["_touched"])
             for above in tree.grown(node, bound["_until"], alone=row["_alone"]):
-                nodes.add((above.level, above.start, row["user"]), row, fires=row["_touched"])
-        rows = self._published(ahead.sink, {key: windows.sums[key] for key in windows.fires})
+                nodes.add((above.level, above.start, *key), row, fires=row["_touched"])
+        rows = self._published(sink, {key: windows.sums[key] for key in windows.fires})
         found = [
-            dict(
-                zip(NODE.names, (level, moment(start), user, n, amount, n, 0, amount, key in nodes.fires), strict=True)
-            )
-            for key, (n, amount) in sorted(nodes.sums.items())
-            for level, start, user in [key]
+            (level, moment(start), *key, *partials(sink, values), (level, start, *key) in nodes.fires)
+            for (level, start, *key), values in sorted(nodes.sums.items())
         ]
-        held = self.writers.stage(pa.Table.from_pylist(found, schema=NODE), at_most=len(found))
-        return Fired(rows, held if found else None)
+        return Fired(rows, self._staged(found, node_schema(sink)) if found else None)
 
     def _merged(self, sink: WindowedSink, state: Sequence[StagedRows], *, each: int) -> StagedRows | None:
-        found = _Sums()
+        found = _Sums(sink)
         for row in (row for part in state for row in part.rows.to_pylist()):
             for window in sink.window.panes.windows_of(micros(row["pane_start"])):
                 on_time = row["_before"] < window.end <= row["_after"]
                 if on_time or row["_refused_until"] < window.end <= row["_again_until"]:
-                    found.add((window.start, row["user"]), row, fires=on_time or row["_touched"])
+                    key = (window.start, *(row[k] for k in sink.keys))
+                    found.add(key, row, fires=on_time or row["_touched"])
         return self._published(sink, {key: found.sums[key] for key in found.fires}) if state else None
 
-    def _published(self, sink: WindowedSink, sums: Mapping[tuple[int, str], Sequence[int]]) -> StagedRows:
+    def _published(self, sink: WindowedSink, sums: Mapping[tuple[Any, ...], Sequence[int]]) -> StagedRows:
         size = sink.window.panes.size
-        rows = [
-            dict(zip(ROWS.names, (moment(s), moment(s + size), u, *sums[s, u]), strict=True)) for s, u in sorted(sums)
-        ]
-        return self.writers.stage(pa.Table.from_pylist(rows, schema=ROWS), at_most=len(rows))
+        rows = [(moment(s), moment(s + size), *key, *values) for (s, *key), values in sorted(sums.items())]
+        return self._staged(rows, row_schema(sink))
+
+    def _staged(self, rows: Sequence[Sequence[Any]], schema: pa.Schema) -> StagedRows:
+        table = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
+        return self.writers.stage(table, at_most=table.num_rows)
 
 
 class _Sums:
-    """Sums by key, and which of them count."""
+    """Counts and sums by key, and which of them are published."""
 
-    def __init__(self) -> None:
-        self.sums: dict[Any, list[int]] = defaultdict(lambda: [0, 0])
+    def __init__(self, sink: WindowedSink) -> None:
+        self._names = [f"{name}__value" for name in sink.aggregates]
+        self.sums: dict[Any, list[int]] = defaultdict(lambda: [0] * len(self._names))
         self.fires: set[Any] = set()
 
     def add(self, key: Any, row: Mapping[str, Any], *, fires: bool) -> None:
-        """One more row."""
-        _add(self.sums[key], row)
+        """One more row of state."""
+        found = self.sums[key]
+        for index, name in enumerate(self._names):
+            found[index] += row[name]
         if fires:
             self.fires.add(key)
-
-
-def _add(found: list[int], row: Mapping[str, Any]) -> None:
-    found[0] += row["n__value"]
-    found[1] += row["amount__value"]
 
 
 class TinySideOutputs(SideOutputs):
@@ -208,8 +229,8 @@ class TinySideOutputs(SideOutputs):
     def _kept(self) -> list[tuple[WindowedSink, Row]]:
         if self.plan.job is None:
             return self.attempt.refused
-        before = {(r["table_name"], r["partition"], r["offset"]) for r in self.superseded().to_pylist()}
-        return [(sink, r) for sink, r in self.attempt.refused if (sink.table, *_offset(r)) in before]
+        before = {(r["table_name"], r["topic"], r["partition"], r["offset"]) for r in self.superseded().to_pylist()}
+        return [(sink, r) for sink, r in self.attempt.refused if (sink.table, *_place(r)) in before]
 
     def _rows(self, rows: list[dict[str, Any]]) -> StagedRows | None:
         if not rows:
@@ -227,7 +248,8 @@ class TinySideOutputs(SideOutputs):
             "value": pa.binary(),
         }
         columns = {name: pa.array([r[name] for r in rows], types.get(name)) for name in rows[0]}
-        return self.writers.stage(pa.table(columns), at_most=len(rows))
+        with boundary("side_outputs", self.plan.batch_id):
+            return self.writers.stage(pa.table(columns), at_most=len(rows))
 
 
 def place(row: Row) -> dict[str, Any]:
@@ -243,8 +265,8 @@ def left_out(sink: Any, source: str) -> str:
     return re.findall(r"'(\w+)'", filtering.predicate)[-1]
 
 
-def _offset(row: Row) -> tuple[int, int]:
-    return row.record.partition, row.record.offset
+def _place(row: Row) -> tuple[str, int, int]:
+    return row.record.topic, row.record.partition, row.record.offset
 
 
 class TinyAttempt(Attempt):
@@ -271,17 +293,20 @@ class TinyAttempt(Attempt):
 
     def read(self) -> Read:
         """Every record, and what becomes of it."""
-        if self.given_up:
-            return Read()
-        [source] = self.flow.inputs
+        self.bad, self.good, self.refused = list[Row](), list[Row](), list[tuple[Any, Row]]()
+        self.taken, self.times = defaultdict[str, list[Row]](list), dict[TopicPartition, int]()
+        if not self.given_up:
+            for source in self.flow.inputs:
+                self._read(source)
+        return Read()
+
+    def _read(self, source: Input) -> None:
         [rule] = source.contract.row_rules
-        maximum = int(re.findall(r"\d+", rule.predicate)[-1])
-        scan = self.scans.get(source.topic)
+        maximum, scan = int(re.findall(r"\d+", rule.predicate)[-1]), self.scans.get(source.topic)
         rows = [decoded(r, maximum) for r in read_records(scan)] if scan else []
-        self.read_rows = len(rows)
-        self.bad = [r for r in rows if r.error]
         good = [r for r in rows if not r.error]
-        self.good, self.taken, self.refused = len(good), defaultdict[str, list[Row]](list), list[tuple[Any, Row]]()
+        self.bad += [r for r in rows if r.error]
+        self.good += good
         only = self.plan.work.only if isinstance(self.plan.work, Repair) else None
         for sink in (sink for sink in self.flow.sinks if only in (None, sink.table)):
             for row in (r for r in good if r.user != left_out(sink, source.name)):
@@ -289,11 +314,9 @@ class TinyAttempt(Attempt):
                     self.refused.append((sink, row))
                 else:
                     self.taken[sink.table].append(row)
-        self.times: dict[TopicPartition, int] = {}
         for row in good:
             tp = TopicPartition(source.topic, row.record.partition)
             self.times[tp] = max(self.times.get(tp, row.time), row.time)
-        return Read()
 
     def _is_late(self, sink: Any, row: Row) -> bool:
         lateness = micros(sink.allowed_lateness) if self.plan.live else 0
@@ -303,33 +326,45 @@ class TinyAttempt(Attempt):
             return False
         return sink.window.panes.is_late(row.time, watermark=watermark, allowed_lateness=lateness)
 
+    def aggregate(self, read: Read) -> Aggregated:
+        """As in the product; it comes to the boundaries of inputs, too."""
+        for source in (i for i in self.flow.inputs if i.topic in self.scans and not self.given_up):
+            with boundary(f"input:{source.topic}", self.plan.batch_id):
+                pass
+        return super().aggregate(read)
+
     def count(self, read: Read) -> dict[str, Counts]:
         """What became of the records."""
-        [source] = self.flow.inputs
-        if self.given_up:
-            return {source.topic: Counts(account=Account())}
-        taken = {_offset(row) for rows in self.taken.values() for row in rows}
-        late = {_offset(row) for _, row in self.refused} - taken
+        return {source.topic: self._counts(source.topic) for source in self.flow.inputs}
+
+    def _counts(self, topic: str) -> Counts:
+        bad, good = ([r for r in rows if r.record.topic == topic] for rows in (self.bad, self.good))
+        taken = {_place(r) for rows in self.taken.values() for r in rows if r.record.topic == topic}
+        refused = [r for _, r in self.refused if r.record.topic == topic]
+        late = {_place(r) for r in refused} - taken
         account = Account(
-            read=self.read_rows,
+            read=len(good) + len(bad),
             aggregated=len(taken),
-            filtered=self.good - len(taken) - len(late),
-            rejected=len(self.bad),
+            filtered=len(good) - len(taken) - len(late),
+            rejected=len(bad),
             late=len(late),
         )
-        return {source.topic: Counts(account=account, max_event_times=self.times, late_rows=len(self.refused))}
+        times = {tp: time for tp, time in self.times.items() if tp.topic == topic}
+        return Counts(account=account, max_event_times=times, late_rows=len(refused))
 
     def job(self, read: Read, sink: Any, without: Any = None) -> Any:
-        sums: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
+        """Rows of state."""
+        sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0] * len(sink.aggregates))
         for row in self.taken[sink.table]:
-            found = sums[sink.window.panes.pane_of(row.time), row.user]
-            found[0] += 1
-            found[1] += row.amount
+            found = sums[(sink.window.panes.pane_of(row.time), *key_of(sink, row.user))]
+            for index, aggregate in enumerate(sink.aggregates.values()):
+                found[index] += 1 if isinstance(aggregate, Count) else row.amount
+        schema = state_schema(sink)
         rows = [
-            dict(zip(STATE.names, (moment(pane).date(), moment(pane), user, n, amount, n, 0, amount), strict=True))
-            for (pane, user), (n, amount) in sorted(sums.items())
+            (moment(pane).date(), moment(pane), *key, *partials(sink, values))
+            for (pane, *key), values in sorted(sums.items())
         ]
-        return pa.Table.from_pylist(rows, schema=STATE)
+        return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
 
     def side_outputs(self, found: Aggregated) -> SideOutputs:
         """What goes aside."""

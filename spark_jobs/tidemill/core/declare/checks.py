@@ -18,7 +18,9 @@ def check_published(pipeline: str, graph: Graph) -> None:
     """Check that a pipeline publishes at least one table, and no table twice.
 
     Raises:
-        DeclarationError: it publishes none, or one twice; or a topic that it sends rows to is wrong.
+        DeclarationError: it publishes no table, or one twice; or a topic that it sends rows to has an invalid name,
+        gets
+            rows of two tables, or is read by the pipeline.
     """
     publishes = [o for o in graph.operators.values() if isinstance(o, op.Publish)]
     tables = [p.table for p in publishes]

@@ -13,8 +13,8 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 class Guarantee(StrEnum):
     """How often a record counts when something fails.
 
-    At least once allows a retry to publish rows again where it costs more to prevent that. Delta's transactions prevent
-    it at no extra cost.
+    With at least once, a retry may publish rows again where it costs extra to prevent that. Delta's transactions
+    prevent it at no extra cost.
     """
 
     EXACTLY_ONCE = "exactly_once"

@@ -1,4 +1,4 @@
-"""Names in a declaration: which are valid, and on what each step is called."""
+"""Valid names in a declaration, and which objects have which steps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STEPS: Mapping[str, str] = {
     "aggregate": ".window(...)",
     "publish": ".aggregate(...), or a stream of rows",
 }
-"""By step of a declaration: on what it is called."""
+"""For each step of a declaration, the objects that have it, as text for errors."""
 
 
 class UnknownStep(DeclarationError, AttributeError):

@@ -91,7 +91,7 @@ def decode(kind: Any, data: Any) -> Any:
     """A value of type `kind` from `data`, which `json` has read.
 
     Raises:
-        ValueError: `data` does not have the shape of `kind`; also KeyError, TypeError or AttributeError.
+        ValueError: `data` does not have the shape of `kind`. It may also be a KeyError, TypeError or AttributeError.
     """
     return _decoder(kind)(data)
 

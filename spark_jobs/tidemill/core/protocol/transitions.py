@@ -1,14 +1,14 @@
 """The commit protocol as pure transitions: which event may follow in a ledger.
 
-1. A run reads the ledger. It continues an open batch or leaves it alone; without one, it plans a batch.
-2. The plan is appended before any work starts, and read back: if another plan won, the run executes that one.
-3. The process that executes a batch holds a claim, numbered 1, 2, 3, ...; the newest claim wins. Its lease is renewed.
-4. Rows of state carry batch and attempt, and are not visible yet.
-5. Staged rows are audited; the verdict is appended. If it blocks, the pipeline stops here until a person decides.
+1. A run reads the ledger. An open batch is continued, or left alone; only without one is a batch planned.
+2. The plan is appended before any work starts, and read back: if another plan won, that one is executed.
+3. Whoever executes a batch holds a claim, numbered 1, 2, 3, ...; the newest claim wins, and is renewed while it works.
+4. Rows of state carry batch and attempt, and are seen by nobody yet.
+5. Staged rows are audited; the verdict is appended. One that blocks holds the pipeline here, until a person decides.
 6. Published tables are written, each with the batch as its transaction: once, and never by an older batch.
-7. One row is appended: the commit. From now on, offsets, watermark and state of the batch count.
-8. An append succeeds only if nothing was appended since the ledger was read; otherwise it is checked again.
-9. An append under a claim that is not the newest is refused: the older attempt is fenced, and changes nothing.
+7. One row is appended: the commit. From now on offsets, watermark and state of the batch count.
+8. An append holds only while nothing was appended since the ledger was read; otherwise it is checked again.
+9. A claim that is not the newest is refused at every append: the older attempt is fenced, and changes nothing.
 """
 
 from __future__ import annotations

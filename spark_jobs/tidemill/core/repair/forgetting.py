@@ -30,9 +30,8 @@ def first_kept(panes: Panes, until: int) -> int:
 def forgettable(flow: Flow, now: Position, others: Sequence[Position], age: timedelta) -> int | None:
     """The event time up to which windows can be forgotten: those that closed for good at least `age` ago.
 
-    They must be closed for the position `now` and for all of `others`, the positions that a rewind can go back to. None
-
-    when that is not later than before, when a backfill is open, or when one of the positions has seen no event.
+    They must be closed for the position `now` and for all of `others`, the positions that a rewind can go back to.
+    None when that is not later than before, when a backfill is open, or when one of the positions has seen no event.
     """
     windowed = _windowed(flow)
     if now.backfill is not None or not windowed:
@@ -65,7 +64,7 @@ def _closed(position: Position, lateness: int) -> int:
 
 
 def _first_pane(position: Position) -> int | None:
-    """The start of the first pane that an open backfill will replace; None without a backfill."""
+    """The start of the first pane that an open backfill will replace, in microseconds; None without a backfill."""
     spans = position.backfill.panes.values() if position.backfill is not None else ()
     return min((span.first for found in spans for span in found), default=None)
 

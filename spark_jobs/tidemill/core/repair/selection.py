@@ -16,7 +16,7 @@ PLACES = "TOPIC-PARTITION:OFFSET,..."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfOffsets:
-    """Half-open offsets of the topic-partitions that `since` or `until` names; where one names none, it is no bound.
+    """Half-open ranges of offsets of topic-partitions. A partition that only one of both names has no other bound.
 
     Without any name, all offsets that were read.
     """

@@ -146,7 +146,7 @@ class Attempt:
         return Aggregated(read=read, counts=self.count(read), **vars(state))
 
     def _shed(self, read: Read) -> Aggregated:
-        """Read nothing and count all records as shed: an earlier attempt may have read them, and each counts once."""
+        """Count all records as shed, read none: an earlier attempt may have read them, and each counts at most once."""
         lengths = {topic: sum(map(len, ranges)) for topic, ranges in self.plan.reads.items()}
         shed = {topic: Counts(account=Account(read=n, shed=n)) for topic, n in lengths.items()}
         return Aggregated(read=read, counts={**self.count(read), **shed})

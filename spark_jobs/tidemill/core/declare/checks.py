@@ -19,8 +19,7 @@ def check_published(pipeline: str, graph: Graph) -> None:
 
     Raises:
         DeclarationError: it publishes no table, or one twice; or a topic that it sends rows to has an invalid name,
-        gets
-            rows of two tables, or is read by the pipeline.
+            gets rows of two tables, or is read by the pipeline.
     """
     publishes = [o for o in graph.operators.values() if isinstance(o, op.Publish)]
     tables = [p.table for p in publishes]

@@ -145,7 +145,7 @@ class Publisher:
         return DeltaRsTable(spec).read(any_of=parts, columns=columns, version=version)
 
     def go_back(self, rewind: Rewind) -> None:
-        """Take every table back to its version of then: published tables, quarantine and the late table."""
+        """Take published tables, quarantine and late table back to the versions that `rewind` names."""
         for sink in self.flow.sinks:
             if isinstance(sink, WindowedSink):
                 # Maintenance may have removed state since the batch was planned.

@@ -1,4 +1,4 @@
-"""One attempt at a batch: the steps that touch records and tables. Their order is in `tidemill.run.batch`."""
+"""One attempt at a batch: the steps that touch records and tables. `tidemill.run.batch` calls them in order."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from tidemill.engine.storage.table_layout import Uris
 
 @dataclass(kw_only=True)
 class Attempt:
-    """The work of one attempt: each step takes what the one before gave, and remembers nothing.
+    """The work of one attempt: each step takes the result of the step before.
 
-    `scans` has the topics with records to read. `diverted` is the reason for which every record is rejected, if there
-    is one. An attempt that has `given_up` reads nothing: an earlier one may have, and every record counts at most once.
-    `before_job` is called before each job of Spark.
+    `scans` has the topics with records to read. `diverted` is the reason to reject every record, if there is one. If
+    `given_up`, the attempt reads nothing: an earlier attempt may have read the records, and each may count at most
+    once. `before_job` is called before each job of Spark.
     """
 
     flow: Flow
@@ -68,11 +68,11 @@ class Attempt:
         )
 
     def open_writers(self) -> RowWriters:
-        """Who carries rows from jobs to tables."""
+        """New writers, which carry rows from jobs to tables."""
         return RowWriters(self.session, driver_rows=self.driver_rows, writer=self.writer, before_job=self.before_job)
 
     def windows(self, states: Mapping[str, State]) -> Windows:
-        """What merges windows; `states` are tables that are open already."""
+        """An object that merges windows; `states` are state tables that are already open."""
         return Windows(
             session=self.session,
             plan=self.plan,
@@ -84,7 +84,7 @@ class Attempt:
 
     @staticmethod
     def check_types(session: SparkSession, flow: Flow, uris: Uris) -> None:
-        """Refuses a declaration whose values could lose something, before a plan is written. See `engine.types`."""
+        """Refuse a declaration whose types do not fit its contracts or tables (`tidemill.engine.aggregate.types`)."""
         pin(session)
         check_types(session, flow, uris)
 
@@ -93,7 +93,7 @@ class Attempt:
         if self.given_up:
             return Read()
         pin(self.session)
-        # Spark looks for the files that it is to read at once.
+        # Spark looks up the files to read immediately, not in the first job.
         self.before_job()
         inputs = [i for i in self.flow.inputs if i.topic in self.scans]
         streams = [
@@ -104,7 +104,7 @@ class Attempt:
         return Read(tuple(s if once else s.kept(self.writers.spark) for s in streams))
 
     def aggregate(self, read: Read) -> Aggregated:
-        """Step 3: partial aggregates become state; rows for tables without windows are held."""
+        """Step 3: write partial aggregates to state, and hold rows for tables without windows."""
         match self.plan.work:
             case Fold() as fold:
                 return self._fold(read, fold)
@@ -136,7 +136,7 @@ class Attempt:
         return Aggregated(read=read, counts=self.count(read), rows=rows, unfit=tuple(unfit), **vars(state))
 
     def _fold(self, read: Read, fold: Fold) -> Aggregated:
-        """The slices of some batches become one of this attempt."""
+        """Join the slices of some batches into the slice of this attempt."""
         state, windows = _StateWritten(), self.windows({})
         for sink in self.flow.sinks:
             if isinstance(sink, WindowedSink):
@@ -146,7 +146,7 @@ class Attempt:
         return Aggregated(read=read, counts=self.count(read), **vars(state))
 
     def _shed(self, read: Read) -> Aggregated:
-        """Nothing is read, as an earlier attempt may have: every record counts at most once."""
+        """Count all records as shed, read none: an earlier attempt may have read them, and each counts at most once."""
         lengths = {topic: sum(map(len, ranges)) for topic, ranges in self.plan.reads.items()}
         shed = {topic: Counts(account=Account(read=n, shed=n)) for topic, n in lengths.items()}
         return Aggregated(read=read, counts={**self.count(read), **shed})
@@ -166,7 +166,7 @@ class Attempt:
             state.states[sink.table] = State(spec=spec, handle=handle)
 
     def _append_nodes(self, sink: WindowedSink, nodes: StagedRows | None) -> None:
-        """Panes merged ahead, in the slice of this attempt."""
+        """Append panes merged ahead, in the slice of this attempt."""
         if nodes is None or not nodes.count:
             return
         names = ("pane_level", "pane_start", *of_nodes(sink), *SLICE_COLUMNS)
@@ -176,9 +176,9 @@ class Attempt:
             self.publisher.append_slice(spec, self.expected.merged(sink), staged)
 
     def job(self, read: Read, sink: Sink, without: DataFrame | None = None) -> DataFrame | None:
-        """The job of step 3 for a sink, described but not run; None where no record leads to it.
+        """The job of step 3 for a sink, which has not run yet; None when no record leads to the sink.
 
-        `without` names records to leave out, by `_topic`, `_partition` and `_offset`.
+        `without` has the records to leave out, by `_topic`, `_partition` and `_offset`.
         """
         streams = [(s.counted, [b for b in s.branches if b.sink is sink]) for s in read.streams]
         parts = [unpack(frame, branches) for frame, branches in streams if branches]
@@ -190,12 +190,12 @@ class Attempt:
         return _as_published(rows, sink) if isinstance(sink, RowSink) else partial_aggregates(rows, sink)
 
     def count(self, read: Read) -> Mapping[str, Counts]:
-        """What the pass counted, by topic, once its jobs have run; topics without records have empty counts."""
+        """The counts of the pass, by topic, after its jobs have run; topics without records have empty counts."""
         found = {s.source.topic: s.counter.result() for s in read.streams}
         return {i.topic: found.get(i.topic, Counts(account=Account())) for i in self.flow.inputs}
 
     def stage(self, found: Aggregated, position: Position) -> Staged:
-        """Step 4: the rows to publish when this attempt moves the pipeline to `position`."""
+        """Step 4: stage the rows to publish when this attempt moves the pipeline to `position`."""
         windows = self.windows(found.states)
         staged = [(sink, self._staged(sink, found, position, windows)) for sink in self.flow.sinks]
         rows = tuple(SinkRows(sink, rows) for sink, rows in staged if rows is not None)
@@ -218,12 +218,12 @@ class Attempt:
         return None if fired is None else timed(fired, sink, self.plan, position).stamped(own_values(self.plan))
 
     def _job_done(self, found: Aggregated) -> Backfill | None:
-        """The backfill of the plan with this attempt's slice."""
+        """The plan's backfill after this attempt; None for other plans."""
         job = self.plan.job
         return None if job is None else job.after(self.plan.batch_id, self.number, found.panes)
 
     def publish(self, found: Aggregated, staged: Staged) -> Published:
-        """Step 6: rejected and late rows, then every published table; each at most once for this batch."""
+        """Step 6: write rejected and late rows, then every published table; each at most once for this batch."""
         reasons: Mapping[str, int] = {}
         rows = staged.rows
         match self.plan.work:
@@ -244,16 +244,16 @@ class Attempt:
         return Published(versions=self.publisher.versions, marks=self.publisher.written, reasons=reasons, rows=rows)
 
     def _switched(self) -> tuple[SinkRows, ...]:
-        """What readers of topics have to be told after a switch: all windows as they are now."""
+        """The rows to send to topics after a switch: all windows as they are now."""
         sinks = [s for s in self.flow.sinks if isinstance(s, WindowedSink) and s.topic is not None]
         return tuple(SinkRows(sink, self.publisher.built(sink)) for sink in sinks)
 
     def side_outputs(self, found: Aggregated) -> SideOutputs:
-        """What the pass found that goes to quarantine or to the late table."""
+        """The rows of the pass that go to quarantine or to the late table."""
         return SideOutputs(found.read.streams, found.counts, self.plan, self.writers, self.publisher.superseded_aside)
 
     def _put_aside(self, found: Aggregated) -> Mapping[str, int]:
-        """Write rejected and late rows; how many were rejected for each reason."""
+        """Write rejected and late rows; return how many records were rejected for each reason."""
         outputs, quarantine, late_table = self.side_outputs(found), self.uris.quarantine(), self.uris.late()
         rejected, late = outputs.rejected(quarantine), outputs.late(late_table)
         reasons = rejected.writer.tally(rejected.rows) if rejected else {}
@@ -262,7 +262,7 @@ class Attempt:
                 self.publisher.take_out(Taken(quarantine, self.plan, repair), None, rejected)
                 self.publisher.write_side_output(late_table, late, None)
             case Repair(source=SideOutput.LATE) as repair:
-                # What is rejected now stays where it was.
+                # Records that are rejected now stay in the late table.
                 refused = rejected.writer.arrow(rejected.rows) if rejected else None
                 self.publisher.take_out(Taken(late_table, self.plan, repair), refused, late)
             case _:
@@ -271,12 +271,12 @@ class Attempt:
         return reasons
 
     def release(self) -> None:
-        """Let go of what is cached on the executors."""
+        """Release everything that is cached on the executors."""
         self.writers.release()
 
 
 def _as_published(rows: DataFrame, sink: RowSink) -> DataFrame:
-    """The rows of the sink in the types of its contract, and what of them does not fit."""
+    """The rows of the sink in the types of its contract, and which values do not fit."""
     return rows.selectExpr(*fitted(sink.contract.fields))
 
 

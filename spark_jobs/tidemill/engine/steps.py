@@ -1,4 +1,4 @@
-"""What the steps of an attempt give, each made from the one before: Read, Aggregated, Staged, Published."""
+"""The results of an attempt's steps, each made from the one before: Read, Aggregated, Staged, Published."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from tidemill.engine.storage.state_table import State
 
 @dataclass(frozen=True, slots=True)
 class SinkRows:
-    """The rows that a sink would publish. Nobody sees them yet."""
+    """The rows that a sink is to publish; readers do not see them yet."""
 
     sink: Sink
     staged: StagedRows
 
     @property
     def rows(self) -> Any:
-        """An Arrow table, or a DataFrame where Spark writes."""
+        """An Arrow table, or a DataFrame if Spark writes the rows."""
         return self.staged.rows
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self.staged.count
 
 
@@ -43,11 +43,11 @@ class Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregated:
-    """Step 3: what the pass over the records found, by topic as `counts` and by published table as all else.
+    """Step 3: the result of the pass over the records: `counts` by topic, everything else by published table.
 
-    `partials` are the rows of state of this attempt, in the panes that start at `touched`, in microseconds; they are
-    written, and `states` are the tables with them. `rows` are for tables without windows. `unfit` are broken rules for
-    values that do not fit the types of their contract.
+    `partials` are the rows of state that this attempt has written, in the panes that start at `touched` (microseconds);
+    `states` are the tables that hold them. `rows` are for tables without windows. `unfit` are broken rules for values
+    that do not fit the types of their contract.
     """
 
     read: Read
@@ -60,13 +60,13 @@ class Aggregated:
 
     @property
     def panes(self) -> Mapping[str, PaneSpan]:
-        """Where the state of this attempt lies."""
+        """The panes that the state of this attempt lies in, by published table."""
         return {table: PaneSpan(min(starts), max(starts)) for table, starts in self.touched.items() if starts}
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Step 4: the rows to publish, and what of them does not fit the types of their contract."""
+    """Step 4: the rows to publish, and broken rules for values that do not fit the types of their contract."""
 
     rows: tuple[SinkRows, ...] = ()
     unfit: tuple[CheckResult, ...] = ()
@@ -74,10 +74,10 @@ class Staged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """Step 6: what readers see from now on.
+    """Step 6: what was written; readers see it from now on.
 
-    `versions` has the version of each table that the attempt wrote, `marks` how it left those that the ledger knows.
-    `reasons` says for how many records each reason to reject was given. `rows` are to be sent to topics.
+    `versions` has the version of each table that the attempt wrote, `marks` the marks of those that the ledger knows.
+    `reasons` says how many records were rejected for each reason. `rows` are to be sent to topics.
     """
 
     versions: Mapping[str, int]

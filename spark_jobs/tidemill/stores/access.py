@@ -1,11 +1,11 @@
-"""How a store of objects is reached: its settings, and credentials from the usual places.
+"""Access to an object store: its settings, and credentials from the usual places.
 
-[s3]                                  all optional; without any of it, AWS as the environment says
-endpoint = "https://minio:9000"       another store than Amazon's
+[s3]                                  all optional; without settings, AWS as the environment says
+endpoint = "https://minio:9000"       a store other than Amazon's
 region = "eu-central-1"
-path_style = true                     the bucket in the path; default with an endpoint
+path_style = true                     the bucket is in the path; default with an endpoint
 credentials = "profile:reports"       or "airflow:CONNECTION"; default: environment, profile, role, as boto3 looks
-role = "arn:aws:iam::1234:role/lake"  is assumed with those credentials
+role = "arn:aws:iam::1234:role/lake"  a role to assume with those credentials
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PROVIDERS = "org.apache.hadoop.fs.s3a."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """What signs requests now. `token` is empty unless they last for a short time only."""
+    """The keys that sign requests now. `token` is empty unless they are temporary."""
 
     access: str
     secret: str
@@ -43,10 +43,10 @@ class Keys:
 
 
 class S3Access:
-    """A store's settings, and who asks. Keys that last a short time are renewed before they end.
+    """The settings of a store, and its credentials. Temporary keys are renewed before they end.
 
     Raises:
-        ConfigError: what `credentials` names is not there.
+        ConfigError: the credentials that the settings name do not exist, or the endpoint is not a URL.
     """
 
     def __init__(self, settings: Mapping[str, str | bool], *, section: str = "s3") -> None:
@@ -60,33 +60,33 @@ class S3Access:
 
     @property
     def endpoint(self) -> str:
-        """The address of the store; empty means Amazon's."""
+        """The address of the store; empty for Amazon's."""
         return str(self._settings.get("endpoint") or self._connection.get("endpoint_url") or "").rstrip("/")
 
     @cached_property
     def region(self) -> str:
-        """Where the buckets are."""
+        """The region of the buckets."""
         named = self._settings.get("region") or self._connection.get("region_name")
         return str(named or os.environ.get("AWS_REGION") or self._asking.get_config_variable("region") or _ANYWHERE)
 
     @property
     def path_style(self) -> bool:
-        """Whether the bucket is in the path of a request, not in the host's name."""
+        """Whether requests name the bucket in the path, not in the host's name."""
         return bool(self._settings.get("path_style", bool(self.endpoint)))
 
     def keys(self) -> Keys:
-        """What signs requests from now on, for a quarter of an hour at least.
+        """The keys that sign requests from now on; temporary keys are valid for a quarter of an hour at least.
 
         Raises:
-            ConfigError: nobody says who asks.
-            StoreUnreachable: who asks could not be found out: the role was not given.
+            ConfigError: no credentials were found.
+            StoreUnreachable: the role was not granted.
         """
         with _refusals(self._section):
             found = self._credentials.get_frozen_credentials()
         return Keys(access=str(found.access_key), secret=str(found.secret_key), token=str(found.token or ""))
 
     def delta(self) -> dict[str, str]:
-        """The options of delta-rs. Commits are conditional puts, so that several processes may write a table."""
+        """The options of delta-rs. Commits are conditional puts, so that several processes can write a table."""
         keys = self.keys()
         options = {
             "AWS_ACCESS_KEY_ID": keys.access,
@@ -102,7 +102,7 @@ class S3Access:
         return options
 
     def spark(self) -> dict[str, str]:
-        """The settings of a Spark session, for Hadoop's S3A. Spark keeps the keys out of its logs and its pages."""
+        """The settings of a Spark session for Hadoop's S3A. Spark does not show the keys in its logs and pages."""
         keys = self.keys()
         provider = "TemporaryAWSCredentialsProvider" if keys.token else "SimpleAWSCredentialsProvider"
         conf = {
@@ -113,14 +113,14 @@ class S3Access:
             "fs.s3a.path.style.access": str(self.path_style).lower(),
         }
         if keys.token:
-            # A file system that Hadoop keeps would go on with keys that have ended.
+            # A file system from Hadoop's cache would continue with keys that have ended.
             conf |= {"fs.s3a.session.token": keys.token, "fs.s3a.impl.disable.cache": "true"}
         if self.endpoint:
             conf |= {"fs.s3a.endpoint": self.endpoint, "fs.s3a.connection.ssl.enabled": str(self._encrypted).lower()}
         return conf
 
     def client(self, service: str = "s3") -> Any:
-        """A client of the store or of another service there, whose keys renew themselves."""
+        """A boto client of the store, or of another service there; its keys renew themselves."""
         self.keys()
         with _refusals(self._section):
             return self._session.create_client(
@@ -132,7 +132,7 @@ class S3Access:
                     read_timeout=60,
                     retries={"mode": "standard", "total_max_attempts": 5},
                     s3={"addressing_style": "path" if self.path_style else "virtual"},
-                    # Other stores than Amazon's do not know checksums behind the data.
+                    # Stores other than Amazon's do not know checksums after the data.
                     request_checksum_calculation="when_required",
                     response_checksum_validation="when_required",
                 ),
@@ -144,7 +144,7 @@ class S3Access:
 
     @cached_property
     def _asking(self) -> Session:
-        """Finds credentials where they were said to be."""
+        """A session that finds credentials where the settings say."""
         kind, _, name = str(self._settings.get("credentials", "")).partition(":")
         session = Session(profile=name if kind == "profile" else self._connection.get("profile_name"))
         if "login" in self._connection:
@@ -154,7 +154,7 @@ class S3Access:
 
     @cached_property
     def _session(self) -> Session:
-        """The same; the credentials that a role gives take the place of the others."""
+        """A session with the credentials to use: those of the assumed role, if one is set."""
         session = self._asking
         role = self._settings.get("role") or self._connection.get("role_arn")
         if role and (found := session.get_credentials()):
@@ -177,7 +177,7 @@ class S3Access:
 
 
 class _Role:
-    """A provider of credentials as botocore wants it: those of an assumed role, which renew themselves."""
+    """A botocore provider of credentials: those of an assumed role, which renew themselves."""
 
     METHOD = "assume-role"
 
@@ -190,7 +190,7 @@ class _Role:
 
 @contextmanager
 def _refusals(section: str) -> Iterator[None]:
-    """What boto3 says of credentials, for people."""
+    """Turn errors of boto about credentials into Tidemill's errors."""
     try:
         yield
     except ClientError as error:

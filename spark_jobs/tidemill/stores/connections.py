@@ -1,4 +1,4 @@
-"""Airflow's connections, for whoever runs with Airflow and whoever does not."""
+"""Reads connections of Airflow, with or without Airflow installed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tidemill.core.errors import ConfigError
 
 
 def connection(name: str, what: str, environ: Mapping[str, str] = os.environ) -> Mapping[str, str]:
-    """`login`, `password` and the extras of an Airflow connection, without those that are empty.
+    """`login`, `password` and the extras of an Airflow connection, without empty values.
 
-    From the environment as Airflow has it there (JSON or a URI), else from Airflow.
+    It is read from the environment, in Airflow's form (JSON or a URI), else from Airflow.
 
     Raises:
-        ConfigError: there is none, or it is neither JSON nor a URI; begins with `what`, who wants to know.
+        ConfigError: there is none, or it is neither JSON nor a URI; the text begins with `what`, who needs it.
     """
     text = environ.get(f"AIRFLOW_CONN_{name.upper()}")
     if text is None:
@@ -34,7 +34,7 @@ def connection(name: str, what: str, environ: Mapping[str, str] = os.environ) ->
 
 
 def _values(given: object, name: str, what: str) -> dict[str, Any]:
-    """An object of JSON, as it is or as text."""
+    """A JSON object, which may be given as text."""
     try:
         found = json.loads(given) if isinstance(given, str) else given
     except ValueError:

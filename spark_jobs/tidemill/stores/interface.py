@@ -1,4 +1,4 @@
-"""What is asked of a file system or an object store beside its tables: a few operations on whole objects."""
+"""What Tidemill needs from a file system or an object store besides tables: a few operations on whole objects."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
 PREFIX = "s3://"
-"""What addresses in S3 begin with."""
+"""The prefix of addresses in S3."""
 
 KNOWN_STORES = "use a store that knows If-None-Match: Amazon S3, MinIO, Ceph, versitygw and others in newer versions"
-"""What to do about a store without conditional writes."""
+"""The advice for a store without conditional writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tail:
-    """The last bytes of an object, and the size of all of it."""
+    """The last bytes of an object, and the size of the whole object."""
 
     data: bytes
     size: int
@@ -27,24 +27,24 @@ class Tail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aged:
-    """All of an object, and how long ago it was written, both moments told by the store's own clock."""
+    """A whole object, and its age; the store's own clock tells both times, if it has one."""
 
     data: bytes
     age: timedelta
 
 
 class Store(Protocol):
-    """Objects by name, `/` between folders. An object appears whole or not at all; only `replace` changes one."""
+    """Objects by name, with `/` between folders. An object appears whole or not at all; only `replace` changes one."""
 
     def list(self, folder: str) -> Sequence[str]:
-        """The names of the objects and folders directly in `folder`, in no order; none if it is not there."""
+        """The names of the objects and folders directly in `folder`, in any order; empty if it does not exist."""
         ...
 
     def read(self, name: str) -> bytes:
         """All of an object.
 
         Raises:
-            FileNotFoundError: there is none.
+            FileNotFoundError: the object does not exist.
         """
         ...
 
@@ -52,48 +52,48 @@ class Store(Protocol):
         """The last `length` bytes of an object, or all of them if it is shorter.
 
         Raises:
-            FileNotFoundError: there is none.
+            FileNotFoundError: the object does not exist.
         """
         ...
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """The bytes of each object directly in `folder`."""
+        """The size in bytes of each object directly in `folder`."""
         ...
 
     def check_writer(self) -> None:
-        """To be called before a table of the store is written: of two writers of one name it must refuse one.
+        """Check that the store refuses the second of two writers of one name; call it before a table is written.
 
-        It is looked at once, with some small requests. Whoever only reads needs no right to write.
+        The check runs once and takes a few small requests. Callers that only read need no right to write.
 
         Raises:
-            StoreError: the store lets a later writer take a name that is taken, or may not be written to.
+            StoreError: the store lets a second writer take a name, or refuses to write.
         """
         ...
 
     def put_if_absent(self, name: str, data: bytes | pa.Buffer) -> bool:
-        """Make the object durable under a name that is free; False, and nothing done, when it is taken."""
+        """Make the object durable under a free name; if the name is taken, do nothing and return False."""
         ...
 
     def replace(self, name: str, data: bytes) -> None:
-        """Put a small object, whatever was there. It may be lost with the power: nothing that counts is put so."""
+        """Put a small object in place of any earlier one. A loss of power may lose it: never put data that counts."""
         ...
 
     def aged(self, name: str) -> Aged:
-        """All of an object, and its age. No clock of this machine is asked, if the store has one of its own.
+        """The whole object and its age. The clock of this machine is not used if the store has its own.
 
         Raises:
-            FileNotFoundError: there is none.
+            FileNotFoundError: the object does not exist.
         """
         ...
 
     def delete(self, name: str) -> None:
-        """Remove an object; one that is not there is no error."""
+        """Remove an object; no error if it does not exist."""
         ...
 
     def delete_folder(self, folder: str) -> None:
-        """Remove everything in a folder, and the folder; one that is not there is no error."""
+        """Remove a folder with everything in it; no error if it does not exist."""
         ...
 
     def locate(self, name: str) -> str:
-        """Its address, a path or a URI."""
+        """The address of an object: a path or a URI."""
         ...

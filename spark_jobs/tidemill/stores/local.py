@@ -1,4 +1,4 @@
-"""Objects in a folder of this machine."""
+"""Objects in a folder on this machine."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def _now() -> datetime:
 class LocalStore:
     """A `Store` in a folder of a file system with hard links.
 
-    An object is written beside, synced, and linked to its name: a name is taken by exactly one of
-    several processes, and a killed writer leaves nothing under it. What killed writers leave aside is
-    removed by a later write once it is an hour old.
+    An object is written to a temporary file, synced, and linked to its name. So exactly one of several processes takes
+    a name, and a killed writer leaves nothing under it. Temporary files of killed writers are removed by a later write
+    once they are an hour old.
     """
 
     def __init__(self, root: str | Path, *, clock: Callable[[], datetime] = _now) -> None:
@@ -38,7 +38,7 @@ class LocalStore:
         self._clock = clock
 
     def list(self, folder: str) -> Sequence[str]:
-        """See `Store.list`."""
+        """The names of the objects and folders directly in `folder`; empty if it does not exist."""
         path = self._root / folder
         with _explained(path):
             try:
@@ -47,7 +47,7 @@ class LocalStore:
                 return []
 
     def read(self, name: str) -> bytes:
-        """See `Store.read`."""
+        """The whole object; FileNotFoundError if it does not exist."""
         path = self._root / name
         with _explained(path):
             try:
@@ -56,7 +56,7 @@ class LocalStore:
                 raise FileNotFoundError(name) from error
 
     def tail(self, name: str, length: int) -> Tail:
-        """See `Store.tail`."""
+        """The last `length` bytes of an object; FileNotFoundError if it does not exist."""
         path = self._root / name
         with _explained(path), path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -64,7 +64,7 @@ class LocalStore:
             return Tail(data=file.read(), size=size)
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """See `Store.sizes`."""
+        """The size in bytes of each object directly in `folder`."""
         path = self._root / folder
         with _explained(path):
             found: dict[str, int] = {}
@@ -74,10 +74,10 @@ class LocalStore:
             return found
 
     def check_writer(self) -> None:
-        """See `Store.check_writer`: a file system refuses a name that is taken."""
+        """Do nothing: a file system refuses a name that is taken."""
 
     def put_if_absent(self, name: str, data: bytes | pa.Buffer) -> bool:
-        """See `Store.put_if_absent`."""
+        """Make the object durable under a free name; False if the name is taken."""
         path = self._root / name
         with _explained(path):
             self._sweep()
@@ -95,7 +95,7 @@ class LocalStore:
             return True
 
     def replace(self, name: str, data: bytes) -> None:
-        """See `Store.replace`."""
+        """Put a small object in place of any earlier one; a loss of power may lose it."""
         path = self._root / name
         with _explained(path):
             self._sweep()
@@ -109,7 +109,7 @@ class LocalStore:
                 incoming.unlink(missing_ok=True)
 
     def aged(self, name: str) -> Aged:
-        """See `Store.aged`: a file that is written now bears the clock of the file system, wherever that is kept."""
+        """The object and its age. A new file shows the present time of the file system's own clock."""
         path = self._root / name
         with _explained(path):
             with path.open("rb") as file:
@@ -123,20 +123,20 @@ class LocalStore:
                 incoming.unlink(missing_ok=True)
 
     def delete(self, name: str) -> None:
-        """See `Store.delete`."""
+        """Remove an object, if it exists."""
         path = self._root / name
         with _explained(path):
             path.unlink(missing_ok=True)
 
     def delete_folder(self, folder: str) -> None:
-        """See `Store.delete_folder`."""
+        """Remove a folder with everything in it, if it exists."""
         path = self._root / folder
         with _explained(path):
             if path.is_dir():
                 shutil.rmtree(path)
 
     def locate(self, name: str) -> str:
-        """See `Store.locate`."""
+        """The path of an object."""
         return str(self._root / name)
 
     def _write_aside(self, data: bytes | pa.Buffer) -> Path:
@@ -163,7 +163,7 @@ class LocalStore:
 
 
 def _make_folder(path: Path) -> None:
-    """Create a folder and those above it so that they survive a loss of power."""
+    """Create a folder and its parents so that they survive a loss of power."""
     if path.is_dir():
         return
     _make_folder(path.parent)
@@ -181,7 +181,7 @@ def _sync_folder(path: Path) -> None:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn what the system refuses into an error for people; only a missing object stays what it is."""
+    """Turn errors of the system into errors for people; FileNotFoundError stays as it is."""
     try:
         yield
     except FileNotFoundError:
@@ -192,7 +192,7 @@ def _explained(path: Path) -> Iterator[None]:
                 f"cannot use {path}: {error.strerror or error}",
                 fix="keep the log or lake on one file system with hard links",
             ) from error
-        # The system names a temporary file; a user knows the other.
+        # The system's error names a temporary file; users know only the object's name.
         refused = refusal(f"cannot use {path}", OSError(error.errno, error.strerror))
         raise refused or StoreError(
             f"cannot use {path}: {error.strerror or error}",

@@ -1,4 +1,4 @@
-"""The store at an address, and what is asked of it before anything is trusted to it."""
+"""Opens the store at an address, and its files for Arrow and Spark."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def store_at(uri: str, access: S3Access | None) -> Store:
-    """The objects below a path of this machine, or below an address of S3, for which `access` is needed."""
+    """The store below a path on this machine, or below an address of S3, which needs `access`."""
     if not uri.startswith(PREFIX):
         return LocalStore(uri)
-    # Loads botocore, which only those wait for who need it.
+    # It loads botocore, which takes time that only users of S3 should spend.
     from tidemill.stores.s3 import S3Store  # noqa: PLC0415
 
     assert access is not None
@@ -28,7 +28,7 @@ def store_at(uri: str, access: S3Access | None) -> Store:
 
 
 def opened(uri: str, storage: Mapping[str, str]) -> pa.NativeFile | str:
-    """What Arrow reads a file from: its path on this machine, or a stream of the store."""
+    """A file in the form that Arrow reads: its path on this machine, or a stream from the store."""
     if not uri.startswith(PREFIX):
         return uri
     from deltalake.fs import DeltaStorageHandler  # noqa: PLC0415  a DAG is parsed without it
@@ -39,5 +39,5 @@ def opened(uri: str, storage: Mapping[str, str]) -> pa.NativeFile | str:
 
 
 def for_spark(uri: str) -> str:
-    """The same place in Hadoop's file systems, where S3 has another scheme."""
+    """The address in the form of Hadoop's file systems, in which S3 has another scheme."""
     return f"s3a://{uri.removeprefix(PREFIX)}" if uri.startswith(PREFIX) else uri

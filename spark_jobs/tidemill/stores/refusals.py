@@ -1,7 +1,6 @@
-"""What a storage that refuses means to a user: to wait or make room, or to correct something.
+"""What a refusal of the storage means for a user: wait or make room, or correct something.
 
-Python, delta-rs, Arrow and Spark each say in their own way what the system refused; the number or the words of the
-system are in all of them.
+Python, delta-rs, Arrow and Spark word the system's errors differently, but all give the system's number or words.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from tidemill.core.errors import StoreError, StoreUnreachable, TidemillError
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """What the system says, and what to do; one that is `passing` may not be repeated."""
+    """Numbers of system errors, and what to do. If `passing`, the same work may succeed later without a correction."""
 
     numbers: tuple[int, ...]
     fix: str
@@ -41,9 +40,9 @@ _LONGEST = 200
 
 
 def refusal(where: str, error: BaseException) -> TidemillError | None:
-    """The error to tell a user when the system refused something; None when this is about something else.
+    """The error for a user if the system refused something; None for any other error.
 
-    `where` says what was done. The answer is retryable only where the same work may succeed without a correction.
+    `where` says what was done. The error is retryable only if the same work may succeed without a correction.
     """
     number = _number_of(error)
     for known in _REFUSALS:
@@ -57,7 +56,7 @@ def _number_of(error: BaseException) -> int:
     if isinstance(error, OSError) and error.errno:
         return error.errno
     text = str(error)
-    # A file in the place of a table's folder: delta-rs looks for a folder and says that there is nothing.
+    # If a file is in the place of a table's folder, delta-rs looks for a folder and says that nothing exists.
     if (missing := _NO_FOLDER.search(text)) and os.path.isfile(missing[1].rstrip("/")):
         return errno.ENOTDIR
     if match := _NUMBER.search(text):

@@ -1,4 +1,4 @@
-"""Objects in a bucket of S3, or of a store that speaks like it."""
+"""Objects in a bucket of S3, or of a compatible store."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _LATER = ("SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "
 class S3Store:
     """A `Store` below a prefix of a bucket, for any number of processes at once.
 
-    A name is taken by a conditional put. When its answer is lost, the client of the store asks again, and is refused
-    by its own object: so each object carries the mark of its writer, and whoever is refused looks whose it is.
-    A store that nobody vouches for is looked at before the first write, with `checks_writer`.
+    A name is taken by a conditional put. If the answer is lost, the client asks again and is refused because of its own
+    object. So each object carries a mark of its writer, and a refused writer looks whose object it is. With
+    `checks_writer`, conditional puts of the store are tested before the first write.
     """
 
     def __init__(self, uri: str, access: S3Access, *, checks_writer: bool = False) -> None:
@@ -45,17 +45,17 @@ class S3Store:
         self._is_checked = not checks_writer
 
     def list(self, folder: str) -> Sequence[str]:
-        """See `Store.list`."""
+        """The names of the objects and folders directly in `folder`; empty if it does not exist."""
         pages = self._pages(folder, Delimiter="/")
         return [name for page in pages for name in (*page[0], *page[1])]
 
     def read(self, name: str) -> bytes:
-        """See `Store.read`."""
+        """The whole object; FileNotFoundError if it does not exist."""
         with self._explained(name):
             return bytes(self._client.get_object(Bucket=self._bucket, Key=self._key(name))["Body"].read())
 
     def tail(self, name: str, length: int) -> Tail:
-        """See `Store.tail`."""
+        """The last `length` bytes of an object; FileNotFoundError if it does not exist."""
         with self._explained(name):
             try:
                 found = self._client.get_object(
@@ -70,20 +70,20 @@ class S3Store:
             return Tail(data=data, size=int(size) if size else len(data))
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """See `Store.sizes`."""
+        """The size in bytes of each object directly in `folder`."""
         return {name: size for page in self._pages(folder, Delimiter="/") for name, size in page[0].items()}
 
     def put_if_absent(self, name: str, data: bytes | pa.Buffer) -> bool:
-        """See `Store.put_if_absent`.
+        """Make the object durable under a free name; False if the name is taken.
 
         Raises:
-            CommitUnknown: whether it was written cannot be told.
+            CommitUnknown: it is not known whether the object was written.
         """
         self.check_writer()
         return self._put_if_absent(name, data)
 
     def check_writer(self) -> None:
-        """See `Store.check_writer`."""
+        """Check once that the store refuses the second of two writers of one name; StoreError if it does not."""
         if not self._is_checked:
             if self._put_if_absent(_TEST, b"") and self._put_if_absent(_TEST, b""):
                 raise StoreError(
@@ -104,11 +104,11 @@ class S3Store:
                     code = _code(error)
                     if code in _TAKEN:
                         return self._found_out(name, mark, error)
-                    # Somebody else writes the same name just now: who it was is known in a moment.
+                    # Another process is writing the same name: in a moment it is known which one won.
                     if code in _TOGETHER and attempt < _TRIES - 1:
                         time.sleep(0.05 * 2**attempt)
                         continue
-                    # The client has asked several times: of an earlier one the answer may have been lost.
+                    # The client may have tried several times, and the answer to an earlier try may be lost.
                     is_first = not _retries(error)
                     if is_first and code in _NOT_THERE:
                         raise self._unconditional(name) from error
@@ -120,12 +120,12 @@ class S3Store:
         raise AssertionError("unreachable")
 
     def replace(self, name: str, data: bytes) -> None:
-        """See `Store.replace`."""
+        """Put a small object in place of any earlier one."""
         with self._explained(name):
             self._client.put_object(Bucket=self._bucket, Key=self._key(name), Body=data)
 
     def aged(self, name: str) -> Aged:
-        """See `Store.aged`: every answer says when it was given."""
+        """The object and its age; every answer of the store has the store's present time."""
         with self._explained(name):
             found = self._client.get_object(Bucket=self._bucket, Key=self._key(name))
             now = parsedate_to_datetime(found["ResponseMetadata"]["HTTPHeaders"]["date"])
@@ -139,12 +139,12 @@ class S3Store:
         )
 
     def delete(self, name: str) -> None:
-        """See `Store.delete`."""
+        """Remove an object, if it exists."""
         with self._explained(name):
             self._client.delete_object(Bucket=self._bucket, Key=self._key(name))
 
     def delete_folder(self, folder: str) -> None:
-        """See `Store.delete_folder`."""
+        """Remove a folder with everything in it, if it exists; StoreError if an object stays."""
         for page in list(self._pages(folder)):
             keys = [{"Key": f"{self._key(folder)}/{name}"} for name in page[0]]
             with self._explained(folder):
@@ -158,7 +158,7 @@ class S3Store:
                     )
 
     def locate(self, name: str) -> str:
-        """See `Store.locate`."""
+        """The URI of an object."""
         return f"{PREFIX}{self._bucket}/{self._key(name)}"
 
     @cached_property
@@ -174,7 +174,11 @@ class S3Store:
         )
 
     def _found_out(self, name: str, mark: str, cause: Exception) -> bool:
-        """Whether a put that was not answered has landed."""
+        """Whether a put without a clear answer wrote the object.
+
+        Raises:
+            CommitUnknown: the store does not answer, or the object does not exist now.
+        """
         try:
             return self._is_mine(name, mark)
         except (ClientError, BotoCoreError):
@@ -194,7 +198,7 @@ class S3Store:
         return bool(found.get("Metadata", {}).get(_MARK) == mark)
 
     def _pages(self, folder: str, **more: Any) -> Iterator[_Page]:
-        """Objects with their sizes, and folders, by their names in the folder."""
+        """Pages of the objects in a folder with their sizes, and of the folders in it, by their names there."""
         prefix = f"{self._key(folder)}/" if folder else self._prefix
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=self._bucket, Prefix=prefix, PaginationConfig={"PageSize": _PAGE}, **more
@@ -207,7 +211,7 @@ class S3Store:
 
     @contextmanager
     def _explained(self, name: str) -> Iterator[None]:
-        """Turn what the store refuses into an error for people; only a missing object stays what it is."""
+        """Turn errors of the store into errors for people; a missing object becomes FileNotFoundError."""
         try:
             yield
         except ClientError as error:
@@ -227,14 +231,14 @@ class S3Store:
 
 
 def _retries(error: ClientError | BotoCoreError) -> int:
-    """How often the client asked again before it gave up."""
+    """How often the client tried again before it gave up."""
     if isinstance(error, BotoCoreError):
         return 0
     return int(error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0))
 
 
 def _code(error: ClientError | BotoCoreError) -> str:
-    """What the store calls it; nothing when it did not answer."""
+    """The store's code for an error; empty when the store did not answer."""
     if isinstance(error, BotoCoreError):
         return ""
     return str(error.response.get("Error", {}).get("Code", ""))

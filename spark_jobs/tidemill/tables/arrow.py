@@ -11,20 +11,20 @@ from tidemill.tables.interface import TableSpec
 
 
 def conform(table: pa.Table, spec: TableSpec, columns: tuple[str, ...] | None = None) -> pa.Table:
-    """The same rows with the spec's columns, in its order (or in that of `columns`), and its types.
+    """The rows with the spec's columns and types, in the order of the spec (or of `columns`).
 
-    Text and bytes may come large or as views, timestamps in any zone (one without a zone is taken as
-    UTC) and unit. A missing column is null; a column that the spec does not name is dropped.
+    Text and bytes may be large or views; timestamps may have any unit and zone (without a zone, they are UTC). A
+    missing column is null; a column that the spec does not name is dropped.
 
     Raises:
-        Incompatible: a column cannot have the spec's type without losing something.
+        Incompatible: a column cannot have the spec's type without loss.
     """
     fields = [spec.field(name) for name in (spec.columns if columns is None else columns)]
     return pa.Table.from_arrays([_column(table, spec, f) for f in fields], schema=arrow_schema(fields))
 
 
 def padded(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The same rows, and null for every column of `schema` that they do not have."""
+    """The rows, with a column of nulls for every column of `schema` that they lack."""
     for field in schema:
         if field.name not in table.column_names:
             table = table.append_column(field.name, pa.nulls(table.num_rows, field.type))

@@ -1,6 +1,6 @@
 """The types of a contract as Arrow types, and back.
 
-Arrow's data keeps what Spark's types promise: times are microseconds since 1970 in UTC, decimals are exact.
+Arrow keeps the promises of Spark's types: times are microseconds since 1970 in UTC, decimals are exact.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WIDENED: dict[pa.DataType, Scalar] = {
 
 
 def arrow_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type that holds every value of `data_type`; what is nested may be null."""
+    """The Arrow type that holds every value of `data_type`; nested values may be null."""
     match data_type:
         case Scalar():
             return _SCALARS[data_type]
@@ -53,16 +53,16 @@ def arrow_type(data_type: DataType) -> pa.DataType:
 def arrow_schema(fields: Iterable[Field]) -> pa.Schema:
     """One nullable column per field, in order.
 
-    `required` is a rule about rows, not a property of a column: a rejected row has nulls everywhere.
+    `required` is a rule about rows, not a property of columns: a rejected row has nulls everywhere.
     """
     return pa.schema([pa.field(f.name, arrow_type(f.type)) for f in fields])
 
 
 def data_type(arrow: pa.DataType) -> DataType:
-    """The type whose Arrow form is `arrow`, or holds every value of it.
+    """The type of contracts whose Arrow type is `arrow`, or which holds every value of it.
 
     Raises:
-        ValueError: no such type: times without a zone, unsigned 64-bit numbers, maps and others.
+        ValueError: there is none: for times without a zone, unsigned 64-bit numbers, maps and others.
     """
     for scalar, known in (*_SCALARS.items(), *((s, a) for a, s in _WIDENED.items())):
         if arrow.equals(known):
@@ -79,9 +79,9 @@ def data_type(arrow: pa.DataType) -> DataType:
 
 
 def schema_fields(schema: pa.Schema | pa.StructType) -> tuple[Field, ...]:
-    """The fields whose Arrow form is `schema`; a column that is not nullable is required.
+    """The fields of an Arrow schema; a column that is not nullable is required.
 
     Raises:
-        ValueError: a column has a type that no contract has.
+        ValueError: a column has a type that contracts do not have.
     """
     return tuple(Field(name=f.name, type=data_type(f.type), required=not f.nullable) for f in schema)

@@ -1,4 +1,4 @@
-"""Folds small files of a table into larger ones, beside writers that go on."""
+"""Folds small files of a table into larger ones, while writers may keep writing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TARGET_SIZE = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """How many files were folded, and into how many; 0 and 0 when there was nothing to do or no way."""
+    """How many files were folded, and into how many; 0 and 0 when nothing could or needed to be done."""
 
     files: int = 0
     into: int = 0
@@ -34,11 +34,11 @@ class _File:
 
 
 def fold_actions(files: Files, within: Between, target_size: int) -> list[Action]:
-    """Actions that fold the small files which lie wholly inside `within`; none change a row.
+    """Actions that fold the small files which lie completely inside `within`; they change no row.
 
-    Small is less than half of `target_size` bytes. Files of one partition that are neighbours in the
-    order of `within.column` come together, up to about `target_size`; a file that outweighs them waits
-    until they have become more.
+    Small means less than half of `target_size` bytes. Files of one partition that are neighbours in the order of
+    `within.column` are joined, up to about `target_size`. A file that is larger than all its neighbours together waits
+    until there are more of them.
     """
     fragments = files.overlapping(within)
     schema = files.schema()
@@ -52,7 +52,7 @@ def fold_actions(files: Files, within: Between, target_size: int) -> list[Action
 
 
 def foldable_files(files: Files, within: Between, target_size: int) -> int:
-    """How many files `fold_actions` would fold; none is written."""
+    """How many files `fold_actions` would fold; it writes nothing."""
     return sum(len(group) for group in _groups(_small_files(files, within, target_size), target_size))
 
 
@@ -66,7 +66,7 @@ def _small_files(files: Files, within: Between, target_size: int) -> list[_File]
         return []
     return [
         _File(
-            # The listing has paths as a reader of the log sees them, encoded once more.
+            # The listing has paths as in the log, with one more URL encoding.
             path=unquote(row["path"]),
             size=row["size_bytes"],
             low=row[least],
@@ -101,7 +101,7 @@ def _groups(files: list[_File], target_size: int) -> Iterator[list[_File]]:
 
 
 def _worthwhile(group: list[_File]) -> Iterator[list[_File]]:
-    """The parts of a group in which no file outweighs all others: a row is written anew a few times, not each time."""
+    """The parts of a group in which no file outweighs all others: so a row is rewritten a few times, not each time."""
     if len(group) < 2:
         return
     heaviest = max(range(len(group)), key=lambda n: group[n].size)

@@ -1,4 +1,4 @@
-"""Makes a table what its spec says, without a JVM."""
+"""Creates a table, or changes it to fit its spec, without a JVM."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _SPARK_NAMES = {"integer": "int", "long": "bigint", "short": "smallint", "byte":
 
 
 def ensure_table(spec: TableSpec, *, expected: ExpectedVersion | None = None) -> DeltaTable:
-    """A handle on the table, which is there with every column of the spec; nothing is written when it was.
+    """Make sure that the table exists with every column of the spec; return a handle on it.
 
-    A new table has protocol (1, 2), the spec's partitions, and descriptions as comments. An old one gets
-    the missing columns, and its owner. Several processes may call this at once. What is `expected` of the table is
-    checked first.
+    A new table has protocol (1, 2), the spec's partitions, and descriptions as comments. An existing table gets missing
+    columns and its owner; if it lacks nothing, nothing is written. Several processes may call this at once. The table
+    is first checked against what is `expected`.
 
     Raises:
-        TableDamaged: the table is not what is known of it.
-        LedgerDamaged: what is known of it lacks something that the table holds.
+        TableDamaged: the table is not what the ledger says.
+        LedgerDamaged: the ledger lacks something that the table holds.
         ForeignTable: the table belongs to another pipeline.
-        Incompatible: the table has another type for a column, other partitions, or needs a newer protocol.
-        EngineError: the storage refuses.
+        Incompatible: the table has other types or partitions, or needs a newer protocol.
+        EngineError: the storage refuses, or other writers keep changing the table.
     """
     attempt = 1
     while True:
@@ -61,7 +61,11 @@ def ensure_table(spec: TableSpec, *, expected: ExpectedVersion | None = None) ->
 
 
 def check_protocol(handle: DeltaTable, spec: TableSpec) -> None:
-    """Raises Incompatible when the table needs more of a writer than protocol (1, 2)."""
+    """Refuse a table that needs more of a writer than protocol (1, 2).
+
+    Raises:
+        Incompatible: it does.
+    """
     found = handle.protocol()[:2]
     if found > PROTOCOL:
         raise Incompatible(
@@ -72,7 +76,7 @@ def check_protocol(handle: DeltaTable, spec: TableSpec) -> None:
 
 
 def _create(spec: TableSpec) -> None:
-    # A checkpoint of 2,000 files costs 5 ms and reading 100 commits one by one costs 10 ms.
+    # A checkpoint of 2,000 files takes 5 ms, reading 100 commits one by one 10 ms.
     properties = {"delta.checkpointInterval": "10"}
     pruned_by = [f"`{c}`" for c in spec.pruned_by if c not in spec.partition_by]
     if spec.own:
@@ -91,7 +95,7 @@ def _create(spec: TableSpec) -> None:
             description=spec.description or None,
             configuration=properties,
             raise_if_key_not_exists=False,
-            # With retries, the loser of a race would put its CREATE on top of the winner's table.
+            # With retries, the loser of a race would commit its CREATE after the winner's table.
             commit_properties=CommitProperties(max_commit_retries=0),
             storage_options=spec.options,
         )
@@ -135,7 +139,7 @@ def _delta_field(field: Field) -> DeltaField:
 
 
 def delta_type(data_type: DataType) -> DeltaType:
-    """The type as Delta's schema has it; everything inside is nullable."""
+    """The type in Delta's schema; everything inside is nullable."""
     match data_type:
         case Scalar():
             return PrimitiveType(_DELTA_NAMES.get(data_type, data_type.value))
@@ -150,7 +154,7 @@ def delta_type(data_type: DataType) -> DeltaType:
 
 
 def type_text(found: DeltaType) -> str:
-    """A type found in a table, as Spark SQL writes it; whether null is allowed inside does not show."""
+    """A type from a table's schema as Spark SQL text, which does not show whether inner values may be null."""
     match found:
         case ArrayType():
             return f"array<{type_text(found.element_type)}>"

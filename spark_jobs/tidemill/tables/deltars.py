@@ -1,4 +1,4 @@
-"""The writer for rows that fit the driver: delta-rs, no JVM."""
+"""The writer for rows that fit into the driver: delta-rs, without a JVM."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ Commit = Callable[[], int]
 
 ATTEMPTS = 5
 
-# Listing the log for expired entries takes longer the longer the log: it belongs to maintenance.
+# Listing the log for expired entries takes longer with every commit: only maintenance does it.
 HOOKS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
 
 class DeltaRsTable(Opened):
     """A `Table` of Arrow rows, written and read without Spark.
 
-    Every operation opens the table anew: a handle that lives through 3,000 commits needs 350 ms for the
-    next one, a fresh one 50 ms, of which files are the cost, not commits; `compact` keeps them few.
+    Every operation opens the table again: the next commit takes 350 ms with a handle that has seen 3,000 commits, and
+    50 ms with a new one. That time depends on the number of files, not of commits; `compact` keeps it small.
 
-    An append is a plain Delta append and goes well beside any other writer. An upsert or a compaction
-    lands only on the very state it was computed from, else it is computed again.
+    An append is a plain Delta append, which tolerates any other writer. Any other write lands only on exactly the state
+    that it was computed from; otherwise it is computed again.
 
-    `opened` is a handle on the newest version that was just opened: it saves the first operation 5 ms.
+    `opened` is a handle from a moment ago on the newest version: it saves the first operation 5 ms.
     """
 
     def __init__(self, spec: TableSpec, *, opened: DeltaTable | None = None) -> None:
@@ -49,7 +49,7 @@ class DeltaRsTable(Opened):
         self._opened = opened
 
     def append(self, rows: pa.Table, *, transaction: Transaction | None, plan_hash: str) -> Written:
-        """See `Table.append`."""
+        """Add the rows; no rows still record the transaction."""
         stamp = Stamp(transaction, plan_hash)
         shaped = conform(rows, self.spec)
         return self._land(stamp, lambda handle: partial(self._append, handle, shaped, stamp))
@@ -57,7 +57,7 @@ class DeltaRsTable(Opened):
     def upsert(
         self, rows: pa.Table, *, keys: tuple[str, ...], within: Between, transaction: Transaction, plan_hash: str
     ) -> Written:
-        """See `Table.upsert`."""
+        """Replace rows that agree in all `keys` with a given row, and add the others."""
         stamp = Stamp(transaction, plan_hash)
         shaped = conform(rows, self.spec)
         self._check_rows(shaped, keys, within)
@@ -78,7 +78,7 @@ class DeltaRsTable(Opened):
         plan_hash: str,
         only: Picked | None = None,
     ) -> Written:
-        """See `Table.replace`. Of the rows inside `within`, `only` some go, if it is given."""
+        """Replace the rows inside any of `within` by the given rows, at once; with `only`, just those that it means."""
         stamp = Stamp(transaction, plan_hash)
         shaped = conform(rows, self.spec)
         bounds = [self.spec.check(b) for b in within]
@@ -92,7 +92,7 @@ class DeltaRsTable(Opened):
         return self._land(stamp, prepare)
 
     def overwrite(self, rows: pa.Table, *, transaction: Transaction, plan_hash: str) -> Written:
-        """See `Table.overwrite`."""
+        """Make the table hold only these rows, with the columns of the spec."""
         stamp = Stamp(transaction, plan_hash)
         shaped = conform(rows, self.spec)
 
@@ -110,13 +110,17 @@ class DeltaRsTable(Opened):
         columns: tuple[str, ...] | None = None,
         version: int | None = None,
     ) -> pa.Table:
-        """See `Table.read`."""
+        """The rows that meet every condition, in any order, at `version` or the newest one.
+
+        Raises:
+            TableDamaged: a file of the table is missing or damaged.
+        """
         within = [bounds for part in any_of for bounds in part]
         for condition in (*where, *within):
             self.spec.check(condition)
         handle = self._open() if version is None else open_table(self.spec, version)
         there = [f.name for f in handle.schema().fields]
-        # At an old version a column may not be there yet: it is null, and null is not inside any bound.
+        # An old version may lack a column: its value is null, and null is never inside a bound.
         bounds = tuple(b for b in where if b.column in there)
         nowhere = datafusion(where) != datafusion(bounds)
         coarse = tuple(b.coarse for b in bounds)
@@ -138,12 +142,12 @@ class DeltaRsTable(Opened):
         return rows.select(names)
 
     def compact(self, within: Between, *, target_size: int = TARGET_SIZE) -> Folded:
-        """Folds small files that lie wholly inside `within` into files of about `target_size` bytes.
+        """Fold small files that lie completely inside `within` into files of about `target_size` bytes.
 
-        No row and no transaction changes, and older versions stay readable until a vacuum. Writers may
-        go on: when one of them takes a file first, nothing is folded. Choose `within` so that it leaves
-        out what is still being replaced. Of one table, let nothing else compact at the same time:
-        `optimize.compact` of delta-rs 1.6 would double the rows of files that were folded meanwhile.
+        No row and no transaction changes, and older versions stay readable until a vacuum. Writers may continue: if one
+        of them replaces a file first, nothing is folded. Choose `within` so that it leaves out rows that are still
+        being replaced. Never run two compactions of one table at the same time: `optimize.compact` of delta-rs 1.6
+        would double the rows of files that were folded meanwhile.
         """
         self.spec.check(within)
         handle = self._open()
@@ -165,7 +169,7 @@ class DeltaRsTable(Opened):
         return Folded()
 
     def forget_expired(self) -> None:
-        """Removes log entries older than the table's `delta.logRetentionDuration` that a checkpoint covers."""
+        """Remove log entries that a checkpoint covers and that are older than `delta.logRetentionDuration`."""
         open_table(self.spec).cleanup_metadata()
 
     def _land(self, stamp: Stamp, prepare: Callable[[DeltaTable], Commit]) -> Written:
@@ -185,7 +189,7 @@ class DeltaRsTable(Opened):
                 landed = self._look_again(stamp, error)
                 if landed is not None:
                     return landed
-                # Only a conflict is known to have left nothing, and only a transaction makes a second try safe.
+                # Only a conflict certainly wrote nothing, and only a transaction makes a second try safe.
                 conflict = isinstance(error, CommitFailedError) and stamp.transaction is not None
                 if not conflict or attempt == ATTEMPTS:
                     raise unknown(self.spec, stamp, error) from error
@@ -232,7 +236,7 @@ class DeltaRsTable(Opened):
         return landing
 
     def _replace(self, handle: DeltaTable, actions: list[Action], properties: CommitProperties) -> int:
-        # Without retries it lands on the state of the handle, or not at all.
+        # Without retries, it lands on the state of the handle or not at all.
         landing = handle.version() + 1
         handle.create_write_transaction(
             list(actions),
@@ -267,12 +271,12 @@ class DeltaRsTable(Opened):
 
 
 def _meets(rows: pa.Table, part: tuple[Between, ...]) -> pa.ChunkedArray:
-    """Which rows meet all of these conditions."""
+    """For each row, whether it meets all of these conditions."""
     return reduce(pc.and_, (inside(rows[b.column], b) for b in part))
 
 
 def properties_of(stamp: Stamp, max_commit_retries: int | None = None) -> CommitProperties:
-    """What a commit with this stamp carries; with 0 retries it lands on the state it was computed from, or nowhere."""
+    """The properties of a commit with this stamp; with 0 retries, it lands on the state it was made from or fails."""
     transaction = stamp.transaction
     return CommitProperties(
         custom_metadata={"userMetadata": stamp.text()},
@@ -282,7 +286,7 @@ def properties_of(stamp: Stamp, max_commit_retries: int | None = None) -> Commit
 
 
 def _damage(handle: DeltaTable, spec: TableSpec, error: Exception) -> TableDamaged | None:
-    """What a read that failed found: a file that is damaged, or None where it is something else."""
+    """The damaged file because of which a read failed; None when the reason was another one."""
     try:
         found = damaged_file(handle, spec, error)
     except Exception:

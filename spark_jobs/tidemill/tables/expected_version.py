@@ -1,8 +1,8 @@
-"""Whether a table is what the ledger says it is, from a handle that is open anyway.
+"""Checks that a table is what the ledger says, from a handle that is open anyway.
 
-Delta keeps a transaction for ever, but it knows nothing of the ledger: a RESTORE leaves the transactions of what it
-took away, a copy has those of its original, a new table has none. So each commit remembers of every table that it
-wrote the version, the identity and the transaction, and whoever opens the table compares.
+Delta keeps transactions for ever, but knows nothing about the ledger: a RESTORE leaves the transactions of writes that
+it took back, a copy has those of its original, a new table has none. So each commit stores the version, the identity
+and the transaction of every table that it wrote, and every process that opens the table compares.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tidemill.tables.interface import TableSpec, Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedVersion:
-    """What the ledger knows of a table while a batch is open. `name` is what marks call the table.
+    """What the ledger knows about a table while a batch is open. `name` is the table's name in marks.
 
-    `newest` is the transaction of an attempt; nothing later may be there. `mark` is how the last commit left the table,
-    None when none wrote it. In a table of slices also those may be there that are not in `slices`: attempts left them
-    that never committed. Of an `exclusive` table the pipeline is the only writer. `removed` is the transaction by which
-    the table may remember, at most, that maintenance has removed rows.
+    `newest` is the transaction of an attempt; the table must hold no later one. `mark` describes the table after the
+    last commit that wrote it; None when none did. `slices` is set for a table of slices: it may also hold slices
+    outside this set, from attempts that never committed. If `exclusive`, the pipeline is the only writer. `removed` is
+    the latest transaction with which maintenance may have recorded removed rows.
     """
 
     name: str
@@ -36,11 +36,11 @@ class ExpectedVersion:
     removed: Transaction | None = None
 
     def check(self, spec: TableSpec, handle: DeltaTable | None) -> None:
-        """Compare with the table as it is.
+        """Compare the table with what the ledger knows; `handle` is None when the table does not exist.
 
         Raises:
-            TableDamaged: it is gone, another one, older than its last commit, or was restored to something older.
-            LedgerDamaged: it holds a write that the ledger cannot have forgotten.
+            TableDamaged: it is gone, another table, older than its last commit, or was restored to an older version.
+            LedgerDamaged: it holds a write that the ledger should know, but does not.
         """
         if handle is None:
             if self.mark is not None:
@@ -74,11 +74,11 @@ class ExpectedVersion:
             )
 
     def mark_after(self, handle: DeltaTable, version: int) -> TableMark:
-        """What to remember of the table once `newest` is written there as `version`."""
+        """The mark of the table after `newest` was written there as `version`."""
         return TableMark(version=version, table_id=str(handle.metadata().id), transaction=self.newest.version)
 
     def _may_hold(self, found: int) -> bool:
-        """Whether an attempt that never committed may have left this."""
+        """Whether an attempt that never committed may have written transaction `found`."""
         if self.slices is None or found > self.newest.version:
             return found == self.newest.version
         return slice_of(found) not in self.slices
@@ -95,9 +95,9 @@ class ExpectedVersion:
                 raise _damaged(spec, f"it was restored to {restored}; its last commit left it at {mark.version}")
 
     def _restored_to(self, handle: DeltaTable, committed: int) -> str | None:
-        """The version before the last commit that a RESTORE since then brought back, if the newest rows are those.
+        """The older version that a RESTORE since the last commit brought back, if its rows are the newest; else None.
 
-        An attempt at a rewind that never committed has restored the table too: that is what its plan wants.
+        An attempt at a rewind that never committed may have restored the table, too: its plan wants that.
         """
         since = handle.version() - committed
         restores = {e["version"]: e for e in handle.history(since) if e.get("operation") == "RESTORE"}

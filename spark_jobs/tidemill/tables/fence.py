@@ -1,8 +1,8 @@
-"""Which transactions a table holds, and of which plan they were.
+"""Which transactions a table holds, and which plan each belongs to.
 
-The version of a transaction is in the table's state. The plan's hash is in the text that goes with the
-commit (`userMetadata`), which both writers keep and no writer interprets. So "batch 7 is there" and
-"batch 7 of *this* plan is there" are told apart.
+The table's state has the version of a transaction. The text of the commit (`userMetadata`) has the hash of the plan;
+both writers keep that text, and neither interprets it. So "the table holds batch 7" and "the table holds batch 7 of
+*this* plan" are different.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from tidemill.tables.interface import AlreadyThere, TableSpec, Transaction
 
 FORMAT_VERSION = 1
 
-# The log is read backwards, and a repeated transaction is almost always among the newest commits.
+# The log is read backwards; a repeated transaction is almost always among the newest commits.
 _PAGES: tuple[int | None, ...] = (16, 256, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What a commit says of itself."""
+    """What a commit says about itself: its transaction, and the hash of its plan."""
 
     transaction: Transaction | None
     plan_hash: str
 
     def text(self) -> str:
-        """The stamp as it is stored with the commit."""
+        """The stamp as text, which is stored with the commit."""
         content: dict[str, str | int] = {"format": FORMAT_VERSION, "plan": self.plan_hash}
         if self.transaction:
             content |= {"app": self.transaction.app_id, "version": self.transaction.version}
@@ -39,17 +39,17 @@ class Stamp:
 
     @property
     def who(self) -> str:
-        """The write, for an error's text."""
+        """The name of the write in errors."""
         if self.transaction is None:
             return "an append without a transaction"
         return f"{self.transaction.who()} of {self.transaction.app_id}"
 
 
 def earlier_write(handle: DeltaTable, spec: TableSpec, stamp: Stamp) -> AlreadyThere | None:
-    """The version that holds this very transaction, or None when the table waits for it.
+    """The version that already holds exactly this transaction; None when the table does not have it yet.
 
     Raises:
-        Fenced: the table is past it, or holds it with another plan.
+        Fenced: the table holds a later transaction, or this one with another plan.
     """
     transaction = stamp.transaction
     if transaction is None:
@@ -79,12 +79,12 @@ def find_commit(
 
 
 def transactions_of(handle: DeltaTable) -> Iterator[Transaction]:
-    """The transactions that the log of the table still tells of, newest first."""
+    """The transactions that the table's log still shows, newest first."""
     return (stamp.transaction for _, stamp in _stamps(handle, -1) if stamp.transaction is not None)
 
 
 def unknown(spec: TableSpec, stamp: Stamp, cause: object) -> CommitUnknown:
-    """The error for a write that failed and cannot be seen in the table."""
+    """The error for a write that failed and that the table does not show."""
     return CommitUnknown(
         f"table {spec.name} ({spec.uri}): the write of {stamp.who} failed and the table does not hold it: {cause}",
         fix="run the batch again; it reads the table before it writes",
@@ -114,7 +114,7 @@ def _stamps(handle: DeltaTable, since: int) -> Iterator[tuple[int, Stamp]]:
 
 
 def stamp_of(entry: dict[str, Any]) -> Stamp | None:
-    """What an entry of a table's history says of itself; None when a stranger wrote it."""
+    """The stamp of an entry of a table's history; None when another program wrote it."""
     try:
         content = json.loads(entry.get("userMetadata") or "null")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Looks at the files of a table without opening it, and for the one that made a read fail."""
+"""Inspects the files of a table without opening it, and finds the file because of which a read failed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tidemill.tables.interface import TableSpec
 
 
 def is_newest(spec: TableSpec, version: int | None) -> bool:
-    """Whether `version` is certainly the newest one, or with None there is certainly no table.
+    """Whether `version` is certainly the newest one; with None, whether there is certainly no table.
 
-    Looks at names in the log alone, which takes some 0.1 ms where opening the table takes 3.
+    It looks only at file names in the log, which takes about 0.1 ms; opening the table takes 3 ms.
     """
     try:
         files = DeltaStorageHandler(spec.uri, spec.options)
@@ -37,10 +37,10 @@ _IN_A_FILE = re.compile(r"(?i)parquet|snappy|zstd|corrupt|decompress|thrift|magi
 
 
 def damaged_file(handle: DeltaTable, spec: TableSpec, error: object = "") -> str | None:
-    """The first file of the table that is not what its log says, and what is wrong with it; None when all are right.
+    """The first damaged file of the table, and what is wrong with it; None when all files are right.
 
-    Sizes are compared first, then the ends of all files are read, and all of them where an `error` is about what is in
-    a file: it is meant for what comes after an error.
+    It compares sizes first, then reads the end of each file; it reads whole files if `error` is about the content of a
+    file. Call it only after an error, because it takes long.
     """
     files = pafs.PyFileSystem(DeltaStorageHandler(handle.table_uri, spec.options))
     listed = pa.table(handle.get_add_actions(flatten=True)).select(["path", "size_bytes"]).to_pylist()
@@ -66,9 +66,9 @@ def _read(source: pa.NativeFile, *, whole: bool) -> None:
 
 
 def edges_of(handle: DeltaTable, column: str, rows: int) -> list[int]:
-    """Where to cut an integer column so that the first part has about `rows` rows, and each next one twice as many.
+    """Where to split an integer column so that the first part has about `rows` rows, and each next one twice as many.
 
-    From the bounds that the log has of each file; none when it lacks some. The last part goes on behind the last edge.
+    It uses the bounds that the log has of each file; empty if some are missing. The last part begins at the last edge.
     """
     listing = pa.table(handle.get_add_actions(flatten=True))
     names = (f"max.{column}", "num_records")

@@ -15,19 +15,19 @@ from tidemill.stores.refusals import refusal
 from tidemill.tables.interface import TableSpec
 from tidemill.tables.owner import check_owner
 
-# What delta-rs says of a log with a hole, without a beginning, or with a checkpoint that cannot be read.
+# Errors of delta-rs for a log with a gap, without a beginning, or with a checkpoint that cannot be read.
 _BROKEN = ("Expected contiguous commit files", "No table metadata or protocol", "Invalid Checkpoint")
 
 
 def newest(spec: TableSpec, *, thoroughly: bool = False) -> DeltaTable | None:
-    """A handle on the table at its newest version, or None when there is no table.
+    """A handle on the table at its newest version; None when there is no table.
 
-    Whose a table of before is, which names no owner, is found out `thoroughly` only: from its history.
+    An older table names no owner: only with `thoroughly` is its owner found out, from its history.
 
     Raises:
-        TableDamaged: there is one, but its log has a hole.
-        ForeignTable: there is one, but it belongs to another pipeline.
-        EngineError: there is one, but it cannot be opened.
+        TableDamaged: the table's log is damaged.
+        ForeignTable: the table belongs to another pipeline.
+        EngineError: the table exists, but cannot be opened.
     """
     handle = _open(spec, None)
     if handle is not None and thoroughly:
@@ -56,14 +56,14 @@ def open_table(spec: TableSpec, version: int | None = None) -> DeltaTable:
 
 
 def rows_of(spec: TableSpec) -> int:
-    """How many rows the table has, from its log alone; 0 without a table."""
+    """The number of rows of the table, from its log alone; 0 without a table."""
     handle = newest(spec)
     return 0 if handle is None else int(pc.sum(pa.table(handle.get_add_actions())["num_records"]).as_py() or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How large a table is, and between which values of a column of timestamps the rows of each of its files lie."""
+    """The size of a table, and for each file the least and the greatest value of a column of timestamps."""
 
     rows: int
     bytes: int
@@ -71,36 +71,36 @@ class Extent:
 
     @staticmethod
     def of(spec: TableSpec, column: str) -> Extent:
-        """Of the newest version, from the table's log alone; without a table nothing."""
+        """The extent of the newest version, from the table's log alone; empty without a table."""
         handle = newest(spec)
         if handle is None:
             return Extent(rows=0, bytes=0, spans=())
         files = pa.table(handle.get_add_actions(flatten=True))
         rows, size = (int(pc.sum(files[name]).as_py() or 0) for name in ("num_records", "size_bytes"))
-        # A table without files says nothing of its columns.
+        # The listing of a table without files has no columns for bounds.
         bounds = [files[f"{side}.{column}"].to_pylist() for side in ("min", "max")] if files.num_rows else [[], []]
         spans = ((low, high) for low, high in zip(*bounds, strict=True) if low is not None and high is not None)
         return Extent(rows=rows, bytes=size, spans=tuple(spans))
 
 
 def is_broken(error: Exception) -> bool:
-    """Whether an error of opening a table means that its log is damaged, so that no other try will succeed."""
+    """Whether an error from opening a table means that its log is damaged, so that trying again is useless."""
     return isinstance(error, DeltaError) and any(text in str(error) for text in _BROKEN)
 
 
 class Opened:
-    """What every writer says of its table, without writing."""
+    """What every writer can tell about its table without writing."""
 
     def __init__(self, spec: TableSpec) -> None:
         self.spec = spec
 
     def version(self) -> int | None:
-        """See `Table.version`."""
+        """The newest version; None when there is no table."""
         handle = newest(self.spec)
         return None if handle is None else handle.version()
 
     def transaction_version(self, app_id: str) -> int | None:
-        """See `Table.transaction_version`."""
+        """The version of the last transaction of `app_id`; None when there is none."""
         handle = newest(self.spec)
         return None if handle is None else handle.transaction_version(app_id)
 
@@ -117,7 +117,7 @@ def _open(spec: TableSpec, version: int | None) -> DeltaTable | None:
         if refused := refusal(f"table {spec.name} ({spec.uri}) cannot be opened{wanted}", error):
             raise refused from error
         raise EngineError(f"table {spec.name} ({spec.uri}) cannot be opened{wanted}: {error}") from error
-    # An earlier version may have been another pipeline's.
+    # An earlier version may have had another owner.
     if version is None:
         check_owner(handle, spec)
     return handle

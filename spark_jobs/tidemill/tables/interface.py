@@ -1,8 +1,8 @@
-"""What Tidemill asks of a Delta table, whoever writes it.
+"""What Tidemill needs from a Delta table, with either writer.
 
     Table[Rows]
     ├── DeltaRsTable    Rows = pyarrow.Table             no JVM; a commit costs milliseconds
-    └── SparkTable      Rows = pyspark.sql.DataFrame     as large as the log
+    └── SparkTable      Rows = pyspark.sql.DataFrame     for rows of any number
 
 Both write the same tables, read each other's transactions, and keep protocol (1, 2).
 """
@@ -23,17 +23,17 @@ Bound = int | datetime | date
 _PARTITION_TYPES = (Scalar.DATE, Scalar.STRING, Scalar.INTEGER, Scalar.LONG)
 BOUND_TYPES = {Scalar.TIMESTAMP: datetime, Scalar.DATE: date, Scalar.INTEGER: int, Scalar.LONG: int}
 
-# What Delta on Parquet refuses in a name.
+# Characters that Delta on Parquet refuses in a name.
 _FORBIDDEN = frozenset(" ,;{}()\n\t=")
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """Who writes, and how far they are: `version` is the batch id, which only grows within `app_id`.
+    """Who writes, and which batch: `version` is the batch id, which only grows within one `app_id`.
 
-    One constant `app_id` per pipeline and table: a table remembers every id for ever.
+    Use one constant `app_id` per pipeline and table: a table remembers every id for ever.
 
-    Of a table whose rows carry their slice (`by_slice`), `version` is the `slice_number`.
+    For a table whose rows carry their slice (`by_slice`), `version` is the `slice_number`.
     """
 
     app_id: str
@@ -41,17 +41,17 @@ class Transaction:
     by_slice: bool = field(default=False, compare=False)
 
     def who(self, version: int | None = None) -> str:
-        """The one that wrote `version`, for an error's text."""
+        """The name of the batch or attempt that wrote `version`, for errors."""
         number = self.version if version is None else version
         return "batch {} attempt {}".format(*slice_of(number)) if self.by_slice else f"batch {number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Between:
-    """Rows with `low <= column < high`; a bound that is None does not bound.
+    """Rows with `low <= column < high`; None is no bound.
 
-    The column holds timestamps (bounds are aware datetimes), dates or whole numbers. Rows where it is
-    null are inside only when nothing bounds.
+    The column holds timestamps (bounds are datetimes with a time zone), dates or integers. Rows with null are inside
+    only if there is no bound.
     """
 
     column: str
@@ -65,42 +65,40 @@ class Between:
 
     @property
     def is_one(self) -> bool:
-        """Whether it is a single whole number that they have."""
+        """Whether the bounds allow exactly one integer."""
         return isinstance(self.low, int) and self.high == self.low + 1
 
     @property
     def coarse(self) -> Between:
-        """The same for choosing files: Spark cuts their greatest moment to milliseconds, so `low` is cut too."""
+        """The bounds for selecting files: Spark cuts a file's greatest time to milliseconds, so `low` is cut, too."""
         if not isinstance(self.low, datetime):
             return self
         return replace(self, low=self.low.replace(microsecond=self.low.microsecond // 1000 * 1000))
 
 
 def of_batches(batches: Iterable[BatchRange]) -> tuple[Between, ...]:
-    """The rows of these batches, as conditions of which one holds."""
+    """Conditions of which each row of these batches meets one."""
     return tuple(Between(column="batch_id", low=b.from_batch, high=b.until_batch) for b in batches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
-    """A table as its writers want it.
+    """A table as its writers need it.
 
-    Every column is created nullable: what must not be null is the contract's business, and a promise
-    that a table cannot drop would outlive the contract. Columns that the table has and the spec does
-    not name are left alone and filled with null.
+    Every column is created nullable: the contract says what must not be null, and a table could not drop that promise
+    when the contract does. Columns that the table has and the spec does not name are left alone and filled with null.
 
-    `partition_by` names columns of type date, string, int or bigint. `pruned_by` names columns (of
-    timestamps, dates or whole numbers) whose least and greatest value every file records, so that a read
-    which bounds them skips files; () records them for the first 32 columns. Few are better: with 8 columns
-    instead of one, opening a table of 2,000 files takes twice as long.
+    `partition_by` names columns of type date, string, int or bigint. `pruned_by` names columns (timestamps, dates or
+    integers) whose least and greatest value every file records, so that a read with bounds skips files; () means the
+    first 32 columns. Fewer are better: opening a table of 2,000 files takes twice as long with 8 columns as with one.
 
-    `storage` says how delta-rs reaches the store of `uri`: its options, which may hold secrets, {} for a folder. It is
-    asked whenever the table is opened or written, because keys may last for less than a batch.
+    `storage` gives the options with which delta-rs reaches the store of `uri`; they may hold secrets, and are {} for a
+    folder. It is called whenever the table is opened or written, because keys may end before a batch does.
 
-    `owner` is the pipeline that the table belongs to, by its first name; "" opens the table of anybody.
+    `owner` is the pipeline that the table belongs to, by its first name; with "", any table may be opened.
 
-    `own` tables are read by Tidemill alone. Their log forgets files with their removal: 2,000 removed files
-    would add half to the time that it takes to open a table.
+    Only Tidemill reads `own` tables. Their log forgets removed files at once: 2,000 removed files would make opening a
+    table half as long again.
     """
 
     uri: str
@@ -134,18 +132,18 @@ class TableSpec:
 
     @property
     def options(self) -> dict[str, str] | None:
-        """What `storage` says now, as delta-rs takes it."""
+        """The present options from `storage`, in the form of delta-rs."""
         return dict(self.storage()) or None
 
     def field(self, name: str) -> Field:
-        """The field called `name`; ValueError when there is none."""
+        """The field called `name`; ValueError if there is none."""
         for candidate in self.fields:
             if candidate.name == name:
                 return candidate
         raise ValueError(f"table {self.name} has no column {name!r}; it has {', '.join(self.columns)}")
 
     def check(self, bounds: Between) -> Between:
-        """The same bounds, after making sure that they fit their column; ValueError otherwise."""
+        """Return the bounds, after a check that they fit their column; ValueError otherwise."""
         data_type = self.field(bounds.column).type
         wanted = BOUND_TYPES.get(data_type) if isinstance(data_type, Scalar) else None
         for bound in (bounds.low, bounds.high):
@@ -156,14 +154,14 @@ class TableSpec:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """The rows were written; `version` of the table holds them."""
+    """The rows were written, as `version` of the table."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class AlreadyThere:
-    """The same transaction of the same plan was written before, at `version`; nothing was written now."""
+    """The same transaction of the same plan was written before, as `version`; nothing was written now."""
 
     version: int
 
@@ -172,49 +170,46 @@ Written = Landed | AlreadyThere
 
 
 class Table(Protocol[Rows]):
-    """A Delta table that `ensure_table` has made.
+    """A Delta table that `ensure_table` has created or checked.
 
-    Rows hold the columns of the spec in any order; a missing column is written as null. Writes with a
-    transaction happen once: the table compares `transaction.version` with the last one of the same app
-    id, on the state that it commits on.
+    Rows hold the columns of the spec in any order; a missing column is written as null. A write with a transaction
+    happens once: the table compares `transaction.version` with the last version of the same app id, on the state that
+    it commits on.
 
     Raises, from every write:
-        Fenced: the table is past this transaction, or at it with another plan. Nothing was written.
-        CommitUnknown: the write failed and is not there. It may be tried again with the same
-            transaction; without a transaction only under another name (a new slice).
-        Incompatible: the rows or the table do not have the types of the spec.
+        Fenced: the table holds a later transaction, or this one with another plan. Nothing was written.
     """
 
     @property
     def spec(self) -> TableSpec:
-        """What the table should look like."""
+        """The columns and settings that the table should have."""
         ...
 
     def version(self) -> int | None:
-        """The newest version, or None when there is no table."""
+        """The newest version; None when there is no table."""
         ...
 
     def transaction_version(self, app_id: str) -> int | None:
-        """The last version that `app_id` has written, or None."""
+        """The version of the last transaction of `app_id`; None when there is none."""
         ...
 
     def append(self, rows: Rows, *, transaction: Transaction | None, plan_hash: str) -> Written:
-        """Adds the rows. No rows are a write too: the transaction is recorded.
+        """Add the rows. No rows are a write, too: the transaction is recorded.
 
-        Without a transaction the caller must be able to tell doubled rows apart.
+        Without a transaction, the caller must be able to recognise rows that were written twice.
         """
         ...
 
     def upsert(
         self, rows: Rows, *, keys: tuple[str, ...], within: Between, transaction: Transaction, plan_hash: str
     ) -> Written:
-        """Replaces the rows that agree with a given row in all of `keys`, and adds the other rows.
+        """Replace the rows that agree with a given row in all of `keys`, and add the other rows.
 
-        Null agrees with null. A replaced row is replaced whole. Upserting the same rows again changes
-        nothing that can be seen. No rows are a write too: the transaction is recorded.
+        Null agrees with null. A replaced row is replaced completely. Upserting the same rows again changes no content.
+        No rows are a write, too: the transaction is recorded.
 
-        `within` holds for all given rows and says which stored rows can agree with them: files that
-        lie outside are not read, and stored rows outside are not replaced.
+        All given rows lie inside `within`. Stored rows outside are never replaced, and files that lie outside are not
+        read.
 
         Raises:
             ValueError: two rows agree in all keys, or a row lies outside `within`.
@@ -222,16 +217,16 @@ class Table(Protocol[Rows]):
         ...
 
     def replace(self, rows: Rows, *, within: tuple[Between, ...], transaction: Transaction, plan_hash: str) -> Written:
-        """Takes out every row that lies inside any of `within`, and adds the given rows, at once.
+        """Replace every row that lies inside any of `within` by the given rows, in one commit.
 
         The given rows may lie anywhere. Files that lie outside all of `within` are not read.
         """
         ...
 
     def overwrite(self, rows: Rows, *, transaction: Transaction, plan_hash: str) -> Written:
-        """Makes the table hold these rows alone, with the columns of the spec, whatever it held before.
+        """Make the table hold only these rows, with the columns of the spec, whatever it held before.
 
-        The table need not have the columns of the spec, but it must be there.
+        The table must exist, but may have other columns.
         """
         ...
 
@@ -243,11 +238,11 @@ class Table(Protocol[Rows]):
         columns: tuple[str, ...] | None = None,
         version: int | None = None,
     ) -> Rows:
-        """The rows that meet every condition, in no order, at `version` or the newest.
+        """The rows that meet every condition of `where`, in any order, at `version` or the newest one.
 
-        With `any_of`, only those that also meet all conditions of one of these parts, each once.
+        With `any_of`, only rows that also meet all conditions of one of these parts, each once.
 
-        Columns come in the order asked for, or in the spec's, with the spec's types. A column that the
-        table did not have at that version is null. Files that cannot hold such rows are not read.
+        Columns come in the order of `columns`, or of the spec, with the spec's types. A column that the table did not
+        have at that version is null. Files that cannot hold such rows are not read.
         """
         ...

@@ -1,4 +1,4 @@
-"""What else is done to a table than writing batches: going back to a version, and removing what nobody needs."""
+"""Work on tables besides batches: going back to a version, and removing rows and files that nobody needs."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from tidemill.tables.rewrite import count_meeting, replace_actions, rows_inside,
 
 
 class KeptTable(DeltaRsTable):
-    """A table in the hands of a rewind or of maintenance."""
+    """A table for rewinds and maintenance."""
 
     def go_back(self, version: int | None, *, transaction: Transaction, plan_hash: str) -> Written:
-        """Makes the rows those of an earlier version, in a new one; without a version there are none then.
+        """Give the table the rows of an earlier version, as a new version; with None, no rows at all.
 
-        Transactions are not taken back: an attempt that was too old before stays so.
+        Transactions are not taken back: an attempt that was too old stays too old.
 
         Raises:
-            EngineError: the version, or a file of it, is not there any more.
+            EngineError: the version, or a file of it, does not exist any more.
         """
         if version is None:
             everything = Between(column=self.spec.columns[0], low=None, high=None)
@@ -46,7 +46,11 @@ class KeptTable(DeltaRsTable):
         return self._land(stamp, lambda handle: partial(self._go_back, handle, version, stamp))
 
     def check_back(self, version: int) -> None:
-        """Raises EngineError when the table cannot go back to a version, because files of it are gone."""
+        """Check that the storage still has all files of a version.
+
+        Raises:
+            EngineError: the version, or a file of it, does not exist any more.
+        """
         then = open_table(self.spec, version)
         gone = self.files(then).gone(unquote(path) for path in _paths(then))
         if gone:
@@ -59,7 +63,7 @@ class KeptTable(DeltaRsTable):
         landing = handle.version() + 1
         properties = properties_of(stamp, max_commit_retries=0)
         if version == handle.version():
-            # There is nothing to restore, which delta-rs refuses; that it was asked for is recorded all the same.
+            # delta-rs refuses to restore the newest version; an empty commit still records the transaction.
             return self._replace(handle, [], properties)
         handle.restore(version, commit_properties=properties, post_commithook_properties=HOOKS)
         return landing
@@ -69,10 +73,10 @@ class KeptTable(DeltaRsTable):
         return foldable_files(self.files(self._open()), within, target_size)
 
     def drop(self, batches: Sequence[BatchRange], *, horizon: Transaction | None = None, dry_run: bool = False) -> int:
-        """Takes out the rows of these batches, which nobody reads any more; how many there were.
+        """Remove the rows of these batches, which nobody reads any more; return how many there were.
 
-        The table remembers `horizon`, as the transaction of the batch that can still be gone back to. Beside writers
-        that go on: when one of them takes a file first, it is tried again.
+        The commit also records `horizon`, the transaction of the earliest batch that a rewind can still go back to.
+        Writers may continue: if one of them replaces a file first, it tries again.
         """
         within = of_batches(batches)
         for _ in range(ATTEMPTS if within else 0):
@@ -91,10 +95,10 @@ class KeptTable(DeltaRsTable):
         return 0
 
     def forget(self, where: tuple[Between, ...], *, remembered: Transaction, dry_run: bool = False) -> int:
-        """Takes out the rows that meet every condition of `where`; how many there were.
+        """Remove the rows that meet every condition of `where`; return how many there were.
 
-        The first condition chooses files. The table remembers the transaction in the commit that removes rows. Beside
-        writers that go on, as `drop`.
+        The first condition selects files. The commit that removes rows also records the transaction `remembered`.
+        Writers may continue, as for `drop`.
         """
         for _ in range(ATTEMPTS):
             handle = self._open()
@@ -112,9 +116,10 @@ class KeptTable(DeltaRsTable):
         return 0
 
     def vacuum(self, older: timedelta, *, keep_versions: Sequence[int] = (), dry_run: bool = False) -> int:
-        """Deletes files that neither the newest version nor `keep_versions` need; how many.
+        """Delete files that neither the newest version nor `keep_versions` need; return how many.
 
-        Only those that have been out of use for longer than `older`, so that readers and writers at work lose nothing.
+        It deletes only files that were removed from the table longer than `older` ago, so that running readers and
+        writers lose nothing.
         """
         handle = self._open()
         kept = [v for v in keep_versions if self._readable(v)]

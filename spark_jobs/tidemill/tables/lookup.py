@@ -1,4 +1,4 @@
-"""Finds among many ranges the one that an offset lies in, for whole columns at once."""
+"""Finds the range that an offset lies in, among many ranges and for whole columns at once."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Numbers = npt.NDArray[np.int64]
 
 
 class Lookup:
-    """Ranges of one topic that do not overlap, each known by its place among them.
+    """Ranges of one topic that do not overlap; each has its position in the input as number.
 
-    It searches by bisection: of many ranges each record costs a few comparisons, not one with each range.
+    It searches by bisection: for each record it makes a few comparisons, not one for each range.
     """
 
     def __init__(self, ranges: Iterable[OffsetRange]) -> None:
@@ -27,7 +27,7 @@ class Lookup:
         self._partitions, self._starts, self._ends = (each[self._order] for each in (partitions, starts, ends))
 
     def find(self, partitions: pa.Array, offsets: pa.Array) -> Numbers:
-        """For each offset the place of its range, and -1 where it lies in none."""
+        """For each offset, the number of its range; -1 where it lies in none."""
         part, offset = _numbers(partitions), _numbers(offsets)
         found = np.full(len(part), -1, dtype=np.int64)
         for partition in _different(part):
@@ -41,7 +41,7 @@ class Lookup:
 
 
 def _different(numbers: Numbers) -> Numbers:
-    # Most columns have one value, which needs no sorting.
+    # Most columns have one value: no sorting is needed then.
     return numbers[:1] if len(numbers) and numbers.min() == numbers.max() else np.unique(numbers)
 
 

@@ -1,6 +1,6 @@
-"""Which pipeline a table belongs to: a property of the table, which writers, folds and copies keep.
+"""Which pipeline a table belongs to: a table property, which writers, compactions and copies keep.
 
-A table of before has none. There the commits say whose batches it has, and the next write of its owner writes it down.
+An older table lacks the property. There the commits show whose batches it has, and the owner's next write sets it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ OWNER = "tidemill.owner"
 
 
 def owner_of(handle: DeltaTable, wanted: str) -> str | None:
-    """The pipeline whose table it is, None when it belongs to nobody yet.
+    """The pipeline that the table belongs to; None when it belongs to nobody yet.
 
-    Whoever has written a table of before owns it, somebody else rather than the one who is `wanted`.
+    An older table belongs to the pipeline that has written it. If several have, the answer is not `wanted`.
     """
     found = handle.metadata().configuration.get(OWNER)
     if found is not None:
@@ -29,10 +29,10 @@ def owner_of(handle: DeltaTable, wanted: str) -> str | None:
 
 
 def check_owner(handle: DeltaTable, spec: TableSpec, *, thoroughly: bool = False) -> None:
-    """Make sure that the table may be opened by the pipeline that `spec` names; a spec without one may open any.
+    """Check that the pipeline which `spec` names may open the table; a spec without owner may open any table.
 
     Raises:
-        ForeignTable: it belongs to another pipeline. Of a table of before that is found out `thoroughly` only.
+        ForeignTable: it belongs to another pipeline. For an older table, only a `thoroughly` check finds out.
     """
     if not spec.owner:
         return
@@ -46,11 +46,11 @@ def check_owner(handle: DeltaTable, spec: TableSpec, *, thoroughly: bool = False
 
 
 def write_owner(handle: DeltaTable, spec: TableSpec) -> None:
-    """Make the table that of the pipeline which `spec` names, unless it is already.
+    """Set the owner that `spec` names, unless the table has an owner already.
 
     Raises:
         ForeignTable: it belongs to another pipeline.
-        CommitFailedError: somebody else changed the table meanwhile.
+        CommitFailedError: another process changed the table meanwhile.
     """
     if spec.owner and OWNER not in handle.metadata().configuration:
         check_owner(handle, spec, thoroughly=True)
@@ -58,12 +58,12 @@ def write_owner(handle: DeltaTable, spec: TableSpec) -> None:
 
 
 def hand_over(handle: DeltaTable, spec: TableSpec, said: dict[str, str]) -> None:
-    """Make the table that of the pipeline which `spec` names, whoever owns it; the commit keeps what is `said`.
+    """Set the owner that `spec` names, whoever owned the table before; the commit keeps what is `said`.
 
-    A write that began before fails, because it was of another owner.
+    A write that began before fails, because the table has changed.
 
     Raises:
-        CommitFailedError: somebody else changed the table meanwhile.
+        CommitFailedError: another process changed the table meanwhile.
     """
     kept = {"userMetadata": json.dumps({"owner": spec.owner, **said})}
     handle.alter.set_table_properties(

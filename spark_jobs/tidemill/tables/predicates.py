@@ -1,6 +1,6 @@
-"""Conditions on a table as text, in the dialects of its two engines.
+"""Conditions on a table as SQL text, for delta-rs and for Spark.
 
-Bounds become literals, never parameters, because only literals let an engine skip files.
+Bounds become literals, never parameters: only literals let an engine skip files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def micros(moment: datetime) -> int:
-    """Microseconds since 1970 in UTC, negative before; exact."""
+    """Microseconds since 1970 in UTC, exact; negative before 1970."""
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
@@ -24,12 +24,12 @@ Parts = tuple[tuple[Between, ...], ...]
 
 
 def datafusion(where: tuple[Between, ...], any_of: Parts = ()) -> str | None:
-    """The conditions for delta-rs, and all of one of the parts; None when nothing bounds."""
+    """SQL for delta-rs: all conditions of `where`, and all conditions of one of the parts; None for no condition."""
     return _with_parts(any_of, lambda bounds: _all(bounds, '"', _datafusion_literal), where)
 
 
 def spark_sql(where: tuple[Between, ...], alias: str = "", any_of: Parts = ()) -> str | None:
-    """The conditions for Spark, columns qualified by `alias`; see `datafusion`."""
+    """SQL for Spark: the same conditions as in `datafusion`, with columns qualified by `alias`."""
     return _with_parts(any_of, lambda b: _all(b, "`", _spark_literal, f"{alias}." if alias else ""), where)
 
 
@@ -56,7 +56,7 @@ def _all(where: tuple[Between, ...], quote: str, literal: Callable[[Bound], str]
 def _datafusion_literal(bound: Bound) -> str:
     match bound:
         case datetime():
-            # A TIMESTAMP literal has nanoseconds there: it ends in 2262 and cannot be compared with statistics.
+            # A TIMESTAMP literal has nanoseconds: it ends in 2262, and cannot be compared with statistics.
             return f"arrow_cast({micros(bound)}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
         case date():
             return f"arrow_cast({(bound - _EPOCH.date()).days}, 'Date32')"

@@ -1,13 +1,13 @@
 """Replaces files of a Delta table by others, without a JVM.
 
-Delta's MERGE writes what it keeps and what it adds into one file. When batch after batch touches the
-newest windows, that file grows with the table: 20 ms for the 20th batch of 300 rows, 73 ms for the
-1,000th. Here the kept rows of a file stay a file of their own, and new rows get a new one, both sorted:
-files stay narrow, and a batch touches those of its windows only.
+Delta's MERGE writes kept rows and new rows into one file. If batch after batch touches the newest windows, that file
+grows with the table: 20 ms for the 20th batch of 300 rows, 73 ms for the 1,000th. Here, the kept rows of a file stay in
+a file of their own, and new rows get a new file, both sorted. So the range of values in a file stays narrow, and a
+batch rewrites only files that hold its windows.
 
-Every commit made of this must land directly on the state it was computed from: `max_commit_retries=0`.
-delta-rs 1.6 does not see that a file it removes was folded away meanwhile, and would bring its rows back
-(its own `optimize.compact` doubles all rows when two of them meet).
+Every commit of these actions must land exactly on the state that they were computed from: `max_commit_retries=0`.
+delta-rs 1.6 does not notice that a file which it removes was folded meanwhile, and would bring its rows back (its own
+`optimize.compact` doubles all rows if two of them run at once).
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ from tidemill.tables.predicates import datafusion
 
 Action = AddAction | RemoveAction
 
-# A late row makes its whole file be written again: 200,000 rows take about 0.1 s.
+# A late row rewrites its whole file: 200,000 rows take about 0.1 s.
 ROWS_PER_FILE = 200_000
 _ROWS_PER_GROUP = 20_000
 _TRIES = 3
-# As many as Delta takes by itself.
+# The number of columns for which Delta has statistics by default.
 _FIRST_COLUMNS = 32
 _INDEX = "__index"
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files of one state of a table, and where new ones go."""
+    """The files of one state of the table, and the place for new ones."""
 
     handle: DeltaTable
     spec: TableSpec
 
     def schema(self) -> pa.Schema:
-        """The columns of the table, also those that the spec does not name."""
+        """The columns of the table, including those that the spec does not name."""
         return pa.schema(self.handle.schema().to_arrow())
 
     def overlapping(self, within: Between) -> dict[str, ds.Fragment]:
         """The files that may hold rows inside `within`, by their path in the log."""
-        # Spark writes timestamps as INT96 unless told otherwise; Arrow would read nanoseconds, which end in 2262.
+        # By default, Spark writes timestamps as INT96; Arrow would read them as nanoseconds, which end in 2262.
         options = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
         dataset = self.handle.to_pyarrow_dataset(
             filesystem=self._filesystem(),
@@ -68,16 +68,16 @@ class Files:
         return {fragment.path: fragment for fragment in dataset.get_fragments()}
 
     def gone(self, paths: Iterable[str]) -> list[str]:
-        """Those of these files that the storage does not hold any more."""
+        """Those of these files that the storage no longer has."""
         found = self._filesystem().get_file_info(list(paths))
         return [info.path for info in found if info.type is pafs.FileType.NotFound]
 
     def write(
         self, rows: pa.Table, sort_by: str, *, rows_per_file: int = ROWS_PER_FILE, data_change: bool = True
     ) -> list[AddAction]:
-        """New files with these rows, sorted, each of one partition and of at most `rows_per_file`.
+        """Write these rows to new files, sorted, each of one partition and of at most `rows_per_file` rows.
 
-        They belong to the table when the actions are committed, and are waste for a vacuum until then.
+        The files belong to the table once the actions are committed; until then, a vacuum would delete them.
         """
         return [
             self._write_file(part.slice(start, rows_per_file), sort_by, values, data_change)
@@ -98,13 +98,13 @@ class Files:
                     size = sink.tell()
                 break
             except OSError:
-                # A store whose answer was lost refuses its own object at the second try: another name is free.
+                # If its answer was lost, a store refuses the same object at the second try: use a new name.
                 if not left:
                     raise
         return AddAction(path, size, values, _now(), data_change, _statistics(rows, bounded))
 
     def _pruned_by(self) -> tuple[str, ...]:
-        """What files record bounds of; where nothing was chosen, of the first columns that can have them."""
+        """The columns with bounds in every file: `pruned_by`, or those of the first columns whose types have bounds."""
         first = self.spec.fields[:_FIRST_COLUMNS]
         return self.spec.pruned_by or tuple(f.name for f in first if f.type in BOUND_TYPES)
 
@@ -113,17 +113,17 @@ class Files:
 
 
 def removal(path: str, *, data_change: bool = True) -> RemoveAction:
-    """Takes a file out of the table's newest state; readers of older versions still find it."""
+    """An action that removes a file from the newest state; readers of older versions still find it."""
     return RemoveAction(path, data_change, _now())
 
 
 def removed_paths(actions: list[Action]) -> set[str]:
-    """The files that the actions take out."""
+    """The files that the actions remove."""
     return {action.path for action in actions if isinstance(action, RemoveAction)}
 
 
 def upsert_actions(files: Files, rows: pa.Table, keys: tuple[str, ...], within: Between) -> list[Action]:
-    """What turns the table's state into the one where `rows` have replaced those with the same keys."""
+    """The actions that replace the rows with the same keys by `rows`, and add the others."""
     schema = files.schema()
     actions: list[Action] = []
     for path, fragment in files.overlapping(within).items():
@@ -137,7 +137,7 @@ def upsert_actions(files: Files, rows: pa.Table, keys: tuple[str, ...], within: 
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """Rows of a table, told from others by some columns: `meant` says it of each row."""
+    """A selection of rows by the values of `columns`: `meant` gives a flag for each row."""
 
     columns: tuple[str, ...]
     meant: Callable[[pa.Table], npt.NDArray[np.bool_]]
@@ -146,9 +146,10 @@ class Picked:
 def replace_actions(
     files: Files, rows: pa.Table, within: tuple[Between, ...], sort_by: str, only: Picked | None = None
 ) -> list[Action]:
-    """What turns the table's state into the one where `rows` are in the place of all rows inside any of `within`.
+    """The actions that replace all rows inside any of `within` by `rows`.
 
-    Of these rows `only` some, if it is given: a file that has none of them stays, and its other columns are not read.
+    With `only`, they replace just the rows that it means: a file without such rows stays, and only the columns of
+    `only` are read from it.
     """
     schema = files.schema()
     actions: list[Action] = []
@@ -167,7 +168,7 @@ def replace_actions(
 
 
 def without(files: Files, where: tuple[Between, ...], sort_by: str) -> tuple[list[Action], int]:
-    """What takes all rows out of the table's state that meet every condition of `where`, and how many these are."""
+    """The actions that remove all rows which meet every condition of `where`, and the number of these rows."""
     schema = files.schema()
     actions: list[Action] = []
     count = 0
@@ -182,7 +183,7 @@ def without(files: Files, where: tuple[Between, ...], sort_by: str) -> tuple[lis
 
 
 def count_meeting(files: Files, where: tuple[Between, ...]) -> int:
-    """How many rows meet every condition of `where`."""
+    """The number of rows that meet every condition of `where`."""
     found = 0
     for fragment in files.overlapping(where[0]).values():
         rows = fragment.to_table(columns=[bounds.column for bounds in where])
@@ -191,7 +192,7 @@ def count_meeting(files: Files, where: tuple[Between, ...]) -> int:
 
 
 def rows_inside(files: Files, within: tuple[Between, ...]) -> int:
-    """How many rows lie inside any of `within`, which are of one column and do not overlap."""
+    """The number of rows inside any of `within`; all must be about one column and must not overlap."""
     found = 0
     for bounds in within:
         for fragment in files.overlapping(bounds).values():
@@ -201,7 +202,7 @@ def rows_inside(files: Files, within: tuple[Between, ...]) -> int:
 
 
 def inside(column: pa.ChunkedArray, within: Between) -> pa.ChunkedArray:
-    """For each value whether it is inside; null is, when nothing bounds."""
+    """For each value, whether it is inside; null is inside only if there is no bound."""
     mask = pa.chunked_array([pa.array(np.ones(len(column), dtype=bool))])
     if within.low is not None:
         mask = pc.and_(mask, pc.greater_equal(column, pa.scalar(within.low, column.type)))
@@ -215,7 +216,7 @@ def _unmatched(old: pa.Table, rows: pa.Table, keys: tuple[str, ...], within: Bet
     count = len(candidates)
     both = pa.concat_tables([old.select(keys).take(candidates), rows.select(keys)])
     both = both.append_column(_INDEX, pa.array(np.arange(both.num_rows)))
-    # Grouping takes null for equal to null, which Arrow's joins do not.
+    # For grouping, null equals null; for Arrow's joins, it does not.
     groups = both.group_by(list(keys)).aggregate([(_INDEX, "min"), (_INDEX, "max"), (_INDEX, "list")])
     matched = groups.filter(
         pc.and_(pc.less(groups[f"{_INDEX}_min"], count), pc.greater_equal(groups[f"{_INDEX}_max"], count))

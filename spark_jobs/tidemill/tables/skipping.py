@@ -1,4 +1,4 @@
-"""Which files of a table may hold some rows, from the table's log alone."""
+"""Which files of a table may hold certain rows, from the table's log alone."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tidemill.tables.interface import Between, Bound
 from tidemill.tables.predicates import Parts
 
 Partition = tuple[tuple[str, Any], ...]
-"""The columns of a partition, in the order of their names, each with its value."""
+"""The columns of a partition, sorted by name, each with its value."""
 
 _MILLISECOND = 1000
-"""To which Spark cuts the greatest moment of a file."""
+"""In microseconds: Spark cuts the greatest timestamp of a file to milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +33,23 @@ class Files:
 
     @staticmethod
     def of(handle: DeltaTable) -> Files:
-        """Those of the version that the handle has."""
+        """The files of the version that the handle has."""
         return Files(pa.table(handle.get_add_actions(flatten=True)), frozenset(handle.metadata().partition_columns))
 
     def of_parts(self, parts: Parts) -> Files:
-        """Those that may hold rows of one of these parts."""
+        """The files that may hold rows of one of these parts."""
         if not self.table.num_rows:
             return self
         return Files(self.table.filter(reduce(pc.or_, [self._may_hold(part) for part in parts])), self.partitions)
 
     def sum(self, part: Collection[Between], column: str) -> int:
-        """Of a number that each file has, over those that may hold rows of a part."""
+        """The sum of a column of the listing over the files that may hold rows of a part."""
         if not self.table.num_rows:
             return 0
         return pc.sum(self.table[column].filter(self._may_hold(part))).as_py() or 0
 
     def by_partition(self) -> dict[Partition, list[str]]:
-        """Their paths inside the table, by the values of their partition."""
+        """The paths of the files inside the table, by partition."""
         found: dict[Partition, list[str]] = {}
         columns = sorted(self.partitions)
         for row in self.table.select(["path", *(f"partition.{name}" for name in columns)]).to_pylist():
@@ -67,7 +67,7 @@ class Files:
         inside = pc.is_valid(self.table["path"])
         own = f"partition.{bounds.column}" if bounds.column in self.partitions else None
         names = [own or f"{side}.{bounds.column}" for side in ("min", "max")]
-        # Nobody has counted it.
+        # The files have no statistics of this column.
         if not set(names) <= set(self.table.column_names):
             return inside
         lowest, highest = (_comparable(self.table[name]) for name in names)
@@ -80,7 +80,7 @@ class Files:
 
 
 def is_plain(handle: DeltaTable) -> bool:
-    """Whether the rows of a table are those of its files, under the names that they have there."""
+    """Whether the rows of a table are exactly those in its files, under the same column names."""
     return bool(handle.protocol().min_reader_version == 1)
 
 

@@ -1,4 +1,4 @@
-"""The writer for rows that do not fit the driver: Spark, in any place it runs."""
+"""The writer for rows that do not fit into the driver: Spark, in any place where it runs."""
 
 from __future__ import annotations
 
@@ -34,24 +34,23 @@ _REPLACED_ONLY = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 
 _BROKEN_PROMISE = "two rows to upsert agree in all keys, or a row lies outside the range"
 _COPIES = "__copies"
-# Delta's names for all the ways in which another commit came first.
+# The common prefix of Delta's errors for a conflict with another commit.
 _CONFLICT = "DELTA_CONCURRENT_"
 _TRIES = 3
 
 
 class SparkTable(Opened):
-    """A `Table` of Spark rows. Uses nothing that Spark Connect lacks.
+    """A `Table` of Spark rows. It uses nothing that Spark Connect lacks.
 
-    Spark skips a transaction that is not newer than the last one, and says nothing. So the table is read
-    before and after each write, with delta-rs: a write counts when the log holds it with our plan.
+    Spark skips a transaction that is not newer than the last one without saying so. So the table is read before and
+    after each write, with delta-rs: a write counts when the log holds it with this plan.
 
-    What remains open: on a plain folder and on S3, two Spark *drivers* that commit the same version at
-    the same moment can both believe that they landed, because Spark's log stores there lock inside one
-    JVM only. The later one is what the log holds. The read after the write finds the loss when it
-    happened before that read, not when it happens after. The claim in the ledger makes sure that there
-    is one driver; delta-rs and HDFS do not have this gap.
+    A gap remains: on a plain folder and on S3, two Spark *drivers* that commit the same version at the same moment can
+    both believe that they succeeded, because Spark's log stores lock there inside one JVM only. The log holds the later
+    commit. The read after the write notices the loss if it happened before that read, not if it happens later. The
+    claim in the ledger makes sure that there is one driver; delta-rs and HDFS do not have this gap.
 
-    One write at a time per session: a MERGE carries its transaction in the session's settings.
+    Only one write may run at a time in a session: a MERGE has its transaction in the session's settings.
     """
 
     def __init__(self, spec: TableSpec, session: SparkSession, opened: DeltaTable | None = None) -> None:
@@ -59,7 +58,7 @@ class SparkTable(Opened):
         self._session, self._opened = session, opened
 
     def append(self, rows: DataFrame, *, transaction: Transaction | None, plan_hash: str) -> Written:
-        """See `Table.append`."""
+        """Add the rows; no rows still record the transaction."""
         stamp = Stamp(transaction, plan_hash)
         writer = self._shaped(rows).write.format("delta").mode("append").option("userMetadata", stamp.text())
         if transaction:
@@ -74,7 +73,11 @@ class SparkTable(Opened):
     def upsert(
         self, rows: DataFrame, *, keys: tuple[str, ...], within: Between, transaction: Transaction, plan_hash: str
     ) -> Written:
-        """See `Table.upsert`."""
+        """Replace rows that agree in all `keys` with a given row, and add the others.
+
+        Raises:
+            KeysCollide: two rows agree in all keys, or a row lies outside `within`.
+        """
         self.spec.check(within)
         if not keys:
             raise ValueError(f"table {self.spec.name}: an upsert needs keys")
@@ -95,7 +98,7 @@ class SparkTable(Opened):
     def replace(
         self, rows: DataFrame, *, within: tuple[Between, ...], transaction: Transaction, plan_hash: str
     ) -> Written:
-        """See `Table.replace`."""
+        """Replace the rows inside any of `within` by the given rows, in one commit."""
         bounds = [spark_sql((self.spec.check(b),)) for b in within]
         if not bounds:
             return self.append(rows, transaction=transaction, plan_hash=plan_hash)
@@ -111,7 +114,7 @@ class SparkTable(Opened):
         return self._land(stamp, commit)
 
     def overwrite(self, rows: DataFrame, *, transaction: Transaction, plan_hash: str) -> Written:
-        """See `Table.overwrite`."""
+        """Make the table hold only these rows, with the columns of the spec."""
         stamp = Stamp(transaction, plan_hash)
         writer = self._shaped(rows).write.format("delta").mode("overwrite").option("overwriteSchema", "true")
         writer = writer.option("userMetadata", stamp.text())
@@ -131,13 +134,13 @@ class SparkTable(Opened):
         columns: tuple[str, ...] | None = None,
         version: int | None = None,
     ) -> DataFrame:
-        """See `Table.read`. The version is fixed now, though the rows are read by the first action.
+        """The rows that meet every condition. The version is fixed now, though the first action reads the rows.
 
-        A table that was given as it is `opened` is read from the files that it has, if they tell all: Delta would read
-        its log again, and compile a search in the statistics of its files.
+        A table that was given as `opened` is read directly from its files, if their rows are all that matters: Delta
+        would read the log again, and compile a search in the statistics of files.
 
-        Of another `own` table, the newest version is the one that the action finds: Delta does not go back to any other
-        in a table that forgets removed files at once. Its rows say which slice they are: new ones do not matter.
+        For another `own` table, the newest version is the one that the action finds: Delta cannot read any older
+        version of a table that forgets removed files at once. Its rows name their slice, so new rows do no harm.
         """
         for bounds in (*where, *(b for part in any_of for b in part)):
             self.spec.check(bounds)
@@ -176,7 +179,7 @@ class SparkTable(Opened):
                 return landed
             if f"[USER_RAISED_EXCEPTION] {_BROKEN_PROMISE}" in str(error):
                 raise KeysCollide(f"table {self.spec.name}: {_BROKEN_PROMISE}") from error
-            # A conflict is known to have left nothing, and a transaction makes a second try safe.
+            # A conflict certainly wrote nothing, and a transaction makes a second try safe.
             if stamp.transaction and _CONFLICT in str(error) and tries > 1:
                 return self._land(stamp, commit, tries=tries - 1)
             raise unknown(self.spec, stamp, error) from error
@@ -237,10 +240,10 @@ class SparkTable(Opened):
 
 @contextmanager
 def commit_settings(session: SparkSession, stamp: Stamp | None) -> Iterator[None]:
-    """What the session's next commits carry, inside the block only; with None they carry nothing.
+    """Give the session's commits this stamp inside the block; with None, they have no stamp.
 
-    A transaction that was left behind in the session would make Spark skip writes that have nothing to do
-    with it: it is taken away before, and nothing is left after, whatever happens inside.
+    A transaction left behind in the session would make Spark skip writes that have nothing to do with it. So the
+    settings are removed before the block, and after it, whatever happens inside.
     """
     settings: dict[str, str] = {}
     if stamp is not None:
@@ -272,7 +275,7 @@ def _cast(field: Field, there: bool) -> str:
 
 @contextmanager
 def rows_outside(session: SparkSession) -> Iterator[None]:
-    """Inside the block, what replaces rows may lie elsewhere than they did."""
+    """Inside the block, new rows may lie outside the range whose rows they replace."""
     before = session.conf.get(_REPLACED_ONLY)
     session.conf.set(_REPLACED_ONLY, "false")
     try:
@@ -282,9 +285,10 @@ def rows_outside(session: SparkSession) -> Iterator[None]:
 
 
 def _apart(parts: Parts, partitions: Collection[str]) -> list[Parts]:
-    """The parts by their partition, where each is of one by the same columns; else all as they are.
+    """The parts grouped by partition, if each names one partition by the same columns; otherwise one group of all.
 
-    Spark skips files by partition or by statistics. A choice between parts that name both skips next to none.
+    Spark skips files by partition or by statistics. If it must choose between parts that name both, it skips next to
+    none.
     """
     found: dict[tuple[Between, ...], list[tuple[Between, ...]]] = {}
     for part in parts:

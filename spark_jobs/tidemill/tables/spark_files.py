@@ -1,4 +1,4 @@
-"""Rows of a Delta table that Spark reads from the table's files, without the table's log."""
+"""Reads rows of a Delta table from its files with Spark, without the table's log."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tidemill.tables.skipping import Files, Partition
 def rows_of_files(session: SparkSession, place: str, fields: Sequence[Field], files: Files) -> DataFrame:
     """All rows of these files, with these columns. `place` is the table's location, as Spark names it.
 
-    The table's log tells the values of a partition. Spark takes them from the names of folders, which is fast for
-    many partitions, but a file may lie in any folder: those that `DeltaRsTable.compact` writes lie in none. Such
-    files are read partition by partition.
+    Partition values come from the log. Spark takes them from the names of folders, which is fast for many partitions.
+    But a file may lie in any folder; files that `DeltaRsTable.compact` writes lie in none. Such files are read
+    partition by partition.
     """
     named, elsewhere = _apart(files.by_partition())
     found = [_read(session.read.option("basePath", place), place, fields, named)] if named else []
@@ -30,7 +30,7 @@ def rows_of_files(session: SparkSession, place: str, fields: Sequence[Field], fi
 
 
 def _apart(paths: dict[Partition, list[str]]) -> tuple[list[str], dict[Partition, list[str]]]:
-    """The files whose folders name their partition as the log does, and the others by their partition."""
+    """The files whose folders name their partition as the log does, and the other files by their partition."""
     named, elsewhere = [], {}
     for partition, mine in paths.items():
         folder = "".join(f"{column}={value}/" for column, value in partition)
@@ -41,6 +41,6 @@ def _apart(paths: dict[Partition, list[str]]) -> tuple[list[str], dict[Partition
 
 
 def _read(reader: DataFrameReader, place: str, fields: Sequence[Field], paths: Sequence[str]) -> DataFrame:
-    # The names of files are no patterns.
+    # Do not treat the names of files as patterns.
     files = [f"{place}/{path}" for path in paths]
     return reader.schema(ddl(fields)).option("__globPaths__", "false").parquet(*files)

@@ -71,7 +71,7 @@ def _sink(
 
 
 def _fitting(spec: PipelineSpec, name: str, sink: Sink, types: Types) -> Sink:
-    """The same sink, if its contract takes the values whose types are certain."""
+    """Return the sink, once its contract is known to take the values whose types are certain."""
     own: dict[str, DataType] = {}
     if isinstance(sink, WindowedSink):
         own = dict.fromkeys(sink.bounds, Scalar.TIMESTAMP)
@@ -152,7 +152,7 @@ def _check_published(where: str, contract: Contract, columns: tuple[str, ...]) -
 
 
 def _check_primary_key(where: str, contract: Contract, bounds: tuple[str, ...], keys: tuple[str, ...]) -> None:
-    """What identifies a row by its contract must tell apart what is published: a row for each window and key."""
+    """The primary key of a contract must tell published rows apart: there is one row for each window and key."""
     named = contract.primary_key
     missing = [] if set(bounds) & set(named) else [bounds[0]]
     missing += [key for key in keys if key not in named]

@@ -23,12 +23,12 @@ from tidemill.core.time.times import micros
 from tidemill.core.time.windows import WindowSpec
 
 PUBLISHED = "published/"
-"""What the ledger puts before the name of a published table, where it keeps the versions of all tables."""
+"""Prefix of a published table's name where the ledger keeps the versions of all tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """A topic that is read, with the contract of its records. Topics that are read as one have one `name`."""
+    """A topic that is read, with the contract of its records. Topics that are read as one share one `name`."""
 
     name: str
     topic: str
@@ -42,8 +42,8 @@ class Input:
 class WindowedSink:
     """A published table of one row per window and key. `paths` leads from each input to the windows.
 
-    Its rows are sent to `topic`, too, if there is one. `start`, `end` and `timing` name the columns of a window's
-    bounds, and of why a row was published; None is not published.
+    If `topic` is set, its rows are also sent there. `start` and `end` name the columns of a window's bounds, `timing`
+    the column that says why a row was published; a column that is None is not published.
     """
 
     table: str
@@ -61,7 +61,7 @@ class WindowedSink:
 
     @property
     def row_key(self) -> tuple[str, ...]:
-        """The columns that say which row of the table a row is."""
+        """The columns that identify a row of the table."""
         return (self.start, *self.keys)
 
     @property
@@ -81,7 +81,7 @@ class WindowedSink:
 
     @property
     def shape(self) -> Mapping[str, str]:
-        """What its state means: rows of state of another shape cannot be merged with it."""
+        """What decides how rows of state merge, one text for each part; state of another shape cannot be merged."""
         aggregates = {f"aggregate {name}": encoded(aggregate) for name, aggregate in self.aggregates.items()}
         named = {} if self.bounds == WINDOW_COLUMNS else {"columns of the window": list(self.bounds)}
         parts = {"keys": list(self.keys), "window": encoded(self.window), **named, **aggregates}
@@ -89,7 +89,7 @@ class WindowedSink:
 
     @property
     def legacy_shape(self) -> Mapping[str, str]:
-        """The same as ledgers of before have it."""
+        """The shape as older ledgers have it; parts that did not exist then are left out."""
         return legacy_shape(self.keys, self.window, self.aggregates)
 
 
@@ -97,7 +97,7 @@ class WindowedSink:
 class RowSink:
     """A published table of rows as they are. `paths` leads from each input to the table.
 
-    Its rows are sent to `topic`, too, if there is one.
+    If `topic` is set, its rows are also sent there.
     """
 
     table: str
@@ -108,7 +108,7 @@ class RowSink:
 
     @property
     def row_key(self) -> tuple[str, ...]:
-        """Nothing: a row is only ever appended."""
+        """Always empty: rows are only appended, never updated."""
         return ()
 
 
@@ -119,9 +119,9 @@ Sink = WindowedSink | RowSink
 class Flow:
     """A pipeline that is ready to run: inputs and sinks in the order of their declaration.
 
-    `patterns` are inputs whose `topic` is a pattern; until somebody has said what there is to be read (`reading`),
-    nothing of them is among the inputs. `key` is the first name of the pipeline, which ledger, transactions and owned
-    tables keep when it is renamed.
+    `patterns` are inputs whose `topic` is a pattern; `inputs` has their topics only after `reading` was told which
+    topics exist. `key` is the first name that the pipeline had: ledger, transactions and owned tables keep it when the
+    pipeline is renamed.
     """
 
     spec: PipelineSpec
@@ -140,20 +140,21 @@ class Flow:
 
     @property
     def contracts(self) -> tuple[Contract, ...]:
-        """The contracts of what is read, then of sinks."""
+        """The contracts of the inputs, each once, then those of the sinks."""
         read = {i.name: i.contract for i in (*self.inputs, *self.patterns)}
         return (*(read[n] for n in self.spec.graph.operators if n in read), *(s.contract for s in self.sinks))
 
     @property
     def sources(self) -> tuple[Input, ...]:
-        """What is read as it was declared: named topics, and patterns."""
+        """The inputs as they were declared: topics by name, and patterns, which are not resolved to topics."""
         by_pattern = {p.name for p in self.patterns}
         return (*(i for i in self.inputs if i.name not in by_pattern), *self.patterns)
 
     def reading(self, topics: Collection[str], *, known: Collection[str] = ()) -> Flow:
-        """The same with every one of these topics that a pattern matches among its inputs.
+        """The flow whose inputs include each of these topics that a pattern matches.
 
-        Some are `known`, because they were read before: what else the same pattern finds is read from its start on.
+        `known` are topics that were read before. If a pattern matches one of them, all its topics start at EARLIEST: a
+        topic that appears later must not lose its first records.
 
         Raises:
             DeclarationError: a topic would be read twice.
@@ -176,7 +177,7 @@ class Flow:
 
     @property
     def logical_hash(self) -> str:
-        """A SHA-256 of what the pipeline computes: the same however and wherever it is executed."""
+        """A SHA-256 of what the pipeline computes; it does not depend on how or where the pipeline runs."""
         graph = self.spec.graph
         edges = [[e.source, e.source_port, e.target, e.target_port] for e in graph.edges]
         return digest(
@@ -192,7 +193,7 @@ class Flow:
 
     @property
     def hashes(self) -> tuple[str, ...]:
-        """The logical hash, and that which older versions gave the same declaration."""
+        """The logical hash, and the hash that older versions gave the same declaration, if they could."""
         contracts = [c.fingerprint for c in self.contracts]
         before = legacy_hash(self.key, self.spec.graph, contracts, self.spec.future_tolerance)
         return (self.logical_hash,) if before is None else (self.logical_hash, before)

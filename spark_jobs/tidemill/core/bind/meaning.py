@@ -1,12 +1,12 @@
-"""What the numbers of a published table mean: all of a declaration that decides what a record adds to them.
+"""What the numbers of a published table mean: every part of a declaration that decides what a record adds to them.
 
-A shape (`WindowedSink.shape`) says how rows of state are merged; a meaning says which rows there are: how records are
-decoded and which are rejected, what their event time is, and the filters, columns and routes on the ways to the table.
-A ledger keeps it, so that a change of it is a decision and not an accident.
+A shape (`WindowedSink.shape`) says how rows of state merge. A meaning says which rows there are: how records are
+decoded, which are rejected, what their event time is, and which filters, columns and routes lead to the table. The
+ledger keeps the meaning, so that somebody must decide about each change of it.
 
-Not in it is what cannot change a published number: names of operators, selections, columns that the table does not
-use, rules that only warn, and the audit. Neither is what decides whether a record comes in time (`delay`,
-`allowed_lateness`, `idle_timeout`, `future_tolerance`): what it puts aside is kept, and named.
+A meaning leaves out what cannot change a published number: names of operators, selections, columns that the table does
+not use, rules that only warn, and the audit. It also leaves out what decides whether a record comes in time (`delay`,
+`allowed_lateness`, `idle_timeout`, `future_tolerance`): other records are kept in tables that say why.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidemill.core.identity.semantics import SEMANTICS
 from tidemill.core.sql.expressions import columns_of
 
 Meaning = Mapping[str, str]
-"""What a table means, by the name of each part; of an input, `NAME: part`."""
+"""What a table means, by the name of each part. A part of an input is named `LABEL: part`."""
 
 VERSION = "semantics"
 RULES = "rules"
@@ -53,14 +53,14 @@ def _meaning(flow: Flow, sink: Sink) -> Meaning:
 
 
 def label(source: Input, flow: Flow) -> str:
-    """How an input is named in a meaning: by its topic. What a pattern matches is for each plan to say."""
+    """How a meaning names an input: by its topic, or `topics by pattern`, with a number from the second pattern on."""
     if source not in flow.patterns:
         return source.topic
     return _BY_PATTERN + (f" {n}" if (n := flow.patterns.index(source)) else "")
 
 
 def by_pattern(name: str) -> bool:
-    """Whether a label is of an input that reads what a pattern matches: no topic's name has blanks."""
+    """Whether a label belongs to an input with a pattern. No topic has this label: topic names have no blanks."""
     return name.startswith(_BY_PATTERN)
 
 
@@ -92,7 +92,7 @@ def _decoding(contract: Contract) -> dict[str, Any]:
 
 
 def _way(path: Sequence[Step], sink: Sink) -> list[Any]:
-    """What becomes of a row on one way to the table, step by step; columns that nobody uses later are left out."""
+    """What happens to a row on one path to the table, step by step, without columns that no later step uses."""
     used, steps = _used(sink), []
     for step in reversed(path):
         match step.operator:
@@ -126,7 +126,7 @@ def _names(expressions: Any) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """The predicates that send a row to one port of a split: `refused` are false for it, `taken` is true."""
+    """Why a row goes to one port of a split: `taken` is true for it, and no predicate in `refused` is."""
 
     refused: tuple[str, ...]
     taken: str | None
@@ -153,5 +153,5 @@ class _Route:
 
 
 def inputs_of(meaning: Meaning) -> Iterator[str]:
-    """The labels of the inputs that a meaning knows."""
+    """The labels of the inputs in a meaning, once for each part."""
     return (found for name in meaning if (found := of_input(name)) is not None)

@@ -1,4 +1,4 @@
-"""Whether row rules only became easier to meet, as far as their text shows it."""
+"""Whether row rules only became easier to meet, judged by their text."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _BOUND = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """A column, or its length, that is compared with a number."""
+    """A comparison of a column, or of its length, with a number."""
 
     what: tuple[tuple[str, str], ...]
     operator: str
     bound: Decimal
 
     def implies(self, other: _Bound) -> bool:
-        """Whether whatever meets this one meets the other."""
+        """Whether each value that meets this bound meets the other one."""
         if (self.what, self.operator) != (other.what, other.operator):
             return False
         return self.bound <= other.bound if self.operator[0] == "<" else self.bound >= other.bound
@@ -34,7 +34,7 @@ class _Bound:
 def implied(before: Iterable[str], now: Iterable[str]) -> bool:
     """Whether every row that met all predicates of `before` meets all of `now`.
 
-    Only bounds are understood; of anything else, whether it is there as it was.
+    Only bounds are compared. Any other predicate must stand in `before` with the same words.
     """
     known = [part for predicate in before for part in _parts(predicate)]
     return all(any(_meets(old, new) for old in known) for predicate in now for new in _parts(predicate))

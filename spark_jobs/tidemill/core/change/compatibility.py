@@ -1,4 +1,4 @@
-"""Whether a declaration can go on with the state that is committed."""
+"""Whether a declaration can continue with the committed state."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tidemill.core.protocol.view import View
 
 
 def check_compatibility(flow: Flow, view: View) -> None:
-    """Refuses a declaration whose windows cannot go on with the state that is committed.
+    """Refuse a declaration whose windows cannot continue with the committed state.
 
     Raises:
-        Incompatible: keys, windows or aggregates of a table are others; the text names them.
+        Incompatible: a table has other keys, windows or aggregates; the text names them.
     """
     for sink in flow.sinks:
         before = view.position.shapes.get(sink.table)

@@ -1,4 +1,4 @@
-"""Open batches that this declaration, or this code, cannot complete: why, in words."""
+"""Open batches that this declaration, or this version of the code, cannot complete: why, in words."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tidemill.core.plan.plan import BatchPlan
 
 
 def given_up(plan: BatchPlan) -> str:
-    """Why a batch is given up that nobody was free to publish."""
+    """Why a batch is given up that has published nothing."""
     changed = "the declaration or a contract" if is_ours(plan.semantics) else _versions(plan)
     return f"{changed} changed before anything was published"
 
 
 def refused(flow: Flow, plan: BatchPlan) -> Incompatible:
-    """The error for a batch that may be published in part."""
+    """The error for a batch that this version cannot complete, but that may be published in part."""
     if not is_ours(plan.semantics):
         return Incompatible(
             f"{flow.name}: batch {plan.batch_id} may be published in part, and {_versions(plan)} changed since it was "

@@ -1,7 +1,7 @@
-"""Tables that join a pipeline late, and topics that leave it: neither shows in what a table means.
+"""Tables that join a pipeline late, and topics that leave it: a meaning (`tidemill.core.bind.meaning`) shows neither.
 
-A table that batches did not publish has no state of what they read. Its windows are whole from behind the newest event
-of then on; earlier ones are published only by who computes them from the log again.
+A table that earlier batches left out has no state of the records that they read. It gets only windows that start after
+the newest event time of these batches; earlier windows must be computed from the log again.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from tidemill.core.time.times import show_moment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Newcomer:
-    """A table that the batches up to `until` left out, all of them or, when it is `back`, the last ones.
+    """A table that batches left out up to batch `until`: all of them or, if it is `back`, only the last ones.
 
-    `event_time` is the newest that they read of what it is made of, in microseconds; None for a table without windows.
+    `event_time` is the newest event time, in microseconds, that was read from the table's topics; None for a table
+    without windows.
     """
 
     back: bool
@@ -32,7 +33,7 @@ class Newcomer:
     follows: bool = True
 
     def lines(self) -> Iterator[str]:
-        """What it lacks, for people."""
+        """What the table lacks, as text for people."""
         missed = "left out by earlier batches, and back" if self.back else "a new table"
         if self.event_time is None:
             whole = "it gets the rows of later batches alone"
@@ -43,20 +44,20 @@ class Newcomer:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A topic of which records are in a table, and that it gets no more."""
+    """A topic whose records are in a table that does not read it any more."""
 
     topic: str
     follows: bool = True
 
     def lines(self) -> Iterator[str]:
-        """What left, for people."""
+        """Which topic left, as text for people."""
         yield f"  {self.topic}: it was read, now nothing of it is"
 
 
 def newcomer(flow: Flow, sink: Sink, position: Position) -> Newcomer | None:
-    """What a table lacks that is not among those of the last batch; None when it lacks nothing.
+    """What a table lacks because the last batch did not have it; None when it lacks nothing.
 
-    Of a ledger that does not know its tables yet, all are taken as always there.
+    An older ledger does not know its tables: there, no table counts as left out.
     """
     if position.meanings is None or sink.table in position.meanings:
         return None
@@ -74,12 +75,16 @@ def newcomer(flow: Flow, sink: Sink, position: Position) -> Newcomer | None:
 def completed(
     flow: Flow, position: Position, past: Past, covers: Collection[Cover], ranges: Ranges
 ) -> tuple[str, ...] | None:
-    """The tables of which `ranges`, read before by the batches `covers`, hold all that was left out; None: none."""
+    """The tables that reading `ranges` again completes; None when there are none.
+
+    `covers` are the batches that read these ranges before. A table is complete when no other batch left out records
+    of it, and when the log still has everything that these batches read.
+    """
     lacking = [sink for sink in flow.sinks if _lacks(position, sink)]
     if not lacking:
         return None
     again, own = united([ranges]), {cover.batch_id for cover in covers}
-    # What the log has lost of them is not read again.
+    # Records that the log has lost cannot be read again.
     lossy = any(again.get(t, ()) != all_of for t, all_of in united(c.ranges for c in covers).items())
     others = [cover for cover in past.covers(position.slices) if cover.batch_id not in own]
     found = [sink.table for sink in lacking if not lossy and not any(_left_out(flow, sink, position, others))]
@@ -92,19 +97,19 @@ def _lacks(position: Position, sink: Sink) -> bool:
 
 
 def _left_out(flow: Flow, sink: Sink, position: Position, covers: Collection[Cover]) -> Iterator[bool]:
-    """Whether each of these batches brought something of which the table was to be made, before it was."""
+    """For each of these batches: whether it read the table's topics before the table had its present meaning."""
     first, topics = position.first_of_meaning(sink.table), set(_topics(flow, sink, position.topics))
     return (c.batches[0].from_batch < first and bool(topics & c.ranges.keys()) for c in covers)
 
 
 def unread(flow: Flow, sink: Sink, position: Position) -> tuple[Unread, ...]:
-    """The topics that a pattern matched for a table, and that nothing reads for it any more."""
+    """The topics that a pattern matched for a table, and that no input reads for it any more."""
     now = frozenset(_topics(flow, sink, position.topics))
     return tuple(Unread(topic) for topic in sorted(_matched(flow, sink, position)) if topic not in now)
 
 
 def matched(flow: Flow, position: Position) -> Mapping[str, tuple[str, ...]] | None:
-    """What a position keeps of the topics that patterns match, by published table; None without patterns."""
+    """The topics that patterns match, by published table, as a position keeps them; None without patterns."""
     if not flow.patterns:
         return None
     patterns = {source.name for source in flow.patterns}
@@ -117,7 +122,8 @@ def matched(flow: Flow, position: Position) -> Mapping[str, tuple[str, ...]] | N
 def _matched(flow: Flow, sink: Sink, position: Position) -> Collection[str]:
     if position.matched is not None:
         return position.matched.get(sink.table, ())
-    # A ledger of before does not tell for which table: what nobody names and nothing reads, a pattern matched.
+    # An older ledger does not say which table they belong to: a topic that no meaning names and no input reads now was
+    # matched by a pattern.
     known = position.meanings or {}
     if not any(by_pattern(label) for label in inputs_of(known.get(sink.table, {}))):
         return ()
@@ -127,7 +133,7 @@ def _matched(flow: Flow, sink: Sink, position: Position) -> Collection[str]:
 
 
 def _topics(flow: Flow, sink: Sink, topics: Collection[str], only: Collection[str] | None = None) -> Iterator[str]:
-    """Those of the topics of which the table gets records, as it is declared now; of `only` these inputs."""
+    """The topics that feed the table as it is declared now; with `only`, those of these inputs alone."""
     names = sink.paths.keys() if only is None else only
     return _matching(flow, [source for source in flow.sources if source.name in names], topics)
 

@@ -1,4 +1,4 @@
-"""A change of what numbers mean is a decision: what changed, in words, and whether anybody decided."""
+"""Changes of what published numbers mean: what changed, in words, and whether somebody decided it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tidemill.core.plan.position import Position, Since
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """One part of a meaning that is another one. What is committed cannot go on with some: it does not follow."""
+    """One part of a meaning that changed. `follows` is false when open windows cannot continue after the change."""
 
     name: str
     before: str | None
@@ -30,7 +30,7 @@ class _Change:
     follows: bool = True
 
     def lines(self) -> Iterator[str]:
-        """What changed, for people."""
+        """What changed, as text for people."""
         before, now = (_parts(text) for text in (self.before, self.now))
         if len(before) == len(now) == 1:
             yield f"  {self.name}: {before[0]}, now {now[0]}"
@@ -42,7 +42,7 @@ class _Change:
 
 
 def _parts(text: str | None) -> list[str]:
-    """What was written, one text for each step, rule or column."""
+    """A stored part as texts, one for each step, rule or column."""
     if text is None:
         return ["not there"]
     found = json.loads(text)
@@ -55,14 +55,14 @@ _Found = _Change | Newcomer | Unread
 
 
 def redefined(flow: Flow, position: Position, decided: Reason | None = None) -> Redefined | None:
-    """What the declaration of now changes in the meaning of published numbers, as somebody `decided` it; None: nothing.
+    """What the current declaration changes in the meaning of published numbers; None when it changes nothing.
 
-    So does a table that batches left out, and a topic that is read no more. A ledger that keeps no meaning yet takes
-    that of now.
+    `decided` is the reason of the person who decided. A table that batches left out is a change, too, and so is a topic
+    that is not read any more. A ledger without meanings takes the current ones.
 
     Raises:
-        Incompatible: numbers would mean something else, and nobody decided; or state cannot follow.
-        BackfillOpen: somebody decided while a backfill is not complete, whose batches must all mean the same.
+        Incompatible: numbers would change their meaning, and nobody decided; or the state cannot follow the change.
+        BackfillOpen: somebody decided, but a backfill is not complete: its batches must all have one meaning.
     """
     found = _of_each(flow, position)
     if not found:
@@ -80,7 +80,7 @@ def redefined(flow: Flow, position: Position, decided: Reason | None = None) -> 
 
 
 def undecided(flow: Flow, position: Position) -> Collection[str]:
-    """The tables whose numbers the declaration of now changes, or that batches left out, while nobody decided."""
+    """The tables that the current declaration changes, or that batches left out, if nobody has decided about it yet."""
     return _of_each(flow, position).keys()
 
 
@@ -91,9 +91,9 @@ def _of_each(flow: Flow, position: Position) -> Mapping[str, tuple[_Found, ...]]
 
 
 def meaning_after(flow: Flow, plan: BatchPlan, after: Position) -> Position:
-    """The position `after` a batch, with what published numbers mean; only live batches say so.
+    """The position `after` a batch, with what its published numbers mean; only live batches set meanings.
 
-    What a table means is forgotten by any batch that leaves it out: when it comes back, it lacks something.
+    Other batches forget the meaning of tables that they leave out: when such a table comes back, it lacks records.
     """
     if plan.live is None:
         tables = [sink.table for sink in flow.sinks]
@@ -108,7 +108,7 @@ def _only(of_tables: Mapping[str, _T] | None, tables: Collection[str]) -> Mappin
 
 
 def _since(plan: BatchPlan, change: Redefined) -> Mapping[str, Since]:
-    """From which batch on, and from which event time on, tables mean what they mean now; windows stay as whole."""
+    """The first batch, and the event time, of the new meaning. A decision keeps the event time that a table has."""
     known, times, reason = plan.position.since or {}, change.event_times or {}, change.reason
     before = {table: since.event_time for table, since in known.items()}
     return {
@@ -147,7 +147,7 @@ def _refused(pipeline: str, found: Mapping[str, Sequence[_Found]]) -> Incompatib
 
 
 def _found(flow: Flow, sink: Sink, position: Position, now: Meaning) -> Iterator[_Found]:
-    """What is to be decided about one table."""
+    """What somebody must decide about one table."""
     before = (position.meanings or {}).get(sink.table)
     if before is not None:
         yield from _changes(before, now)
@@ -162,22 +162,22 @@ def _changes(before: Meaning, now: Meaning) -> Iterator[_Change]:
         old, new, source = before.get(name), now.get(name), of_input(name)
         if name == VERSION or same(old, new):
             continue
-        # Nothing of an input that is new was in any number.
+        # No published number has records of a new input.
         if source is not None and source not in known:
             continue
-        # The SQL of rules is ours: another version of the code may word it differently.
+        # Tidemill writes the SQL of rules: another version may word it differently.
         if other_code and name.endswith(f": {RULES}"):
             continue
         if name == "trigger" and new == json.dumps(Trigger.ON_CLOSE.value):
             continue
         if old is not None and new is not None and _lets_in(name, old, new):
             continue
-        # A window that is open would have been published at its end, and would now wait for a record.
+        # An open window was to be published when it ends; now it would wait for its next record.
         yield _Change(name, old, new, follows=name != "trigger")
 
 
 def _lets_in(name: str, before: str, now: str) -> bool:
-    """Whether records are rejected no more, and nothing else changed: what was rejected waits to be replayed."""
+    """Whether the change only accepts more records. Those that were rejected can be replayed."""
     if name.endswith(f": {RULES}"):
         return implied(*([rule["sql"] for rule in json.loads(text)] for text in (before, now)))
     if name.endswith(": fields"):

@@ -1,4 +1,4 @@
-"""What a data contract says, free of the file it was written in and of the engine that checks it."""
+"""Data contracts as values, independent of their file format and of the engine that checks them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Unique:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Between:
-    """Values lie between the bounds; a bound that is None does not bound; nulls pass."""
+    """Values lie between the bounds, which are included unless they are exclusive; None is no bound; nulls pass."""
 
     column: str
     minimum: int | float | None = None
@@ -93,7 +93,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthBetween:
-    """Texts have at least `minimum` and at most `maximum` characters; None does not bound."""
+    """Texts have at least `minimum` and at most `maximum` characters; None is no bound."""
 
     column: str
     minimum: int | None = None
@@ -102,7 +102,7 @@ class LengthBetween:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCountBetween:
-    """The number of staged rows lies between the bounds, both included; None does not bound."""
+    """The number of staged rows lies between the bounds, both included; None is no bound."""
 
     minimum: int | None = None
     maximum: int | None = None

@@ -1,4 +1,4 @@
-"""Whether values of one type can stand in a column of another without losing anything."""
+"""Whether a column of one type can hold the values of another type without loss."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 from tidemill.core.contract.schema import Array, DataType, Decimal, Object, Scalar
 
 _DIGITS = {Scalar.INTEGER: 10, Scalar.LONG: 19}
-"""How many digits an integer has at most."""
+"""The most digits that an integer has."""
 
 _MOST_DIGITS = 38
 
@@ -16,14 +16,14 @@ _WIDER = {
     (Scalar.INTEGER, Scalar.DOUBLE),
     (Scalar.DATE, Scalar.TIMESTAMP),
 }
-"""Every value of the first is one of the second."""
+"""Pairs of types: the second type holds every value of the first."""
 
 
 class Fit(StrEnum):
-    """How values of one type stand in a column of another.
+    """How a column of one type holds the values of another type.
 
-    FITS: each does, unchanged. SOME: each that fits does unchanged, and whether one fits shows only when it is there.
-    LOSES: some would be changed, or be none at all.
+    FITS: it holds every value unchanged. SOME: it holds a value unchanged or not at all; that shows only when the value
+    is there. LOSES: it would change values or lose them.
     """
 
     FITS = "fits"
@@ -32,10 +32,10 @@ class Fit(StrEnum):
 
 
 def fit(found: DataType, wanted: DataType) -> Fit:
-    """How values of type `found` stand in a column of type `wanted`.
+    """How a column of type `wanted` holds values of type `found`.
 
-    Decimals may have fewer digits before the point, as Spark gives every sum ten more than it needs; never fewer
-    behind it. Everything else that is narrower, and every text of something that is none, is for the user to write.
+    A wanted decimal may have fewer digits before the point, because Spark gives every sum ten more than it needs; it
+    never may have fewer behind the point. Users must write all other narrowing casts, and casts from or to text.
     """
     match found, wanted:
         case _ if found == wanted:
@@ -49,7 +49,7 @@ def fit(found: DataType, wanted: DataType) -> Fit:
         case Array(item), Array(other):
             return _inside([fit(item, other)])
         case Object(fields), Object(others):
-            # Spark casts fields by their place: those of other names would change places in silence.
+            # Spark casts fields by position: fields of other names would take each other's values, without an error.
             if [f.name.lower() for f in fields] != [f.name.lower() for f in others]:
                 return Fit.LOSES
             return _inside([fit(f.type, o.type) for f, o in zip(fields, others, strict=True)])
@@ -58,7 +58,7 @@ def fit(found: DataType, wanted: DataType) -> Fit:
 
 
 def united(one: DataType, other: DataType) -> bool:
-    """Whether columns of these types can be merged into one that holds every value of both, unchanged."""
+    """Whether one column can hold every value of both types unchanged."""
     a, b = _digits(one), _digits(other)
     if a is not None and b is not None and Decimal in (type(one), type(other)):
         # Spark takes the most digits on either side of the point.
@@ -67,7 +67,7 @@ def united(one: DataType, other: DataType) -> bool:
 
 
 def _digits(of: DataType) -> tuple[int, int] | None:
-    """How many digits a number has before and behind the point; None for others."""
+    """The most digits before and behind the point of a number; None for types that are not exact numbers."""
     if isinstance(of, Decimal):
         return of.precision - of.scale, of.scale
     return (_DIGITS[of], 0) if isinstance(of, Scalar) and of in _DIGITS else None
@@ -80,5 +80,5 @@ def _of_digits(before: int, behind: int, wanted: Decimal) -> Fit:
 
 
 def _inside(fits: list[Fit]) -> Fit:
-    """Of values inside of others: one that does not fit there could not be told."""
+    """How values inside of others fit: an inner value that does not fit could not be reported, so SOME is LOSES."""
     return Fit.FITS if all(each is Fit.FITS for each in fits) else Fit.LOSES

@@ -1,9 +1,8 @@
 """Why records are rejected: a stable code, the field it is about, and a detail that holds what was found.
 
-A reason is stored as one text, `CODE(FIELD): DETAIL` or `CODE: DETAIL`; the code of a broken row rule is the rule's own
-name, and is the whole text. Codes and fields come from here and from contracts, never from records, so that counting
-by them is bounded; details are data. Quarantine tables and ledgers of before hold details alone: their codes are found
-by the patterns below.
+A reason is stored as one text, `CODE(FIELD): DETAIL` or `CODE: DETAIL`. For a broken row rule, the text is the name of
+the rule. Codes and fields come from here and from contracts, never from records, so there are only so many to count;
+details are data. Older quarantine tables and ledgers hold details alone: the patterns below find their codes.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from tidemill.core.sql.text import text_literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """One sort of fault. `pattern` is what its details look like, from their beginning on."""
+    """One kind of fault. `pattern` is a regular expression that matches the beginning of its details."""
 
     name: str
     meaning: str
@@ -66,7 +65,7 @@ CODES = (
     Code(name="too_early", meaning="windows of the event time would begin before year 1", pattern=r"event time too ea"),
     Code(name="diverted", meaning="a person put the whole batch aside", pattern=r"batch diverted by "),
 )
-"""Every code but those of row rules, which are called as their contract calls them."""
+"""Every code except those of row rules, which have the names that their contract gives them."""
 
 _NAMES = "|".join(code.name for code in CODES)
 _FIELD = r"[^()\n]{1,200}"
@@ -78,13 +77,13 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 def stored_reason(detail: str) -> str:
-    """The text of a reason as it is stored: code, field and this detail of a decoder."""
+    """The text that is stored for a decoder's `detail`: code, field and detail."""
     found = sort_of(detail)
     return detail if found == detail else f"{found}: {detail}"
 
 
 def sort_of(reason: str) -> str:
-    """What a stored reason is counted by: `CODE(FIELD)` or `CODE`, or the name of the rule that was broken."""
+    """What a stored reason counts as: `CODE(FIELD)`, `CODE`, or the name of the broken rule."""
     stored = _CODED.match(reason)
     if stored is not None:
         return stored[1]
@@ -96,7 +95,7 @@ def sort_of(reason: str) -> str:
 
 
 def detail_of(reason: str) -> str:
-    """What a stored reason says besides its sort; empty for a rule."""
+    """The detail of a stored reason; empty for a rule."""
     stored = _CODED.match(reason)
     if stored is not None:
         return reason[stored.end() :]
@@ -104,7 +103,7 @@ def detail_of(reason: str) -> str:
 
 
 def tally_reasons(counts: Iterable[tuple[str, int]]) -> Mapping[str, int]:
-    """How many records have reasons of each sort, from how many have each text."""
+    """How many records have each kind of reason, from pairs of a reason's text and its count."""
     found: Counter[str] = Counter()
     for reason, count in counts:
         found[sort_of(reason)] += count
@@ -112,6 +111,6 @@ def tally_reasons(counts: Iterable[tuple[str, int]]) -> Mapping[str, int]:
 
 
 def sort_expression(reason: str) -> str:
-    """Spark SQL of the sort of a stored reason, without those of before: what is counted in Spark has codes."""
+    """Spark SQL that gives the kind of a stored reason. The reason must have a code: older texts stay unchanged."""
     pattern = text_literal(f"(?s){_STORED}.*")
     return f"regexp_replace({reason}, {pattern}, '$1')"

@@ -1,4 +1,4 @@
-"""Row rules as Spark SQL: which a row breaks, as the bits of one number, and why it is rejected."""
+"""Row rules as Spark SQL: a mask of the rules that a row breaks, and why the row is rejected."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tidemill.core.errors import ContractError
 from tidemill.core.sql.text import text_literal
 
 MAX_ROW_RULES = 63
-"""How many rules a mask has room for: the bits of a BIGINT without its sign."""
+"""The most rules of one mask: the bits of a BIGINT without its sign."""
 
 
 def mask_expression(rules: Sequence[RowRule]) -> str:
     """Spark SQL of one BIGINT whose bit i is set when the row breaks rule i.
 
-    A rule is broken when its predicate is false; null is not false. Without rules it is `0L`. The text is one
-    expression without subquery or user function, so it is part of the generated code of the scan.
+    A rule is broken when its predicate is false; null is not false. Without rules, the expression is `0L`. It has no
+    subquery and no user function, so that Spark compiles it into the code of the scan.
 
     Raises:
         ContractError: there are more than `MAX_ROW_RULES` rules.
@@ -31,19 +31,19 @@ def mask_expression(rules: Sequence[RowRule]) -> str:
 
 
 def rules_of(mask: int, rules: Sequence[RowRule]) -> tuple[RowRule, ...]:
-    """The rules whose bits are set in a mask that `mask_expression` of the same rules gave."""
+    """The rules whose bits are set in `mask`; `rules` must be those that `mask_expression` was given."""
     return tuple(rule for i, rule in enumerate(rules) if mask >> i & 1)
 
 
 def rejecting_bits(rules: Sequence[RowRule]) -> int:
-    """The bits of the rules of severity ERROR: a row is rejected when its mask has one of these."""
+    """The bits of the rules of severity ERROR: a row is rejected when its mask has one of them."""
     return sum(1 << i for i, rule in enumerate(rules) if rule.severity is Severity.ERROR)
 
 
 def reasons_expression(rules: Sequence[RowRule], *, error: str, mask: str) -> str:
-    """Spark SQL of an array of the texts why a row is rejected: `error`, where it is not null, and every broken rule.
+    """Spark SQL of an array of reasons why a row is rejected: `error`, unless null, and the name of each broken rule.
 
-    `error` and `mask` are the columns with the decoder's complaint and with the mask of the same rules.
+    `error` and `mask` are Spark SQL of the decoder's error and of the mask that the same rules gave.
     """
     named = [f"CASE WHEN {mask} & {1 << i}L != 0 THEN {text_literal(rule.name)} END" for i, rule in enumerate(rules)]
     return f"array_compact(array({', '.join([error, *named])}))"

@@ -1,4 +1,4 @@
-"""The types that a contract can give to a field, free of any engine."""
+"""The types that a contract can give to a field, independent of any engine."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def ddl(fields: Iterable[Field]) -> str:
 
 
 def cast_or_null(value: str, data_type: DataType) -> str:
-    """A Spark SQL expression in another type; null where the value has no such form."""
+    """Spark SQL that casts the expression `value`; null where a value cannot be cast."""
     return f"try_cast({value} AS {spark_type(data_type)})"
 
 

@@ -16,7 +16,7 @@ class CheckResult:
     """The outcome of one table rule on the staged rows of one table.
 
     `observed` says in a few words what was found. `failing_rows` are some of the rows that broke the
-    rule (at most 20), each a mapping of column to printable value; empty for rules about the whole.
+    rule (at most 20), each a mapping of column to printable value; empty for rules about the whole table.
     """
 
     table: str
@@ -50,7 +50,7 @@ class Verdict:
 
 
 def blocked(pipeline: str, batch_id: int, verdict: Verdict) -> AuditBlocked:
-    """The error for a verdict that blocks: it names rules and rows."""
+    """The error for a verdict that blocks a batch: its text names rules, and up to five rows of each."""
     lines = []
     for result in verdict.broken:
         lines.append(f"  {result}")

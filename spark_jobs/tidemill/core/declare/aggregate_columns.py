@@ -1,4 +1,4 @@
-"""Which columns of a row an aggregate reads, and whether its expressions are ones that can be computed again."""
+"""Which columns an aggregate reads, and whether its expressions give the same result when computed again."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tidemill.core.sql.expressions import filled, parsed
 from tidemill.core.sql.text import quoted
 
 ALL_ROWS = "*"
-"""What `Count` counts when it is not about values."""
+"""The expression of a `Count` of rows instead of values."""
 
 
 def columns_read(aggregate: Aggregate) -> frozenset[str]:
-    """The columns of a row that an aggregate reads, as they are written; hidden ones that it adds itself are left out.
+    """The columns of a row that an aggregate reads, spelled as in its expressions, without hidden columns that it adds.
 
     Raises:
-        DeclarationError: an expression of the user's is not one of a row; or, where the triple is the user's, not one
-            of a group of rows, or its merge or finish read anything but the state.
+        DeclarationError: an expression cannot be computed from one row; or, for a triple that the user wrote, `partial`
+            cannot be computed from a group of rows, or `merge` or `finish` reads more than the state.
     """
     if aggregate.over:
         texts = [text for text in aggregate.over if text != ALL_ROWS]

@@ -4,8 +4,8 @@
 panes or batches; *finish* turns merged state into the value that is published. State may be merged in any order and
 any grouping. In `merge` and `finish`, `{name}` stands for the state column `name`.
 
-Expressions are text, so that a declaration needs no Spark, can be printed, compared and hashed, and is the only
-definition of an aggregate there is.
+Expressions are text: a declaration needs no Spark, can be printed, compared and hashed, and is the only definition of
+an aggregate.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class CountIf(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class Min(Aggregate):
-    """The least value; null without any."""
+    """The least value; null when there is no value."""
 
     expression: str
 
@@ -68,7 +68,7 @@ class Min(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class Max(Aggregate):
-    """The greatest value; null without any."""
+    """The greatest value; null when there is no value."""
 
     expression: str
 
@@ -79,7 +79,7 @@ class Max(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class Average(Aggregate):
-    """The arithmetic mean as a double, from a sum and a count; null without any value."""
+    """The arithmetic mean as a double, from a sum and a count; null when there is no value."""
 
     expression: str
 
@@ -109,8 +109,8 @@ _VARIANCE = "CASE WHEN {n} > 1 THEN greatest(({squares} - {sum} * {sum} / {n}) /
 class Variance(Aggregate):
     """The sample variance (divisor n - 1) from sums; null for fewer than two values.
 
-    Sums of squares lose digits where the mean is many orders of magnitude above the deviation: subtract a
-    constant in the expression then.
+    Sums of squares lose digits when the mean is many orders of magnitude above the deviation. Then subtract a constant
+    in the expression.
     """
 
     expression: str

@@ -1,4 +1,4 @@
-"""The streams of a declaration: what can be done with rows, one step after the other."""
+"""The streams of a declaration, and the steps that can be applied to them, one after the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_ROWS = ("filter", "with_columns", "select", "union", "split", "key_by", "win
 
 
 class Builder(Protocol):
-    """What a stream needs of the pipeline that is being declared."""
+    """What a stream needs from the pipeline that is being declared."""
 
     name: str
 
@@ -56,7 +56,10 @@ class Stream:
     def split(
         self, *, default: str = "rest", overlap: bool = False, name: str | None = None, **routes: str
     ) -> dict[str, Stream]:
-        """Streams by port name: one for each route, a Spark SQL predicate, and `default` for rows that meet none."""
+        """Streams by port name: one for each route (a Spark SQL predicate), and `default` for rows that meet none.
+
+        A row goes to the first route that it meets; with `overlap`, to every route that it meets.
+        """
         if default in routes or not routes:
             raise DeclarationError(f"split needs routes, none of them called like the default port `{default}`")
         node = self.pipeline.add(op.Split(routes=routes, default=default, overlap=overlap), "split", (self,), name)
@@ -81,9 +84,9 @@ class Stream:
         end: str | None = "window_end",
         name: str | None = None,
     ) -> WindowedStream:
-        """All rows in windows of event time, without a key.
+        """Put all rows into windows of event time, without a key.
 
-        `start` and `end` name the columns of a window's bounds; `end=None` leaves the second one out.
+        `start` and `end` name the columns of a window's bounds; with `end=None`, the end is not published.
         """
         lateness = duration(allowed_lateness)
         if lateness < timedelta(0):
@@ -96,7 +99,7 @@ class Stream:
     def publish(
         self, table: str, *, contract: str | None = None, topic: str | None = None, name: str | None = None
     ) -> None:
-        """Append the rows as they are to a published table, each exactly once; send them to a topic of Kafka, too."""
+        """Append the rows unchanged to a published table, each exactly once; with `topic`, also send them to Kafka."""
         publish = op.Publish(
             table=checked_name(table, "a table"), contract=checked_contract(contract, table), trigger=None, topic=topic
         )
@@ -125,7 +128,7 @@ class KeyedStream:
         end: str | None = "window_end",
         name: str | None = None,
     ) -> WindowedStream:
-        """The rows of each key in windows of event time; `start` and `end` as for `Stream.window`."""
+        """Put the rows of each key into windows of event time; `start` and `end` as for `Stream.window`."""
         return self.stream.window(spec, allowed_lateness=allowed_lateness, start=start, end=end, name=name)
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -170,10 +173,10 @@ class AggregatedStream:
         timing: str | None = None,
         name: str | None = None,
     ) -> None:
-        """Upsert the rows into a published table by window and key, when `trigger` says.
+        """Upsert the rows into a published table by window and key, at the times that `trigger` says.
 
-        With a `topic`, each row is sent there as well, under its window and key. `timing` names a text column of the
-        table that says why the row was published last: EARLY, ON_TIME, LATE, REPAIR or BACKFILL.
+        With a `topic`, each row is also sent there, with its window and key as the message's key. `timing` names a text
+        column of the table that says why the row was last published: EARLY, ON_TIME, LATE, REPAIR or BACKFILL.
         """
         if timing is not None:
             checked_column(timing)

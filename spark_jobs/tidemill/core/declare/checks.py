@@ -15,10 +15,11 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 def check_published(pipeline: str, graph: Graph) -> None:
-    """A pipeline publishes something, and every table once.
+    """Check that a pipeline publishes at least one table, and no table twice.
 
     Raises:
-        DeclarationError: it does not.
+        DeclarationError: it publishes no table, or one twice; or a topic that it sends rows to has an invalid name,
+            gets rows of two tables, or is read by the pipeline.
     """
     publishes = [o for o in graph.operators.values() if isinstance(o, op.Publish)]
     tables = [p.table for p in publishes]
@@ -31,7 +32,7 @@ def check_published(pipeline: str, graph: Graph) -> None:
 
 
 def _check_sent(graph: Graph, publishes: Sequence[op.Publish]) -> None:
-    """A topic has the rows of one table, and is not read by who writes it."""
+    """Check that each topic gets the rows of one table only, and that the pipeline does not read a topic it writes."""
     sent = [p.topic for p in publishes if p.topic is not None]
     for topic in sent:
         _check_topic(topic)
@@ -54,10 +55,10 @@ def _check_topic(name: str) -> None:
 
 
 def wanted_topics(names: tuple[str, ...], pattern: str | None) -> str | op.Topics:
-    """What a read of these names, or of a pattern, means.
+    """The topics of a read that has these names, or this pattern.
 
     Raises:
-        DeclarationError: there are none, or both; or the pattern is none.
+        DeclarationError: there are neither names nor a pattern, or both; or the pattern is not a regular expression.
     """
     if bool(names) == (pattern is not None):
         raise DeclarationError(
@@ -75,15 +76,15 @@ def wanted_topics(names: tuple[str, ...], pattern: str | None) -> str | op.Topic
 
 
 SHORTEST_INTERVAL = timedelta(seconds=1)
-"""How often batches may start. A run of Airflow ends half a second after its tick at best, of which a warm batch takes
-about as much again: ticks that come faster only queue up (measured; ADR 12)."""
+"""The shortest time between two batches. At best, a run of Airflow ends half a second after its tick, and a warm batch
+takes about half a second more: ticks that come faster only queue up (measured; ADR 12)."""
 
 
 def interval(value: str | timedelta) -> timedelta:
-    """How often a batch starts.
+    """The time between the starts of two batches.
 
     Raises:
-        DeclarationError: it is more often than a scheduler can start runs.
+        DeclarationError: it is shorter than a scheduler can start runs.
     """
     length = positive(value, "every")
     if length < SHORTEST_INTERVAL:
@@ -96,10 +97,10 @@ def interval(value: str | timedelta) -> timedelta:
 
 
 def positive(value: str | timedelta, what: str) -> timedelta:
-    """A duration that is longer than nothing.
+    """A duration above zero; `what` names it in the error.
 
     Raises:
-        DeclarationError: it is not.
+        DeclarationError: it is zero or negative.
     """
     length = duration(value)
     if length <= timedelta(0):

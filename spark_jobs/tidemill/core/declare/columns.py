@@ -1,4 +1,4 @@
-"""Which columns leave each operator, checked against what the next one uses."""
+"""The columns that leave each operator, checked against the columns that the next operator uses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PUBLISHED_COLUMNS = ("batch_id", "published_at")
 """The columns that Tidemill adds to every published table."""
 
 RECORD_COLUMNS = ("_topic", "_partition", "_offset", "_timestamp")
-"""Where a row comes from: every expression may read these."""
+"""The record that a row comes from: every expression may read these."""
 
 STATE_COLUMNS = frozenset(
     {
@@ -30,12 +30,12 @@ STATE_COLUMNS = frozenset(
         *("_touched", "_before", "_after", "_refused_until", "_again_until", "_on_time", "_again"),
     }
 )
-"""What state has beside keys and aggregates, at rest and while windows are merged."""
+"""Columns of state besides keys and aggregates, at rest and while windows are merged. No key may have these names."""
 
 HIDDEN_COLUMNS = frozenset(
     {*RECORD_COLUMNS, "_time", "_behind", "_block", "_error", "_broken", "_raw", "_rejected", "_alive"}
 )
-"""What rows have beside the columns of their contract."""
+"""Columns of rows besides those of their contract."""
 
 
 def columns_by_operator(graph: Graph, contracts: Mapping[str, Contract]) -> Mapping[str, tuple[str, ...]]:
@@ -85,7 +85,7 @@ def _leaving(
 
 
 def added_to(before: Iterable[str], added: Iterable[str]) -> tuple[str, ...]:
-    """Those of `added` that are new columns. Others replace one, whose name may differ in case and stays."""
+    """The columns of `added` that are new. The others replace a column whose name may differ in case and stays."""
     there = {column.lower() for column in before}
     return tuple(column for column in added if column.lower() not in there)
 
@@ -98,7 +98,7 @@ def _check_different(where: str, names: tuple[str, ...]) -> None:
 
 
 def _check_keys(where: str, keys: tuple[str, ...]) -> None:
-    """State has a column for each key, beside those of its own."""
+    """Refuse a key with the name of a column that state has anyway: state has one column for each key."""
     reserved = [key for key in keys if key.lower() in STATE_COLUMNS]
     if reserved:
         raise DeclarationError(
@@ -151,7 +151,7 @@ def _check(where: str, expressions: Iterable[str], known: tuple[str, ...]) -> No
 
 
 def _told(where: str, read: Callable[[], frozenset[str]]) -> frozenset[str]:
-    """What is read; an error says where."""
+    """Call `read`, and add the place to a DeclarationError."""
     try:
         return read()
     except DeclarationError as error:
@@ -166,7 +166,7 @@ def _exist(where: str, used: Iterable[str], known: tuple[str, ...]) -> None:
 
 
 def unknown(where: str, kind: str, name: str, known: Iterable[str]) -> DeclarationError:
-    """The error for a name that does not exist, with those that do."""
+    """The error for a name that does not exist; it lists the existing names."""
     listed = sorted(known)
     close = difflib.get_close_matches(name, listed, n=1)
     return DeclarationError(

@@ -25,7 +25,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operator on a path, and the port by which the path leaves it."""
+    """One operator on a path, and the output port through which the path leaves it."""
 
     name: str
     operator: Operator
@@ -101,7 +101,7 @@ class Graph:
         return graph
 
     def in_order(self) -> tuple[str, ...]:
-        """Names of the operators, each after those that feed it; always the same order."""
+        """Names of the operators, each after those that feed it; the order is always the same for the same graph."""
         sorter = TopologicalSorter({name: sorted(before) for name, before in sorted(self._predecessors().items())})
         return tuple(sorter.static_order())
 
@@ -112,9 +112,9 @@ class Graph:
         return tuple(sorted(edges, key=lambda e: ports.index(e.target_port)))
 
     def paths(self, source: str, target: str) -> tuple[tuple[Step, ...], ...]:
-        """Every way from a read to another operator, without the two ends.
+        """Every path from a read to another operator, without its two ends.
 
-        A row that can take several ways reaches the target once for each.
+        A row that can take several paths reaches the target once on each.
         """
         return tuple(self._paths_back(target, source))
 

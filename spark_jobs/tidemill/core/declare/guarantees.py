@@ -1,4 +1,4 @@
-"""What a pipeline promises when something fails, where that is not the default."""
+"""What a pipeline promises when something fails: the choices that a declaration has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 class Guarantee(StrEnum):
     """How often a record counts when something fails.
 
-    At least once allows a retry to publish again where it costs more not to; Delta's transactions cost nothing more.
+    With at least once, a retry may publish rows again where it costs extra to prevent that. Delta's transactions
+    prevent it at no extra cost.
     """
 
     EXACTLY_ONCE = "exactly_once"
@@ -22,7 +23,7 @@ class Guarantee(StrEnum):
 
 
 class OnLoss(StrEnum):
-    """What becomes of offsets that retention took before they were read."""
+    """What happens when retention has deleted offsets before they were read."""
 
     REFUSE = "refuse"
     SKIP = "skip"

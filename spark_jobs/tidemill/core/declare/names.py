@@ -1,4 +1,4 @@
-"""What things of a declaration may be called, and what to call first."""
+"""Valid names in a declaration, and which objects have which steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidemill.core.errors import DeclarationError
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 LONGEST_COLUMN = 128
-"""Characters of the name of a column that a declaration makes."""
+"""The most characters in the name of a column that a declaration makes."""
 
 STEPS: Mapping[str, str] = {
     "read": 'pipeline.read("topic", contract="...")',
@@ -27,19 +27,19 @@ STEPS: Mapping[str, str] = {
     "aggregate": ".window(...)",
     "publish": ".aggregate(...), or a stream of rows",
 }
-"""For each step of a declaration, what it is called on."""
+"""For each step of a declaration, the objects that have it, as text for errors."""
 
 
 class UnknownStep(DeclarationError, AttributeError):
-    """A step that this stream does not have. Python, too, sees that there is no such attribute."""
+    """A step that this stream does not have. It is an AttributeError, too, so that `hasattr` works."""
 
 
 def no_step(name: str, what: str, here: tuple[str, ...]) -> NoReturn:
     """Refuse a step that `what` does not have; `here` are those that it has.
 
     Raises:
-        UnknownStep: says where the step belongs, or which one was meant.
-        AttributeError: the name begins with an underscore: nobody has typed it.
+        UnknownStep: the text says where the step belongs, or which step was probably meant.
+        AttributeError: the name begins with an underscore: Python asks for such names, users do not.
     """
     if name.startswith("_"):
         raise AttributeError(name)
@@ -51,7 +51,11 @@ def no_step(name: str, what: str, here: tuple[str, ...]) -> NoReturn:
 
 
 def checked_name(name: str, what: str) -> str:
-    """`name`, if it can name a thing of this kind: a pipeline, an operator, a table."""
+    """Return `name`, if it can name a thing of this kind: a pipeline, an operator, a table.
+
+    Raises:
+        DeclarationError: it cannot.
+    """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise DeclarationError(
             f"not a name for {what}: {name!r}",
@@ -61,7 +65,11 @@ def checked_name(name: str, what: str) -> str:
 
 
 def checked_column(name: str) -> str:
-    """`name`, if a declaration can call a column so: as Python calls variables, without an underscore in front."""
+    """Return `name`, if a declaration can use it for a column: a Python identifier without an underscore in front.
+
+    Raises:
+        DeclarationError: it cannot.
+    """
     if not isinstance(name, str) or not name.isidentifier() or name.startswith("_") or len(name) > LONGEST_COLUMN:
         raise DeclarationError(
             f"not a name for a column: {name!r}",
@@ -71,7 +79,11 @@ def checked_column(name: str) -> str:
 
 
 def checked_contract(contract: str | None, what: str) -> str:
-    """`contract`, if there is one: nothing is read or published without."""
+    """Return `contract`; nothing is read or published without a contract.
+
+    Raises:
+        DeclarationError: it is empty or None.
+    """
     if not contract:
         raise DeclarationError(f"`{what}` has no contract", fix='add contract="...", a file of data_contracts')
     return contract

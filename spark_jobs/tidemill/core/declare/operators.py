@@ -1,7 +1,7 @@
-"""The operators of a pipeline: frozen declarations, without effects.
+"""The operators of a pipeline: frozen values without effects.
 
-An operator takes rows at its input ports and gives rows at its output ports. Every port name is unique within its
-operator; `in` and `out` are the names where there is only one.
+An operator takes rows at its input ports and gives rows at its output ports. Port names are unique within an operator;
+a single input port is called `in`, a single output port `out`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tidemill.core.time.windows import WindowSpec
 class Trigger(StrEnum):
     """When a window's rows are published.
 
-    ON_CLOSE: once when the watermark passes the end of the window, and again for each batch that brings it allowed
-    late records. ON_UPDATE: for each batch that brings the window records. Both upsert by window and key.
+    ON_CLOSE: once when the watermark passes the end of the window, and again for each batch that brings it late records
+    that are still allowed. ON_UPDATE: for each batch that brings the window records. Both upsert by window and key.
     """
 
     ON_CLOSE = "on_close"
@@ -37,10 +37,10 @@ class StartFrom(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topics:
-    """Several topics that are read as one: those of these names, or those whose whole name a pattern matches.
+    """Several topics that are read as one: those in `names`, or those whose whole name matches `pattern`.
 
-    `pattern` is a regular expression; every plan asks anew what it matches. Names of topics of Kafka's own, with two
-    underscores in front, never match.
+    `pattern` is a regular expression; each plan looks anew which topics match. Topics that Kafka uses itself, whose
+    names begin with two underscores, never match.
     """
 
     names: tuple[str, ...] = ()
@@ -52,10 +52,10 @@ class Topics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """Reads a topic or several, decoded as their contract says. One-to-one, but for rejected records.
+    """Reads one topic or several, decoded as their contract says: one row for each record that is not rejected.
 
-    `event_time` names a timestamp column of the contract, or is None for the record's own timestamp. `delay` bounds how
-    much later than another record an earlier event may arrive.
+    `event_time` names a timestamp column of the contract; None is the record's own timestamp. `delay` bounds how much
+    later than another record of its partition an earlier event may arrive.
     """
 
     topic: str | Topics
@@ -66,16 +66,16 @@ class Read:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The topics that it names; none where it has a pattern."""
+        """The topics that it names; empty where it has a pattern."""
         return self.topic.names if isinstance(self.topic, Topics) else (self.topic,)
 
     @property
     def pattern(self) -> str | None:
-        """The pattern of the topics that it reads, unless it names them."""
+        """The pattern of the topics that it reads; None where it names them."""
         return self.topic.pattern if isinstance(self.topic, Topics) else None
 
     def takes(self, topic: str) -> bool:
-        """Whether it reads this topic when there is one of that name."""
+        """Whether it reads a topic of this name, should there be one."""
         return topic in self.names if self.pattern is None else re.fullmatch(self.pattern, topic) is not None
 
 
@@ -111,8 +111,8 @@ class Union:
 class Split:
     """Routes rows to ports by predicates.
 
-    A row goes to the first port whose predicate is true, or, when `overlap`, to every such port; one that meets
-    none goes to `default`, so that no row is lost.
+    A row goes to the first port whose predicate is true or, with `overlap`, to every such port. A row for which no
+    predicate is true goes to `default`, so that no row is lost.
     """
 
     routes: Mapping[str, str]
@@ -136,7 +136,7 @@ class KeyBy:
 class WindowBy:
     """Puts rows into windows of event time. A window refuses rows once `end + allowed_lateness <= watermark`.
 
-    `start` and `end` name the columns of a window's bounds; without an `end`, only its start is published.
+    `start` and `end` name the columns of a window's bounds; if `end` is None, only the start is published.
     """
 
     spec: WindowSpec
@@ -159,10 +159,10 @@ class AggregateBy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publish:
-    """Writes rows to a published table after they met its contract, and sends them to a `topic` where one is named.
+    """Writes rows that meet the contract to a published table, and sends them to `topic` if there is one.
 
-    What is computed does not depend on the topic: one that is added or taken away makes no other pipeline of it.
-    `timing` names a column that says why a window's row was published (`tidemill.core.time.timing`).
+    The topic does not change what is computed, so a declaration with another topic is still the same pipeline. `timing`
+    names a column that says why a window's row was published (`tidemill.core.time.timing`).
     """
 
     table: str

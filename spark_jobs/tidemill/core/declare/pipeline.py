@@ -1,4 +1,4 @@
-"""How a pipeline is declared: what, where in event time, when, and how.
+"""How a pipeline is declared: what it computes, where in event time, when, and how.
 
     with Pipeline("page_views", every="1 minute") as pipeline:
         hits = pipeline.read("web.access", contract="web_access", event_time="ts", delay="10 seconds")
@@ -10,8 +10,8 @@
             .publish("page_views_by_minute", contract="page_views_by_minute")
         )
 
-A declaration does nothing; leaving the `with` block checks it. The contracts are joined to it later, by
-`tidemill.core.bind.binding`.
+A declaration runs nothing; leaving the `with` block checks it. `tidemill.core.bind.binding` joins it with the
+contracts later.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tidemill.core.time.times import duration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSpec:
-    """A declared pipeline. Durations are positive; `idle_timeout` None means that no partition is ever idle."""
+    """A declared pipeline. Durations are positive; with `idle_timeout` None, no partition ever counts as idle."""
 
     name: str
     every: timedelta
@@ -54,16 +54,16 @@ class Pipeline:
     """Collects operators in a `with` block; afterwards `spec` holds the checked declaration.
 
     Args:
-        name: lower-case letters, digits and underscores; it names the pipeline's ledger for good.
+        name: lower-case letters, digits and underscores, a letter first; it names the pipeline's ledger for good.
         every: how often a batch starts; at least a second.
-        owner: who answers for it.
+        owner: the person or team responsible for it.
         description: what it is for; shown in Airflow.
-        idle_timeout: a topic-partition silent for strictly longer does not hold back the watermark; None for never.
-        future_tolerance: a record further ahead of the batch clock is rejected.
-        takeover_after: how long a run that executes a batch must be without a sign of life before another continues it.
-        guarantee: "exactly_once"; "at_least_once", which allows repetition where exactly once would cost more; or
-            "at_most_once": what an attempt that failed had begun to read is not read again.
-        on_loss: "refuse" batches when retention took what comes next, or "skip" it and say what was skipped.
+        idle_timeout: a topic-partition that is silent for longer does not hold back the watermark; None for never.
+        future_tolerance: a record is rejected if its event time is further ahead of the batch clock.
+        takeover_after: how long a run must give no sign of life before another run continues its batch.
+        guarantee: "exactly_once"; "at_least_once", which may repeat rows where exactly once would cost more; or
+            "at_most_once", which never reads again what a failed attempt had begun to read.
+        on_loss: what to do when retention deleted unread records: "refuse" to run, or "skip" them and say which.
     """
 
     def __init__(  # noqa: PLR0913  every argument is a documented knob with a default
@@ -123,16 +123,16 @@ class Pipeline:
         start: str = op.StartFrom.EARLIEST,
         name: str | None = None,
     ) -> Stream:
-        """A stream of the records that meet their contract, of a topic, of several, or of all that match a pattern.
+        """A stream of the records that meet their contract, from one topic or more, or from all that match a pattern.
 
         Args:
-            topics: names of topics, which meet one contract.
-            pattern: a regular expression for whole names, instead; each batch reads what it matches then.
+            topics: names of topics whose records all have the same contract.
+            pattern: a regular expression for whole names, instead of `topics`; each batch reads what matches then.
             contract: the contract of their records, by the name of its file.
-            event_time: the column that says when something happened; else the time at which the log took the record.
-            delay: how far records of one partition may be out of order; what the watermark stays behind.
-            start: "earliest", or "latest": what is there before the first batch is not read.
-            name: of the operator, in `explain` and in errors.
+            event_time: the column with the event time; by default, the time at which the log took the record.
+            delay: how far records of one partition may be out of order; the watermark stays this far behind.
+            start: "earliest", or "latest", which skips records from before the first batch.
+            name: the operator's name in `explain` and in errors.
         """
         wanted = wanted_topics(topics, pattern)
         self._check_read_once(topics)

@@ -1,6 +1,6 @@
-"""Aggregates that keep values, or a sketch of them, rather than numbers.
+"""Aggregates whose state is values, or a sketch of them, rather than numbers.
 
-The sketches are those of Apache DataSketches as Spark builds them in: mergeable in any order.
+The sketches are those of Apache DataSketches that Spark has built in; they merge in any order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tidemill.core.declare.aggregates import Aggregate, Triple, single
 from tidemill.core.errors import DeclarationError
 
 ORDER = "_time, _topic, _partition, _offset"
-"""The order of records where event time decides: hidden columns of every row."""
+"""Hidden columns of every row that put records in order: by event time, then by their place in the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Last(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class ApproxDistinct(Aggregate):
-    """About how many distinct values that are not null (HyperLogLog; Apache DataSketches).
+    """An estimate of the number of distinct values that are not null (HyperLogLog; Apache DataSketches).
 
     `precision` is the base-2 logarithm of the number of buckets, 4 to 21: the relative standard error is about
     `1.04 / sqrt(2 ** precision)`, 1.6 % at 12.
@@ -63,10 +63,10 @@ class ApproxDistinct(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class Quantiles(Aggregate):
-    """Values at the given ranks (0 to 1), an array of doubles in that order (KLL sketch; Apache DataSketches).
+    """The values at the given ranks (0 to 1), as an array of doubles in that order (KLL sketch; Apache DataSketches).
 
-    The rank of an answer is off by about 1.3 % with the default size of the sketch; small inputs are exact. The
-    sketch is randomised: a value may differ within that error when a batch is computed again.
+    The rank of a value is off by about 1.3 % with the default size of the sketch; small inputs are exact. The sketch is
+    randomised: when a batch is computed again, values may differ within that error.
     """
 
     approximate_each_time: ClassVar[bool] = True
@@ -91,7 +91,7 @@ class Quantiles(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class HeavyHitters(Aggregate):
-    """The `k` most frequent values with estimated counts, an array of structs (item, count), most first.
+    """The `k` most frequent values with estimated counts: an array of structs (item, count), most frequent first.
 
     Counts are exact while fewer than `tracked` distinct values occur (frequent-items sketch; Apache DataSketches).
     """
@@ -117,7 +117,7 @@ class HeavyHitters(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class Distinct(Aggregate):
-    """Exactly how many distinct values that are not null; state keeps every one of them."""
+    """The exact number of distinct values that are not null; state keeps every one of them."""
 
     expression: str
 
@@ -132,7 +132,7 @@ class Distinct(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class Collect(Aggregate):
-    """All values that are not null, an array by event time, then topic, partition and offset."""
+    """All values that are not null, as an array ordered by event time, then topic, partition and offset."""
 
     expression: str
 

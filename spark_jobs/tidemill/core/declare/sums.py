@@ -11,9 +11,9 @@ from tidemill.core.errors import DeclarationError
 
 
 class Overflow(StrEnum):
-    """What stands for a sum that is beyond what its column can hold.
+    """What is published when a column cannot hold a sum.
 
-    SATURATE: the number of the column's type that is nearest. NULL: nothing. Either is a warning of the audit.
+    SATURATE: the nearest number that the column can hold. NULL: null. Either way, the audit warns.
     """
 
     SATURATE = "saturate"
@@ -25,7 +25,7 @@ _BITS_64 = "try_add(try_multiply({high}, 4294967296L), {low})"
 _NEAREST = f"""CASE WHEN {{high}} > 2147483647L THEN 9223372036854775807L
  WHEN {{high}} < -2147483648L THEN -9223372036854775807L - 1L ELSE {_BITS_64} END"""
 _EXACT = "CAST({high} AS DECIMAL(19, 0)) * 4294967296BD + {low}"
-# Rows of state from before there were two halves have a value only; theirs is lost where the sum was beyond 64 bits.
+# Older rows of state have `value` but no halves. If their sum exceeded 64 bits, it is lost.
 _LOST = "{n} > 0 AND {value} IS NULL AND {high} IS NULL"
 _HIGH = "coalesce({high}, shiftright(try_cast({value} AS BIGINT), 32))"
 _LOW = "coalesce({low}, try_cast({value} AS BIGINT) & 4294967295L)"
@@ -33,11 +33,11 @@ _LOW = "coalesce({low}, try_cast({value} AS BIGINT) & 4294967295L)"
 
 @dataclass(frozen=True, slots=True)
 class Sum(Aggregate):
-    """The sum of the values that are not null; null without any.
+    """The sum of the values that are not null; null when there is no value.
 
-    Integers add exactly, however many and however large, in any order; decimals while their sum has 38 digits, and a
-    longer one is null. Where the sum is beyond the 64 bits of an integer column, or beyond the digits of a decimal
-    column, `overflow` says what stands there, "saturate" or "null".
+    Integers add exactly, however many and however large, in any order. Decimals add exactly while their sum has at most
+    38 digits; a longer sum is null. If the sum does not fit an integer column of 64 bits, or the digits of a decimal
+    column, `overflow` says what is published: "saturate" or "null".
     """
 
     expression: str
@@ -49,7 +49,7 @@ class Sum(Aggregate):
 
     @property
     def triple(self) -> Triple:  # noqa: D102
-        # The two halves of each integer are summed apart, so that neither sum comes near 64 bits.
+        # The two halves of each integer are summed separately, so that neither sum comes near 64 bits.
         whole = f"try_cast(({self.expression}) AS BIGINT)"
         low = f"sum({whole} & 4294967295L)"
         kept = f"CASE WHEN NOT bool_or({_LOST}) THEN"

@@ -1,4 +1,4 @@
-"""What every aggregate is: three texts of Spark SQL (`tidemill.core.declare.aggregates`)."""
+"""The base of all aggregates: three expressions of Spark SQL (`tidemill.core.declare.aggregates`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Triple:
 class Aggregate(ABC):
     """One value per window and key.
 
-    One that is `approximate_each_time` may give another value, within its error, when it is computed again.
+    If `approximate_each_time`, computing it again may give another value, within its error.
     """
 
     approximate_each_time: ClassVar[bool] = False
@@ -42,16 +42,16 @@ class Aggregate(ABC):
 
     @property
     def over(self) -> tuple[str, ...]:
-        """The expressions over one row whose values it aggregates; none where its partials are the user's own."""
+        """The expressions over one row whose values it aggregates; empty for a triple that the user wrote."""
         return tuple(getattr(self, name) for name in ("expression", "predicate") if hasattr(self, name))
 
     def finish_as(self, wanted: DataType) -> str:
-        """The text of `finish` for a column of this type; the value may be of another one still."""
+        """The expression `finish` for a column of this type; its value may still have another type."""
         del wanted
         return self.triple.finish
 
     def overflowed(self, wanted: DataType) -> str | None:
-        """Over merged state, whether the value is beyond what a column of this type can hold; None: it never is."""
+        """An expression over merged state: whether a column of this type cannot hold the value. None: it always can."""
         del wanted
         return None
 

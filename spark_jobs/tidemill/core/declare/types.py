@@ -1,8 +1,8 @@
-"""The types of columns, as far as they are certain without Spark.
+"""The types of columns that are certain without Spark.
 
-Spark has the last word (`tidemill.engine.aggregate.types`), before a declaration runs for the first time. What is
-certain here is known as soon as declaration and contracts are joined: columns of contracts, casts, and aggregates of
-them.
+Spark has the last word (`tidemill.engine.aggregate.types`), before a declaration runs for the first time. The types
+here are known as soon as declaration and contracts are joined: those of contract columns, of casts, and of aggregates
+of them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Types = Mapping[str, DataType | None]
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A type of Spark that no contract has, by its name there."""
+    """A type that only Spark has and no contract can name, by its name in Spark."""
 
     name: str
 
 
 Found = Mapping[str, DataType | Foreign | None]
-"""The same, with types of Spark's own."""
+"""The types of columns by their names, including types that only Spark has; None where the type is not known."""
 
 _RECORD: Types = {
     "_topic": Scalar.STRING,
@@ -72,16 +72,16 @@ def _leaving(where: str, operator: op.Operator, before: list[Types], contracts: 
 
 
 def type_of(expression: str, types: Types) -> DataType | None:
-    """The type of an expression over columns of these types, where it is certain."""
+    """The type of an expression over columns of these types; None where it is not certain."""
     column = named_alone(expression)
     return None if column is None else types.get(column.lower())
 
 
 def aggregated(where: str, name: str, aggregate: agg.Aggregate, types: Types) -> DataType | None:
-    """The type of an aggregate's values, where it is certain.
+    """The type of an aggregate's values; None where it is not certain.
 
     Raises:
-        DeclarationError: it is of numbers, and its expression is certainly none.
+        DeclarationError: it aggregates numbers, but its expression certainly is not a number.
     """
     of = type_of(aggregate.over[0], types) if aggregate.over else None
     if of is not None:
@@ -90,10 +90,10 @@ def aggregated(where: str, name: str, aggregate: agg.Aggregate, types: Types) ->
 
 
 def check_united(where: str, one: Found, other: Found) -> None:
-    """Refuses streams to be merged whose columns have types that Spark would make one by changing values.
+    """Refuse to merge streams if Spark would change or lose values of a column to give it one type.
 
     Raises:
-        DeclarationError: the column, and both types.
+        DeclarationError: the text names the column and both types.
     """
     for column, a in one.items():
         b = other.get(column)
@@ -109,10 +109,10 @@ def check_united(where: str, one: Found, other: Found) -> None:
 
 
 def check_numbers(where: str, name: str, aggregate: agg.Aggregate, of: DataType) -> None:
-    """Refuses an aggregate that is of numbers, and whose expression has another type.
+    """Refuse an aggregate of numbers whose expression has another type.
 
     Raises:
-        DeclarationError: it is so.
+        DeclarationError: the expression is not a number.
     """
     if isinstance(aggregate, _OF_NUMBERS) and not _is_number(of):
         raise DeclarationError(
@@ -153,10 +153,10 @@ def _is_number(data_type: DataType) -> bool:
 
 
 def check_fits(where: str, column: str, found: DataType | Foreign, contract: Contract) -> None:
-    """Refuses values for a column of a contract whose type could lose some.
+    """Refuse values of a type that a contract's column cannot hold without loss.
 
     Raises:
-        DeclarationError: both types, the operator's line and the contract's field.
+        DeclarationError: the text names both types, the operator's line and the contract.
     """
     wanted = next(f.type for f in contract.fields if f.name == column)
     if not isinstance(found, Foreign) and fit(found, wanted) is not Fit.LOSES:

@@ -1,7 +1,7 @@
-"""Which batches read which offsets, and what a backfill of some of them takes along.
+"""Which batches read which offsets, and which of them a backfill must read again together.
 
-State is additive, slice by slice, so what is read again must supersede whole slices: the offsets of a backfill grow
-until they hold every record of every slice they touch.
+State adds up slice by slice, so a backfill must replace whole slices: its offsets grow until they hold every record of
+every slice that they touch.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from tidemill.core.time.spans import PaneSpan, united_spans
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cover:
-    """A batch that counts, and what its slice was made of.
+    """A batch whose slice is visible, and what the slice contains.
 
-    `ranges` are the offsets in it, `batches` those that brought them: itself, and what it folded.
+    `ranges` are the offsets in the slice, `batches` the batches that read them: this one, and those that it folded.
     """
 
     batch: IndexedBatch
@@ -33,12 +33,12 @@ class Cover:
 
     @property
     def batch_id(self) -> int:
-        """Which batch it was."""
+        """The id of the batch."""
         return self.batch.batch_id
 
     @property
     def panes(self) -> Mapping[str, PaneSpan]:
-        """Where its state lies, by published table."""
+        """The panes that its state lies in, by published table."""
         return self.batch.panes
 
     def touches(self, wanted: Ranges) -> bool:
@@ -47,29 +47,29 @@ class Cover:
         return any(a.overlaps(b) for topic, items in wanted.items() for a in items for b in mine.get(topic, ()))
 
     def lies_in(self, table: str, low: int, high: int) -> bool:
-        """Whether state of its may lie in panes that start in `[low, high)`."""
+        """Whether some of its state may lie in panes that start in `[low, high)`."""
         span = self.panes.get(table)
         return span is not None and span.first < high and span.last >= low
 
 
 def coverage(events: Iterable[Event], slices: SliceSet) -> tuple[Cover, ...]:
-    """The batches of a whole ledger whose slices are visible and hold something that was read, in their order."""
+    """The batches of a whole ledger whose slices are visible and hold records that were read, in order."""
     return covers_of(indexed(enumerate(events, start=1), lambda _: ()), slices)
 
 
 def covers_of(batches: Iterable[IndexedBatch], slices: SliceSet) -> tuple[Cover, ...]:
-    """Those of these batches whose slices are visible and hold something that was read."""
+    """Those of `batches` whose slices are visible and hold records that were read."""
     visible = (b for b in batches if b.reads and slices.attempt_of(b.batch_id) == b.attempt)
     return tuple(Cover(batch=b, ranges=b.ranges, batches=b.batches) for b in visible)
 
 
 def plans_of(events: Iterable[Event]) -> Iterator[BatchPlan]:
-    """All plans, in their order, of batches that committed and others."""
+    """All plans, in order, whether their batches committed or not."""
     return (event.plan for event in events if isinstance(event, Planned))
 
 
 def first_offsets(events: Iterable[Event]) -> Mapping[TopicPartition, int]:
-    """Where the live batches of a ledger began to read, by topic-partition."""
+    """The first offset that a live batch planned to read, by topic-partition."""
     found: dict[TopicPartition, int] = {}
     for plan in plans_of(events):
         for topic in plan.topics.values():
@@ -79,13 +79,13 @@ def first_offsets(events: Iterable[Event]) -> Mapping[TopicPartition, int]:
 
 
 def idle_in(plan: BatchPlan | None) -> tuple[TopicPartition, ...]:
-    """The topic-partitions that were idle for a batch; none without one."""
+    """The topic-partitions that were idle for a batch; empty for None."""
     topics = {} if plan is None else plan.topics
     return tuple(TopicPartition(t, p) for t, topic in topics.items() for p in topic.idle)
 
 
 def united(parts: Iterable[Ranges]) -> Ranges:
-    """All offsets, each once."""
+    """The union of these offsets, by topic."""
     by_topic: dict[str, list[OffsetRange]] = {}
     for part in parts:
         for topic, ranges in part.items():
@@ -94,12 +94,12 @@ def united(parts: Iterable[Ranges]) -> Ranges:
 
 
 def batches_of(covers: Iterable[Cover]) -> tuple[BatchRange, ...]:
-    """Their batch ids, and those of what they folded."""
+    """The ids of these batches and of the batches that they folded."""
     return batch_ranges(r for c in covers for r in c.batches)
 
 
 def panes_of(covers: Sequence[Cover]) -> Mapping[str, tuple[PaneSpan, ...]]:
-    """Where the state of these batches lies, by table, in as few spans as possible."""
+    """The panes that the state of these batches lies in, by table, in as few spans as possible."""
     tables = dict.fromkeys(chain.from_iterable(c.panes for c in covers))
     return {t: united_spans(c.panes[t] for c in covers if t in c.panes) for t in tables}
 
@@ -109,12 +109,12 @@ def still_held(
 ) -> tuple[tuple[Cover, ...], Ranges]:
     """The batches to supersede, and what the log holds of their offsets.
 
-    With `accept_loss`, a batch of which nothing is left stays as it is; of others, what is gone counts no more. `held`
-    has every topic that is read, without partitions that are missing.
+    With `accept_loss`, a batch is left alone when the log holds none of its records; for other batches, lost records
+    are dropped from the results. `held` has every topic that is read, without the partitions that are missing.
 
     Raises:
-        OffsetsLost: some offsets are gone, and no loss is accepted.
-        AmendmentError: a topic is read no more.
+        OffsetsLost: the log lost some offsets, and `accept_loss` is false.
+        AmendmentError: the declaration no longer reads a topic.
     """
     kept, ranges, lost = [], [], []
     for cover in covers:

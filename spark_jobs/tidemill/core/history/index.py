@@ -1,7 +1,8 @@
-"""What is kept at hand of batches that committed, so that nobody must read the whole ledger.
+"""Short descriptions of committed batches, so that nobody must read the whole ledger.
 
-An `IndexedBatch` is made of the events of one batch and of nothing else: an index can always be made again from the
-ledger. A `Zone` bounds what some neighbouring batches hold, so that of many only a few need be looked at.
+An `IndexedBatch` is computed from the events of one batch and from nothing else (a fold also from the batches that it
+folded): the ledger can always give the index again. A `Zone` bounds what neighbouring batches hold, so that a search
+must look at only a few batches.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from tidemill.core.time.spans import PaneSpan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedJob:
-    """What a batch did for a backfill: `panes` are those that its last batch replaced, by published table.
+    """What a batch did for a backfill: `panes` are those that the backfill's last batch replaced, by published table.
 
-    Of windows that were forgotten, it replaced those that start in `whole`.
+    Of forgotten windows, it replaced those that start in `whole`.
     """
 
     since: int
@@ -36,12 +37,13 @@ class IndexedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedBatch:
-    """A batch that committed, with event `sequence`.
+    """A committed batch; event `sequence` of the ledger is its commit.
 
-    `reads` are the offsets in its slice, those of the batches that it `folded` included. `began` are the partitions
-    that the pipeline had not read before, with their first offset. `before` and `after` are watermarks. `rules` says by
-    published table how many rules held and were broken. `asked` is who wanted an amendment. Windows that end at
-    `forgotten_until` or earlier were forgotten. `refused_windows` is as in `Committed`, None instead of 0.
+    `reads` are the offsets in its slice, including those of the batches that it `folded`. `began` are the partitions
+    that the pipeline had not read before, with their first offset. `before` and `after` are watermarks (microseconds).
+    `rules` says for each published table how many rules passed and how many failed. `asked` says who asked for an
+    amendment, and why. Windows that end at `forgotten_until` or earlier were forgotten. `refused_windows` is as in
+    `Committed`, with None for 0.
     """
 
     sequence: int
@@ -72,16 +74,16 @@ class IndexedBatch:
 
     @property
     def batches(self) -> tuple[BatchRange, ...]:
-        """The batches that brought what is in its slice: itself, and what it folded."""
+        """The batches that read the offsets in its slice: this one, and those that it folded."""
         return batch_ranges([self.batch_id, *(self.folded or ())])
 
 
 Known = Callable[[tuple[BatchRange, ...]], Iterable[IndexedBatch]]
-"""The indexed batches with these ids."""
+"""A function that gives the indexed batches with these ids."""
 
 
 def indexed(events: Iterable[tuple[int, Event]], known: Known) -> Iterator[IndexedBatch]:
-    """The batches that commit in these events, each given with its sequence; `known` has those of before."""
+    """The batches that commit in these events, each event with its sequence; `known` gives batches that came before."""
     plan, verdict, made = None, None, dict[int, IndexedBatch]()
     for sequence, event in events:
         match event:
@@ -125,7 +127,7 @@ def _batch(
         reads=packed(_united(b.ranges for b in folded) if folded else plan.reads),
         began={name: places for name, places in began.items() if places} or None,
         folded=batch_ranges(r for b in folded for r in b.batches) or None,
-        # What it folded may have lost rows by then.
+        # The commit may name fewer panes: the folded state may have lost rows in the meantime.
         panes=plan.work.panes if isinstance(plan.work, Fold) else commit.panes,
         tables=commit.tables,
         rules=_rules(verdict),
@@ -166,7 +168,7 @@ def _job(plan: BatchPlan) -> IndexedJob | None:
 
 
 def asked_of(plan: BatchPlan) -> Reason | None:
-    """Who wanted an amendment, and why; None of batches that nobody asked for."""
+    """Who asked for an amendment, and why; None for batches that nobody asked for."""
     match plan.work:
         case BackfillStep(job=job):
             return Reason(by=job.by, why=job.why)

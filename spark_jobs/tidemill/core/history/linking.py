@@ -9,7 +9,7 @@ from tidemill.core.plan.amendments import Ranges
 
 
 def with_all_of(wanted: Ranges, covers: Sequence[Cover]) -> tuple[Cover, ...]:
-    """The batches that read some of these offsets, those that read others of theirs, and so on."""
+    """The batches that read some of these offsets, the batches that share offsets with those, and so on; by id."""
     groups = _Groups()
     spans = sorted(
         (topic, r.topic_partition.partition, r.from_offset, r.until_offset, number)
@@ -32,13 +32,13 @@ def with_all_of(wanted: Ranges, covers: Sequence[Cover]) -> tuple[Cover, ...]:
 
 
 class _Groups:
-    """Numbers that belong together: each points to another of its group, and at last to the one that stands for it."""
+    """Disjoint sets of numbers (union-find): each number leads to the smallest number of its group."""
 
     def __init__(self) -> None:
         self._next: dict[int, int] = {}
 
     def of(self, number: int) -> int:
-        """The one that stands for the group."""
+        """The number that stands for the group of `number`."""
         path = [number]
         while (further := self._next.get(path[-1])) is not None:
             path.append(further)
@@ -46,7 +46,7 @@ class _Groups:
         return path[-1]
 
     def join(self, one: int, other: int) -> None:
-        """Make their groups one."""
+        """Join the groups of the two numbers."""
         low, high = sorted((self.of(one), self.of(other)))
         if low != high:
             self._next[high] = low

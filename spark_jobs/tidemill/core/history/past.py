@@ -1,4 +1,4 @@
-"""The batches of a ledger: those of long ago from its index, the newest ones from their events."""
+"""The batches of a ledger: old ones from its index, the newest ones from their events."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Event, Planned
 
 Fits = Callable[[Zone], bool]
-"""Whether batches of a zone may be wanted."""
+"""A function that tells whether a zone may hold batches that are wanted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Past:
-    """What a ledger knows of its batches; nothing that was appended later is in it.
+    """The batches of a ledger as it was when it was read; later events are not in it.
 
-    `zones` bound the batches in the index, oldest first. A zone of many batches has `parts`, zones that follow each
-    other; `load` gives the batches of one that has none. `events` come behind them, and `recent` are the batches that
-    committed in these.
+    `zones` bound the batches in the index, oldest first. `parts` gives the smaller zones, in order, that a zone of many
+    batches consists of; it gives nothing for the smallest zones, whose batches `load` gives. `events` follow the index,
+    and `recent` are the batches that committed in them.
     """
 
     zones: tuple[Zone, ...] = ()
@@ -38,7 +38,7 @@ class Past:
     _loaded: dict[int, Sequence[IndexedBatch]] = field(default_factory=dict, init=False, compare=False)
 
     def blocks(self, fits: Fits = lambda _: True, *, newest_first: bool = False) -> Iterator[Zone]:
-        """The smallest zones that fit; `fits` holds for a zone when it holds for one of its parts."""
+        """The smallest zones that fit; `fits` must hold for a zone when it holds for one of its parts."""
         left = [iter(self.zones[:: -1 if newest_first else 1])]
         while left:
             zone = next(left[-1], None)
@@ -51,13 +51,13 @@ class Past:
                     yield zone
 
     def batches(self, fits: Fits = lambda _: True) -> Iterator[IndexedBatch]:
-        """The batches of zones that fit, and the recent ones, in their order."""
+        """The batches of the zones that fit, then all recent batches, oldest first."""
         for zone in self.blocks(fits):
             yield from self._of(zone)
         yield from self.recent
 
     def backwards(self, fits: Fits = lambda _: True) -> Iterator[IndexedBatch]:
-        """The same, newest first."""
+        """All recent batches, then the batches of the zones that fit, newest first."""
         yield from reversed(self.recent)
         for zone in self.blocks(fits, newest_first=True):
             yield from reversed(self._of(zone))
@@ -68,19 +68,19 @@ class Past:
         return self._loaded[zone.first]
 
     def with_ids(self, ids: Sequence[BatchRange]) -> list[IndexedBatch]:
-        """Those of these batches that committed."""
+        """The batches with these ids, without those that did not commit."""
         return [b for b in self.batches(lambda zone: zone.has_of(ids)) if any(b.batch_id in r for r in ids)]
 
     def batch(self, batch_id: int) -> IndexedBatch | None:
-        """One batch; None when it did not commit."""
+        """The batch with this id; None when it did not commit."""
         return next(iter(self.with_ids([BatchRange(batch_id, batch_id + 1)])), None) if batch_id > 0 else None
 
     def covers(self, slices: SliceSet, fits: Fits = lambda _: True) -> tuple[Cover, ...]:
-        """The batches that fit whose slices are visible and hold something that was read."""
+        """The batches of zones that fit, and recent ones, whose slices are visible and hold records that were read."""
         return covers_of(self.batches(fits), slices)
 
     def covers_of(self, wanted: Ranges, slices: SliceSet) -> tuple[Cover, ...]:
-        """The batches that read some of these offsets, those that read others of theirs, and so on."""
+        """The batches that read some of these offsets, the batches that share offsets with those, and so on; by id."""
         known = self._reading(wanted)
         while True:
             found = with_all_of(wanted, self.covers(slices, partial(_has_one, sorted(known))))
@@ -90,7 +90,7 @@ class Past:
             known |= wider
 
     def _reading(self, ranges: Ranges) -> set[int]:
-        """The first events of blocks that may have batches that read some of these offsets."""
+        """The sequences of the first events of the blocks that may have batches which read some of these offsets."""
         reach = Reach(ranges)
         return {zone.first for zone in self.blocks(lambda zone: zone.has_read(reach))}
 
@@ -101,7 +101,7 @@ class Past:
 
     @property
     def first_of_generation(self) -> IndexedBatch | None:
-        """The first batch since this ledger's tables are the published ones."""
+        """The first batch since the tables of this ledger became the published ones."""
         return self.switch or self.first
 
     @property
@@ -111,37 +111,37 @@ class Past:
 
     @property
     def switch(self) -> IndexedBatch | None:
-        """The batch that made this ledger's tables the published ones, if there was one."""
+        """The last batch that made the tables of this ledger the published ones, if there is one."""
         found = self.backwards(lambda zone: Kind.SWITCH in zone.kinds)
         return next((b for b in found if b.kind is Kind.SWITCH), None)
 
     def generation(self, fits: Fits = lambda _: True) -> Iterator[IndexedBatch]:
-        """The batches since this ledger's tables are the published ones."""
+        """The batches since the tables of this ledger became the published ones."""
         since = self.since
         return (b for b in self.batches(lambda z: z.batches[1] >= since and fits(z)) if b.batch_id >= since)
 
     @property
     def since(self) -> int:
-        """The first batch that may have written the published tables."""
+        """The id of the first batch that may have written the published tables."""
         return 1 if (switch := self.switch) is None else switch.batch_id
 
     def version(self, table: str, *, since: int, through: int) -> int | None:
-        """The version of a table after the last of these batches that wrote it; None when none did."""
+        """The version of a table after the last batch from `since` to `through` that wrote it; None when none did."""
         wanted = [BatchRange(since, through + 1)] if 0 < since <= through else []
         found = self.backwards(lambda z: z.has_of(wanted) and table in z.tables and z.tables[table][0] >= since)
         return next((b.tables[table] for b in found if since <= b.batch_id <= through and table in b.tables), None)
 
     def versions(self, tables: Collection[str], *, since: int, through: int) -> dict[str, int]:
-        """The versions of those tables that some of these batches wrote."""
+        """The versions of tables after the batches `since` to `through`, without tables that none of them wrote."""
         found = {table: self.version(table, since=since, through=through) for table in tables}
         return {table: version for table, version in found.items() if version is not None}
 
     @property
     def begin(self) -> Mapping[TopicPartition, int]:
-        """Where live batches began to read, by topic-partition."""
+        """The first offset that a live batch read, by topic-partition."""
         places = ((topic, known) for zone in self.zones for topic, known in zone.began.items())
         known = [(TopicPartition(topic, p), at) for topic, found in places for p, at in found.items()]
-        # The first of several counts.
+        # Of several first offsets, the oldest one counts.
         return {**first_offsets(self.events), **dict(reversed(known))}
 
     def asked(self, by: str) -> Iterator[IndexedBatch]:
@@ -149,11 +149,11 @@ class Past:
         return (b for b in self.batches(lambda z: z.has_asked(by)) if b.asked is not None and b.asked.by == by)
 
     def plans(self) -> Iterator[Planned]:
-        """The newest plans, of batches that committed and others."""
+        """The plans in the newest events, whether their batches committed or not."""
         return (event for event in self.events if isinstance(event, Planned))
 
 
 def _has_one(firsts: Sequence[int], zone: Zone) -> bool:
-    """Whether it is, or has, a block that begins with one of these events."""
+    """Whether the zone is, or contains, a block that begins with one of these events; `firsts` is sorted."""
     at = bisect_left(firsts, zone.first)
     return at < len(firsts) and firsts[at] <= zone.last

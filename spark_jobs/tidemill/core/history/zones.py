@@ -1,4 +1,4 @@
-"""Bounds of what some neighbouring batches hold: of many batches only those are looked at whose bounds fit."""
+"""Bounds of what neighbouring batches hold: a search looks only at batches whose bounds fit."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from tidemill.core.plan.work import Kind
 from tidemill.core.time.spans import PaneSpan
 
 MOST_ASKED = 100
-"""Names of those who asked for something that a zone tells: each run of a task has one of its own."""
+"""The most names in `asked` of a zone: each run of a task asks under a name of its own."""
 
 Span = tuple[str, int, int, int]
-"""A topic, a partition, and where offsets begin and end, half-open."""
+"""A topic, a partition, and a half-open range of its offsets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
     """The batches that committed with the events `first` to `last`; at least one.
 
-    Both ends are included in `batches`, `times` (of the commits), `watermarks` and `panes` (of state, and of what
-    backfills replaced); `offsets` are half-open. `began` is as in `IndexedBatch`, `tables` the last batch that wrote
-    each table, and the version that it left. `asked` is None when more than `MOST_ASKED` wanted something.
+    `batches`, `times` (of the commits), `watermarks` and `panes` (of state, and of windows that backfills replaced)
+    include both ends; `offsets` are half-open. `began` is as in `IndexedBatch`. `tables` has the last batch that wrote
+    each table, and the version after it. `asked` are the names in `asked` of the batches; None for more than
+    `MOST_ASKED`.
     """
 
     first: int
@@ -44,7 +45,7 @@ class Zone:
     asked: tuple[str, ...] | None
 
     def has_of(self, ids: Sequence[BatchRange]) -> bool:
-        """Whether one of these batches may be among its own."""
+        """Whether the zone may hold one of these batches."""
         low, high = self.batches
         return any(r.from_batch <= high and low < r.until_batch for r in ids)
 
@@ -57,17 +58,17 @@ class Zone:
         )
 
     def has_panes(self, table: str, low: int, high: int) -> bool:
-        """Whether state or replaced windows of it may lie in panes that start in `[low, high)`."""
+        """Whether state or replaced windows of a table may lie in panes that start in `[low, high)`."""
         span = self.panes.get(table)
         return span is not None and span.first < high and span.last >= low
 
     def has_asked(self, by: str) -> bool:
-        """Whether one of its batches may have been asked for by somebody."""
+        """Whether `by` may have asked for one of its batches."""
         return self.asked is None or by in self.asked
 
 
 class Reach:
-    """Offsets that are asked for again and again."""
+    """A set of offsets, prepared for many searches."""
 
     def __init__(self, ranges: Ranges) -> None:
         self._starts: dict[tuple[str, int], list[int]] = {}
@@ -79,14 +80,14 @@ class Reach:
                 self._ends.setdefault(place, []).append(item.until_offset)
 
     def overlaps(self, topic: str, partition: int, low: int, high: int) -> bool:
-        """Whether some of them lie in `[low, high)` of a partition."""
+        """Whether some of these offsets lie in `[low, high)` of a partition."""
         starts = self._starts.get((topic, partition), [])
         at = bisect_right(starts, high - 1) - 1
         return at >= 0 and self._ends[topic, partition][at] > low
 
 
 def zone_of(first: int, last: int, batches: Sequence[IndexedBatch]) -> Zone:
-    """The bounds of these batches, which are all that committed with events `first` to `last`."""
+    """The bounds of these batches: all that committed with events `first` to `last`, in order, at least one."""
     times, marks = [b.at for b in batches], [w for b in batches for w in (b.before, b.after)]
     spans = [*(b.panes for b in batches), *_replaced(batches)]
     return Zone(
@@ -106,7 +107,7 @@ def zone_of(first: int, last: int, batches: Sequence[IndexedBatch]) -> Zone:
 
 
 def whole_of(zones: Sequence[Zone]) -> Zone:
-    """The bounds of zones that follow each other: what may be in one of them may be in it."""
+    """One zone that holds these zones, which follow each other: it may hold whatever one of them may hold."""
     times, marks = [t for z in zones for t in z.times], [w for z in zones for w in z.watermarks]
     asked = [z.asked for z in zones]
     names = None if None in asked else _named({by for some in asked for by in some or ()})
@@ -156,7 +157,7 @@ def _offsets(batches: Sequence[IndexedBatch]) -> Mapping[str, Mapping[int, tuple
 
 
 def _spanned(items: Iterable[Span]) -> Mapping[str, Mapping[int, tuple[int, ...]]]:
-    """By topic and partition the least range that has all of these."""
+    """The smallest range that holds all these spans, by topic and partition."""
     found: dict[str, dict[int, tuple[int, int]]] = {}
     for topic, partition, start, end in items:
         places = found.setdefault(topic, {})

@@ -1,6 +1,6 @@
-"""What a contract means, written down: its fingerprint changes with the meaning, and with nothing else.
+"""Fingerprints of contracts: a fingerprint changes with the meaning of the contract, and with nothing else.
 
-As in `tidemill.core.identity.declarations`, tags and names are those of the first fingerprints, and stay as they are.
+As in `tidemill.core.identity.declarations`, never change the tags and names: stored fingerprints depend on them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tidemill.core.identity.declarations import digest
 def fingerprint_of(contract: Contract) -> str:
     """A SHA-256 of what a contract means: columns, types, format, keys and rules with their names.
 
-    Its own name, its version, descriptions, comments, and the file's place and layout do not matter.
+    The contract's own name, its version, descriptions, comments, and the file's place and layout do not matter.
     """
     return digest(
         {
@@ -44,7 +44,7 @@ def fingerprint_of(contract: Contract) -> str:
 
 
 def extra_meaning(contract: Contract) -> str:
-    """What becomes of fields that the contract does not name; only JSON has such."""
+    """What happens to fields that the contract does not name. Only JSON has such fields; other formats give KEEP."""
     return (contract.extra_fields if contract.format is Format.JSON else ExtraFields.KEEP).value
 
 
@@ -69,7 +69,7 @@ def type_meaning(data_type: DataType) -> Any:
 
 
 def _check_meaning(check: Check) -> tuple[str, dict[str, Any]]:
-    """A check of a table as its tag and its settings; bounds that are not there are left out."""
+    """A check of a table as its tag and its settings, without bounds that are None."""
     match check:
         case NotNull():
             return "NotNull", {"column": check.column}

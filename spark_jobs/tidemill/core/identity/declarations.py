@@ -1,9 +1,9 @@
-"""What a declaration is, written down: the one definition of when two declarations are the same.
+"""Declarations as JSON values: the one definition of when two declarations are the same.
 
-Every kind of operator, window, aggregate and check has a *form*: a tag, and for each field the name and the default
-under which it is written. Tags and names stay when Python names change. A field that has its written default is left
-out, so a new field does not change what is already stored. SQL is marked as `{"sql": ...}`, lengths of time are whole
-microseconds under names that end in `_us`.
+Every kind of operator, window and aggregate has a *form*: a tag, and for each field its written name and its default.
+Tags and written names stay when Python names change. A field that has its default is left out, so a new field does not
+change what is already stored. SQL is marked as `{"sql": ...}`. Durations are whole microseconds under names that end
+in `_us`.
 
 The forms are part of every ledger. Never change a tag, a name or a default; a new kind or field adds a line.
 """
@@ -35,7 +35,7 @@ ALWAYS: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """How one field is written: its name, the value that is left out, and whether it is SQL."""
+    """How one field is written: its name, the default that is left out, and whether it is SQL."""
 
     name: str
     default: Any = ALWAYS
@@ -44,7 +44,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How one kind is written. `parts` are by the name of the Python field; `ignored` fields change nothing."""
+    """How one kind is written. `parts` has the name of the Python field as key; `ignored` fields are never written."""
 
     tag: str
     parts: Mapping[str, Part] = field(default_factory=dict)
@@ -108,7 +108,7 @@ FORMS: Mapping[type, Form] = {
     agg.Average: Form("average", _OF),
     agg.Variance: Form("variance", _OF),
     agg.StdDev: Form("stddev", _OF),
-    # Merge and finish have {names} of state columns in them: no SQL yet.
+    # Merge and finish hold {names} of state columns, so they are not SQL yet.
     agg.Custom: Form(
         "custom", {"partial": Part("partial", sql=True), "merge": Part("merge"), "finish": Part("finish")}
     ),
@@ -123,10 +123,10 @@ FORMS: Mapping[type, Form] = {
 
 
 def check_forms(forms: Mapping[type, Form]) -> None:
-    """Every field of every kind is written, or left out on purpose.
+    """Check that every field of every kind is written, or left out on purpose.
 
     Raises:
-        TypeError: one is not, or is there no more.
+        TypeError: a form lacks a field of its class, or has a field that the class no longer has.
     """
     for kind, form in forms.items():
         there = {f.name for f in dataclasses.fields(kind)}
@@ -145,7 +145,7 @@ def encoded(value: Any, forms: Mapping[type, Form] = FORMS) -> dict[str, Any]:
     """An operator, window or aggregate as JSON values.
 
     Raises:
-        DeclarationError: a kind that has no form.
+        DeclarationError: the kind has no form.
     """
     form = forms.get(type(value))
     if form is None:
@@ -180,10 +180,10 @@ def _plain(value: Any, forms: Mapping[type, Form], *, sql: bool) -> Any:
 
 
 def written(value: Any) -> str:
-    """JSON values as one text: the same values always give the same text."""
+    """JSON values as one text; the same values always give the same text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest(value: Any) -> str:
-    """A SHA-256 of JSON values."""
+    """A SHA-256 of JSON values, in hexadecimal."""
     return hashlib.sha256(written(value).encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""How ledgers of before named declarations: version 1 of `core.identity.declarations`, which was Python's `repr`.
+"""How older ledgers wrote declarations: version 1 of `core.identity.declarations`, which was Python's `repr`.
 
-What stands here is frozen. It is compared with what old ledgers hold, and never written. A declaration that uses what
-did not exist then has no such name, and is another one than any of then.
+This module is frozen. Its texts are compared with those in old ledgers, and never written. A declaration that uses
+newer features has no text in version 1, so it differs from every declaration in an old ledger.
 """
 
 from __future__ import annotations
@@ -54,17 +54,20 @@ _CLASSES: Mapping[type, str] = {
     sketches.Quantiles: "Quantiles expression ranks",
     sketches.HeavyHitters: "HeavyHitters expression k tracked",
 }
-"""The name of then of every class, and those of its fields; one that is renamed is written `then=now`."""
+"""The name of each class in version 1, and the names of its fields; a field renamed since is written `then=now`."""
 
 _ENUMS = {op.StartFrom: "StartFrom", op.Trigger: "Trigger"}
 
 
 class _NotThen(Exception):
-    """There was no such thing when names were made in this way."""
+    """Version 1 has no text for this value."""
 
 
 def legacy_hash(pipeline: str, graph: Graph, contracts: Iterable[str], future_tolerance: object) -> str | None:
-    """The hash of a declaration as it was; `contracts` are the fingerprints of its contracts."""
+    """The hash that version 1 gave a declaration; None when version 1 has no text for it.
+
+    `contracts` are the fingerprints of its contracts, in order.
+    """
     try:
         operators = {name: _text(operator) for name, operator in graph.operators.items()}
     except _NotThen:
@@ -80,7 +83,7 @@ def legacy_hash(pipeline: str, graph: Graph, contracts: Iterable[str], future_to
 
 
 def legacy_shape(keys: Iterable[str], window: WindowSpec, aggregates: Mapping[str, Aggregate]) -> Mapping[str, str]:
-    """What the state of a table meant, in the words of then; what had none is left out."""
+    """The shape of a table's state in version 1, without aggregates that version 1 has no text for."""
     shape = {"keys": ", ".join(keys), "window": _window(window)}
     for name, aggregate in aggregates.items():
         try:

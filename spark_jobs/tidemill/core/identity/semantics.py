@@ -1,7 +1,7 @@
-"""The version of what the code makes of records and declarations, and the settings of Spark that it relies on.
+"""The version of how the code computes results, and the settings of Spark that results depend on.
 
-A batch is a function of its plan only as long as the same code and the same Spark compute it. The plan names the
-version; a batch that may be published in part is completed by its own version and by no other.
+A batch is a function of its plan only if the same code and the same Spark compute it. The plan names the version; if a
+batch may be published in part, only the same version may complete it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from tidemill.core.errors import ConfigError
 
 SEMANTICS = 1
-"""Raised by every change after which a record or an expression may give another answer; `tests/golden` tells."""
+"""Raise it with every change that gives a record or an expression another result; `tests/golden` finds such changes."""
 
 _FALSE_BY_DEFAULT = """
     ansi.doubleQuotedIdentifiers ansi.enforceReservedKeywords caseSensitive collation.allowInMapKeys
@@ -51,14 +51,14 @@ PINNED: Mapping[str, str] = {
     "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
 }
-"""The settings that change the answer of an expression or leave records out, as every session has them."""
+"""Settings that change the result of an expression or leave records out, with the values that every session has."""
 
 
 def check_pinned(conf: Mapping[str, str], where: str) -> None:
-    """Refuses settings by which one plan could give other rows in another place.
+    """Refuse settings with which one plan could give different rows in different places.
 
     Raises:
-        ConfigError: there is one, of a pinned setting; `where` says who wants it.
+        ConfigError: `conf` gives a pinned setting another value; `where` says where `conf` comes from.
     """
     pinned = {name.lower(): (name, value) for name, value in PINNED.items()}
     for key, found in conf.items():
@@ -71,5 +71,5 @@ def check_pinned(conf: Mapping[str, str], where: str) -> None:
 
 
 def is_ours(planned: int | None) -> bool:
-    """Whether this code computes what a plan of that version means; plans of before name none."""
+    """Whether this code has the version that a plan names; older plans name none and count as version 1."""
     return (planned or 1) == SEMANTICS

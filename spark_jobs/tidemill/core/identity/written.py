@@ -1,4 +1,4 @@
-"""What was written down (`tidemill.core.identity.declarations`), compared and shown to people."""
+"""Compares texts that `tidemill.core.identity.declarations` wrote, and shows them to people."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tidemill.core.time.times import MICROSECOND, show_duration
 _TEXTS = (TokenType.STRING, TokenType.RAW_STRING)
 _TIME = "_us"
 _UNNAMED = ("of", "keep", "size", "columns")
-"""What is meant is clear without its name."""
+"""Parts whose meaning is clear without their names."""
 
 
 def same(one: str | None, other: str | None) -> bool:
-    """Whether two texts that were written down say the same.
+    """Whether two written texts mean the same; None equals only None.
 
-    SQL is compared word by word, as Spark's dialect reads it: blanks, comments, backticks, and the case of keywords
-    and functions do not count.
+    SQL is compared token by token in Spark's dialect: blanks, comments, backticks, and the case of keywords and of
+    functions do not matter.
     """
     if one == other or one is None or other is None:
         return one == other
@@ -31,13 +31,13 @@ def same(one: str | None, other: str | None) -> bool:
 
 
 def described(text: str) -> str:
-    """A text that was written down, for people; one of before this encoding as it is."""
+    """A written text in a form for people; a text in the old encoding stays as it is."""
     found = _read(text)
     return text if found is None else _shown(found)
 
 
 def _read(text: str) -> Any:
-    """The JSON values that were written; None for what older versions wrote."""
+    """The JSON values of a written text; None for a text in the old encoding."""
     try:
         return json.loads(text)
     except ValueError:
@@ -45,7 +45,7 @@ def _read(text: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """The same values with every SQL text as the words in it."""
+    """The same JSON values, with each SQL text replaced by its tokens."""
     match value:
         case {"sql": str(text), **others} if not others:
             return ("sql", tuple(words(text)))
@@ -58,7 +58,7 @@ def _plain(value: Any) -> Any:
 
 
 def words(sql: str) -> Iterator[tuple[str, str]]:
-    """The words of an SQL expression: kind and text, in upper case where the case means nothing."""
+    """The tokens of an SQL expression as kind and text, in upper case where case does not matter."""
     try:
         tokens = tokenize(sql, read="spark")
     except SqlglotError:
@@ -71,7 +71,7 @@ def words(sql: str) -> Iterator[tuple[str, str]]:
         elif token.token_type in _TEXTS:
             yield (token.token_type.name, token.text)
         else:
-            # `<>` and `!=` are one operator.
+            # The kind alone tells operators apart: `<>` and `!=` are the same operator.
             said = token.text.upper() if token.text[:1].isalnum() else ""
             yield (token.token_type.name, said)
 

@@ -1,4 +1,4 @@
-"""Files of lines that somebody else wrote as parts of a log: what their names say, and what is in them."""
+"""Files of lines that other programs wrote as parts of a log: what their names say, and what they hold."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)\+(?P<partition>\d+)\+(?P<offset>
 
 
 def part_of(path: str) -> tuple[int, int] | None:
-    """Partition and first offset that a file is named after; None where it is not such a file."""
+    """The partition and first offset in a file's name; None when the name has neither."""
     match = _NAME.match(path.rpartition("/")[2])
     return None if match is None else (int(match["partition"]), int(match["offset"]))
 
 
 def lines_of(path: str, content: bytes) -> list[bytes]:
-    """The lines of a file, without their ends; nothing behind the last end is a line.
+    """The lines of a file without their newlines; an empty end after the last newline is not a line.
 
     Raises:
-        SegmentDamaged: it is called `.gz` and cannot be unpacked.
+        SegmentDamaged: the file is called `.gz` and cannot be unpacked.
     """
     try:
         data = gzip.decompress(content) if path.endswith(".gz") else content
@@ -36,9 +36,10 @@ def lines_of(path: str, content: bytes) -> list[bytes]:
 def records_of(
     path: str, content: bytes, ranges: Sequence[OffsetRange], firsts: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, int, bytes]]:
-    """Partition, offset and value of those records of a file that lie in the ranges, in order.
+    """Partition, offset and value of the records of a file that lie in the ranges, in order.
 
-    `firsts` are partition and first offset of all files: of a record that is in two, the one that begins later counts.
+    `firsts` are partition and first offset of all files. If two files hold the same offset, the file that begins later
+    wins.
     """
     named = part_of(path)
     assert named is not None

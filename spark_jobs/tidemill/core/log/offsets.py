@@ -61,7 +61,7 @@ class OffsetRange:
         )
 
     def without(self, held: OffsetRange | None) -> tuple[OffsetRange, ...]:
-        """The parts of the range that are not in `held`, a range of the same partition; all of it for None."""
+        """The parts of the range that are not in `held`, a range of the same partition; the whole range for None."""
         cuts = [self.from_offset, self.until_offset]
         if held is not None:
             cuts = [self.from_offset, min(held.from_offset, self.until_offset)]
@@ -78,7 +78,7 @@ class OffsetRange:
 def merge_ranges(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
     """The same offsets in as few ranges as possible, sorted, none empty, none touching another."""
     merged: list[OffsetRange] = []
-    # A repair has 100,000 of them: comparing keys takes a tenth of the time that comparing ranges does.
+    # A repair has 100,000 ranges: sorting by keys takes a tenth of the time that comparing ranges takes.
     for item in sorted((r for r in ranges if r), key=_place):
         last = merged[-1] if merged else None
         if last and last.topic_partition == item.topic_partition and item.from_offset <= last.until_offset:

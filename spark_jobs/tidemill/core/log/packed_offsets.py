@@ -1,4 +1,4 @@
-"""Many offsets as short text: a plan of 100,000 scattered records takes 0.5 MB in the ledger instead of 10."""
+"""Many offsets as short text: in the ledger, a plan of 100,000 scattered records takes 0.5 MB instead of 10 MB."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from itertools import chain
 from tidemill.core.log.offsets import OffsetRange, TopicPartition, merge_ranges
 
 Packed = Mapping[str, Mapping[int, str]]
-"""Offsets by topic and partition. The text has a word per range, in order: how far it starts behind the end of the one
-before (the first: behind 0), and `+` with its length unless that is 1. `100+5 3` is [100, 105) and [108, 109)."""
+"""Offsets by topic and partition. The text has one word for each range, in order: the gap since the end of the range
+before (for the first: since 0), then `+` and the length, unless it is 1. `100+5 3` is [100, 105) and [108, 109)."""
 
 
 def packed(ranges: Mapping[str, Iterable[OffsetRange]]) -> Packed:
-    """The same offsets as text, each once, however the ranges overlap; empty ranges are left out."""
+    """These offsets as text, each once even if ranges overlap; empty ranges are left out."""
     found: dict[str, dict[int, str]] = {}
     for topic, items in ranges.items():
         words: dict[int, list[str]] = {}
@@ -30,7 +30,7 @@ def packed(ranges: Mapping[str, Iterable[OffsetRange]]) -> Packed:
 
 
 def unpacked(places: Packed) -> Mapping[str, tuple[OffsetRange, ...]]:
-    """What was packed: by topic, sorted, none empty, none touching another.
+    """The ranges that were packed, by topic: sorted, none empty, none touching another.
 
     Raises:
         ValueError: a text is not what `packed` writes.
@@ -40,7 +40,7 @@ def unpacked(places: Packed) -> Mapping[str, tuple[OffsetRange, ...]]:
     }
 
 
-# A plan is asked several times in a batch for what it reads.
+# A batch asks its plan several times which offsets it reads.
 @lru_cache(maxsize=16)
 def _ranges(topic: str, partition: int, text: str) -> tuple[OffsetRange, ...]:
     place, end, found = TopicPartition(topic, partition), 0, []

@@ -1,6 +1,6 @@
-"""How an engine reads planned offsets: values that a log makes and an engine understands.
+"""How an engine reads planned offsets: scans, which a log makes and an engine understands.
 
-Log and engine do not know each other. A log answers a plan with a scan; the engine turns the scan into
+Log and engine do not know each other. A log turns a plan into a scan; the engine turns the scan into
 records with the columns `topic`, `partition`, `offset`, `timestamp`, `key`, `value`, `headers`.
 """
 
@@ -17,7 +17,7 @@ from tidemill.core.log.offsets import OffsetRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One record of a log. `value` is None for a tombstone. `timestamp` is aware."""
+    """One record of a log. `value` is None for a tombstone. `timestamp` has a time zone."""
 
     topic: str
     partition: int
@@ -32,8 +32,9 @@ class Record:
 class ParquetScan:
     """Parquet files that together hold every offset of `ranges`.
 
-    The ranges are dense: exactly `len(range)` records each. Unless `exact`, the files hold other offsets too, which
-    must be left out. `storage` is how Arrow reaches files that are not on this machine; it may hold secrets.
+    The ranges are dense: each holds exactly `len(range)` records. Unless `exact`, the files also hold other offsets,
+    which the engine must leave out. `storage` says how Arrow reaches files that are not on this machine; it may hold
+    secrets.
     """
 
     files: tuple[str, ...]
@@ -62,7 +63,7 @@ class MemoryScan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableScan:
-    """The records as a table of Arrow, exactly those of `ranges`.
+    """The records as an Arrow table, exactly those of `ranges`.
 
     `rows` has the columns `topic`, `partition`, `offset`, `timestamp` and `value`.
     """
@@ -78,9 +79,9 @@ class TableScan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaScan:
-    """Offsets of a topic of Kafka. They may have gaps: transactions that were aborted, records that compaction took.
+    """Offsets of a Kafka topic. They may have gaps: aborted transactions, and records that compaction removed.
 
-    `java` and `client` are how Kafka's own client and its C library reach the cluster; they may hold secrets.
+    `java` and `client` are the settings of Kafka's Java client and of its C library; they may hold secrets.
     """
 
     topic: str
@@ -96,10 +97,10 @@ class KafkaScan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinesScan:
-    """Files with a record in each line, gzipped or not, whose names end with partition and offset of the first one.
+    """Files with one record in each line, gzipped or not, named after partition and offset of their first record.
 
-    `+PARTITION+OFFSET.json` or `+PARTITION+OFFSET.json.gz`, as Kafka Connect writes them. `dense` says whether the
-    ranges hold as many records as they are long. `storage` is as in `ParquetScan`.
+    Names end in `+PARTITION+OFFSET.json` or `+PARTITION+OFFSET.json.gz`, as Kafka Connect writes them. `dense` says
+    whether each range holds as many records as it is long. `storage` is as in `ParquetScan`.
     """
 
     files: tuple[str, ...]
@@ -109,7 +110,7 @@ class LinesScan:
 
     @property
     def firsts(self) -> tuple[tuple[int, int], ...]:
-        """Partition and first offset of each file."""
+        """The partition and first offset in each file's name."""
         return tuple(named for file in self.files if (named := part_of(file)))
 
 

@@ -1,14 +1,16 @@
-"""What goes back: records that pass through a pipeline once more, and positions that it returns to.
+"""Amendments: batches that process records again, or that return to an earlier position.
 
 An amendment is a batch like any other: planned, claimed, audited, published and committed once. It reads no new
-offsets, and neither offsets nor watermark move but for a rewind. Lateness is not judged: what is read again is wanted.
+offsets, and only a rewind moves offsets or watermark. A record that is read again is late only if state of its windows
+was forgotten.
 
-- A *repair* takes records that were put aside, from quarantine or the late table. They leave that table, their slice is
-  added to the state, and the windows that they touch are published again.
-- A *backfill* reads offsets of the log again, in one batch or several. Its slices are seen by nobody until the last
-  batch, which hides the slices of the batches that read those offsets before, and replaces every window of either.
-- A *switch* ends the building of a new generation: its tables take the place of the published ones.
-- A *fold* makes one slice of many, with the same content, so that state does not grow with the number of batches.
+- A *repair* takes records from the quarantine or the late table. They leave that table, their slice is added to the
+  state, and the windows that they touch are published again.
+- A *backfill* reads offsets of the log again, in one batch or several. Its slices stay hidden until its last batch.
+  That batch hides the slices of the batches that read those offsets before, and replaces every window with state of
+  either.
+- A *switch* completes a new generation: its tables take the place of the published ones.
+- A *fold* joins many slices into one with the same content, so that state does not grow with the number of batches.
 - A *rewind* puts offsets, watermark, state and tables back to what they were after a batch.
 """
 
@@ -30,7 +32,7 @@ Ranges = Mapping[str, tuple[OffsetRange, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Who wanted something done to what was committed, and why."""
+    """Who asked for a change of committed results, and why."""
 
     by: str
     why: str = ""
@@ -38,9 +40,9 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redefined:
-    """From this batch on numbers mean something else, because somebody decided it: what changed, in words, by table.
+    """From this batch on, numbers have another meaning, because somebody decided so: what changed, in words, by table.
 
-    Tables that earlier batches left out have windows that start after these `event_times`, in microseconds.
+    Tables that earlier batches left out get windows that start after these `event_times`, in microseconds.
     """
 
     tables: Mapping[str, tuple[str, ...]]
@@ -49,7 +51,7 @@ class Redefined:
 
 
 class SideOutput(StrEnum):
-    """The tables of records that were put aside."""
+    """The tables of records that were not processed."""
 
     QUARANTINE = "quarantine"
     LATE = "late"
@@ -57,11 +59,11 @@ class SideOutput(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """Records of `source` at `version` that pass through the pipeline once more.
+    """Records from version `version` of the side output `source` that are processed once more.
 
-    `batches` are those that put them there, `records` which ones are meant; older plans have them in `again`. `only` is
-    the one published table that late records are admitted to; None for all tables. `mixed` says that numbers which
-    meant something else may get records by the declaration of now.
+    `batches` are the batches that put them there. `records` are the offsets of the records; older plans have them in
+    `again`. `only` is the one published table that late records are admitted to; None for all tables. `mixed` says that
+    records may be added, by the current declaration, to numbers that had another meaning.
     """
 
     source: SideOutput
@@ -81,7 +83,7 @@ class Repair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewind:
-    """Back to `position`, with each table at a version of then; None for a table that was not there."""
+    """Return to `position`, with each table at its version of that time; None for a table that did not exist."""
 
     position: Position
     versions: Mapping[str, int | None] = field(default_factory=dict)
@@ -90,7 +92,7 @@ class Rewind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
-    """From now on `generation` is what readers see: its tables become the published ones."""
+    """From now on, readers see `generation`: its tables become the published ones."""
 
     generation: int
     reason: Reason
@@ -98,19 +100,19 @@ class Switch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """The slices of `batches` become one, with state in `panes`, by published table. Nothing is published."""
+    """The slices of `batches` become one slice, with state in `panes`, by published table. Nothing is published."""
 
     batches: tuple[BatchRange, ...]
     panes: Mapping[str, PaneSpan]
 
 
 def count(ranges: Ranges) -> int:
-    """How many offsets there are."""
+    """The number of offsets in these ranges."""
     return sum(len(r) for of_topic in ranges.values() for r in of_topic)
 
 
 def split(ranges: Ranges, most: int | None) -> tuple[Ranges, Ranges]:
-    """The first `most` offsets, topic by topic, and the others."""
+    """The first `most` offsets, topic by topic, and the rest; with None, all offsets and an empty rest."""
     left = count(ranges) if most is None else most
     taken: dict[str, tuple[OffsetRange, ...]] = {}
     rest: dict[str, tuple[OffsetRange, ...]] = {}

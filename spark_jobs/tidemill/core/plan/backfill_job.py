@@ -1,4 +1,4 @@
-"""A job that takes several batches."""
+"""Jobs that take several batches."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from tidemill.core.time.spans import PaneSpan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
-    """A job of one or several batches that read offsets again; nothing of it is seen before its last batch.
+    """A job of one or several batches that read offsets again; its results are hidden until its last batch.
 
-    `since` is its first batch. `left` is what it has still to read, by topic. `supersedes` are the batches that read
-    these offsets before, `panes` where their state and the job's lies, by published table. `slices` has the attempt of
-    each batch of the job so far. `whole` says by table where those forgotten windows start that it replaces; None where
-    nothing is forgotten. `completes` are the tables of which it reads all that batches had left out.
+    `since` is its first batch. `left` are the offsets still to read, by topic. `supersedes` are the batches that read
+    these offsets before. `panes` says where their state and the job's state lies, by published table. `slices` has the
+    attempt of each batch of the job so far. `whole` says by table where the forgotten windows start that the job
+    replaces; None when no window was forgotten. `completes` are the tables for which it reads all records that earlier
+    batches left out.
     """
 
     since: int
@@ -36,6 +37,6 @@ class Backfill:
         return not any(r for ranges in self.left.values() for r in ranges)
 
     def after(self, batch_id: int, attempt: int, panes: Mapping[str, PaneSpan]) -> Backfill:
-        """The job after one more of its batches, with state in `panes`."""
+        """The job after one more of its batches, which left state in `panes`."""
         spans = {t: (*self.panes.get(t, ()), *((panes[t],) if t in panes else ())) for t in (*self.panes, *panes)}
         return replace(self, slices={**self.slices, batch_id: attempt}, panes=spans)

@@ -13,10 +13,10 @@ from tidemill.core.time.watermarks import BEGINNING
 
 
 def incomplete(flow: Flow, plan: BatchPlan, after: Position) -> Mapping[str, PaneSpan]:
-    """Where these windows start, by published table; `after` is the position that the plan leads to.
+    """Where such windows start, by published table; `after` is the position that the plan leads to.
 
-    What a batch skipped was to be read by it: of the windows that took records then, all are named up to the newest
-    event of the same partition. Of records that were out of order by more than their neighbours, nothing is known.
+    This batch would have read the records that it skips. So every window that still takes records counts, up to the
+    newest event time in the partitions that lost records. A lost record that was further out of order may lie outside.
     """
     skipped = plan.live.skipped if plan.live is not None else None
     lost = {r.topic_partition for r in skipped or ()}

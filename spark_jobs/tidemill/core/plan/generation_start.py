@@ -1,4 +1,4 @@
-"""Where a pipeline begins that reads again what another one has read: a generation that is being built."""
+"""Where a new generation begins to read: it reads again what an earlier generation has read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from tidemill.core.plan.planning import TopicBounds
 def begun_at(
     flow: Flow, bounds: Mapping[str, TopicBounds], begin: Mapping[TopicPartition, int]
 ) -> tuple[Flow, dict[str, TopicBounds]]:
-    """For a first plan that begins at these offsets, or at the log's start where there is none; never at its end."""
+    """Flow and bounds for a first plan that begins at the offsets `begin`.
+
+    Other partitions begin at the start of the log, whatever the declaration says.
+    """
     inputs = tuple(replace(source, start=StartFrom.EARLIEST) for source in flow.inputs)
     clipped = {}
     for topic, found in bounds.items():

@@ -1,8 +1,8 @@
-"""What a log lost: offsets that come next, and partitions that were read and that it does not show now.
+"""What a log lost: offsets that should be read next, and partitions that were read and are missing now.
 
-Offsets and clocks of a missing partition stay in the position, so that it goes on where it ended when it comes back.
-Until then it holds no watermark back. Nobody knows whether it had unread records, so a plan goes on without it only
-when that is meant.
+Offsets and clocks of a missing partition stay in the position: if the partition comes back, reading continues there.
+Until then the partition does not hold the watermark back. It may have had unread records, so a plan goes on without it
+only when somebody said so.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan.position import Gone, Position, TopicPosition
 
 Shown = Mapping[str, Mapping[int, OffsetRange]]
-"""What a log shows, by topic and partition; a topic that is not there is left out."""
+"""The offsets that a log holds, by topic and partition, without topics that do not exist."""
 
 
 def missing_of(flow: Flow, position: Position, shown: Shown, gone: Collection[Gone] = ()) -> tuple[TopicPartition, ...]:
-    """The partitions that were read and are missing now; inputs that are no longer declared are not looked for.
+    """The partitions that were read and are missing now, for inputs that are still declared.
 
-    A topic that a pattern has found may disappear as a whole, as long as the pattern still finds another one.
+    All of a topic that a pattern matched may disappear, as long as the pattern still matches another topic.
 
     Raises:
         OffsetsLost: a partition is missing, and nobody said that it is gone.
-        UnknownTopic: a topic that is named, or all topics of a pattern, are.
+        UnknownTopic: a named topic, or every topic of a pattern, is missing.
     """
     read = {i.topic: at for i in flow.inputs if (at := position.topics.get(i.topic)) is not None}
     found = {t: lacking for t, at in sorted(read.items()) if (lacking := _lacking(t, at, shown.get(t, {})))}
@@ -41,7 +41,7 @@ def missing_of(flow: Flow, position: Position, shown: Shown, gone: Collection[Go
 
 
 def skipped_of(position: Position, shown: Shown) -> tuple[OffsetRange, ...]:
-    """What the log lost of what comes next, where the pipeline goes on without it."""
+    """The offsets that should be read next but that the log lost."""
     return tuple(
         OffsetRange(held.topic_partition, offset, held.from_offset)
         for topic, before in position.topics.items()
@@ -51,10 +51,10 @@ def skipped_of(position: Position, shown: Shown) -> tuple[OffsetRange, ...]:
 
 
 def rest_of(flow: Flow, start: StartFrom, before: TopicPosition | None, available: OffsetRange) -> OffsetRange:
-    """What of a partition comes next, up to its end.
+    """The offsets of a partition to read next, up to its end; offsets that may be skipped are left out.
 
     Raises:
-        OffsetsLost: the log no longer holds, or does not yet hold, the next offset to read.
+        OffsetsLost: the log no longer holds the next offset to read, or it ends before that offset.
     """
     tp, held_from, end = available.topic_partition, available.from_offset, available.until_offset
     committed = before.offsets.get(tp.partition) if before else None
@@ -84,7 +84,7 @@ def _lacking(topic: str, at: TopicPosition, shown: Mapping[int, OffsetRange]) ->
 
 
 def _optional(flow: Flow, shown: Shown) -> set[str]:
-    """The absent topics of patterns that still find something."""
+    """The missing topics of patterns that still match another topic."""
     optional: set[str] = set()
     for pattern in flow.patterns:
         topics = [i.topic for i in flow.inputs if i.name == pattern.name]

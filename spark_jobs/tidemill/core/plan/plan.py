@@ -18,16 +18,16 @@ from tidemill.core.time.times import micros
 from tidemill.core.time.watermarks import BEGINNING, END, PartitionClock, advance
 
 _AS_IT_IS = ("pipeline", "batch_id", "clock", "position", "logical_hash", "semantics")
-"""What is written as it is held."""
+"""The fields that are stored unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchPlan:
     """The whole input of a batch; it never changes once it is in the ledger.
 
-    `clock` is the only clock a batch knows. `position` is where the pipeline stood: its watermark decides what is
-    late, its slices are the state that counts. `logical_hash` identifies declaration and contracts, `semantics` what
-    the code makes of them. `work` is what the batch does.
+    `clock` is the only clock a batch knows. `position` is the pipeline's position before the batch: its watermark
+    decides which records are late, its slices are the state that counts. `logical_hash` identifies declaration and
+    contracts, `semantics` the version of the code (`tidemill.core.identity.semantics`). `work` is what the batch does.
     """
 
     pipeline: str
@@ -41,26 +41,26 @@ class BatchPlan:
     stored_form: ClassVar[type[StoredPlan]] = StoredPlan
 
     def stored(self) -> StoredPlan:
-        """The plan as it is written."""
+        """The plan in the form that the ledger stores."""
         return StoredPlan(kind=self.kind, **{name: getattr(self, name) for name in _AS_IT_IS}, **keys_of(self.work))
 
     @staticmethod
     def restored(plan: StoredPlan) -> BatchPlan:
-        """The plan that was written.
+        """The plan from its stored form.
 
         Raises:
-            LedgerDamaged: what its kind needs is not there.
+            LedgerDamaged: a part is missing that its kind of work needs.
         """
         return BatchPlan(work=plan.work, **{name: getattr(plan, name) for name in _AS_IT_IS})
 
     @property
     def kind(self) -> Kind:
-        """Why the batch exists."""
+        """The kind of the batch's work."""
         return kind_of(self.work)
 
     @property
     def live(self) -> Live | None:
-        """What it does, if it takes the next offsets."""
+        """The work of a live batch, which reads the next offsets; None for other batches."""
         return self.work if isinstance(self.work, Live) else None
 
     @property
@@ -70,31 +70,31 @@ class BatchPlan:
 
     @property
     def job(self) -> Backfill | None:
-        """The backfill that it is a part of, if it is."""
+        """The backfill that the batch belongs to; None for other batches."""
         return self.work.job if isinstance(self.work, BackfillStep) else None
 
     @property
     def topics(self) -> Mapping[str, TopicPlan]:
-        """Which next offsets it takes, by topic."""
+        """The next offsets that a live batch reads, by topic; empty for other batches."""
         return self.live.topics if self.live is not None else {}
 
     def ranges(self, topic: str) -> tuple[OffsetRange, ...]:
-        """What it reads of a topic."""
+        """The offsets of a topic that the batch reads."""
         return reads_of(self.work).get(topic, ())
 
     def topic_id(self, topic: str) -> str:
-        """Which topic of that name is meant."""
+        """The id of the topic that the plan means by this name."""
         planned = self.topics.get(topic)
         return planned.topic_id if planned is not None else self.position.topics[topic].topic_id
 
     @property
     def known_topics(self) -> tuple[str, ...]:
-        """Every topic that the pipeline has read or reads now."""
+        """Every topic that the pipeline has read so far or reads in this batch."""
         return tuple({**self.position.topics, **reads_of(self.work)})
 
     @property
     def reads(self) -> Ranges:
-        """What it reads of each topic, without empty ranges."""
+        """The offsets that the batch reads, by topic, without empty ranges."""
         found = reads_of(self.work)
         return {topic: full for topic, ranges in found.items() if (full := tuple(filter(None, ranges)))}
 
@@ -105,7 +105,7 @@ class BatchPlan:
 
     @property
     def lateness_watermark(self) -> int:
-        """The watermark that decides what is late, for the whole batch; of what is read again, what is forgotten is."""
+        """The watermark that decides, for the whole batch, what is late; in amendments, only forgotten windows are."""
         until = self.position.forgotten_until
         return self.position.watermark if self.live else BEGINNING if until is None else until
 
@@ -119,7 +119,7 @@ class BatchPlan:
         panes: Mapping[str, PaneSpan],
         merged: Collection[str] = (),
     ) -> Position:
-        """The position once `attempt` is committed, which left state in `panes`; those of `merged` are merged ahead."""
+        """The position once `attempt` is committed, with state in `panes`; tables in `merged` have merged panes."""
         match self.work:
             case Rewind(position=position):
                 return position.amended(batch_id=self.batch_id, attempt=attempt)
@@ -145,7 +145,7 @@ class BatchPlan:
 
     @property
     def gone_after(self) -> tuple[Gone, ...] | None:
-        """The partitions that are declared gone after this batch: those that come back are so no more."""
+        """The partitions that are declared gone after this batch, without those that came back."""
         if self.live is None:
             return self.position.gone
         missing = self.live.missing or ()
@@ -153,9 +153,9 @@ class BatchPlan:
         return tuple(known[place] for place in sorted(known)) or None
 
     def topics_after(self, max_event_times: Mapping[TopicPartition, int]) -> Mapping[str, TopicPosition]:
-        """The position in each topic after this batch accepted events of at most these times.
+        """The position in each topic after this batch, which accepted events of at most these times (microseconds).
 
-        What is known of partitions that the batch does not read stays as it is.
+        Partitions that the batch does not read keep their offsets and clocks.
         """
         return {name: self._topic_after(name, topic, max_event_times) for name, topic in self.topics.items()}
 
@@ -174,7 +174,7 @@ class BatchPlan:
     def watermark_after(self, max_event_times: Mapping[TopicPartition, int], delays: Mapping[str, int]) -> int:
         """The pipeline's watermark after this batch; END when it drains. Only live batches and rewinds move it.
 
-        A partition of which the plan has no range holds nothing back.
+        A partition without a range in the plan does not hold the watermark back.
         """
         if isinstance(self.work, Rewind):
             return self.work.position.watermark

@@ -24,9 +24,9 @@ from tidemill.core.time.watermarks import END
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicBounds:
-    """What a log says of a topic at one moment: identity, and for each partition the offsets it holds.
+    """What a log says about a topic at one moment: its id, and the offsets that each partition holds.
 
-    Partitions that are `waiting` go on behind their end, once a transaction that is open there has ended.
+    Partitions in `waiting` have an open transaction behind their end: more records follow when it ends.
     """
 
     topic_id: str
@@ -49,18 +49,18 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
 ) -> BatchPlan | None:
     """The next batch, or None when there is nothing to do.
 
-    Partitions that are known to be `silent` are idle as soon as nothing of them is left to read. `bounds` lacks topics
-    that are not there. With the plan, somebody declares partitions `gone`.
+    Partitions in `silent` count as idle as soon as all their records are read. `bounds` has no entry for topics that do
+    not exist. `gone` are partitions that somebody declares gone with this plan.
 
     There is something to do when the log has records beyond the position, when an idle partition lets the watermark
-    move, when the input is drained and windows are open, when numbers are `redefined`, or when an input begins at the
-    end of its topic: the batch remembers where that was. `drain` takes effect in the plan that reaches the end of
-    the log.
+    move, when the input is drained and windows are open, when partitions are declared `gone`, when numbers are
+    `redefined`, or when an input begins at the end of its topic: the batch stores where that was. `drain` takes effect
+    in the plan that reaches the end of the log.
 
     Raises:
-        TopicRecreated: a topic has the name of the one that was read but another identity.
-        OffsetsLost: the log no longer holds, or does not yet hold, the next offset to read.
-        UnknownTopic: a topic that was read is not there.
+        TopicRecreated: a topic has the name of one that was read, but another id.
+        OffsetsLost: the log no longer holds the next offset to read, or ends before it, or lost a partition.
+        UnknownTopic: a topic that was read is missing.
     """
     shown = {topic: found.partitions for topic, found in bounds.items()}
     missing = missing_of(flow, position, shown, (*(position.gone or ()), *gone))
@@ -98,7 +98,7 @@ def _moves(flow: Flow, plan: BatchPlan) -> bool:
 def _taken(
     flow: Flow, position: Position, bounds: Mapping[str, TopicBounds], limit: ReadLimit
 ) -> dict[str, tuple[OffsetRange, ...]]:
-    """The offsets of each topic that the batch reads, a range for every partition."""
+    """The offsets that the batch reads, by topic: one range for each partition, some of them empty."""
     there = [i for i in flow.inputs if i.topic in bounds]
     backlog = {i.topic: _backlog(flow, i, position.topics.get(i.topic), bounds[i.topic]) for i in there}
     taken = iter(limit.apply([r for ranges in backlog.values() for r in ranges]))
@@ -129,7 +129,7 @@ def _topic_plan(  # noqa: PLR0913  what is idle depends on all of it
     for item in ranges:
         partition = item.topic_partition.partition
         known = before.clocks.get(partition) if before else None
-        # A partition with records that a limit or an open transaction keeps back is slow, not silent.
+        # A partition is slow, not silent, if a read limit or an open transaction holds back its records.
         has_more = item.from_offset < bounds.partitions[partition].until_offset or partition in bounds.waiting
         is_idle = known is not None and known.is_idle(clock=clock, timeout=idle_timeout)
         if not has_more and (is_idle or item.topic_partition in silent):

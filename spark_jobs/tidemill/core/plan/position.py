@@ -1,4 +1,4 @@
-"""Where a pipeline stands after a commit: all that the next plan needs to know about the past."""
+"""The position of a pipeline after a commit: all that the next plan needs to know about the past."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tidemill.core.time.watermarks import BEGINNING, PartitionClock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPosition:
-    """The next offset to read of each partition of one topic, and what is known of its time.
+    """For each partition of one topic: the next offset to read, and its clock.
 
-    `offsets` and `clocks` have the same partitions: every one that was ever read, also those that the log lost.
+    `offsets` and `clocks` have the same partitions: every one that was ever read, even if the log lost it.
     """
 
     topic_id: str
@@ -38,7 +38,7 @@ class Gone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableMark:
-    """How a commit left a table: its version, its identity, and the last transaction of the pipeline in it."""
+    """A table after a commit: its version, its identity, and the pipeline's last transaction in it."""
 
     version: int
     table_id: str
@@ -47,10 +47,10 @@ class TableMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Since:
-    """From `batch_id` on the numbers of a table mean what they mean now, because somebody decided it.
+    """From `batch_id` on, the numbers of a table have their present meaning, because somebody decided so.
 
-    Of a table that earlier batches left out, windows that start after `event_time`, in microseconds, are whole: live
-    batches publish no others.
+    If earlier batches left the table out, only its windows that start after `event_time`, in microseconds, are
+    complete, and live batches publish no others.
     """
 
     batch_id: int
@@ -59,22 +59,21 @@ class Since:
     event_time: int | None = None
 
     def completed(self) -> Since:
-        """The same, once windows lack nothing any more."""
+        """This decision without `event_time`, once no window lacks records."""
         return replace(self, event_time=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """The outcome of all commits so far. `batch_id` is the last one committed, 0 before the first.
+    """The result of all commits so far. `batch_id` is the last committed batch, 0 before the first.
 
-    `shapes` says for each windowed table what its state means (`WindowedSink.shape`), `tables` how each table was left
-    by the last commit that wrote it. `backfill` is the job that waits for its next batch. `gone` are the partitions
-    that the log does not show and that somebody declared gone. `meanings` says for each table that the last batch
-    published what its numbers mean (`tidemill.core.bind.meaning`), `since` from which batch on where that changed,
-    `matched` which topics patterns matched for it. `merged_since` says for each table whose panes are
-    merged ahead from which event time on these nodes count (`tidemill.core.time.pane_tree`).
-    Windows that end at `forgotten_until` or earlier never fire from state again, because that may be gone
-    (`tidemill.core.repair.state_retention`); None while everything is there.
+    `shapes` says for each windowed table what its state means (`WindowedSink.shape`); `tables` says how the last commit
+    that wrote a table left it. `backfill` is the job that is not complete. `gone` are the partitions that the log does
+    not show and that somebody declared gone. `meanings` says what the numbers of each table that the last batch
+    published mean (`tidemill.core.bind.meaning`), `since` from which batch on if that changed, `matched` which topics
+    patterns matched for it. `merged_since` says for each table with panes merged ahead from which event time on the
+    merged panes are valid (`tidemill.core.time.pane_tree`). Windows that end at `forgotten_until` or earlier never fire
+    from state again, because their state may be removed (`tidemill.core.repair.state_retention`); None if no state was.
     """
 
     batch_id: int = 0
@@ -92,12 +91,12 @@ class Position:
     matched: Mapping[str, tuple[str, ...]] | None = None
 
     def first_of_meaning(self, table: str) -> int:
-        """The first batch of which the numbers of a table mean what they mean now; 0 where that never changed."""
+        """The first batch whose numbers in a table have their present meaning; 0 if the meaning never changed."""
         found = (self.since or {}).get(table)
         return 0 if found is None else found.batch_id
 
     def whole_after(self, table: str) -> int:
-        """The windows of a table that start after this event time lack nothing of what batches read."""
+        """An event time in microseconds: windows of a table that start after it have all records that batches read."""
         found = (self.since or {}).get(table)
         return BEGINNING if found is None or found.event_time is None else found.event_time
 
@@ -122,7 +121,11 @@ class Position:
         gone: tuple[Gone, ...] | None = None,
         merged: Collection[str] = (),
     ) -> Position:
-        """The position once `attempt` of `batch_id` is committed. `merged` are the tables with panes merged ahead."""
+        """The position once `attempt` of `batch_id` is committed. Tables of `merged` have panes merged ahead.
+
+        Raises:
+            ValueError: the watermark would go back.
+        """
         if watermark < self.watermark:
             raise ValueError(f"the watermark would go back from {self.watermark} to {watermark}")
         return replace(
@@ -145,22 +148,25 @@ class Position:
         return None if self.merged_since is None else dict.fromkeys(self.merged_since, self.watermark)
 
     def forgetting(self, until: int) -> Position:
-        """The same without the state of windows that end at `until` or earlier."""
+        """This position, without the state of windows that end at `until` or earlier."""
         return replace(self, forgotten_until=until)
 
     def amended(self, *, batch_id: int, attempt: int, hidden: tuple[BatchRange, ...] = ()) -> Position:
-        """The position after a batch that moves neither offsets nor watermark; skipped batches do not count.
+        """The position after a batch that moves neither offsets nor watermark. Skipped batch ids do not count.
 
-        `hidden` are the batches that it supersedes.
+        `hidden` are the batches that this batch supersedes.
         """
         return replace(self, batch_id=batch_id, slices=self.slices.add(batch_id, attempt).hide(hidden))
 
     def backfilled(self, job: Backfill, *, batch_id: int, attempt: int) -> Position:
-        """The position after a batch of a backfill, with the job as it stands then: the last one makes it count."""
+        """The position after a batch of a backfill; `job` is the backfill after this batch.
+
+        The last batch hides what the job supersedes and shows the job's slices.
+        """
         slices = self.slices.add(batch_id, attempt)
         if job.complete:
             switched = slices.hide(job.supersedes).show(job.slices)
-            # Nodes were merged from what is hidden now.
+            # The merged panes hold state that is hidden now.
             anew = self._from_now() if job.supersedes else self.merged_since
             since = {t: s.completed() if t in (job.completes or ()) else s for t, s in (self.since or {}).items()}
             return replace(

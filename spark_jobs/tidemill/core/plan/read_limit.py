@@ -1,4 +1,4 @@
-"""How much one batch reads, and whose turn it is when that is less than there is."""
+"""How much one batch reads, and which partitions come first when there is more to read."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tidemill.core.log.offsets import OffsetRange
 
 @dataclass(frozen=True, slots=True)
 class ReadLimit:
-    """At most so many records in one batch, over all inputs, and of one topic-partition; None for no limit.
+    """The most records of one batch, over all inputs (`records`) and of one topic-partition; None is no limit.
 
-    A function of the backlog alone, and fair: of `n` partitions that always have more to read, each is read at least
-    once in `n` batches in a row under one limit.
+    The result depends on the backlog alone and is fair: if `n` partitions always have more to read, each is read at
+    least once in any `n` consecutive batches under one limit.
     """
 
     records: int | None = None
@@ -26,9 +26,9 @@ class ReadLimit:
                 raise ValueError(f"a read limit is at least 1, found {limit}")
 
     def apply(self, backlog: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
-        """The first offsets of each range, `records` in all: shares in proportion to what each holds.
+        """The first offsets of each range, `records` in all: each range gets a share in proportion to its length.
 
-        What rounding leaves goes one by one to the smallest shares, among equal ones to those whose turn it is.
+        Offsets that rounding leaves over go one by one to the smallest shares; among equal shares, by turn.
         """
         if self.of_partition is not None:
             backlog = [r.take(self.of_partition) for r in backlog]
@@ -46,12 +46,12 @@ class ReadLimit:
 
 
 def _first(backlog: Sequence[OffsetRange], limit: int) -> int:
-    """The range whose turn is first in this batch.
+    """The index of the range whose turn is first in this batch.
 
     A batch that cannot read everything reads exactly `limit` offsets, so the offsets where the ranges start count such
-    batches; neither clocks nor numbers of batches do, which may repeat or skip. From batch to batch the turn goes on by
-    a step without a common divisor with the number of ranges, so that it comes to each of them; the step is as long as
-    a batch can serve, so that it comes soon.
+    batches. Clocks and batch ids do not: they may repeat or skip. From batch to batch, the turn moves by a step that
+    has no common divisor with the number of ranges, so it reaches each of them. The step is the longest that one batch
+    can serve, so that no range waits long.
     """
     count = len(backlog)
     step = next(s for s in range(min(limit, count), 0, -1) if gcd(s, count) == 1)

@@ -1,7 +1,7 @@
-"""Which rows of a state table count.
+"""Which rows of a state table are visible.
 
 Every row that a batch writes into state carries its slice: batch and attempt. A slice is visible only when the
-ledger holds its commit; rows of crashed attempts and of zombies are never seen.
+ledger holds its commit, so rows of crashed attempts and of zombies never become visible.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _ATTEMPTS = 2**20
 
 
 def slice_number(batch: int, attempt: int) -> int:
-    """One number for a slice: it grows with the batch, and within a batch with the attempt.
+    """A slice as one number: it grows with the batch, and within a batch with the attempt.
 
     Raises:
-        ProtocolError: there were a million attempts.
+        ProtocolError: the attempt number is 2**20 or higher.
     """
     if attempt >= _ATTEMPTS:
         raise ProtocolError(
@@ -30,7 +30,7 @@ def slice_number(batch: int, attempt: int) -> int:
 
 
 def slice_of(number: int) -> tuple[int, int]:
-    """The batch and the attempt of which `slice_number` made this number."""
+    """The batch and the attempt of a number that `slice_number` gave."""
     return divmod(number, _ATTEMPTS)
 
 
@@ -53,7 +53,7 @@ class BatchRange:
 
     @property
     def batches(self) -> range:
-        """Their ids."""
+        """The ids of the batches."""
         return range(self.from_batch, self.until_batch)
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class BatchRange:
 
 
 def batch_ranges(batches: Iterable[int | BatchRange]) -> tuple[BatchRange, ...]:
-    """The same batches in as few ranges as possible, sorted."""
+    """These batches in as few ranges as possible, sorted."""
     found: list[BatchRange] = []
     for item in sorted(b if isinstance(b, BatchRange) else BatchRange(b, b + 1) for b in batches):
         if found and item.from_batch <= found[-1].until_batch:
@@ -81,7 +81,7 @@ def show_batches(ranges: Sequence[BatchRange]) -> str:
 
 
 def in_both(one: Iterable[BatchRange], other: Iterable[BatchRange]) -> tuple[BatchRange, ...]:
-    """The batches that lie in ranges of either."""
+    """The batches that are in `one` and in `other`, in as few ranges as possible."""
     left, right, found = list(batch_ranges(one))[::-1], list(batch_ranges(other))[::-1], []
     while left and right:
         low = max(left[-1].from_batch, right[-1].from_batch)
@@ -94,10 +94,10 @@ def in_both(one: Iterable[BatchRange], other: Iterable[BatchRange]) -> tuple[Bat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceSet:
-    """The visible slices: of each batch up to `through` that is not `hidden`, the slice of one attempt.
+    """The visible slices: one attempt of each batch up to `through` that is not `hidden`.
 
-    Nearly always the first attempt commits: `exceptions` maps a batch to another attempt that did. Hidden are batches
-    that never committed, those that a later batch supersedes, and those of a backfill that is not complete.
+    The visible attempt is the first, which nearly always commits, unless `exceptions` names another one. Hidden are
+    batches that never committed, those that a later batch supersedes, and those of a backfill that is not complete.
     """
 
     through: int = 0
@@ -118,15 +118,19 @@ class SliceSet:
                 return False
 
     def attempt_of(self, batch: int) -> int | None:
-        """The attempt at a batch whose slice is visible, or None."""
-        # Hidden ranges are sorted, and there may be hundreds.
+        """The attempt of a batch whose slice is visible; None when the batch has no visible slice."""
+        # Hidden ranges are sorted, and there may be hundreds: search, do not scan.
         at = bisect_right(self.hidden, batch, key=lambda r: r.from_batch) - 1
         if not 0 < batch <= self.through or (at >= 0 and batch in self.hidden[at]):
             return None
         return self.exceptions.get(batch, 1)
 
     def add(self, batch: int, attempt: int) -> SliceSet:
-        """These slices and the one of `batch`, which must be later; batches skipped in between have none."""
+        """These slices and the one of `batch`, which must be later; batches skipped in between get none.
+
+        Raises:
+            ValueError: `batch` is not later.
+        """
         if batch <= self.through:
             raise ValueError(f"batch {batch} is not after {self.through}")
         skipped = [BatchRange(self.through + 1, batch)] if batch > self.through + 1 else []
@@ -138,19 +142,19 @@ class SliceSet:
         )
 
     def hide(self, batches: Iterable[BatchRange]) -> SliceSet:
-        """These slices without those of some batches."""
+        """These slices without those of `batches`."""
         hidden = batch_ranges([*self.hidden, *batches])
         left = {b: a for b, a in self.exceptions.items() if not any(b in r for r in hidden)}
         return SliceSet(through=self.through, exceptions=left, hidden=hidden)
 
     def only(self, batches: Iterable[BatchRange]) -> SliceSet:
-        """Those of these slices that are of some batches."""
+        """Those of these slices that belong to `batches`."""
         edges = [1, *(e for r in batch_ranges(batches) for e in (r.from_batch, r.until_batch)), self.through + 1]
         gaps = zip(edges[::2], edges[1::2], strict=True)
         return self.hide(BatchRange(low, high) for low, high in gaps if low < high)
 
     def show(self, slices: Mapping[int, int]) -> SliceSet:
-        """These slices and hidden ones, given as the attempt of each batch."""
+        """These slices, and hidden ones that become visible, given as the attempt of each batch."""
         hidden: list[BatchRange] = []
         for item in self.hidden:
             edge = item.from_batch
@@ -162,7 +166,7 @@ class SliceSet:
         return SliceSet(through=self.through, exceptions={**self.exceptions, **shown}, hidden=tuple(hidden))
 
     def predicate(self, batch: str = "batch_id", attempt: str = "attempt") -> str:
-        """The same set as an SQL predicate over two integer columns, true for visible rows."""
+        """The set as an SQL predicate over two integer columns: true for visible rows."""
         cases = "".join(f" WHEN {b} THEN {a}" for b, a in sorted(self.exceptions.items()))
         expected = f"CASE {batch}{cases} ELSE 1 END" if cases else "1"
         hidden = "".join(f" AND NOT ({batch} >= {r.from_batch} AND {batch} < {r.until_batch})" for r in self.hidden)

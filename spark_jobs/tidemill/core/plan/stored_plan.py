@@ -1,7 +1,7 @@
-"""The written form of a plan: flat, as ledgers have had it since format 1, with a key for each thing a kind may have.
+"""The stored form of a plan: flat, as ledgers have had it since format 1, with keys for each kind of batch.
 
-The bytes of a plan are hashed into the tables that it writes. So the same plan is always written as the same text,
-and a plan of before, read and written again, as the text that it was.
+Tables hold a hash of the plan's text. So the same plan always gives the same text; an older plan that is read and
+written again gives its old text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidemill.core.plan.work import BackfillStep, Kind, Live, Reading, TopicPlan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPlan:
-    """A plan as ledgers have it. Of the keys for one kind, those of other kinds are not there."""
+    """A plan as ledgers store it. It has only the keys of its own kind."""
 
     pipeline: str
     batch_id: int
@@ -45,10 +45,10 @@ class StoredPlan:
 
     @property
     def work(self) -> Work:
-        """What the plan does.
+        """The work that the plan describes.
 
         Raises:
-            LedgerDamaged: what its kind needs is not there.
+            LedgerDamaged: a key is missing that its kind needs.
         """
         match self:
             case StoredPlan(kind=Kind.LIVE):
@@ -75,7 +75,11 @@ class StoredPlan:
 
 
 def keys_of(work: Work) -> dict[str, Any]:
-    """The keys of a written plan that are for what it does."""
+    """The keys of a stored plan that describe its work.
+
+    Raises:
+        TypeError: the work is a `Reading`, which is never stored.
+    """
     match work:
         case Live():
             names = ("topics", "drain", "skipped", "missing", "gone", "redefined")

@@ -1,7 +1,7 @@
-"""What a batch does: one type for each kind of batch, with what only this kind needs.
+"""What a batch does: one type for each kind of batch, with the data that only this kind needs.
 
-Code that treats kinds differently has one `match` over `Work`, so that type checking finds a place that forgot one.
-`tidemill.core.plan.stored_plan` says how plans are written.
+Code that treats kinds differently uses one `match` over `Work`, so that type checking finds a forgotten kind.
+`tidemill.core.plan.stored_plan` says how plans are stored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidemill.core.plan.position import Gone
 
 
 class Kind(StrEnum):
-    """Why a batch exists."""
+    """The kind of a batch, as ledgers name it."""
 
     LIVE = "live"
     REPAIR = "repair"
@@ -30,7 +30,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """What a batch reads of one topic: a range of every partition that the log shows, some of them empty.
+    """What a batch reads of one topic: one range for every partition that the log shows; some may be empty.
 
     `idle` partitions do not hold back the watermark.
     """
@@ -41,17 +41,17 @@ class TopicPlan:
 
     @property
     def records(self) -> int:
-        """The length of all ranges together."""
+        """The total length of all ranges."""
         return sum(len(r) for r in self.ranges)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """Takes the next offsets, in `topics`. `drain` says that the input has ended: every window closes.
+    """Reads the next offsets, in `topics`. `drain` says that the input has ended, so every window closes.
 
-    Offsets that it `skipped` were gone from the log. Partitions that were read before and that the log does not show
-    are `missing`. With this batch somebody declares some of them `gone`, or that numbers are `redefined`: from here on
-    they mean something else.
+    `skipped` are offsets that the log has lost. `missing` are partitions that were read before and that the log does
+    not show. With this batch, somebody declares some of them `gone`, or that the numbers are `redefined`: from here on
+    they have another meaning.
     """
 
     topics: Mapping[str, TopicPlan]
@@ -64,7 +64,7 @@ class Live:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillStep:
-    """Reads the next part of a job. The job is shown without this batch's slice, and with what is left after it."""
+    """Reads the next part of a backfill. `job` is the backfill after this batch, but without this batch's slice."""
 
     job: Backfill
     reads: Ranges
@@ -72,7 +72,7 @@ class BackfillStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Reads offsets again to compare, and changes nothing: such a plan is never written to a ledger."""
+    """Reads offsets again to compare results, and changes nothing: such a plan is never stored in a ledger."""
 
     reads: Ranges
 
@@ -81,7 +81,7 @@ Work = Live | Repair | BackfillStep | Rewind | Switch | Fold | Reading
 
 
 def kind_of(work: Work) -> Kind:
-    """The kind of a batch, as ledgers have it."""
+    """The kind of a batch; a `Reading`, which no ledger has, counts as a backfill."""
     match work:
         case Live():
             return Kind.LIVE

@@ -9,11 +9,11 @@ from tidemill.core.errors import Unbalanced
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """Counts of records of one input, or of several added up.
+    """Counts of records of one input, or the sum over several inputs.
 
-    A record is `aggregated` when it entered at least one window or row sink, else `late` when a window
-    refused it, else `filtered` when no sink wanted it; `rejected` when it broke the contract; `shed`
-    when a declared budget dropped it.
+    Each record counts once. It is `rejected` when it broke the contract, and `shed` when a declared budget dropped it.
+    Else it is `aggregated` when it entered at least one window or row sink, else `late` when a window refused it, else
+    `filtered`: no sink wanted it.
     """
 
     read: int = 0
@@ -32,7 +32,7 @@ class Account:
 
     @property
     def placed(self) -> int:
-        """The records whose end is known."""
+        """The number of records that ended in one of the places."""
         return self.aggregated + self.filtered + self.rejected + self.late + self.shed
 
     @property
@@ -41,11 +41,11 @@ class Account:
         return self.read == self.placed
 
     def check(self, *, expected_read: int, at_most: bool = False, where: str) -> None:
-        """Prove that nothing was lost or doubled.
+        """Check that no record was lost or counted twice.
 
         Args:
             expected_read: how many offsets the plan holds.
-            at_most: some of them may hold no record, in a log that may have gaps.
+            at_most: fewer records may be read than that, because the log may have gaps.
             where: what to call this account in the error: pipeline, batch and input.
 
         Raises:

@@ -1,10 +1,10 @@
-"""Plans and events as JSON: the only place where persisted shapes are written and read.
+"""Plans and events as JSON: the only place that writes and reads persisted values.
 
-Every shape is derived from its type: a dataclass is an object with a key per field, a mapping an object with text keys,
-a moment an ISO 8601 text in UTC, an enum its value. Types without ambiguity only: no unions but with None. A field that
-is None by default is left out when it is None, so that a new one does not change what is already written: every new
-field is None by default. One that gets another name in Python says under which name it is `stored`. A class that looks
-otherwise in Python than it is written names its `stored_form`, and has `stored()` and `restored(form)`.
+The JSON follows from the type: a dataclass is an object with a key for each field, a mapping an object with text keys,
+a datetime an ISO 8601 text in UTC, an enum its value. Types must be unambiguous: the only union is with None. A field
+with default None is left out when it is None, so that a new field does not change what is already written: every new
+field must default to None. A field that was renamed in Python says under which name it is `stored`. A class that is
+stored in another form names it as `stored_form`, and has `stored()` and `restored(form)`.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _STORED = "stored"
 
 
 def stored(name: str) -> Mapping[str, str]:
-    """The metadata of a data class's field that is persisted under this name, whatever Python calls it."""
+    """Metadata for a dataclass field that is persisted under this name, whatever Python calls it."""
     return {_STORED: name}
 
 
 def stored_name(field: dataclasses.Field[Any]) -> str:
-    """The key of a field in what is persisted."""
+    """The key under which a field is persisted."""
     return str(field.metadata.get(_STORED, field.name))
 
 
 def encode(value: Any) -> Any:
-    """The value as what `json` can write."""
+    """The value as something that `json` can write."""
     kind: Any = type(value)
     if hasattr(kind, "stored_form"):
         return encode(value.stored())
@@ -56,14 +56,14 @@ def encode(value: Any) -> Any:
 
 @cache
 def _written(kind: Any) -> tuple[tuple[str, str, bool], ...] | None:
-    """Of a data class the key and the name of each field, and whether it is left out when it is None."""
+    """For each field of a dataclass: its key, its name, and whether it is left out when None; None for other types."""
     if not dataclasses.is_dataclass(kind):
         return None
     return tuple((stored_name(f), f.name, f.default is None) for f in dataclasses.fields(kind))
 
 
 def to_json(value: Any) -> str:
-    """Canonical JSON: the same value always gives the same text."""
+    """The value as canonical JSON: equal values always give the same text."""
     return json.dumps(encode(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -76,7 +76,7 @@ def from_json(kind: type[T], text: str) -> T:
     """The value of type `kind` that `to_json` wrote.
 
     Raises:
-        LedgerDamaged: the text is no JSON, or of another shape.
+        LedgerDamaged: the text is not JSON, or does not have the shape of `kind`.
     """
     try:
         return typing.cast("T", decode(kind, json.loads(text)))
@@ -88,13 +88,17 @@ def from_json(kind: type[T], text: str) -> T:
 
 
 def decode(kind: Any, data: Any) -> Any:
-    """`data`, as `json` read it, as a value of type `kind`."""
+    """A value of type `kind` from `data`, which `json` has read.
+
+    Raises:
+        ValueError: `data` does not have the shape of `kind`. It may also be a KeyError, TypeError or AttributeError.
+    """
     return _decoder(kind)(data)
 
 
 @cache
 def _decoder(kind: Any) -> Decoder:
-    """What makes values of this type. Made once: events have dozens of values, and are read by the thousand."""
+    """The function that decodes values of this type; cached, because thousands of events have dozens of values each."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         return _union_decoder([a for a in arguments if a is not type(None)])
@@ -133,6 +137,6 @@ def _checked(kind: type, data: Any) -> Any:
 
 @cache
 def _fields(kind: Any) -> tuple[tuple[str, str, Decoder], ...]:
-    """For each field its key in what is persisted, its name, and what makes its values."""
+    """For each field of a dataclass: its key, its name, and the function that decodes its values."""
     hints = typing.get_type_hints(kind)
     return tuple((stored_name(f), f.name, _decoder(hints[f.name])) for f in dataclasses.fields(kind))

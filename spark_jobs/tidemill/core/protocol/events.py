@@ -19,12 +19,12 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executor:
-    """Who executes a batch.
+    """The process that executes a batch.
 
-    `identity` is the same for all tries of one Airflow task, or names a process where there is no task. `host`, `pid`
-    and `process_started` (seconds since the host's boot, in clock ticks; empty where unknown) identify the process, so
-    that another one on the same host can tell whether it is still alive: `boot` is what its kernel is called until it
-    is started anew, `pid_namespace` where its process number counts. Both are None where unknown.
+    `identity` is the same for all tries of one Airflow task; without a task, it names the process. The other fields let
+    another process on the same host find out whether this one is still alive. `process_started` is the start in clock
+    ticks since the host's boot (empty where unknown), `boot` an id that the kernel gets at each boot, `pid_namespace`
+    the namespace that `pid` belongs to. The last two are None where unknown.
     """
 
     identity: str
@@ -37,9 +37,9 @@ class Executor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A batch is planned, and claimed as its first attempt by the one who planned it.
+    """A batch is planned; the process that planned it also claims the first attempt.
 
-    `lease` names the object by which the holder of the claim shows that it works; None where there is none.
+    `lease` names the object by which the holder of the claim shows that it is working; None for a claim without one.
     """
 
     plan: BatchPlan
@@ -72,13 +72,13 @@ class Audited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """The commit: from now on all that the attempt wrote counts.
+    """The commit: from now on, everything that the attempt wrote counts.
 
-    `accounts` are per input topic. `panes` says where in event time its state lies, by published table. `tables` gives
-    the version of each table after the batch, `published` how many rows went to each published table, `skipped`
-    how many offsets the log had lost before they were read, `incomplete` where the windows start that may lack them,
-    by published table. `broken` are the rules of tables that did not hold, each with what was found. `plan_hash` proves
-    which plan it was, `logical_hash` identifies declaration and contracts.
+    `accounts` has the counts of each input topic. `panes` says where in event time the state lies, by published table.
+    `tables` has the version of each table after the batch, `published` the number of rows for each published table.
+    `skipped` is how many offsets the log lost before they were read; `incomplete` says where the windows start that may
+    lack them, by published table. `broken` are the table rules that failed, each with what was found. `plan_hash`
+    proves which plan was executed; `logical_hash` identifies declaration and contracts.
     """
 
     batch_id: int
@@ -110,7 +110,7 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """A person decided about a blocked batch: publish it all the same, send it to quarantine, or audit it again."""
+    """A person decided about a blocked batch: publish it anyway, send it to quarantine, or audit it again."""
 
     batch_id: int
     attempt: int
@@ -122,7 +122,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelled:
-    """The open batch will never commit: its plan no longer fits the declaration, and it had published nothing."""
+    """The open batch will never commit. It had published nothing; `reason` says why it was given up."""
 
     batch_id: int
     attempt: int
@@ -132,7 +132,7 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Superseded:
-    """Nothing follows in this ledger: `generation` has one of its own. `batch_id` is the last one here."""
+    """The last event of a ledger: `generation` continues in its own ledger. `batch_id` is the last batch here."""
 
     batch_id: int
     attempt: int = 0
@@ -144,9 +144,9 @@ class Superseded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """Maintenance is about to remove the state of windows that end at `until` or earlier, in event time.
+    """Maintenance is about to remove the state of windows that end at `until` (event time, microseconds) or earlier.
 
-    From now on no plan counts on it. `batch_id` is the last one before.
+    From now on no plan relies on that state. `batch_id` is the last batch before this event.
     """
 
     batch_id: int

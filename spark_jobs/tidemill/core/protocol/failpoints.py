@@ -4,16 +4,17 @@ The environment variable TIDEMILL_FAILPOINT holds one failure, or several betwee
 
     [before:|after:]NAME[@BATCH[+]]=ACTION
 
-NAME is one of `boundaries_of` a pipeline; without a side the failure comes after it. `@5` means batch 5, `@5+` batch 5
-or a later one; the ledger is read before there is a batch, as if for batch 0. ACTION is
+NAME is one of `boundaries_of` or `boundaries_beside` a pipeline. Without a side, the failure comes after the boundary.
+`@5` means batch 5, `@5+` batch 5 or a later one; while there is no batch yet, the ledger is read as if for batch 0.
+ACTION is
 
     raise         an error, as if the step had failed
     exit          the process ends at once
-    kill          SIGKILL to the own process
-    lose          for a write: it lands, and the storage reports an error
+    kill          the process sends SIGKILL to itself
+    lose          for a write: it succeeds, but the storage reports an error
     pause:FILE    wait until FILE exists; `FILE.reached` says that the wait has begun
 
-Unset, a boundary costs one look-up in a dictionary.
+While the variable is unset, a boundary costs one look-up in a dictionary.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tidemill.core.errors import ConfigError, EngineError
 
 VARIABLE = "TIDEMILL_FAILPOINT"
 LONGEST_PAUSE = 600.0
-"""Seconds; a process that was forgotten in a pause ends with an error."""
+"""Seconds; after them a paused process ends with an error."""
 
 _READS = ("ledger", "bounds", "scan")
 _inside: ContextVar[tuple[str, int] | None] = ContextVar("boundary", default=None)
@@ -40,23 +41,23 @@ _lost: set[tuple[_Failure, tuple[str, int]]] = set()
 
 
 class Injected(EngineError):
-    """A failure that was asked for."""
+    """A failure that the environment asked for."""
 
 
 class LostAnswer(OSError):
-    """What a storage would raise that wrote, and could not say so."""
+    """The error of a storage that wrote, but could not confirm it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """A step of a batch with a name. One that writes can lose its answer."""
+    """A named step of a batch. If it `writes`, its answer can be lost."""
 
     name: str
     writes: bool
 
 
 def boundaries_of(flow: Flow) -> tuple[Boundary, ...]:
-    """Every boundary that a batch of this pipeline can have, in the order in which it meets them."""
+    """Every boundary that a live batch of this pipeline can have: the reads, then the writes, each in order."""
     tables = [s.table for s in flow.sinks]
     windowed = [s.table for s in flow.sinks if isinstance(s, WindowedSink)]
     reads = [*_READS, *(f"input:{i.topic}" for i in flow.inputs), *(f"records:{t}" for t in tables)]
@@ -70,7 +71,7 @@ def boundaries_of(flow: Flow) -> tuple[Boundary, ...]:
 
 
 def boundaries_beside(flow: Flow) -> tuple[Boundary, ...]:
-    """Those that only batches which go back have, rebuilds, maintenance, and changes of names and owners."""
+    """The boundaries of amendments, rebuilds and maintenance, and of changes of names and owners."""
     windowed = [s.table for s in flow.sinks if isinstance(s, WindowedSink)]
     waiting = [*(s.table for s in flow.sinks if s.table not in windowed), "quarantine", *(["late"] if windowed else [])]
     writes = [*(f"waiting:{t}" for t in waiting), "corrections", "superseded", "generation", "maintenance", "decided"]
@@ -79,7 +80,9 @@ def boundaries_beside(flow: Flow) -> tuple[Boundary, ...]:
 
 
 def check_wanted(flow: Flow, resolved: Callable[[], Flow] | None = None) -> None:
-    """Refuses a failure at a place where this pipeline never comes; `resolved` knows what its patterns match.
+    """Refuse a failure at a boundary that this pipeline does not have.
+
+    `resolved` gives the flow with the topics that its patterns match; it is called only if a failure is wanted.
 
     Raises:
         ConfigError: there is no such boundary, or it does not write and cannot lose an answer.
@@ -101,7 +104,7 @@ def check_wanted(flow: Flow, resolved: Callable[[], Flow] | None = None) -> None
 
 @contextmanager
 def boundary(name: str, batch_id: int) -> Iterator[None]:
-    """One step of a batch: fails before it, inside it or after it when the environment asks for that."""
+    """One step of a batch. It fails before, inside or after the step if the environment asks for that."""
     _reach("before", name, batch_id)
     token = _inside.set((name, batch_id))
     try:
@@ -112,7 +115,7 @@ def boundary(name: str, batch_id: int) -> Iterator[None]:
 
 
 def answered() -> None:
-    """To be called by a storage when a write has landed.
+    """Storages call this when a write has succeeded.
 
     Raises:
         LostAnswer: the environment asks for it, once for each batch in a process.

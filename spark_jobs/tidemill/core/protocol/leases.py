@@ -1,14 +1,15 @@
-"""Leases: whether the holder of a claim still works, said without comparing the clocks of two machines.
+"""Leases: whether the holder of a claim is still working, without comparing the clocks of two machines.
 
-While a process executes a batch, it renews a small object beside the ledger, its lease, which its claim names. Whoever
-wants the batch looks at that object once:
+While a process executes a batch, it renews a small object beside the ledger, its lease; its claim names the lease. A
+process that wants the batch looks at that object once:
 
-- It is gone: the attempt has ended, and whoever ended it removed the lease.
-- Both run on one kernel: its monotonic clock, which nobody can set, says how old the newest beat is.
-- Else the store's own clock says it, by which it marked the object and answers now. A store's clock may jump, too; so a
-  lease that looks too old, or newer than now, is watched for a few beats. One that changes is held.
+- The object is gone: the attempt has ended, and the process that ended it removed the lease.
+- Both processes run on one kernel: its monotonic clock, which nobody can set, says how old the newest beat is.
+- Otherwise the store's own clock tells the age: the store marked the object with it and answers by it. A store's
+  clock may jump, too. So a lease that looks too old, or newer than now, is watched for a few beats; if it changes, it
+  is held.
 
-A lease is about time alone: that an older attempt changes nothing is the claim's business, whatever a lease says.
+A lease only says when a batch may be taken over. Claims alone ensure that an older attempt changes nothing.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from enum import StrEnum
 
 LONGEST_BEAT = timedelta(seconds=10)
 _MISSED = 4
-"""So many beats may fail to arrive before their holder counts as stopped."""
+"""The number of missed beats after which a holder counts as stopped."""
 
 
 class Holder(StrEnum):
-    """What is known of a claim's holder. It is `UNKNOWN` when the claim names no lease."""
+    """What is known about the holder of a claim; `UNKNOWN` when the claim names no lease."""
 
     WORKS = "works"
     STOPPED = "stopped"
@@ -33,7 +34,7 @@ class Holder(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """A monotonic clock: `seconds` of two readings can be compared where `kernel` is the same and not empty."""
+    """A reading of a monotonic clock. Two readings can be compared if `kernel` is the same and not empty."""
 
     kernel: str
     seconds: float
@@ -41,7 +42,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """What a lease says: the how manieth renewal it is, made when by the holder's clock, and seconds between two."""
+    """The content of a lease: number of the renewal, seconds between two renewals, and the holder's clock by then."""
 
     number: int
     every: float
@@ -49,14 +50,14 @@ class Beat:
 
 
 def beat_every(takeover_after: timedelta) -> timedelta:
-    """How often a lease is renewed."""
+    """The time between two renewals of a lease."""
     return min(takeover_after / _MISSED, LONGEST_BEAT)
 
 
 def holder_of(beat: Beat, *, age: timedelta, here: Clock, takeover_after: timedelta) -> Holder:
-    """What one look at a lease says of its holder.
+    """What one look at a lease says about its holder.
 
-    `age` is how old the object is by the store's clock, `here` the observer's clock. The answer is `DOUBTFUL` when only
+    `age` is the age of the object by the store's clock, `here` the observer's clock. The answer is `DOUBTFUL` when only
     watching the lease can tell.
     """
     missed = timedelta(seconds=beat.every * _MISSED)

@@ -1,4 +1,4 @@
-"""A committed batch as JSON values: what commands print, what the demonstration shows."""
+"""A committed batch as JSON values, which commands print and the demonstration shows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidemill.core.time.times import moment
 from tidemill.core.time.watermarks import BEGINNING, END
 
 ACCOUNT = ("read", "aggregated", "filtered", "rejected", "late", "shed")
-"""The parts of an account, in the order in which they are shown."""
+"""The parts of an account in display order."""
 
 
 def account_of(commit: Committed) -> Account:
@@ -18,14 +18,14 @@ def account_of(commit: Committed) -> Account:
 
 
 def watermark_json(watermark: int) -> str | None:
-    """ISO 8601; "end" after the last event of a drained input, None before the first event."""
+    """A watermark in ISO 8601; "end" when the input has ended and every window closed; None before the first event."""
     if watermark == BEGINNING:
         return None
     return "end" if watermark == END else moment(watermark).isoformat()
 
 
 def commit_json(commit: Committed) -> dict[str, object]:
-    """A commit as JSON values; `seconds` is how long the attempt took that committed."""
+    """A commit as JSON values; `seconds` is the duration of the attempt that committed."""
     account = account_of(commit)
     return {
         "event": "committed",

@@ -1,4 +1,4 @@
-"""What the position of a commit must be, given its plan."""
+"""The position that a commit must have, given its plan."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tidemill.core.protocol.events import Committed
 
 
 def check_tiling(plan: BatchPlan, event: Committed) -> None:
-    """Whether a commit leads to where its plan leads: ranges tile the log, and nothing that is known is forgotten.
+    """Check that a commit has the position that its plan leads to: no offset is lost or read twice, no clock forgotten.
 
     Raises:
-        LedgerDamaged: it does not.
+        LedgerDamaged: it has another position.
     """
     if plan.live is None:
         _check_amended(plan, event)
@@ -26,14 +26,14 @@ def check_tiling(plan: BatchPlan, event: Committed) -> None:
 
 
 def _check_topic(plan: BatchPlan, live: Live, event: Committed, name: str) -> None:
-    """What was planned ends where the plan says; of all else, offsets and clocks stay."""
+    """Planned partitions must end where the plan says; the offsets and clocks of all others must not change."""
     before, after = plan.position.topics.get(name), event.position.topics.get(name)
     ranges = live.topics[name].ranges if name in live.topics else ()
     planned = {r.topic_partition.partition: r.until_offset for r in ranges}
     kept = {p: o for p, o in (before.offsets if before else {}).items() if p not in planned}
     expected, committed = {**kept, **planned}, dict(after.offsets) if after else {}
     if live.missing is None and ranges and committed == planned:
-        # Plans of old did not name what is missing, and their commits forgot it.
+        # Older plans did not name missing partitions, and their commits forgot them.
         return
     if committed != expected:
         raise LedgerDamaged(
@@ -44,7 +44,7 @@ def _check_topic(plan: BatchPlan, live: Live, event: Committed, name: str) -> No
 
 
 def _check_amended(plan: BatchPlan, event: Committed) -> None:
-    """What a plan says already about the position after it, a commit cannot change; it forgets tables it left out."""
+    """A commit must have the position that an amendment's plan says, except that it may forget meanings of tables."""
     expected, found = plan.position_after(event.attempt, {}, {}, shapes={}, panes=event.panes), event.position
     known = [(found.meanings or {}, expected.meanings or {}), (found.matched or {}, expected.matched or {})]
     only_less = all(now.items() <= before.items() for now, before in known)

@@ -1,4 +1,4 @@
-"""The commit protocol as pure transitions: what may follow what in a ledger.
+"""The commit protocol as pure transitions: which event may follow in a ledger.
 
 1. A run reads the ledger. An open batch is continued, or left alone; only without one is a batch planned.
 2. The plan is appended before any work starts, and read back: if another plan won, that one is executed.
@@ -59,7 +59,7 @@ def apply(view: View, event: Event) -> View:
     """The view after one more event.
 
     Raises:
-        Fenced: the event may not follow: another plan, a newer claim or the commit got there first.
+        Fenced: the event may not follow, because another plan, a newer claim or the commit came first.
     """
     check_current(view)
     match event:
@@ -84,7 +84,11 @@ def apply(view: View, event: Event) -> View:
 
 
 def check_current(view: View) -> None:
-    """Raises Fenced when another generation has taken over."""
+    """Refuse every event once another generation has taken over.
+
+    Raises:
+        Fenced: another generation has taken over.
+    """
     if view.superseded is not None:
         raise Fenced(
             f"generation {view.superseded.generation} has taken over, by {view.superseded.by}: nothing follows here",
@@ -93,7 +97,7 @@ def check_current(view: View) -> None:
 
 
 def _superseded(view: View, event: Superseded) -> View:
-    # A batch that is open then never commits: the next generation reads its offsets, and fences what it published.
+    # An open batch then never commits: the next generation reads its offsets, and fences what it published.
     return replace(view, superseded=event)
 
 
@@ -145,7 +149,7 @@ def _decided(view: View, event: Decided) -> View:
     open_batch = _open(view, event.batch_id, event.attempt)
     if not open_batch.is_blocked:
         raise Fenced(f"batch {event.batch_id} is not blocked by its audit: there is nothing to decide")
-    # Only an accepted verdict stands; else the batch is audited anew.
+    # Only an accepted verdict stays valid; otherwise the batch is audited again.
     audited = open_batch.audited if event.decision is Decision.ACCEPT else None
     return replace(view, open_batch=replace(open_batch, audited=audited, decided=event))
 
@@ -166,13 +170,13 @@ def _open(view: View, batch_id: int, attempt: int) -> OpenBatch:
 def check_takeover(
     batch: OpenBatch, executor: Executor, *, clock: datetime, takeover_after: timedelta, holder: Holder
 ) -> None:
-    """Whether `executor` may continue a batch that somebody claimed.
+    """Check that `executor` may continue a batch that another process claimed.
 
-    It may at once when it is the same task or when the holder has stopped. A claim without a lease, of an older version
+    It may at once if it is the same task, or if the holder has stopped. A claim without a lease, from an older version
     of Tidemill, counts as abandoned once it is older than `takeover_after`.
 
     Raises:
-        Busy: it may not yet.
+        Busy: it may not continue the batch yet.
     """
     abandoned = holder is Holder.UNKNOWN and clock - batch.claimed_at > takeover_after
     if batch.executor.identity == executor.identity or holder is Holder.STOPPED or abandoned:

@@ -1,4 +1,4 @@
-"""What the events of a ledger amount to: where a pipeline stands, and its open batch."""
+"""The state that the events of a ledger lead to: the pipeline's position, and its open batch."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenBatch:
-    """A batch that is planned and not committed.
+    """A batch that is planned, but not committed.
 
-    `lease` is that of the newest claim, `audited` the verdict of any attempt, once there is one; `decided` what a
-    person decided about one that blocks.
+    `lease` is that of the newest claim. `audited` is the verdict of the last audit, by any attempt, while it is valid;
+    `decided` is what a person decided about a verdict that blocks.
     """
 
     plan: BatchPlan
@@ -39,24 +39,24 @@ class OpenBatch:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the audit holds it back, and nobody has decided."""
+        """Whether the audit holds the batch back, and nobody has accepted it."""
         return self.audited is not None and self.audited.verdict.blocks and not self.is_accepted
 
     @property
     def is_accepted(self) -> bool:
-        """Whether a person lets it publish what the audit would hold back."""
+        """Whether a person decided to publish the batch although the audit blocks it."""
         return self.decided is not None and self.decided.decision is Decision.ACCEPT
 
     @property
     def may_be_published(self) -> bool:
-        """Whether some attempt was free to publish: then the plan must be completed as it is."""
+        """Whether some attempt may have begun to publish: then the plan must be completed unchanged."""
         return self.audited is not None and not self.is_blocked
 
     def fate(self, *hashes: str) -> Fate:
-        """What becomes of it now that the declaration and its contracts have one of these hashes.
+        """What happens to the batch; `hashes` are those of the present declaration with its contracts.
 
-        A changed one cannot complete an old plan: that is given up while nobody was free to publish, and refused after.
-        Neither can code that would compute something else of the same declaration.
+        A changed declaration cannot complete an old plan, and neither can code with other semantics. Such a batch is
+        cancelled, or refused once some attempt may have begun to publish.
         """
         if self.plan.logical_hash not in hashes or not is_ours(self.plan.semantics):
             return Fate.REFUSED if self.may_be_published else Fate.CANCELLED
@@ -65,7 +65,7 @@ class OpenBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What the events of a ledger amount to."""
+    """The state of a ledger after its events; `last_batch_id` also counts batches that did not commit."""
 
     position: Position = field(default_factory=Position)
     last_batch_id: int = 0

@@ -1,4 +1,4 @@
-"""Plans of batches that go back: pure functions of the last position, as `planning` is for the next offsets."""
+"""Plans of amendments: pure functions of the last position, as in `tidemill.core.plan.planning` for live batches."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tidemill.core.time.spans import PaneSpan
 
 
 def plan_reading(flow: Flow, view: View, ranges: Ranges, *, clock: datetime) -> BatchPlan:
-    """A plan that only reads, also records of windows that are forgotten: it is never written to a ledger."""
+    """A plan that only reads, even records of forgotten windows; it is never stored in a ledger."""
     plan = _amendment(flow, view, Reading(reads=ranges), clock)
     return replace(plan, position=replace(view.position, forgotten_until=None))
 
 
 def backfill_of(flow: Flow, view: View, past: Past, covers: tuple[Cover, ...], ranges: Ranges) -> Backfill:
-    """The job that reads `ranges` again, which the batches `covers` have read; nobody has asked for it yet.
+    """The job that reads `ranges` again; the batches `covers` have read them. Its `by` is empty until somebody asks.
 
     Raises:
         BackfillOpen: another job is not complete.
@@ -53,7 +53,7 @@ def backfill_of(flow: Flow, view: View, past: Past, covers: tuple[Cover, ...], r
 
 
 def plan_backfill(flow: Flow, view: View, job: Backfill, *, clock: datetime, most: int) -> BatchPlan:
-    """The next batch of a job, of at most so many records; the last one publishes.
+    """The next batch of a job, with at most `most` offsets; the last batch publishes.
 
     Raises:
         Incompatible: committed state was built by other keys, windows or aggregates.
@@ -65,7 +65,7 @@ def plan_backfill(flow: Flow, view: View, job: Backfill, *, clock: datetime, mos
 
 
 def plan_giving_up(flow: Flow, view: View, *, clock: datetime) -> BatchPlan:
-    """A batch after which the open job is forgotten: nothing of it was ever seen.
+    """A batch that gives up the open job; nothing of the job was ever visible.
 
     Raises:
         AmendmentError: there is no job.
@@ -78,11 +78,11 @@ def plan_giving_up(flow: Flow, view: View, *, clock: datetime) -> BatchPlan:
 
 
 def plan_repair(flow: Flow, view: View, repair: Repair, records: Ranges, *, clock: datetime) -> BatchPlan:
-    """The batch that puts records through the pipeline once more.
+    """The batch that processes records once more.
 
     Raises:
-        BackfillOpen: a backfill is not complete: it may read the same records.
-        AmendmentError: what was put aside belongs to numbers that meant something else.
+        BackfillOpen: a backfill is not complete, and may read the same records.
+        AmendmentError: some records belong to numbers that had another meaning, and `repair.mixed` is not set.
         Incompatible: committed state was built by other keys, windows or aggregates.
     """
     check_compatibility(flow, view)
@@ -98,7 +98,7 @@ def plan_repair(flow: Flow, view: View, repair: Repair, records: Ranges, *, cloc
 
 
 def _check_meaning(flow: Flow, view: View, repair: Repair) -> None:
-    """Records of before numbers meant something else would be added to numbers of before."""
+    """Refuse records from before the meaning changed: they would be added to numbers with the old meaning."""
     tables = [repair.only] if repair.only is not None else [sink.table for sink in flow.sinks]
     for table in tables:
         first = view.position.first_of_meaning(table)
@@ -114,18 +114,21 @@ def _check_meaning(flow: Flow, view: View, repair: Repair) -> None:
 
 
 def plan_rewind(flow: Flow, view: View, rewind: Rewind, *, clock: datetime) -> BatchPlan:
-    """The batch after which everything is as it was then."""
+    """The batch that takes everything back to an earlier position."""
     return _amendment(flow, view, rewind, clock)
 
 
 def plan_switch(flow: Flow, view: View, switch: Switch, *, after: int, clock: datetime) -> BatchPlan:
-    """The batch that makes a generation the published one; it is later than batch `after` of the one before it."""
+    """The batch that makes a generation the published one.
+
+    Its id is greater than `after`, the last batch of the generation that it replaces.
+    """
     plan = _amendment(flow, view, switch, clock)
     return replace(plan, batch_id=max(plan.batch_id, after + 1))
 
 
 def plan_fold(flow: Flow, view: View, covers: tuple[Cover, ...], *, clock: datetime) -> BatchPlan:
-    """The batch that makes one slice of those of `covers`.
+    """The batch that joins the slices of `covers` into one.
 
     Raises:
         Incompatible: committed state was built by other keys, windows or aggregates.
@@ -137,7 +140,7 @@ def plan_fold(flow: Flow, view: View, covers: tuple[Cover, ...], *, clock: datet
 
 
 def _amendment(flow: Flow, view: View, work: Work, clock: datetime) -> BatchPlan:
-    """What all kinds have in common."""
+    """A plan with what all kinds of amendments have in common."""
     return BatchPlan(
         pipeline=flow.key,
         batch_id=view.last_batch_id + 1,

@@ -1,4 +1,4 @@
-"""Which part of the past somebody asks for, as text of a command or a form, and as values."""
+"""Which part of the past somebody asks for: parses text of commands and forms into values."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PLACES = "TOPIC-PARTITION:OFFSET,..."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfOffsets:
-    """Half-open offsets of the topic-partitions that either names; what one of them leaves out is not bounded there.
+    """Half-open ranges of offsets of topic-partitions. A partition that only one of both names has no other bound.
 
-    Without any name all that was read is meant.
+    Without any name, all offsets that were read.
     """
 
     since: Mapping[TopicPartition, int]
@@ -27,7 +27,7 @@ class OfOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfTimes:
-    """Records that the log took at `since <= timestamp < until`; None does not bound."""
+    """Records that the log took at `since <= timestamp < until`; None is no bound."""
 
     since: datetime | None
     until: datetime | None
@@ -35,7 +35,7 @@ class OfTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfWindows:
-    """Windows with some event time in `[since, until)`."""
+    """Windows that overlap `[since, until)` in event time."""
 
     since: datetime
     until: datetime
@@ -52,10 +52,10 @@ def wanted(
     to_time: str | None = None,
     windows: str | None = None,
 ) -> Wanted:
-    """What is asked for: offsets, or times, or windows.
+    """The requested part: offsets, or times, or windows.
 
     Raises:
-        ConfigError: nothing or two of them are, or one is not written as it should be.
+        ConfigError: none or several of the three are given, or a text has the wrong form.
     """
     kinds = [k for k in (from_offsets or to_offsets, from_time or to_time, windows) if k]
     if len(kinds) != 1:
@@ -82,10 +82,10 @@ def wanted(
 
 
 def windows_of(what: str, text: str) -> OfWindows:
-    """`FROM/TO` in ISO 8601.
+    """Windows from the text `FROM/TO` in ISO 8601; `what` names it in errors.
 
     Raises:
-        ConfigError: it is not that, or its end is not after its start.
+        ConfigError: the text has another form, or its end is not after its start.
     """
     since, separator, until = text.partition("/")
     if not separator:
@@ -97,7 +97,7 @@ def windows_of(what: str, text: str) -> OfWindows:
 
 
 def time_of(what: str, text: str) -> datetime:
-    """A moment in ISO 8601; without a time zone it is UTC.
+    """A datetime from text in ISO 8601; without a time zone it is UTC. `what` names the text in the error.
 
     Raises:
         ConfigError: it is none.
@@ -123,7 +123,7 @@ def _places(what: str, text: str | None) -> Mapping[TopicPartition, int]:
 
 
 def place_of(text: str) -> TopicPartition:
-    """A topic-partition as `TOPIC-PARTITION`.
+    """A topic-partition from the text `TOPIC-PARTITION`.
 
     Raises:
         ConfigError: it is none.
@@ -150,10 +150,10 @@ def selection(  # noqa: PLR0913  each is a condition that somebody may ask for
     reason: str | None = None,
     table: str | None = None,
 ) -> Selection:
-    """Which records are meant, of those that were put aside.
+    """The selection of records in a side output that these conditions describe.
 
     Raises:
-        ConfigError: a condition is not written as it should be.
+        ConfigError: a condition has the wrong form.
     """
     return Selection(
         batches=(_batches(batch),) if batch else (),

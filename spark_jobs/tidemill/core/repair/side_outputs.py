@@ -1,4 +1,4 @@
-"""The tables of records that are put aside: what they hold, and how repairs choose among them."""
+"""Side outputs, the tables of records that were not processed: their fields, and how repairs choose records."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ FIELDS: Mapping[SideOutput, tuple[Field, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which records of a table are meant: those that meet every condition that is given.
+    """Selects the records of a side output that meet all given conditions.
 
-    `since` and `until` bound, half-open, the clock of the batch that put them aside. `reason` is a text that one of the
-    reasons contains. `table` is the published table that refused a late row.
+    `since` and `until` bound, half-open, the clock of the batch that put the records aside. `reason` is text that one
+    of the reasons contains. `table` is the published table that refused a late row.
     """
 
     batches: tuple[BatchRange, ...] = ()

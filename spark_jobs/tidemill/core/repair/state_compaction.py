@@ -1,8 +1,8 @@
-"""Which slices are worth making one: those of many batches that hold state of the same panes.
+"""Which slices are worth joining into one: those of many batches that hold state of the same panes.
 
-A fold publishes nothing and moves nothing, but it has a price: offsets of one of its batches cannot be read again
-without those of the others, and its batch id parts the ids that a position hides. So batches are folded in groups of
-neighbours, and only once many groups wait, whose folds then have ids in a row.
+A fold publishes nothing and moves nothing, but it has a price. After it, offsets of one of its batches cannot be read
+again without those of the others; and its own batch id splits the ranges of ids that a position hides. So batches are
+folded in groups of neighbours, and only when many groups wait: then the folds get consecutive ids.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from tidemill.core.time.spans import PaneSpan, united_spans
 class Folding:
     """When slices are folded.
 
-    A fold takes the batches whose ids divided by `group` are equal, once no batch of that group can follow. It is worth
-    it when a pane lies in `overlap` of its slices or more, on average. At least `groups` of them are folded in a row,
-    and none while a position hides more than `most_hidden` ranges of batches. Batches that are `reach` ids behind the
-    newest are not looked at any more: they were, unless nothing was folded for 45 days of a batch a minute.
+    A fold takes the batches whose ids divided by `group` give the same quotient, once no more batches of that group can
+    come. It is worth it when, on average, at least `overlap` of its slices hold a pane. At least `groups` groups are
+    folded one after the other, and none while a position hides more than `most_hidden` ranges of batches. Batches that
+    are `reach` ids behind the newest are not considered again: they had their chance, unless nothing was folded for 45
+    days of one batch a minute.
     """
 
     group: int = 64
@@ -36,8 +37,8 @@ class Folding:
     def due(self, flow: Flow, position: Position, covers: Sequence[Cover]) -> tuple[tuple[Cover, ...], ...]:
         """The groups to fold, oldest first.
 
-        None while a backfill is open, which may supersede some of them, or of a declaration without a table that has
-        state: it may come back.
+        Empty while a backfill is open, because it may supersede some of them; and while the declaration lacks a table
+        that has state, because the table may come back.
         """
         tables = {sink.table for sink in flow.sinks}
         if (

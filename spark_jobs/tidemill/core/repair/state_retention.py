@@ -1,8 +1,8 @@
-"""Which state may be removed: that of windows which closed so long ago that nothing may change them any more.
+"""Which state may be removed: that of windows that closed so long ago that nothing may change them any more.
 
-A position says until when in event time windows are *forgotten*: those that end there or earlier never fire again from
-state. Their panes are removed, but for those that a later window has, too. So every window is either whole, or never
-looked at: what would need a forgotten one is refused, put aside, or computed from the log.
+A position says up to which event time windows are *forgotten*: those that end there or earlier never fire again from
+state. Their panes are removed, except those that belong to a later window, too. So state holds a window completely, or
+nobody reads it: a record for a forgotten window is refused, put aside, or the window is computed from the log.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.core.time.windows import Panes
 
 EARLIEST = -62_135_596_800_000_000
-"""The year 1, before which there are no event times."""
+"""The start of year 1 in microseconds; no event time is earlier."""
 
 
 def first_kept(panes: Panes, until: int) -> int:
-    """Where the first window starts that ends after `until`: its panes and all later ones are kept."""
+    """The start of the first window that ends after `until`: its panes and all later panes are kept."""
     low = until + 1 - panes.size
     return low + (panes.offset - low) % panes.slide
 
 
 def forgettable(flow: Flow, now: Position, others: Sequence[Position], age: timedelta) -> int | None:
-    """Until when windows can be forgotten `age` after they closed for good, from wherever one may go on.
+    """The event time up to which windows can be forgotten: those that closed for good at least `age` ago.
 
-    `others` are the positions that one can go back to. None when that is no further than it was, when a backfill is
-    open, or when a position has seen no event.
+    They must be closed for the position `now` and for all of `others`, the positions that a rewind can go back to.
+    None when that is not later than before, when a backfill is open, or when one of the positions has seen no event.
     """
     windowed = _windowed(flow)
     if now.backfill is not None or not windowed:
@@ -55,7 +55,7 @@ def _lateness(sinks: Sequence[WindowedSink]) -> int:
 
 
 def _closed(position: Position, lateness: int) -> int:
-    """Windows that end here or earlier take no record of a live batch from this position on; BEGINNING for none."""
+    """Live batches from this position on add nothing to windows that end here or earlier; BEGINNING: to no window."""
     at = position.watermark
     if at == END:
         times = [clock.max_event_time for clock in position.clocks.values() if clock.max_event_time is not None]
@@ -64,16 +64,16 @@ def _closed(position: Position, lateness: int) -> int:
 
 
 def _first_pane(position: Position) -> int | None:
-    """Where the windows begin that an open backfill will replace; None without one."""
+    """The start of the first pane that an open backfill will replace, in microseconds; None without a backfill."""
     spans = position.backfill.panes.values() if position.backfill is not None else ()
     return min((span.first for found in spans for span in found), default=None)
 
 
 def check_lateness(flow: Flow, position: Position) -> None:
-    """Refuses a declaration that lets live records into windows whose state may be gone.
+    """Refuse a declaration that lets live records into windows whose state may be removed.
 
     Raises:
-        Incompatible: `allowed_lateness` was raised beyond that.
+        Incompatible: `allowed_lateness` of a table reaches back to forgotten windows.
     """
     until, windowed = position.forgotten_until, _windowed(flow)
     if until is None or position.watermark in (BEGINNING, END):
@@ -89,7 +89,7 @@ def check_lateness(flow: Flow, position: Position) -> None:
 
 
 def check_age(flow: Flow, age: timedelta) -> None:
-    """Refuses windows that take records for longer than state is kept.
+    """Refuse windows that take records for longer than their state is kept.
 
     Raises:
         DeclarationError: `allowed_lateness` of a table is more than `[maintenance] state`.
@@ -104,10 +104,10 @@ def check_age(flow: Flow, age: timedelta) -> None:
 
 
 def back_to(flow: Flow, then: Position, now: Position) -> Position:
-    """The position of `then`, to go back to: it remembers what is forgotten by now.
+    """The position `then` for a rewind, which must remember what is forgotten by now.
 
     Raises:
-        AmendmentError: from there on, windows would fire whose state may be gone.
+        AmendmentError: after the rewind, windows would fire whose state may be removed.
     """
     until = now.forgotten_until
     if until is None:

@@ -1,6 +1,6 @@
-"""Forgotten windows that a backfill can replace: those that are made of nothing but what it reads.
+"""Forgotten windows that a backfill can replace: those whose records it reads completely.
 
-Which batches brought something to a window is known from the ledger for ever, also when their state is gone.
+The ledger always tells which batches added to a window, even after their state was removed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tidemill.core.time.windows import Panes, Window
 def whole_of(
     flow: Flow, position: Position, past: Past, covers: Sequence[Cover]
 ) -> Mapping[str, tuple[PaneSpan, ...]] | None:
-    """Where the forgotten windows start, by table, that are made of what these batches read; None if none is forgotten.
+    """Where the forgotten windows start, by table, that hold only records of `covers`; None if none is forgotten.
 
-    Windows to which another batch brought something are left out, and so are those far from any of these batches,
-    unless there is nothing else.
+    Windows to which another batch added are left out. So are windows far from all these batches, unless there is
+    nothing else.
     """
     until = position.forgotten_until
     if until is None:
@@ -48,7 +48,7 @@ def _whole(
     others = [starts_over(panes, c.panes[table]) for c in found if table in c.panes and c.batch_id not in own]
 
     def nothing(first: int, last: int) -> bool:
-        """Whether nobody else has anything there."""
+        """Whether no other batch has state in `[first, last)`."""
         zone = next(past.blocks(lambda zone: zone.has_panes(table, first, last)), None)
         return zone is None and not any(s.first < last and s.last >= first for s in others)
 
@@ -60,7 +60,7 @@ def _whole(
 
 
 def _gaps(others: Sequence[PaneSpan], low: int, high: int, slide: int) -> Iterator[PaneSpan]:
-    """Where windows start between `low` and `high`, both included, that are none of the others."""
+    """Where windows start from `low` to `high`, both included, without those in `others`."""
     for other in sorted(o for o in others if o.first <= high):
         if low < other.first:
             yield PaneSpan(low, other.first - slide)
@@ -70,12 +70,12 @@ def _gaps(others: Sequence[PaneSpan], low: int, high: int, slide: int) -> Iterat
 
 
 def starts_over(panes: Panes, span: PaneSpan) -> PaneSpan:
-    """Where the windows start that contain some of these panes: the first and the last."""
+    """The starts of the first and the last window that contain some of these panes."""
     return PaneSpan(panes.windows_of(span.first)[0].start, panes.windows_of(span.last)[-1].start)
 
 
 def left_of(sink: WindowedSink, job: Backfill, position: Position) -> int:
-    """How many windows a job may touch that stay as they were published, because it does not read all of them."""
+    """How many windows that a job touches stay as published, because the job does not read all their records."""
     if position.forgotten_until is None:
         return 0
     panes = sink.window.panes
@@ -93,7 +93,10 @@ def _of(job: Backfill, sink: WindowedSink) -> tuple[PaneSpan, ...]:
 
 
 def replaced(sink: WindowedSink, window: Window, batch: IndexedBatch) -> bool:
-    """Whether a backfill has replaced the window: of those that were forgotten, it did where it read all of them."""
+    """Whether the batch completed a backfill that replaced the window.
+
+    It replaced forgotten windows only where it read all their records.
+    """
     job, until = batch.job, batch.forgotten_until
     if job is None or not any(s.first < window.end and s.last >= window.start for s in job.panes.get(sink.table, ())):
         return False

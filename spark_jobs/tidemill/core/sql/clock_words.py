@@ -1,4 +1,4 @@
-"""Texts that Spark takes for the clock: 'now', 'today', 'yesterday', 'tomorrow' where they become a date or a time."""
+"""Texts in which Spark sees the clock: 'now', 'today', 'yesterday', 'tomorrow', if cast to a date or a time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ _CLOCK = re.compile(r"\s*(now|today|yesterday|tomorrow)\b", re.IGNORECASE)
 
 
 def clock_in(operands: Iterable[exp.Expr], *, computed: bool = False) -> str | None:
-    """The first of these constants that is the clock once it becomes a date or a time; None without any.
+    """The SQL of the first constant that means the clock if cast to a date or a time; None when there is none.
 
-    A text with a backslash may spell one. With `computed`, so may any constant that is made of texts.
+    A text with a backslash counts, because escapes may spell such a word. With `computed`, so do constants computed
+    from texts.
     """
     return next((o.sql(dialect="spark") for o in operands if _is_clock(o, computed=computed)), None)
 
@@ -22,7 +23,7 @@ def _is_clock(operand: exp.Expr, *, computed: bool) -> bool:
     text = text_of(operand)
     if text is not None:
         return _CLOCK.match(text) is not None or "\\" in text
-    # Looked at from the root, each part would be walked through for every one that it is in.
+    # Only on request: a search of the whole tree would otherwise walk through a part once for each node around it.
     if not computed:
         return False
     made_of_texts = any(text_of(part) is not None for part in operand.find_all(exp.Literal, exp.RawString))
@@ -31,12 +32,12 @@ def _is_clock(operand: exp.Expr, *, computed: bool) -> bool:
 
 
 def is_moment(node: exp.Expr) -> bool:
-    """Whether it is a typed literal: a constant that Spark refuses when it is none."""
+    """Whether the node is a typed literal, such as DATE '2026-03-01', whose text Spark checks."""
     return isinstance(node, exp.Cast) and text_of(node.this) is not None
 
 
 def text_of(node: exp.Expr) -> str | None:
-    """The text of a literal, also of several that stand side by side; None for anything else."""
+    """The text of a literal, or of several adjacent literals; None for anything else."""
     match node:
         case exp.Paren():
             return text_of(node.this)

@@ -1,4 +1,4 @@
-"""Text of Spark SQL as a tree. It loads sqlglot, which takes 65 ms: import this module only where text is looked at."""
+"""Parses Spark SQL into a tree. It loads sqlglot, which takes 65 ms: import this module only where SQL is parsed."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
 
 _SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "POSITION", "OVERLAY")
-"""Functions whose arguments are not a plain list."""
+"""Functions whose arguments are not a plain list, such as CAST(x AS INT)."""
 
 
 class Written(Spark):
-    """Spark's SQL as it is written: functions keep their names, and words without brackets are columns.
+    """Spark SQL as it is written: functions keep their names, and words without brackets are columns.
 
-    sqlglot's own dialect gives functions other names, so that they mean the same in other databases.
+    sqlglot's own dialect renames functions, so that they can be translated to other databases.
     """
 
     class Parser(SparkParser):
-        """Without anything that is known about functions, but for those with a syntax of their own."""
+        """A parser that knows no functions except those with a syntax of their own."""
 
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {n: SparkParser.FUNCTION_PARSERS[n] for n in _SYNTAX}
@@ -30,10 +30,10 @@ class Written(Spark):
 
 
 def tokens_of(text: str) -> list[sqlglot.Token]:
-    """The tokens of a text; comments hang on them.
+    """The tokens of a text; comments are attributes of tokens.
 
     Raises:
-        ValueError: the text cannot be cut into tokens.
+        ValueError: the text cannot be tokenized.
     """
     try:
         return Written().tokenize(text)
@@ -45,7 +45,7 @@ def tree_of(text: str) -> exp.Expr:
     """The tree of one expression.
 
     Raises:
-        ValueError: the text is not one expression of the SQL that is known here.
+        ValueError: the text is not one expression of the SQL that this dialect knows.
         RecursionError: it is nested too deeply.
     """
     try:
@@ -55,7 +55,7 @@ def tree_of(text: str) -> exp.Expr:
 
 
 def _what(error: SqlglotError) -> str:
-    """What is wrong, and at which character."""
+    """The parser's message, with the character where the error is."""
     details = error.errors[-1] if isinstance(error, ParseError) and error.errors else {}
     what, column = details.get("description"), details.get("col")
     if not what or "sqlglot." in what:

@@ -1,7 +1,8 @@
-"""What an SQL expression of a declaration or a contract reads and calls, without an SQL engine.
+"""Which columns and functions an SQL expression of a declaration or a contract uses, without an SQL engine.
 
-A declaration is checked before Spark exists, so that a misspelt column, or a function whose answer is another one when
-a batch is computed again, fails where it is written. Types are Spark's to say (`tidemill.engine.aggregate.types`).
+A declaration is checked before Spark starts. So a misspelt column fails where it is written, and so does a function
+that may give another result when a batch is computed again. Only Spark checks types
+(`tidemill.engine.aggregate.types`).
 """
 
 from __future__ import annotations
@@ -28,23 +29,23 @@ _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 
 
 def columns_of(expression: str) -> frozenset[str]:
-    """The names of the columns that an expression over one row reads, as they are written.
+    """The columns that an expression over one row reads, spelled as in the expression.
 
     Raises:
-        DeclarationError: as `parsed`.
+        DeclarationError: the text is not one expression, or uses what `parsed` does not allow.
     """
     return parsed(expression).columns
 
 
 @lru_cache(maxsize=4096)
 def parsed(expression: str, *, aggregates: bool = False) -> Parsed:
-    """What an expression reads and calls; with `aggregates`, it may be about a group of rows.
+    """What an expression reads and calls; with `aggregates`, it may use functions of a group of rows.
 
     Raises:
         DeclarationError: the text is not one expression; or it calls a function that is not allowed
             (`tidemill.core.sql.functions`), looks beyond its row, or is too long or nested too deeply.
     """
-    # Loaded late: a DAG is parsed, and most commands run, without looking at an expression.
+    # Imported late: parsing a DAG and most commands need no SQL parser.
     from tidemill.core.sql.dialect import tokens_of, tree_of
     from tidemill.core.sql.syntax import Walk
 
@@ -57,7 +58,7 @@ def parsed(expression: str, *, aggregates: bool = False) -> Parsed:
         expression.encode()
         tokens = tokens_of(expression)
         _check_tokens(tokens, expression)
-        # A number such as 1L has this token, too, where it is not written.
+        # sqlglot also gives this token for a number such as 1L, where nobody wrote `::`.
         casts = any(t.token_type.name == "DCOLON" and expression[t.start : t.end + 1] == "::" for t in tokens)
         return Walk(expression, aggregates=aggregates, casts=casts).of(tree_of(expression))
     except UnicodeEncodeError:
@@ -69,7 +70,7 @@ def parsed(expression: str, *, aggregates: bool = False) -> Parsed:
 
 
 def _check_tokens(tokens: list[Token], expression: str) -> None:
-    """The text becomes a part of a statement, which it must not end, hide or go beyond."""
+    """The text becomes part of a statement: it must not end the statement, hide the rest of it, or reach beyond it."""
     if not tokens:
         raise DeclarationError(f"expected one SQL expression, found {expression!r}")
     if any(token.comments for token in tokens):
@@ -94,10 +95,10 @@ def _check_tokens(tokens: list[Token], expression: str) -> None:
 
 
 def _check_words(tokens: list[Token]) -> None:
-    """Where Spark reads a column of such a name, sqlglot reads a word of a function's arguments, and drops it."""
+    """Refuse words that Spark reads as column names, but that sqlglot reads as syntax of a function and drops."""
     texts = ["", *("" if t.token_type.name in _TEXTS else t.text.upper() for t in tokens), ""]
     for word, sign, value in zip(texts[1:], texts[2:], tokens[2:], strict=False):
-        # With a sign before it, no text names a unit: interval '1 day' is a constant, interval - '1 day' is none.
+        # `interval '1 day'` is a constant, but in `interval - '1 day'` Spark reads a column and subtracts a text.
         if (
             word == "INTERVAL"
             and sign in ("+", "-")
@@ -132,10 +133,10 @@ def _too_deep(expression: str) -> DeclarationError:
 
 
 def filled(text: str, names: Mapping[str, str]) -> str:
-    """A text of an aggregate's `merge` or `finish` with `{name}` replaced by what stands for it.
+    """The `merge` or `finish` of an aggregate, with each `{name}` replaced by `names[name]`.
 
     Raises:
-        DeclarationError: it has a `{name}` that there is not.
+        DeclarationError: a `{name}` is not in `names`.
     """
 
     def name_of(match: re.Match[str]) -> str:
@@ -150,7 +151,7 @@ def filled(text: str, names: Mapping[str, str]) -> str:
 
 
 def named_alone(expression: str) -> str | None:
-    """The column that an expression is, and nothing more; None when it does anything with it."""
+    """The name of the column if the expression is just one column; None otherwise."""
     bare = expression.strip()
     if _BARE.fullmatch(bare):
         return bare if bare.lower() not in _CONSTANTS else None
@@ -158,10 +159,10 @@ def named_alone(expression: str) -> str | None:
 
 
 def compared(expression: str) -> tuple[str, str, str] | None:
-    """The two columns that an expression compares, and in their middle by what; None when it does anything else.
+    """Left column, operator and right column if the expression just compares two columns; None otherwise.
 
     Raises:
-        DeclarationError: as `parsed`.
+        DeclarationError: the text is not one expression, or uses what `parsed` does not allow.
     """
     from tidemill.core.sql.dialect import tree_of
     from tidemill.core.sql.syntax import comparison

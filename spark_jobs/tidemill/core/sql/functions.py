@@ -1,9 +1,9 @@
 """Which functions of Spark SQL a declaration or a contract may call.
 
-A batch is computed again after a crash, by other machines and in other cuts, and must come to the same rows. So a
-function is allowed when its answer depends on its arguments alone: not on the clock, on chance, on the machine, on
-other rows or on their order, and when it has no side effect. Every function of the Spark that Tidemill is built for is
-on one of these lists (a test compares them with `SHOW FUNCTIONS`); whatever is on none is refused.
+After a crash, another machine computes a batch again, maybe divided into other tasks, and must get the same rows. So a
+function is allowed if its result depends on its arguments alone: not on the clock, on chance, on the machine, on other
+rows or on their order. It must have no side effect either. These lists name every function of the Spark version that
+Tidemill is built for (a test compares them with `SHOW FUNCTIONS`); a function that no list names is refused.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ _REFUSED_TEXT = {
     """,
 }
 COLUMN_HINT = "use a column of the record: _timestamp is when the log took it, _offset is unique in its partition"
-"""What to use instead of the clock and of chance."""
+"""What to use instead of functions of the clock or of chance."""
 
 _INSTEAD = {
     **dict.fromkeys(("first", "first_value", "any_value", "min_by"), "use the aggregate First, or min(struct(...))"),
@@ -112,22 +112,22 @@ _INSTEAD = {
 }
 
 TIME_FUNCTIONS = frozenset(_TIME_TEXT.split())
-"""Functions of dates and times: a text that they are given becomes one."""
+"""Functions of dates and times: they cast a text argument to a date or a time."""
 
 ROW_FUNCTIONS = frozenset(_ROW_TEXT.split()) | TIME_FUNCTIONS
 """Functions of one row: allowed wherever an expression is."""
 
 AGGREGATE_FUNCTIONS = frozenset(_AGGREGATE_TEXT.split())
-"""Functions of a group of rows: allowed in `partial` and `merge` of a custom aggregate, besides those of a row."""
+"""Functions of a group of rows: also allowed in `partial` and `merge` of a custom aggregate."""
 
 COLLECTORS = ("collect_list", "collect_set", "array_agg")
-"""Functions that give the values of a group as an array, in the order in which rows were added."""
+"""Functions that collect the values of a group into an array, in the order in which rows are added."""
 
 KEEPING_VALUES = ("flatten", "array_distinct", "array_compact", "array_remove")
-"""Functions whose array has the same values whatever the order of their first argument is."""
+"""Functions whose result array has the same values in any order of their first argument."""
 
 WITHOUT_ORDER = ("array_sort", "sort_array", "size", "cardinality", "array_size", "array_max", "array_min")
-"""Functions whose answer does not depend on the order of their first argument."""
+"""Functions whose result does not depend on the order of their first argument."""
 
 REFUSED_FUNCTIONS = {name: reason for reason, names in _REFUSED_TEXT.items() for name in names.split()}
 """Functions that are never allowed, each with the reason."""
@@ -136,13 +136,13 @@ WITHOUT_BRACKETS = (
     *("current_catalog", "current_database", "current_date", "current_schema", "current_time", "current_timestamp"),
     *("current_path", "current_user", "localtimestamp", "session_user"),
 )
-"""Names that are functions where there is no such column: a column of that name is written in backticks."""
+"""Names that Spark reads as functions if no column has the name; a column of that name needs backticks."""
 
 
 def refusal(name: str, *, aggregates: bool = False) -> tuple[str, str] | None:
-    """Why a function must not be called, and what to do instead; None where it may be called.
+    """Why a function must not be called, and what to do instead; None if it may be called.
 
-    `aggregates` says whether functions of a group of rows are meant. Case does not matter.
+    `aggregates` says whether functions of a group of rows are allowed. Case does not matter.
     """
     name = name.lower()
     if name in ROW_FUNCTIONS or (aggregates and name in AGGREGATE_FUNCTIONS):

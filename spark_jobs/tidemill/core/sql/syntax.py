@@ -1,4 +1,4 @@
-"""What the tree of an expression may consist of, and what it reads."""
+"""Which nodes the tree of an expression may have, and which columns and functions it uses."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ _COMPARISONS = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.EQ: 
 class Parsed:
     """What an expression reads and calls.
 
-    `columns` are as written: Spark does not mind their case. Of `user.name` there is `user`. `may_fail` names what
-    raises an error for some values, and so fails a whole batch.
+    `columns` are spelled as written; Spark ignores their case. `user.name` counts as `user`. `may_fail` names operators
+    and functions that raise an error for some values, which fails the whole batch.
     """
 
     columns: frozenset[str]
@@ -67,7 +67,7 @@ class Parsed:
 
 
 def comparison(tree: exp.Expr) -> tuple[str, str, str] | None:
-    """The columns that a tree compares, and in their middle by what; None when it does anything else."""
+    """Left column, operator and right column if the tree just compares two columns; None otherwise."""
     sign = next((sign for kind, sign in _COMPARISONS.items() if type(tree) is kind), None)
     sides = [tree.args.get("this"), tree.args.get("expression")]
     names = [side.name for side in sides if isinstance(side, exp.Column) and len(side.parts) == 1]
@@ -75,7 +75,7 @@ def comparison(tree: exp.Expr) -> tuple[str, str, str] | None:
 
 
 class Walk:
-    """One walk through a tree, without recursion: what it reads and calls, and whether it may."""
+    """A walk through a tree, without recursion: which columns and functions it uses, and whether that is allowed."""
 
     def __init__(self, text: str, *, aggregates: bool, casts: bool) -> None:
         self._text, self._aggregates = text, aggregates
@@ -100,14 +100,14 @@ class Walk:
         return Parsed(frozenset(self._columns), frozenset(self._functions), tuple(self._may_fail))
 
     def _children(self, node: exp.Expr, variables: frozenset[str]) -> Iterator[exp.Expr]:
-        """What of a node is still to be looked at."""
+        """The children of a node that are still to be checked."""
         match node:
             case exp.Column():
                 self._column(node, variables)
             case exp.Lambda():
                 yield node.this
             case exp.Cast():
-                # Whatever stands for a type has no columns.
+                # The type of a cast has no columns.
                 yield node.this
             case exp.Anonymous():
                 yield from self._arguments(node)

@@ -1,4 +1,4 @@
-"""What single parts of an expression's tree stand for."""
+"""What single parts of an expression's tree mean."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _UNIT_INSIDE = re.compile("[A-Za-z]{3}")
 
 
 def has_unit(node: exp.Interval) -> bool:
-    """Whether it is a constant. Where Spark reads a column `interval`, plus or minus something, sqlglot reads this."""
+    """Whether an interval is a constant. If not, Spark reads a column `interval`, plus or minus a value."""
     value = node.this
     written = isinstance(value, exp.Literal) and _UNIT_INSIDE.search(value.name) is not None
     return node.args.get("unit") is not None or written
 
 
 def is_order_lost(node: exp.Expr) -> bool:
-    """Whether what is around an array makes the order of its values not matter."""
+    """Whether the expression around an array makes the order of its values irrelevant."""
     parent = node.parent
     while parent is not None and (isinstance(parent, exp.Paren | exp.Filter) or _begins(parent, node, KEEPING_VALUES)):
         node, parent = parent, parent.parent
     if parent is None or not _begins(parent, node, WITHOUT_ORDER):
         return False
-    # An order of the user's own may take different values for equal.
+    # A comparison function of the user may take different values for equal.
     return parent.name.lower() != "array_sort" or len(parent.expressions) == 1
 
 
 def _begins(parent: exp.Expr, node: exp.Expr, names: tuple[str, ...]) -> bool:
-    """Whether it is the first argument of one of these functions."""
+    """Whether `node` is the first argument of one of these functions."""
     return isinstance(parent, exp.Anonymous) and parent.name.lower() in names and parent.expressions[0] is node

@@ -1,4 +1,4 @@
-"""Text of Spark SQL: names, literals, and statements put together."""
+"""Builds text of Spark SQL: names, literals and statements."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def quoted(column: str, quote: str = "`") -> str:
-    """A column's name as Spark SQL quotes it, or another SQL whose `quote` is given."""
+    """A column's name, quoted for Spark SQL; `quote` is another quote for another SQL."""
     return f"{quote}{column.replace(quote, quote * 2)}{quote}"
 
 
@@ -22,9 +22,9 @@ def renamed(expression: str, name: str) -> str:
 
 
 def select(columns: Iterable[str], source: str, *, where: str = "", group_by: Iterable[str] = ()) -> str:
-    """A statement over `source`, which is a name or another statement.
+    """A SELECT statement over `source`, which is a name or another statement.
 
-    Columns are texts as they stand after SELECT; `group_by` are names.
+    `columns` are SQL as it stands after SELECT; `group_by` are names, which are quoted here.
     """
     grouping = ", ".join(quoted(name) for name in group_by)
     parts = [

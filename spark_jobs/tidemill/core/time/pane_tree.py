@@ -1,9 +1,9 @@
-"""Panes merged ahead in powers of two, so that a sliding window is merged from few rows per key.
+"""Panes merged ahead in powers of two, so that a sliding window merges few rows per key.
 
-A *node* of level k is the merge of 2**k neighbouring panes. It is built by the batch that moves the watermark past its
-end, and from then on every batch that brings a late record to one of its panes adds a row to the node as well. So at
-every commit, a node that ends at the watermark or before it is the merge of its visible rows, as a pane is; no other
-node is used. `since` forgets nodes: those that start earlier are never looked at again.
+A *node* of level k is the merge of 2**k neighbouring panes. The batch that moves the watermark past the node's end
+builds it. From then on, every batch that brings a late record to one of its panes also adds a row to the node. So at
+every commit, a node that ends at the watermark or before is the merge of its visible rows, as a pane is; no other node
+is used. Nodes that start before `since` are never used again.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.core.time.windows import Panes
 
 LEAST_OVERLAP = 8
-"""Panes that belong to fewer windows are not worth merging ahead."""
+"""Panes that belong to fewer windows than this are not worth merging ahead."""
 
 Span = tuple[int, int]
-"""Half-open, in microseconds."""
+"""A half-open range of event times in microseconds."""
 
 
 def levels_of(panes: Panes) -> int:
-    """The highest level of nodes: the largest that fits into a window; 0 when none are worth it."""
+    """The highest level whose nodes fit into a window; 0 when merging ahead is not worth it."""
     return (panes.size // panes.pane).bit_length() - 1 if panes.overlap >= LEAST_OVERLAP else 0
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Node:
-    """The panes merged from `start` on: 2**level of them. At level 0 it is a pane itself."""
+    """The merge of 2**level panes from `start` on. At level 0 it is a pane."""
 
     level: int
     start: int
@@ -36,7 +36,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaneTree:
-    """The nodes that a batch finds: those that start at `since` or later and end at `built` or before."""
+    """The nodes that a batch can use: those that start at `since` or later and end at `built` or before."""
 
     panes: Panes
     since: int
@@ -44,20 +44,20 @@ class PaneTree:
 
     @staticmethod
     def of(panes: Panes, *, since: int | None, watermark: int, allowed_lateness: int) -> PaneTree:
-        """The nodes at a position whose watermark this is; `since` None when none were built before it.
+        """The nodes at a position with this watermark; `since` is None when no node was built before.
 
-        Nodes that only closed windows contain are left out, so that they can be removed.
+        Nodes that only belong to closed windows are left out, so that they can be removed.
         """
         begin = watermark if since is None else since
         return PaneTree(panes=panes, since=max(begin, forgotten(panes, watermark, allowed_lateness)), built=watermark)
 
     @property
     def levels(self) -> int:
-        """The highest level there is."""
+        """The highest level of nodes."""
         return levels_of(self.panes)
 
     def length(self, level: int) -> int:
-        """How much event time a node covers."""
+        """How much event time a node of this level covers, in microseconds."""
         return self.panes.pane << level
 
     def node_of(self, time: int, level: int) -> Node:
@@ -65,30 +65,30 @@ class PaneTree:
         return Node(level, time - (time - self.panes.offset) % self.length(level))
 
     def end(self, node: Node) -> int:
-        """Where a node ends."""
+        """The end of a node, exclusive."""
         return node.start + self.length(node.level)
 
     def parent(self, node: Node) -> Node:
-        """The node of the next level that contains it."""
+        """The node of the next level that contains `node`."""
         return self.node_of(node.start, node.level + 1)
 
     def has(self, node: Node) -> bool:
-        """Whether a node can be used. Panes always can."""
+        """Whether a node can be used; panes always can."""
         return node.level == 0 or (self._is_young(node) and self.end(node) <= self.built)
 
     def _is_young(self, node: Node) -> bool:
         return node.level <= self.levels and node.start >= self.since
 
     def window_starts(self, node: Node, *, alone: bool = False) -> range:
-        """Where the windows start that are merged from this node: those that contain it, but not a parent to use.
+        """The starts of the windows that use this node: they contain it, but no parent that can be used.
 
-        Rows of this batch stand `alone`: no node has them yet, so that every window takes them from their pane.
+        Rows of this batch are `alone`: no node holds them yet, so every window takes them from their pane.
         """
         slide, size, offset = self.panes.slide, self.panes.size, self.panes.offset
         low, high = self.end(node) - size, node.start
         parent = self.parent(node)
         if not alone and self.has(parent):
-            # A left child is taken by windows that end inside its sibling, a right one by those that start inside it.
+            # Windows that end in the sibling use a left child; windows that start in the sibling use a right one.
             if parent.start == node.start:
                 high = min(high, self.end(parent) - size - 1)
             else:
@@ -96,9 +96,9 @@ class PaneTree:
         return range(low + (offset - low) % slide, high + 1, slide)
 
     def grown(self, node: Node, until: int, *, alone: bool = False) -> tuple[Node, ...]:
-        """The nodes that get this one's rows when nodes up to `until` are built.
+        """The nodes that get rows of this node when nodes up to `until` are built.
 
-        Rows of this batch stand `alone`: those that are there already get them, too.
+        Rows of this batch are `alone`: nodes that exist already get them, too.
         """
         if not alone and self.has(self.parent(node)):
             return ()
@@ -108,9 +108,9 @@ class PaneTree:
         )
 
     def reads(self, ranges: Iterable[Span], until: int) -> Mapping[int, tuple[Span, ...]]:
-        """Where the nodes start, by level, that make up the windows inside `ranges` and the nodes built up to `until`.
+        """The starts of the nodes to read, by level: for windows inside `ranges`, and for nodes to build up to `until`.
 
-        A few more may lie there: `window_starts` and `grown` say what a row is for.
+        The ranges may contain a few more nodes: `window_starts` and `grown` say what each row is for.
         """
         spans: dict[int, list[Span]] = {level: [] for level in range(self.levels + 1)}
         for low, high in ranges:
@@ -121,7 +121,7 @@ class PaneTree:
         return {level: united for level, found in spans.items() if (united := unite(found))}
 
     def _read(self, level: int, low: int, high: int) -> list[Span]:
-        """Nodes of a level that windows inside `[low, high)` are merged from."""
+        """Where the nodes of a level start that windows inside `[low, high)` use."""
         length = self.length(level)
         if high - low < self.panes.size:
             return []
@@ -134,7 +134,7 @@ class PaneTree:
         return self._there(level, [_both(whole, part) for part in (left, right, *parents_gone)])
 
     def _read_to_build(self, level: int, until: int) -> list[Span]:
-        """Nodes of a level whose parent is not built, and is by now."""
+        """Where the nodes of a level start whose parents are built now."""
         length = self.length(level)
         low, high = self.built - 2 * length + 1, until - length + 1
         young = [_both((low, high), (self.since, END))]
@@ -146,7 +146,7 @@ class PaneTree:
 
 
 def forgotten(panes: Panes, watermark: int, allowed_lateness: int) -> int:
-    """Windows that start before this are closed for good at a watermark, and so are nodes."""
+    """An event time: windows and nodes that start before it are closed for good at this watermark."""
     return max(watermark - allowed_lateness - panes.size, BEGINNING)
 
 
@@ -155,7 +155,7 @@ def _both(one: Span, other: Span) -> Span:
 
 
 def unite(ranges: Iterable[Span]) -> tuple[Span, ...]:
-    """The same moments in as few ranges as possible, sorted; empty ones are left out."""
+    """These event times in as few ranges as possible, sorted; empty ranges are left out."""
     united: list[Span] = []
     for low, high in sorted(ranges):
         if low >= high:

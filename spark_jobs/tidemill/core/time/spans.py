@@ -1,4 +1,4 @@
-"""Stretches of panes in event time."""
+"""Spans of panes in event time."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class PaneSpan:
-    """The panes that start at `first`, at `last` or between, in microseconds."""
+    """The panes that start from `first` to `last`, both included, in microseconds."""
 
     first: int
     last: int
 
 
 def united_spans(spans: Iterable[PaneSpan]) -> tuple[PaneSpan, ...]:
-    """The same panes in as few spans as possible, sorted."""
+    """These panes in as few spans as possible, sorted."""
     found: list[PaneSpan] = []
     for span in sorted(spans):
         if found and span.first <= found[-1].last:

@@ -1,7 +1,7 @@
 """Moments and durations: whole microseconds since 1970-01-01T00:00:00Z, and how people write them.
 
-Rules compute with integers of microseconds, so that nothing rounds; the public API takes `timedelta` or
-text such as "10 seconds", and aware `datetime`.
+Rules compute with integers of microseconds, so that nothing is rounded. The public API takes `timedelta` or text such
+as "10 seconds", and `datetime` with a time zone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
 LONGEST = timedelta(days=365_000)
-"""The longest duration: that far from any moment of now there are still dates."""
+"""The longest duration: present moments plus or minus it are still dates."""
 
 _MOST_DIGITS = 20
 _SHOWN = 60
@@ -63,10 +63,10 @@ def duration(value: str | timedelta) -> timedelta:
 
 
 def signed_duration(value: str | timedelta) -> timedelta:
-    """The same, also below zero: "-8 hours".
+    """A duration as in `duration`, which may be below zero, such as "-8 hours".
 
     Raises:
-        DeclarationError: see `duration`.
+        DeclarationError: the text is not a duration, or the duration is too long.
     """
     if isinstance(value, str) and value.strip().startswith("-"):
         return -duration(value.strip()[1:])
@@ -83,7 +83,11 @@ def _unit(name: str, plural: str) -> int | None:
 
 
 def micros(value: datetime | timedelta) -> int:
-    """Microseconds since 1970 of a moment, or of a duration. A moment must be aware."""
+    """A moment as microseconds since 1970, or a duration as microseconds.
+
+    Raises:
+        ValueError: the moment has no time zone.
+    """
     if isinstance(value, timedelta):
         return value // MICROSECOND
     if value.tzinfo is None:
@@ -92,24 +96,24 @@ def micros(value: datetime | timedelta) -> int:
 
 
 UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
-"""The time of a record whose log does not know it."""
+"""The time of a record if the log does not know it."""
 
 
 def moment(value: int) -> datetime:
-    """The aware UTC moment of `value` microseconds since 1970, years 1 to 9999.
+    """The moment `value` microseconds after 1970, in UTC.
 
     Raises:
-        OverflowError: the moment lies outside those years.
+        OverflowError: the moment lies outside the years 1 to 9999.
     """
     return EPOCH + value * MICROSECOND
 
 
 FIRST, LAST = micros(datetime.min.replace(tzinfo=UTC)), micros(datetime.max.replace(tzinfo=UTC))
-"""The first and the last moment that has a date, in microseconds since 1970."""
+"""The first and the last moment with a date, in microseconds since 1970."""
 
 
 def nearest_moment(value: int) -> datetime:
-    """The same as `moment`, and the nearest moment in the years 1 to 9999 where it lies outside of them.
+    """The moment `value` microseconds after 1970; outside the years 1 to 9999, the nearest moment in them.
 
     Producers of a log may give their records any time.
     """
@@ -117,21 +121,21 @@ def nearest_moment(value: int) -> datetime:
 
 
 def show_moment(value: int | datetime) -> str:
-    """A moment as people read it, in UTC: `2026-03-01 12:00:00`, with a fraction of a second where there is one.
+    """A moment as people read it, in UTC: `2026-03-01 12:00:00`, with a fraction only if there is one.
 
-    Numbers are microseconds since 1970. What takes moments takes this text, too.
+    `value` is a datetime, or microseconds since 1970. Commands and forms accept this text where they want a moment.
     """
     at = (moment(value) if isinstance(value, int) else value).astimezone(UTC)
     return at.replace(microsecond=0, tzinfo=None).isoformat(" ") + (f".{at:%f}" if at.microsecond else "")
 
 
 def show_clock(at: datetime) -> str:
-    """When something was done, as people read it: in UTC, to the second."""
+    """A moment for people, in UTC, to the second."""
     return show_moment(at.replace(microsecond=0))
 
 
 def show_duration(value: timedelta) -> str:
-    """A duration as people write it: the largest unit that divides it."""
+    """A duration as people write it, in the largest unit that divides it."""
     count = micros(value)
     for name in ("week", "day", "hour", "minute", "second", "ms"):
         if count and count % _UNITS[name] == 0:

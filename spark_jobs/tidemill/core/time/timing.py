@@ -1,6 +1,6 @@
-"""Why a row of a window was published: the timing of a firing, as a function and as SQL.
+"""The timing of a firing, which says why a row of a window was published: as a function and as SQL.
 
-The names are those of Apache Beam's `PaneInfo.Timing`, and two of Tidemill's own for amendments.
+The names are those of Apache Beam's `PaneInfo.Timing`, plus two for Tidemill's amendments.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ class Timing(StrEnum):
     """Why a row of a window was published.
 
     EARLY: before the watermark passed the end of the window. ON_TIME: by the batch that moved the watermark past it.
-    LATE: after that, because of records that the window still allows. REPAIR: late or rejected records were let in.
-    BACKFILL: the window was computed anew.
+    LATE: after that, because of records that the window still allows. REPAIR: because records were processed once more
+    from quarantine or late table. BACKFILL: because a backfill computed the window again.
     """
 
     EARLY = "EARLY"
@@ -34,9 +34,9 @@ def timing_of_live(end: int, before: int, after: int) -> Timing:
 
 
 def timing_sql(end: str, before: int, after: int) -> str:
-    """The same as Spark SQL; `end` is an expression in microseconds."""
+    """The timing in a live batch as Spark SQL; `end` is an SQL expression in microseconds."""
     early, on_time, late = (f"'{timing.value}'" for timing in (Timing.EARLY, Timing.ON_TIME, Timing.LATE))
-    # The least number of 64 bits cannot be written as a literal.
+    # The smallest 64-bit integer cannot be written as a literal.
     return (
         f"CASE WHEN {end} > CAST('{after}' AS BIGINT) THEN {early} "
         f"WHEN {end} > CAST('{before}' AS BIGINT) THEN {on_time} ELSE {late} END"

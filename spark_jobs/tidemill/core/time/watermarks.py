@@ -1,8 +1,7 @@
 """Watermarks: exclusive lower bounds of the event times still to come.
 
-A watermark W says "no more events with event time < W". Each topic-partition has one, its greatest event
-time minus the *delay* of its input; the pipeline's is the least of them, idle partitions excepted. It never
-goes back.
+A watermark W says "no more events with event time < W". Each topic-partition has one: its greatest event time minus
+the *delay* of its input. The pipeline's watermark is the least of them, without idle partitions. It never goes back.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ END = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionClock:
-    """What is known about time in one topic-partition.
+    """The clock of one topic-partition, in microseconds.
 
     `max_event_time` is None until an event was accepted. `active_at` is the clock of the last batch that
     found records to read there, or of the batch that first saw the partition.
@@ -40,7 +39,7 @@ class PartitionClock:
         return BEGINNING if self.max_event_time is None else self.max_event_time - delay
 
     def is_idle(self, *, clock: int, timeout: int | None) -> bool:
-        """Whether the partition has been silent strictly longer than `timeout`; never when it is None."""
+        """Whether the partition has been silent for strictly longer than `timeout`; never if `timeout` is None."""
         return timeout is not None and clock - self.active_at > timeout
 
 
@@ -52,8 +51,7 @@ def advance(
 ) -> int:
     """The pipeline's watermark after a batch: never less than `current`.
 
-    `delays` gives the delay of each topic in microseconds. With no partition that is not idle the
-    watermark stays.
+    `delays` gives the delay of each topic in microseconds. If all partitions are idle, the watermark stays.
     """
     silent = frozenset(idle)
     live = [clock.watermark(delays[tp.topic]) for tp, clock in clocks.items() if tp not in silent]

@@ -1,9 +1,9 @@
 """Windows of event time, and the panes they are made of.
 
-A window is half-open, `[start, end)`, in microseconds since 1970. A *pane* is the piece of event time that
-state is kept for: as long as the greatest common divisor of a window's size and slide, so that every window is
-a whole number of panes and a record is aggregated once, however many sliding windows contain it
-(stream slicing: Traub et al., "Scotty", ICDE 2018).
+A window is half-open, `[start, end)`, in microseconds since 1970. State is kept for each *pane*, a piece of event time
+whose length is the greatest common divisor of the windows' size and slide. So every window is a whole number of panes,
+and a record is aggregated once, however many sliding windows contain it (stream slicing: Traub et al., "Scotty", ICDE
+2018).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Panes:
         return -(-self.size // self.slide)
 
     def pane_of(self, time: int) -> int:
-        """The start of the pane that contains `time`: floored, also below zero."""
+        """The start of the pane that contains `time`; rounded down, also before 1970."""
         return time - (time - self.offset) % self.pane
 
     def last_window_of(self, time: int) -> Window:
@@ -72,7 +72,7 @@ class Panes:
         return range(window.start, window.end, self.pane)
 
     def is_late(self, time: int, *, watermark: int, allowed_lateness: int) -> bool:
-        """Whether every window of `time` refuses it: `end + allowed_lateness <= watermark` for the latest."""
+        """Whether every window of `time` refuses it: `end + allowed_lateness <= watermark` for the last one."""
         return self.last_window_of(time).end + allowed_lateness <= watermark
 
 
@@ -85,7 +85,7 @@ def _positive(text: str | timedelta, what: str) -> timedelta:
 
 @dataclass(frozen=True, slots=True)
 class Tumbling:
-    """Windows of one size, one after the other, that start at `offset` from 1970-01-01T00:00Z."""
+    """Windows of one size, one after the other; they are aligned to `offset` after 1970-01-01T00:00Z."""
 
     size: str | timedelta
     offset: str | timedelta = field(default=timedelta(0), kw_only=True)
@@ -106,9 +106,9 @@ class Tumbling:
 
 @dataclass(frozen=True, slots=True)
 class Sliding:
-    """Windows of `size` of which one starts every `slide`; the slide need not divide the size.
+    """Windows of `size`, one starting every `slide`; the slide need not divide the size.
 
-    A slide longer than the size would leave records in no window, so it is an error.
+    A slide longer than the size is an error: it would leave records in no window.
     """
 
     size: str | timedelta

@@ -1,8 +1,8 @@
-"""From typed rows to what each sink gets of them, all on one row, so that one pass can count where it ends.
+"""From typed rows to the columns of every sink, all on one row, so that one pass can count where rows end.
 
-A *branch* is one path from an input to one sink. Its columns are kept under a prefix of their own; `alive` says that
-the row came through the operators of the path, `late` that every window of the sink refuses it. Expressions of an
-operator are computed only for rows that reach it.
+A *branch* is one path from an input to one sink. Its columns have a prefix of their own; `alive` says that the row
+passed the operators of the path, `late` that every window of the sink refuses it. Expressions of an operator are
+computed only for rows that reach it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidemill.core.time.times import micros
 from tidemill.core.time.window_expressions import is_late, refusing_windows
 
 HIDDEN = (*RECORD_COLUMNS, "_time")
-"""The columns that say where a row comes from, and its event time; every sink gets them."""
+"""The columns with a row's place in the log and its event time; every sink gets them."""
 
 _OF_ROWS = (*HIDDEN, "_behind", "_block", "_error", "_broken", "_raw", "_rejected")
 _ALIVE = "_alive"
@@ -35,8 +35,8 @@ _KEPT = "_kept_"
 class Branch:
     """The columns of one path to one sink: each logical column `c` is kept as `prefix + c`.
 
-    Windows take records for `lateness` microseconds after the watermark has passed their end; those over the event
-    times `spared`, half-open, take all.
+    Windows take records until the watermark is `lateness` microseconds past their end. Rows with an event time in one
+    of the half-open ranges `spared` are never late.
     """
 
     prefix: str
@@ -47,17 +47,17 @@ class Branch:
 
     @property
     def alive(self) -> str:
-        """Whether the row reached the sink."""
+        """The column that says whether the row reached the sink."""
         return self.prefix + _ALIVE
 
     @property
     def late(self) -> str:
-        """Whether every window of the sink refused the row."""
+        """The column that says whether every window of the sink refused the row."""
         return f"{self.prefix}_late"
 
     @property
     def refused(self) -> str:
-        """How many windows refused a row that others took."""
+        """The column that says how many windows refused a row that others took."""
         return f"{self.prefix}_refused"
 
     @property
@@ -70,7 +70,7 @@ Path = tuple[Step, ...]
 
 
 def branches_of(flow: Flow, source: Input, plan: BatchPlan | None = None) -> tuple[tuple[Branch, Path], ...]:
-    """The branches that start at an input, each with its path, as a plan judges what is late; else as a live one."""
+    """The branches that start at an input, each with its path. The plan decides what is late; None is a live plan."""
     return tuple(
         (Branch(f"_s{number}p{way}_", sink, needed_columns(sink), *_allowed(sink, plan)), path)
         for number, sink in enumerate(flow.sinks)
@@ -79,7 +79,7 @@ def branches_of(flow: Flow, source: Input, plan: BatchPlan | None = None) -> tup
 
 
 def _allowed(sink: Sink, plan: BatchPlan | None) -> tuple[int, tuple[tuple[int, int], ...]]:
-    """For how long windows take records, and which take all."""
+    """The allowed lateness in microseconds, and the ranges of event time in which no row is late."""
     if isinstance(sink, RowSink):
         return 0, ()
     if plan is None or plan.live:
@@ -89,7 +89,7 @@ def _allowed(sink: Sink, plan: BatchPlan | None) -> tuple[int, tuple[tuple[int, 
 
 
 def needed_columns(sink: Sink) -> tuple[str, ...]:
-    """The columns of a row that the sink uses, keys first; hidden columns are left out."""
+    """The columns of a row that the sink uses, keys first, without hidden columns."""
     if isinstance(sink, RowSink):
         return sink.columns
     used = {c.lower(): c for a in sink.aggregates.values() for c in sorted(columns_read(a))}
@@ -98,9 +98,9 @@ def needed_columns(sink: Sink) -> tuple[str, ...]:
 
 
 def branch_out(checked: str, user_columns: Sequence[str], branches: Sequence[tuple[Branch, Path]]) -> str:
-    """A statement that gives the rows of `tidemill.engine.read.typed_rows` the columns of every branch.
+    """A statement that adds the columns of every branch to the rows of `tidemill.engine.read.typed_rows`.
 
-    A row that the contract refused is alive in no branch. The hidden columns stay.
+    A row that the contract rejects is alive in no branch. The hidden columns stay.
     """
     kept = [f"{_KEPT}{c}" for c in user_columns]
     text = select([*_OF_ROWS, *(renamed(quoted(c), _KEPT + c) for c in user_columns)], checked)
@@ -119,7 +119,7 @@ def branch_out(checked: str, user_columns: Sequence[str], branches: Sequence[tup
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """A statement at some step of a path: `columns` are the user's there, `beneath` those that only pass by."""
+    """A statement at some step of a path: `columns` are the user's columns there, `beneath` are passed through."""
 
     text: str
     columns: tuple[str, ...]
@@ -186,7 +186,7 @@ def _lateness(sink: Sink, allowed: int) -> tuple[str, str]:
 
 
 def unpack(frame: DataFrame, branches: Sequence[Branch]) -> DataFrame:
-    """The rows that entered the sink of these branches, with its own column names and the hidden ones."""
+    """The rows that entered the sink of these branches, with the sink's column names and the hidden columns."""
     parts = [frame.where(b.taken).selectExpr(*_columns_of(b)) for b in branches]
     return reduce(DataFrame.unionByName, parts)
 

@@ -1,4 +1,4 @@
-"""Counting, in the pass that does the work, where every record ends and how far event time came."""
+"""Counts where records end and how far event time came, in the same pass that does the work."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _OUTCOMES = ("read", "aggregated", "filtered", "rejected", "late")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What one pass over one input found.
+    """The counts of one pass over one input.
 
-    `max_event_times` has the partitions with accepted rows. `late_rows` counts a row once for each sink that refused
-    it, `refused_windows` the single windows that refused a row which others took. `stray_blocks` is a bitmap of the
-    blocks (`tidemill.engine.read.blocks`) that hold rejected or late rows.
+    `max_event_times` (microseconds) has the partitions with accepted rows. `late_rows` counts a row once for each sink
+    that refused it; `refused_windows` counts windows that refused a row which other windows took. `stray_blocks` is a
+    bitmap of the blocks (`tidemill.engine.read.blocks`) that hold rejected or late rows.
     """
 
     account: Account
@@ -33,12 +33,12 @@ class Counts:
 
     @property
     def side_outputs(self) -> int:
-        """The rows that go to quarantine or to the late table."""
+        """The number of rows that go to quarantine or to the late table."""
         return self.account.rejected + self.late_rows
 
 
 class Counter:
-    """Counts the rows of one input as they pass by; to be asked once an action has run over all of them."""
+    """Counts the rows of one input as they pass; `result` is complete once an action has run over all of them."""
 
     def __init__(self, topic: str, partitions: Sequence[int], branches: Sequence[Branch]) -> None:
         self._topic, self._partitions, self._branches = topic, tuple(partitions), tuple(branches)
@@ -46,11 +46,11 @@ class Counter:
         self._found: dict[str, Any] | None = None
 
     def attach(self, frame: DataFrame) -> DataFrame:
-        """The same rows, counted by the first action over all of them."""
+        """These rows, which the first action over all of them counts."""
         return frame.observe(self._observation, *(F.expr(f"{v} AS {n}") for n, v in self._expressions().items()))
 
     def count(self, frame: DataFrame) -> None:
-        """Count rows that are cached, with a job of its own."""
+        """Count cached rows in a separate job."""
         counted = frame.selectExpr(*(f"{v} AS {n}" for n, v in self._expressions().items()))
         self._found = counted.toArrow().to_pylist()[0]
 
@@ -74,7 +74,7 @@ class Counter:
         }
 
     def result(self) -> Counts:
-        """What was counted."""
+        """The counts, after the rows were counted."""
         found = self._found if self._found is not None else self._observation.get
         account = Account(**{name: found[name] for name in _OUTCOMES})
         times = {TopicPartition(self._topic, p): found[f"time_{p}"] for p in self._partitions}

@@ -17,7 +17,7 @@ from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.core.time.windows import Panes
 
 _FAR = 2**62
-"""Further than any event time, and not so far that a window's size more would not fit 64 bits."""
+"""Beyond any event time, but a window's size added to it still fits 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +26,9 @@ class Firing:
 
     On close: every window with `before < end <= after` fires, on time; and each (window, key) that the batch touched
     with `end <= before` fires again, late. On update: each (window, key) that the batch touched fires. A window with
-    `end + allowed_lateness <= before` refuses records and never fires again. Neither does one that ends at `forgotten`
-    or earlier: its state is gone, or never had what batches read before there was the table.
+    `end + allowed_lateness <= before` refuses records and never fires again; with `allowed_lateness` None there is no
+    such window. A window that ends at `forgotten` or earlier never fires either: its state was removed, or it lacks
+    records from before the table existed.
     """
 
     trigger: Trigger
@@ -44,7 +45,7 @@ class Firing:
         lacking = BEGINNING if whole == BEGINNING else whole + sink.window.panes.size
         return Firing(
             trigger=sink.trigger,
-            # Windows that lack something are treated as if they had ended before.
+            # Windows that lack records are treated as if they had ended before.
             before=max(plan.position.watermark, lacking),
             after=after.watermark,
             allowed_lateness=lateness,
@@ -53,26 +54,26 @@ class Firing:
 
     @property
     def refused_until(self) -> int:
-        """Windows that end here or earlier are closed for good."""
+        """An event time: windows that end here or earlier are closed for good."""
         lateness = self.allowed_lateness
         return self.forgotten if lateness is None else max(self.before - lateness, self.forgotten)
 
     @property
     def again_until(self) -> int:
-        """Windows that end here or earlier, and are not closed for good, fire because the batch touched them."""
+        """Windows that end at this time or earlier, and are not closed for good, fire if the batch touches them."""
         return self.before if self.trigger is Trigger.ON_CLOSE else END
 
     def pane_ranges(
         self, sink: WindowedSink, touched_panes: Iterable[int]
     ) -> tuple[tuple[int | None, int | None], ...]:
-        """The starts of panes to read, as half-open ranges in microseconds; None does not bound; none when empty."""
+        """Half-open ranges of the starts of panes to read, in microseconds; None is no bound. May be empty."""
         return tuple(
             (None if low == BEGINNING else low, None if high == END else high)
             for low, high in self.spans(sink, touched_panes)
         )
 
     def spans(self, sink: WindowedSink, touched_panes: Iterable[int]) -> tuple[Span, ...]:
-        """Where the windows that may fire lie, whole, from BEGINNING to END at most."""
+        """The ranges of event time that hold all windows that may fire, at most from BEGINNING to END."""
         panes = sink.window.panes
         ranges: list[Span] = []
         for pane in touched_panes:
@@ -84,7 +85,7 @@ class Firing:
         return unite(ranges)
 
     def _on_time(self, panes: Panes) -> Span:
-        """Where the windows lie that fire on time; an empty span when none ends between the two watermarks."""
+        """The range that holds the windows that fire on time; empty when none ends between the two watermarks."""
         if self.before == BEGINNING:
             low = BEGINNING
         else:
@@ -94,14 +95,14 @@ class Firing:
         return (low, high) if high - low >= panes.size else (low, low)
 
     def most_windows(self, panes: Panes) -> int:
-        """How many windows of one pane may fire at most."""
+        """The most windows of one pane that may fire."""
         bounds = self.bounds
         on_time = max(bounds["_after"] - bounds["_before"], 0)
         again = max(self.again_until - self.refused_until, 0)
         return min(panes.overlap, -(-on_time // panes.slide) + -(-again // panes.slide))
 
     def starts(self, panes: Panes) -> Span:
-        """Between which moments, both included, all windows start that may fire; where none may, (1, 0)."""
+        """The first and the last event time at which windows that may fire can start; (1, 0) when none may fire."""
         on_time = (self.before, self.after) if self.trigger is Trigger.ON_CLOSE and self.after > self.before else None
         ends = [e for e in (on_time, (self.refused_until, self.again_until)) if e is not None and e[0] < e[1]]
         if not ends:
@@ -111,9 +112,9 @@ class Firing:
 
     @property
     def bounds(self) -> dict[str, int]:
-        """Which windows fire, told by where their `end` lies, as columns for `merged_windows`.
+        """Which windows fire, by their `end`, as columns for `finished_windows`.
 
-        On time is `_before < end <= _after`; again, where the batch touched it, `_refused_until < end <= _again_until`.
+        On time: `_before < end <= _after`. Again, if the batch touched them: `_refused_until < end <= _again_until`.
         """
         on_close = self.trigger is Trigger.ON_CLOSE
         return {
@@ -126,7 +127,7 @@ class Firing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refiring:
-    """Every window that lies wholly inside one of `ranges` fires, as whole as it is: all keys, nothing else.
+    """Every window that lies completely inside one of `ranges` fires completely: all keys, and no other window.
 
     `ranges` are half-open, in microseconds; only windows that end at `until` or earlier fire.
     """
@@ -136,25 +137,26 @@ class Refiring:
 
     @staticmethod
     def of(sink: WindowedSink, job: Backfill, position: Position) -> Refiring:
-        """The windows that contain some panes of a job; with a trigger on close, those that are closed.
+        """The windows that contain some panes of a job; with trigger ON_CLOSE, only closed ones.
 
-        `position` is where the job's plan starts from. Of what is forgotten there only those fire that are whole.
+        `position` is the one that the job's plan starts from. Forgotten windows fire only if the job reads all of their
+        records.
         """
         panes, spans, watermark = sink.window.panes, job.panes.get(sink.table, ()), position.watermark
         kept = BEGINNING if position.forgotten_until is None else first_kept(panes, position.forgotten_until)
         edges = [(panes.windows_of(s.first)[0].start, panes.windows_of(s.last)[-1].end) for s in spans]
         until = watermark if sink.trigger is Trigger.ON_CLOSE else END
-        # No window lies inside two of these, though they may overlap.
+        # Parts may overlap, but no window lies inside two of them.
         parts = [(kept, END), *((s.first, s.last + panes.size) for s in (job.whole or {}).get(sink.table, ()))]
         ranges = [(max(low, a), min(high, b, until)) for low, high in unite(edges) for a, b in parts]
         return Refiring(ranges=tuple((low, high) for low, high in ranges if high - low >= panes.size), until=until)
 
     def bounds(self, sink: WindowedSink, panes: tuple[int, int]) -> dict[str, int]:
-        """As `Firing.bounds`, for the state in one of the ranges."""
+        """The columns of `Firing.bounds`, for the state in one of the ranges."""
         low, high = panes
         none = {"_before": END, "_after": END}
         return {**none, "_refused_until": low + sink.window.panes.size - 1, "_again_until": high}
 
     def window_starts(self, sink: WindowedSink) -> tuple[tuple[int, int], ...]:
-        """Where the windows that fire start, as half-open ranges in microseconds."""
+        """The starts of the windows that fire, as half-open ranges in microseconds."""
         return tuple((low, high - sink.window.panes.size + 1) for low, high in self.ranges)

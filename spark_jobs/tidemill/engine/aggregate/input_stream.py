@@ -1,4 +1,4 @@
-"""The rows of one input with every branch on them, and what is counted as they pass by."""
+"""The rows of one input with the columns of every branch, and the counts that are taken as they pass."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tidemill.engine.storage.row_writers import SparkWriter
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stream:
-    """The rows of one input, as `counted` for the first job and as `side_outputs` for what must be put aside.
+    """The rows of one input: `counted` for the first job, `side_outputs` for rows that must be put aside.
 
-    `records` are those of the log, before they are decoded.
+    `records` are the log's records, not yet decoded.
     """
 
     session: SparkSession
@@ -40,7 +40,7 @@ class Stream:
         session = writer.session
         found = records(session, scan)
         if isinstance(scan, KafkaScan):
-            # Each job would ask the brokers again, and they may have forgotten.
+            # Without the cache, each job would ask the brokers again, which may have deleted the records.
             found = writer.cache(found)
         only = plan.work.only if isinstance(plan.work, Repair) else None
         ways = branches_of(flow, source, plan)
@@ -52,15 +52,15 @@ class Stream:
         return Stream(session, source, found, decode, statement, branches, Counter(source.topic, partitions, branches))
 
     def diverted(self, reason: str | None) -> Stream:
-        """The same with every record rejected for this reason, if there is one."""
+        """This stream, with every record rejected for `reason`; unchanged when `reason` is None."""
         return self if reason is None else replace(self, decode=replace(self.decode, diverted=reason))
 
     def kept(self, writer: SparkWriter) -> Stream:
-        """The same for several jobs: rows are computed once, while `count_kept` counts them."""
+        """This stream with cached rows, for several jobs; `count_kept` computes and counts them."""
         return replace(self, cached=writer.cache(self._rows(self.decode)))
 
     def count_kept(self) -> None:
-        """Count rows that are kept, with a job of its own; others are counted by the job that needs them."""
+        """Count cached rows in a separate job; rows that are not cached are counted by the job that reads them."""
         if self.cached is not None:
             self.counter.count(self.cached)
 
@@ -70,7 +70,7 @@ class Stream:
         return self.counter.attach(self._rows(self.decode)) if self.cached is None else self.cached
 
     def side_outputs(self, counts: Counts) -> DataFrame:
-        """Rows among which are all that are rejected or late, with the values of their records."""
+        """Rows that include all rejected and late ones, with the values of their records."""
         return self._rows(replace(self.decode, only=counts.stray_blocks))
 
     def _rows(self, decode: DecodeBatches) -> DataFrame:

@@ -1,6 +1,6 @@
-"""Windows merged from nodes of the pane tree, and the nodes that a batch builds, in one statement for both.
+"""SQL that merges windows from nodes of the pane tree, and builds the nodes of a batch, in one statement.
 
-What `PaneTree.window_starts` and `PaneTree.grown` say of one node is said here of rows, in SQL.
+It does for rows, in SQL, what `PaneTree.window_starts` and `PaneTree.grown` do for one node.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from tidemill.engine.storage.spread import CERTAIN, LEVEL, START, TOUCHED
 
 _NODE = "_node_"
 _LEVELS = 16
-"""A window and a node that are built travel as one number, start * 16 + level: there are at most 13 levels."""
+"""Windows and nodes are encoded as one number, start * 16 + level: there are at most 13 levels."""
 
 
 def merged_nodes(rows: str, sink: WindowedSink, types: Sequence[Field]) -> str:
-    """A statement over rows that were spread: the windows to publish, at `_level` 0, and the nodes to write.
+    """A statement over rows of `spread_rows`: the windows to publish, at `_level` 0, and the nodes to write.
 
-    Columns of `merged_windows` are set for windows, those of `node_columns` for nodes, in the `types` of state.
+    Windows have the columns of `merged_windows`, nodes those of `node_columns`, in the `types` of state; the other
+    columns are null.
     """
     keys = [quoted(k) for k in sink.keys]
     built = select(
@@ -49,20 +50,20 @@ def merged_nodes(rows: str, sink: WindowedSink, types: Sequence[Field]) -> str:
 
 
 def of_nodes(sink: WindowedSink) -> Sequence[str]:
-    """The columns that rows of state and nodes have in common, but for their pane and slice."""
+    """The columns that both rows of state and nodes have, without pane and slice."""
     return [*sink.keys, *state_columns(sink)]
 
 
 def node_columns(sink: WindowedSink) -> Mapping[str, str]:
-    """The columns of a node, by what `merged_nodes` calls them."""
+    """The columns of a node, by their names in `merged_nodes`."""
     return {_NODE + c: c for c in ("pane_level", "pane_start", *of_nodes(sink))}
 
 
 def spread_rows(state: str, sink: WindowedSink) -> str:
-    """A statement over rows of state and nodes: each once for each window that may fire and each node to be built.
+    """A statement over rows of state and nodes: each row once per window that may fire and per node to build.
 
-    Rows also have the columns of `Ahead.bounds`; `_touched`, when they are of this batch; `_alone`, when no node has
-    them. See `Spread`.
+    The input also has the columns of `Ahead.bounds`; `_touched`, true for rows of this batch; and `_alone`, true for
+    rows that no node holds yet.
     """
     panes = sink.window.panes
     made = select(["*", renamed(f"explode({_made(sink)})", "_made")], _placed(state, sink))
@@ -77,7 +78,7 @@ def spread_rows(state: str, sink: WindowedSink) -> str:
 
 
 def _placed(state: str, sink: WindowedSink) -> str:
-    """The rows with `_low` and `_high`: the windows that take them start between, see `PaneTree.window_starts`."""
+    """The rows with `_low` and `_high`, between which the windows start that take a row (`PaneTree.window_starts`)."""
     panes, levels = sink.window.panes, levels_of(sink.window.panes)
     length = f"shiftleft({panes.pane}L, pane_level)"
     placed = select(["*", renamed("unix_micros(pane_start)", "_pane"), renamed(length, "_length")], state)
@@ -94,7 +95,7 @@ def _placed(state: str, sink: WindowedSink) -> str:
 
 
 def _made(sink: WindowedSink) -> str:
-    """An SQL expression: the windows and nodes that a row of `_placed` is for, each as one number; null is none."""
+    """An SQL expression: an array of the windows and nodes that a row of `_placed` belongs to; nulls count as none."""
     panes, levels = sink.window.panes, levels_of(sink.window.panes)
     steps = f"_low * {_LEVELS}L, _high * {_LEVELS}L, {panes.slide * _LEVELS}L"
     windows = f"CASE WHEN _low <= _high THEN sequence({steps}) ELSE array(CAST(NULL AS BIGINT)) END"

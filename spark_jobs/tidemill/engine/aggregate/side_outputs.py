@@ -15,13 +15,13 @@ _RECORD = ("_topic AS topic", "_partition AS partition", "_offset AS offset", "_
 
 
 def rejected_rows(source: Input) -> str:
-    """A statement: the rows of one input that its contract refused, with every reason and the raw value."""
+    """A statement: the rows of one input that its contract rejects, with every reason and the raw value."""
     reasons = reasons_expression(source.contract.row_rules, error="_error", mask="_broken")
     return select([*_RECORD, renamed(reasons, "reasons"), "_raw AS value"], ROWS, where="_rejected")
 
 
 def late_rows(branches: Sequence[Branch]) -> str:
-    """A statement: the rows that every window of a sink refused, once per sink; empty when no sink has windows."""
+    """A statement: the rows that every window of a sink refused, once per sink; empty text without windowed sinks."""
     parts = [_late_of(b, b.sink) for b in branches if isinstance(b.sink, WindowedSink)]
     return "\nUNION ALL\n".join(parts)
 

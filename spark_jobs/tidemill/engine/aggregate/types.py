@@ -1,4 +1,4 @@
-"""The types of expressions and aggregates, as Spark's analyzer finds them on rows that are none."""
+"""The types of expressions and aggregates, as Spark's analyzer finds them without any rows."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ _CLOCK = re.compile(r"cast\(\s*(?:now|today|yesterday|tomorrow)(?: [^#()]*)? as 
 
 
 def check_types(session: SparkSession, flow: Flow, uris: Uris) -> None:
-    """Refuses a declaration whose values could lose something in their contract, or do not fit tables that are there.
+    """Refuse a declaration if its contracts could lose values, or if its types do not fit existing tables.
 
-    Nothing is read but the newest version of each table of the flow, and no job runs.
+    It reads only the newest version of each table of the flow, and runs no job.
 
     Raises:
-        DeclarationError: Spark cannot run an expression; or a value could be lost, or comes from the clock.
+        DeclarationError: Spark cannot run an expression; or values could be lost, or depend on the clock.
         Incompatible: the state or a published table has columns of other types.
     """
     for sink in flow.sinks:
@@ -91,7 +91,7 @@ def _check(session: SparkSession, flow: Flow, sink: Sink, uris: Uris, where: str
 
 
 def _rows(session: SparkSession, flow: Flow, sink: Sink, where: str) -> DataFrame | None:
-    """The rows that enter a sink, none of them there; None where no topic is known that leads to it."""
+    """An empty frame with the columns of the rows that enter a sink; None when no input leads to the sink."""
     parts = [unpack(_branched(session, *each), [each[2]]) for each in _branches(flow, sink)]
     for other in parts[1:]:
         check_united(where, _types_of(parts[0]), _types_of(other))
@@ -120,7 +120,7 @@ def _firing() -> list[str]:
 
 
 def _check_numbers(rows: DataFrame, sink: WindowedSink, where: str) -> None:
-    """Sums and averages are of numbers: Spark would convert texts, and find out at the first that is none."""
+    """Refuse sums and averages of texts: Spark would convert them, and fail at the first text that is not a number."""
     over = {name: a.over[0] for name, a in sink.aggregates.items() if a.over and a.over[0] != "*"}
     found = rows.selectExpr(*(f"({text}) AS `_over_{name}`" for name, text in over.items())).schema
     for field, name in zip(found.fields, over, strict=True):
@@ -130,7 +130,7 @@ def _check_numbers(rows: DataFrame, sink: WindowedSink, where: str) -> None:
 
 
 def _check_state(flow: Flow, sink: WindowedSink, uris: Uris, state: DataFrame) -> None:
-    """What a batch adds has the types of the state that is there."""
+    """The state that a batch adds must have the types of the existing state."""
     there = State.of(uris, sink)
     if there is None:
         return
@@ -164,10 +164,10 @@ def _incompatible(flow: Flow, what: str, column: str, before: str, now: str) -> 
 
 
 def _check_clock(rows: DataFrame, where: str) -> None:
-    """A text that is the clock where it becomes a date or a time, although nobody wrote a cast."""
+    """Refuse texts such as 'now' that Spark itself casts to a date or a time: they depend on the clock."""
     shown, conf = io.StringIO(), rows.sparkSession.conf
     before = conf.get(_SHOWN_FIELDS) or ""
-    # Spark leaves out what is beyond so many columns.
+    # By default, Spark shows only the first columns of a plan.
     conf.set(_SHOWN_FIELDS, 1_000_000)
     try:
         with redirect_stdout(shown):
@@ -182,7 +182,7 @@ def _check_clock(rows: DataFrame, where: str) -> None:
 
 
 def data_type(found: T.DataType) -> DataType | Foreign:
-    """A type of Spark as a contract has it; narrower numbers as the next wider one."""
+    """A type of Spark as a type of contracts; narrower numbers become the next wider type."""
     match found:
         case T.DecimalType():
             return Decimal(found.precision, found.scale)

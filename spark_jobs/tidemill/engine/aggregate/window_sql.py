@@ -1,4 +1,4 @@
-"""Partial aggregates of a batch, and windows merged from panes: the three expressions of an aggregate at work."""
+"""SQL for partial aggregates of a batch, and for windows merged from panes: `partial`, `merge` and `finish` at work."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def state_columns(sink: WindowedSink) -> tuple[str, ...]:
 
 
 def merges(sink: WindowedSink) -> Mapping[str, str]:
-    """How each column of state is made of several."""
+    """For each column of state, the SQL aggregate that merges several rows."""
     return {
         _state_columns(name, aggregate)[part]: _filled(name, aggregate, text)
         for name, aggregate in sink.aggregates.items()
@@ -37,7 +37,7 @@ def merges(sink: WindowedSink) -> Mapping[str, str]:
 
 
 def partial_aggregates(rows: DataFrame, sink: WindowedSink) -> DataFrame:
-    """Per pane and key of the sink's rows one row of state, which has no slice yet."""
+    """One row of state for each pane and key of the sink's rows; the slice columns are still missing."""
     partials = {
         _state_columns(name, aggregate)[part]: text
         for name, aggregate in sink.aggregates.items()
@@ -53,18 +53,18 @@ def partial_aggregates(rows: DataFrame, sink: WindowedSink) -> DataFrame:
 
 
 def merged_windows(state: str, sink: WindowedSink) -> str:
-    """A statement over state: the rows to publish, in the types of the contract, and what of them does not fit.
+    """A statement over state: the rows to publish, in the types of the contract, and which values do not fit.
 
-    State is what `finished_windows` wants.
+    The state has the columns that `finished_windows` needs.
     """
     return select(fitted(sink.computed, beyond(sink)), finished_windows(state, sink))
 
 
 def finished_windows(state: str, sink: WindowedSink) -> str:
-    """A statement over state: the rows to publish, in whatever types they have.
+    """A statement over state: the rows to publish, in the types that Spark gives them.
 
-    Rows of state also have the columns of `Firing.bounds`, and `_touched`: the row is of this batch. A window that
-    fires is merged from all rows of its panes.
+    The state also has the columns of `Firing.bounds`, and `_touched`, true for rows of this batch. A window that fires
+    is merged from all rows of its panes.
     """
     keys = [quoted(k) for k in sink.keys]
     merged = select(
@@ -81,7 +81,7 @@ def finished_windows(state: str, sink: WindowedSink) -> str:
 
 
 def finished_values(sink: WindowedSink) -> Mapping[str, str]:
-    """The columns of `finished_windows`, made of merged state of the window that starts at `_start`."""
+    """The columns of `finished_windows`, as SQL over the merged state of the window that starts at `_start`."""
     types = {f.name: f.type for f in sink.contract.fields}
     bounds = ("timestamp_micros(_start)", f"timestamp_micros(_start + {sink.window.panes.size}L)")
     values = {
@@ -94,16 +94,16 @@ def finished_values(sink: WindowedSink) -> Mapping[str, str]:
 
 
 def beyond(sink: WindowedSink) -> Mapping[str, str]:
-    """For aggregates that may be beyond their column, whether they are."""
+    """For each aggregate whose value may exceed its column: SQL for whether it does."""
     fields = [f for f in sink.contract.fields if f.name in sink.aggregates]
     texts = {f.name: sink.aggregates[f.name].overflowed(f.type) for f in fields}
     return {name: text for name, text in texts.items() if text is not None}
 
 
 def folded_state(state: str, sink: WindowedSink, types: Sequence[Field], by: Sequence[str]) -> str:
-    """A statement over state: per pane (or node, as the columns `by` say) and key one row, which merges like all.
+    """A statement over state: one row per key and pane (or node, as the columns `by` say); it can be merged further.
 
-    Columns have the `types` of state; its slice is not among them.
+    Columns have the `types` of state; the slice columns are missing.
     """
     of = types_of(sink, types)
     whole = [*by, *sink.keys]
@@ -112,13 +112,13 @@ def folded_state(state: str, sink: WindowedSink, types: Sequence[Field], by: Seq
 
 
 def types_of(sink: WindowedSink, types: Sequence[Field]) -> Mapping[str, DataType]:
-    """The types of columns of state, of which some have these `types`."""
-    # State of before may lack columns: those that came later are 64-bit integers.
+    """The types of the state columns; `types` has those of the columns that exist in the table."""
+    # Older state may lack columns; all columns that were added later are 64-bit integers.
     return {**dict.fromkeys(merges(sink), Scalar.LONG), **{f.name: f.type for f in types}}
 
 
 def _candidates(state: str, sink: WindowedSink) -> str:
-    """Rows of state, once for each of their windows that may fire."""
+    """A statement: rows of state, once for each of their windows that may fire."""
     panes = sink.window.panes
     opened = select(["*", "unix_micros(pane_start) AS _pane"], state)
     starts = f"explode({window_starts(panes, '_pane')})" if panes.size != panes.pane else "_pane"

@@ -1,4 +1,4 @@
-"""Rows that should be there against rows that are."""
+"""Compares the rows that should be in a table with the rows that are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_EXAMPLES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A row that is not what it should be: not there, not expected, or with other values."""
+    """One row that differs: it is missing (`found` is None), not expected (`expected` is None), or has other values."""
 
     expected: Mapping[str, Any] | None
     found: Mapping[str, Any] | None
@@ -41,7 +41,10 @@ class Differences:
 def different_windows(
     session: SparkSession, sink: WindowedSink, expected: DataFrame | None, found: DataFrame | None
 ) -> Differences:
-    """By window and key. Doubles may differ in the last places; what is approximate each time is not compared."""
+    """Compare rows of windows by window and key.
+
+    Doubles may differ in the last places; aggregates that are approximate each time are not compared.
+    """
     keys = list(sink.row_key)
     approximate = {name for name, aggregate in sink.aggregates.items() if aggregate.approximate_each_time}
     fields = [f for f in sink.computed if f.name not in approximate]
@@ -60,7 +63,7 @@ def different_windows(
 def different_rows(
     session: SparkSession, sink: RowSink, expected: DataFrame | None, found: DataFrame | None
 ) -> Differences:
-    """As multisets of rows."""
+    """Compare rows as multisets, without any key."""
     fields = list(sink.contract.fields)
     left, right = _columns(session, expected, fields, "e_"), _columns(session, found, fields, "f_")
     names = [f.name for f in fields]

@@ -1,4 +1,4 @@
-"""What a batch reads, merges and builds of a sink whose panes are merged ahead."""
+"""What a batch reads, merges and builds for a sink whose panes are merged ahead."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tidemill.engine.storage.staged_rows import StagedRows
 from tidemill.engine.storage.state_table import Part, node_predicates, pane_predicates
 
 _EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_800_000_000
-"""The years 1 to 9999, in which all event times lie."""
+"""The years 1 to 9999 in microseconds since 1970; all event times lie between."""
 
 _MANY = 8
-"""When the watermark passes more panes at once, nodes are built first and windows merged from them."""
+"""If the watermark passes more panes than this at once, nodes are built first and windows merged from them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ahead:
-    """One sink in one batch: `tree` has the nodes that are there, and those up to `until` are built."""
+    """One sink in one batch: `tree` has the nodes that exist; the batch builds those that end at `until` or before."""
 
     sink: WindowedSink
     firing: Firing
@@ -38,30 +38,30 @@ class Ahead:
 
     @staticmethod
     def of(sink: WindowedSink, plan: BatchPlan, firing: Firing) -> Ahead:
-        """What a batch does that moves the watermark as `firing` says."""
+        """The work of a batch that moves the watermark as `firing` says."""
         tree = tree_of(sink, plan)
         return Ahead(sink=sink, firing=firing, tree=tree, until=max(tree.built, firing.after))
 
     def reads(self, touched: Iterable[int]) -> tuple[Sequence[Part], Sequence[Part]]:
-        """The rows of state, and of nodes, of which windows and new nodes are merged."""
+        """The rows of state, and the rows of nodes, that windows and new nodes are merged from."""
         found = self.tree.reads(self.firing.spans(self.sink, touched), self.until)
         spans = [(level, edges) for level, each in found.items() for span in each if (edges := edges_of(span))]
         panes = [pane_predicates(edges) for level, edges in spans if level == 0]
         return panes, [node_predicates(level, edges) for level, edges in spans if level > 0]
 
     def wants(self, touched: Iterable[int]) -> bool:
-        """Whether something is made of rows that this batch brought to some panes."""
+        """Whether a window or a new node needs rows that this batch brought to these panes."""
         panes = list(touched)
         above = any(self.tree.grown(Node(0, pane), self.until, alone=True) for pane in panes)
         return above or bool(self.firing.spans(self.sink, panes))
 
     def closes_many(self, rows: int, most: int) -> bool:
-        """Whether so many panes close at once that they would be merged into too many windows each."""
+        """Whether so many panes close at once that merging each of them into all its windows costs too much."""
         panes = self.tree.panes
         return self.until - self.tree.built > _MANY * panes.pane and rows * self.firing.most_windows(panes) > most
 
     def most(self, rows: int, own: int) -> int:
-        """How many windows and nodes so many rows make at most, `own` of them of this batch."""
+        """The most rows that `spread` makes of `rows` rows, `own` of them from this batch."""
         levels = range(1, self.tree.levels + 1)
         closed = self.until - self.tree.built
         built = sum(min(-(-closed // self.tree.length(level)), 1) for level in levels)
@@ -69,23 +69,23 @@ class Ahead:
 
     @property
     def first_nodes(self) -> Mapping[str, pa.Scalar]:
-        """The bounds of rows of which only nodes are to be made."""
+        """The bounds for a first step that only builds nodes."""
         return {**self.bounds, **_integers({"_first": 1, "_last": 0})}
 
     @property
     def from_nodes(self) -> Mapping[str, pa.Scalar]:
-        """The bounds of rows among which the new nodes are already."""
+        """The bounds for a second step, in which the new nodes already exist."""
         return replace(self, tree=replace(self.tree, built=self.until)).bounds
 
     @property
     def bounds(self) -> Mapping[str, pa.Scalar]:
-        """What `merged_nodes` has to know, as columns."""
+        """The bounds that `spread_rows` needs, as columns."""
         first, last = self.firing.starts(self.sink.window.panes)
         tree = {"_since": self.tree.since, "_built": self.tree.built, "_until": self.until}
         return _integers({**self.firing.bounds, **tree, "_first": first, "_last": last})
 
     def spread(self, bounds: Mapping[str, pa.Scalar]) -> Spread:
-        """What rows with these bounds are for."""
+        """How rows with these bounds are spread over windows and nodes."""
         text, columns = spread_rows(ROWS, self.sink), of_nodes(self.sink)
         return Spread(made=partial(self._made, _values(bounds)), text=text, bounds=bounds, columns=columns)
 
@@ -102,12 +102,12 @@ class Ahead:
 
     @property
     def ends(self) -> bool:
-        """Whether no batch looks at nodes any more."""
+        """Whether the input has ended, so that no later batch uses nodes."""
         return self.until == END
 
 
 def tree_of(sink: WindowedSink, plan: BatchPlan) -> PaneTree:
-    """The nodes of a sink that a plan finds."""
+    """The nodes of a sink that a batch with this plan can use."""
     position = plan.position
     since = (position.merged_since or {}).get(sink.table)
     lateness = micros(sink.allowed_lateness)
@@ -117,7 +117,7 @@ def tree_of(sink: WindowedSink, plan: BatchPlan) -> PaneTree:
 def rows_for_nodes(
     sink: WindowedSink, staged: StagedRows, *, touched: bool, alone: bool = False, level: int | None = 0
 ) -> StagedRows:
-    """Rows of state as `merged_nodes` wants them; `level` None for nodes, which have their own."""
+    """Rows as `spread_rows` needs them: panes have `level` 0; rows of nodes keep their own level, with None."""
     if level is not None:
         staged = staged.stamped({"pane_level": pa.scalar(level, pa.int32())})
     columns = ("pane_level", "pane_start", *of_nodes(sink))
@@ -141,7 +141,7 @@ def within(starts: range, first: int, last: int) -> range:
 
 
 def edges_of(span: Span) -> tuple[int | None, int | None] | None:
-    """The same for a read, which leaves out what bounds nothing; None where no event time lies."""
+    """The bounds of a span for a read; None is no bound. Instead of a pair, None if no event time lies in the span."""
     low, high = span
     if low >= _LATEST or high <= _EARLIEST:
         return None

@@ -1,4 +1,4 @@
-"""Published rows as messages: JSON objects, made where the rows are."""
+"""Published rows as messages: JSON objects, which are encoded where the rows are."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _DDL = "`key` binary, `value` binary"
 
 
 def messages(sink: Sink, staged: StagedRows) -> Iterator[tuple[bytes | None, bytes]]:
-    """Key and value of each row: its key columns, and the columns of its contract; no key where a row has none.
+    """Key and value of each row: its key columns, and the columns of its contract. A row without keys has no key.
 
-    Times are RFC 3339 in UTC, decimals texts, bytes base64, maps lists of pairs, and numbers that are none null.
+    Times are RFC 3339 in UTC, decimals text, bytes base64, maps lists of pairs; NaN and infinite numbers are null.
     """
     encode = _encoding(sink.contract.columns, sink.row_key)
     for key, value in staged.writer.encoded(staged.rows, encode, _DDL):

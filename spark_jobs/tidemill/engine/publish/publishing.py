@@ -1,8 +1,8 @@
-"""Step 6 of a batch: what it writes where readers look, each table once, with the batch as its transaction.
+"""Step 6 of a batch: writes to the tables that readers see, once for each, with the batch as its transaction.
 
 live, repair      windows are upserted, rows appended
-backfill          until it is complete, rows wait in tables that nobody reads; its last batch replaces windows and rows
-rewind            every table goes back to a version
+backfill          rows wait in tables that nobody reads; its last batch replaces windows and rows
+rewind            every table goes back to an earlier version
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ Write = Callable[[Table[Any], Transaction], Written]
 class Publisher:
     """Writes what one attempt publishes.
 
-    `expected` is what the ledger knows of its tables. `versions` collects the version of every table that the attempt
-    wrote, `written` how it left those that the ledger will know.
+    `expected` is what the ledger knows about the tables. `versions` collects the version of every table that the
+    attempt wrote; `written` collects the marks of those tables that the ledger will know.
     """
 
     flow: Flow
@@ -66,7 +66,7 @@ class Publisher:
         return fingerprint(self.plan)
 
     def publish(self, sink: Sink, staged: StagedRows | None, job: Backfill | None) -> None:
-        """The staged rows of a sink, None when there are none; `job` is the backfill with this batch."""
+        """Publish the staged rows of a sink; None when there are none. `job` is the backfill after this batch."""
         match sink, job:
             case RowSink(), Backfill(complete=False):
                 self._wait(self.uris.published_table(sink), staged)
@@ -82,7 +82,7 @@ class Publisher:
                 pass
 
     def write_side_output(self, spec: TableSpec, staged: StagedRows | None, job: Backfill | None) -> None:
-        """Rejected or late rows, None when there are none; `job` is the backfill with this batch."""
+        """Write rejected or late rows; None when there are none. `job` is the backfill after this batch."""
         match job:
             case Backfill(complete=False):
                 self._wait(spec, staged)
@@ -94,7 +94,10 @@ class Publisher:
                 pass
 
     def take_out(self, taken: Taken, refused: pa.Table | None, staged: StagedRows | None) -> None:
-        """What a repair takes out of a table; records `refused` again, or `staged`, are put there as its own."""
+        """Take records out of a side table for a repair.
+
+        Records that were `refused` again, or `staged` rows, are put back as rows of this batch.
+        """
         spec, within = taken.spec, taken.within
         back = None if refused is None else self.writers.in_driver(taken.back(refused))
         full = [part for part in (back, staged) if part is not None and part.count]
@@ -108,13 +111,13 @@ class Publisher:
 
             self._write(spec, rows, take)
             return
-        # Spark replaces all rows of a batch, those that stay by themselves.
+        # Spark can only replace all rows of a batch, so the rows that stay are written again.
         left = taken.left()
         whole = self.writers.together([rows, self.writers.in_driver(left)]) if left.num_rows else rows
         self._write(spec, whole, lambda table, transaction: self._replace(table, whole, within, transaction))
 
     def _replace_batches(self, spec: TableSpec, staged: StagedRows | None, job: Backfill) -> None:
-        """In the place of the rows of superseded batches, those that the job has kept waiting and these."""
+        """Replace the rows of superseded batches by the rows that the job has kept waiting, and by `staged`."""
         parts = [*self._waiting(spec, job), *([staged] if staged is not None else ())]
         if not parts and newest(spec) is None:
             return
@@ -123,14 +126,14 @@ class Publisher:
         self._write(spec, rows, lambda table, transaction: self._replace(table, rows, within, transaction))
 
     def superseded_aside(self) -> pa.Table:
-        """Which records the batches that a backfill supersedes had put aside, once for each table with windows."""
+        """The records that superseded batches had put aside, once for each table with windows."""
         late, rejected = self._superseded(self.uris.late(), _ROW), self._superseded(self.uris.quarantine(), _ROW[1:])
         tables = [sink.table for sink in self.flow.sinks if isinstance(sink, WindowedSink)]
         named = [rejected.add_column(0, _ROW[0], pa.array([t] * rejected.num_rows, pa.string())) for t in tables]
         return pa.concat_tables([late, *named])
 
     def _superseded(self, spec: TableSpec, columns: tuple[str, ...]) -> pa.Table:
-        """What superseded batches have left there, also when an earlier attempt has replaced it."""
+        """The rows that superseded batches left in a table, even if an earlier attempt has already replaced them."""
         job, handle, wrote = self.plan.job, newest(spec), self.expected.own(spec).newest
         fields = tuple(spec.field(column) for column in columns)
         if job is None or handle is None or not job.supersedes:
@@ -142,10 +145,10 @@ class Publisher:
         return DeltaRsTable(spec).read(any_of=parts, columns=columns, version=version)
 
     def go_back(self, rewind: Rewind) -> None:
-        """Every table as it was: published ones, quarantine and the late table."""
+        """Take published tables, quarantine and late table back to the versions that `rewind` names."""
         for sink in self.flow.sinks:
             if isinstance(sink, WindowedSink):
-                # Maintenance may have come between plan and now.
+                # Maintenance may have removed state since the batch was planned.
                 check_horizon(self.uris, sink, rewind.position.batch_id)
         specs = [*(self.uris.published_table(s) for s in self.flow.sinks), self.uris.quarantine(), self.uris.late()]
         for spec in specs:
@@ -159,14 +162,14 @@ class Publisher:
                 self.wrote(spec, expected, handle, done)
 
     def leave(self) -> None:
-        """What an earlier attempt has published stays, and the ledger learns of it."""
+        """Keep what an earlier attempt has published, and note it for the ledger."""
         for spec, expected in self.expected.all(self.flow, self.uris):
             handle = newest(spec)
             if handle is not None and handle.transaction_version(expected.newest.app_id) == expected.newest.version:
                 self.wrote(spec, expected, handle, AlreadyThere(handle.version()))
 
     def switch(self) -> None:
-        """Every published table becomes what its generation has built aside."""
+        """Overwrite every published table with the rows that this generation has built aside."""
         for sink in self.flow.sinks:
             spec = self.uris.published_table(sink)
             if newest(self._aside(sink)) is None and newest(spec) is None:
@@ -178,12 +181,12 @@ class Publisher:
                 self.wrote(spec, expected, open_table(spec), done)
 
     def _aside(self, sink: Sink) -> TableSpec:
-        """Where a generation publishes while it is built."""
+        """The table that a generation publishes to while it is built."""
         spec = self.uris.published_table(sink)
         return replace(spec, uri=self.uris.table(self.uris.pipeline, "published", sink.table))
 
     def built(self, sink: Sink) -> StagedRows:
-        """All rows of a sink that the generation has built."""
+        """All rows that the generation has built for a sink."""
         spec = self._aside(sink)
         if newest(spec) is None:
             return self._no_rows(spec)
@@ -208,7 +211,7 @@ class Publisher:
         )
 
     def _keep_values(self, sink: WindowedSink, staged: StagedRows, within: Between) -> None:
-        """Before published values change, what they were and what they will be."""
+        """Keep the old and the new values of windows that a repair is about to change."""
         spec, published = self.uris.corrections(), self.uris.published_table(sink)
         before = DeltaRsTable(published).read(where=(within,)) if newest(published) else pa.table({})
         after = staged.writer.arrow(staged.rows)
@@ -247,7 +250,7 @@ class Publisher:
         if newest(place) is None:
             return ()
         writer = self.writers.of(rows_of(place))
-        # Others may have waited there: of a job that was given up, or taken back by a rewind.
+        # The table may also hold rows of a job that was given up, or taken back by a rewind.
         earlier = batch_ranges(b for b in job.slices if b != self.plan.batch_id)
         parts = [writer.table(place).read(where=(bounds,)) for bounds in of_batches(earlier)]
         return tuple(StagedRows(writer, rows, writer.count(rows)) for rows in parts)
@@ -262,15 +265,15 @@ class Publisher:
             self.wrote(spec, expected, handle, write(staged.writer.table(spec, handle), expected.newest))
 
     def _expected(self, spec: TableSpec) -> ExpectedVersion:
-        """What the ledger knows of a published table, of quarantine or the late table."""
+        """What the ledger knows about a published table, the quarantine or the late table."""
         sinks = [sink for sink in self.flow.sinks if sink.table == spec.name]
         return self.expected.table(sinks[0]) if sinks else self.expected.own(spec)
 
     def append_slice(self, spec: TableSpec, expected: ExpectedVersion, staged: StagedRows) -> DeltaTable:
-        """A handle on the table, to which these rows were appended as the slice of the attempt.
+        """Append these rows as the slice of the attempt, and return a handle on the table.
 
-        Readers tell slices apart, but not what is twice in one. So the slice is the transaction: when the ledger lost
-        its last commit, the same slice is planned again and must not be written twice.
+        Appends carry the slice as transaction: if the ledger lost its last commit, the same slice is planned again and
+        must not be written twice.
         """
         handle = ensure_table(spec, expected=expected)
         table = staged.writer.table(spec, handle)
@@ -280,13 +283,13 @@ class Publisher:
         return handle
 
     def wrote(self, spec: TableSpec, expected: ExpectedVersion, handle: DeltaTable, written: Written) -> None:
-        """Remember what was written to a table that was opened as `handle`."""
+        """Note the version and the mark of a table that was opened as `handle` and written."""
         self.versions[spec.name] = written.version
         self.written[expected.name] = expected.mark_after(handle, written.version)
 
 
 def own_values(plan: BatchPlan) -> Mapping[str, pa.Scalar]:
-    """The columns of published rows that are Tidemill's own."""
+    """The columns that Tidemill adds to published rows."""
     batch, clock = (f.name for f in OWN_FIELDS)
     return {batch: pa.scalar(plan.batch_id, pa.int64()), clock: pa.scalar(plan.clock, pa.timestamp("us", "UTC"))}
 

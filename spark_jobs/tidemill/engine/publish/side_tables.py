@@ -1,4 +1,4 @@
-"""Rejected and late rows of a batch, and what a repair takes out of the table where they were put."""
+"""Rejected and late rows of a batch, and the rows that a repair takes out of their table."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _PLACE = ("topic", "partition", "offset")
 
 @dataclass(frozen=True)
 class SideOutputs:
-    """The rows that go to quarantine or to the late table, found by a second pass over the blocks that hold some.
+    """The rows for quarantine and late table, found by a second pass over the blocks that hold some.
 
-    In a backfill, rows are late for windows that are forgotten. Those of records that were aside before stay aside,
-    and `superseded` tells which were; all others are in these windows as they were published.
+    In a backfill, rows are late for forgotten windows. A late row is put aside only if the record was put aside before;
+    `superseded` gives those records. All other late rows are in the published windows already.
     """
 
     streams: Sequence[Stream]
@@ -92,7 +92,7 @@ class SideOutputs:
 
 @dataclass(frozen=True)
 class Taken:
-    """What a repair takes out of the table `spec`: rows that its batches put there."""
+    """The rows that a repair takes out of the table `spec`: rows that its batches put there."""
 
     spec: TableSpec
     plan: BatchPlan
@@ -100,12 +100,12 @@ class Taken:
 
     @property
     def within(self) -> tuple[Between, ...]:
-        """The rows of the batches that it takes from."""
+        """Predicates for the rows of the batches that the repair takes from."""
         return of_batches(self.repair.batches)
 
     @cached_property
     def rows(self) -> Picked:
-        """Which of these rows it takes: those of records that the plan reads, of the one table that is meant."""
+        """Which of these rows it takes: those of records that the plan reads, of the one table `only` if it is set."""
         places = {topic: Lookup(ranges) for topic, ranges in self.plan.reads.items()}
         only = self.repair.only
 
@@ -119,14 +119,14 @@ class Taken:
         return Picked(_PLACE if only is None else (*_PLACE, "table_name"), meant)
 
     def left(self) -> pa.Table:
-        """All other rows of these batches."""
+        """The rows of these batches that the repair does not take."""
         rows = self._there()
         return rows.filter(pa.array(~self.rows.meant(rows)))
 
     def back(self, refused: pa.Table) -> pa.Table:
-        """The rows of records that were `refused` once more, as this batch's.
+        """The rows of records that were `refused` again, as rows of this batch.
 
-        In the late table they say which published table lacks the record, as the quarantine could not.
+        The late table's own rows are kept: they say which published table lacks the record; the quarantine could not.
         """
         rows = self._there()
         rows = rows.filter(pa.array(self.rows.meant(rows)))
@@ -135,7 +135,7 @@ class Taken:
         return _of_this_batch(rows.filter(pa.array([place in again for place in places], pa.bool_())), self.plan)
 
     def _there(self) -> pa.Table:
-        """The rows of these batches, as the plan knows them."""
+        """The rows of these batches, in the version of the table that the plan names."""
         table = DeltaRsTable(self.spec)
         return pa.concat_tables(table.read(where=(bounds,), version=self.repair.version) for bounds in self.within)
 

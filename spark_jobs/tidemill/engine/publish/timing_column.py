@@ -1,4 +1,4 @@
-"""Rows of windows that fired, with the column that says why they did, where a pipeline publishes it."""
+"""Rows of windows that fired, with the timing column, if the pipeline publishes one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemill.engine.storage.staged_rows import StagedRows
 
 
 def timed(fired: StagedRows, sink: WindowedSink, plan: BatchPlan, after: Position) -> StagedRows:
-    """The rows that a batch publishes when it moves the pipeline to `after`, with their timing."""
+    """The rows that a batch publishes when it moves the pipeline to `after`, with their timing, if it is published."""
     if sink.timing is None:
         return fired
     if plan.live is None:
@@ -26,7 +26,7 @@ def timed(fired: StagedRows, sink: WindowedSink, plan: BatchPlan, after: Positio
         text = timing_sql(f"(unix_micros({quoted(sink.start)}) + {size}L)", *edges)
         rows = fired.rows.selectExpr("*", renamed(text, sink.timing))
         return StagedRows(fired.writer, rows, fired.count)
-    # A batch publishes many rows of few windows.
+    # A batch publishes many rows of few windows: compute the timing once for each window.
     starts = fired.rows[sink.start].cast(pa.int64()).combine_chunks().dictionary_encode()
     timings = pa.array([timing_of_live(start + size, *edges).value for start in starts.dictionary.to_pylist()])
     column = pc.take(timings.cast(pa.string()), starts.indices)

@@ -1,4 +1,4 @@
-"""The windows that a batch publishes: which fire, what state they are merged from."""
+"""The windows that a batch publishes: which fire, and from which state they are merged."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from tidemill.engine.storage.state_table import Part, State, node_predicates, pa
 from tidemill.engine.storage.table_layout import Uris
 
 AT_ONCE = 100_000
-"""How many times rows may be merged into windows that fire together, before nodes are built first."""
+"""The most rows that may be merged into windows that fire together; if there are more, nodes are built first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """The rows of windows that fire, and of nodes to be written; None when there are none."""
+    """The rows of windows that fire, and the nodes to write; None when there are none."""
 
     windows: StagedRows | None = None
     nodes: StagedRows | None = None
@@ -43,9 +43,9 @@ class Fired:
 
 @dataclass(kw_only=True)
 class Windows:
-    """Merges windows of a batch's sinks. `states` has the state that the batch has opened already, by table.
+    """Merges the windows of a batch's sinks. `states` has the state tables that the batch has already opened.
 
-    `unfit` is what was found in them that does not fit the contract.
+    `unfit` collects the values that do not fit the contracts.
     """
 
     session: SparkSession
@@ -58,9 +58,9 @@ class Windows:
     at_once: int = AT_ONCE
 
     def fire(self, sink: WindowedSink, after: Position, partials: StagedRows | None, touched: Sequence[int]) -> Fired:
-        """What fires when the pipeline moves to `after`, and the panes that are merged ahead then.
+        """The windows that fire when the pipeline moves to `after`, and the panes that are then merged ahead.
 
-        `partials` is the state of this batch, which no slice set shows yet, in the panes `touched`.
+        `partials` is the state of this batch, which no slice set shows yet; it lies in the panes `touched`.
         """
         firing = Firing.of(sink, self.plan, after)
         if sink.merges_ahead:
@@ -80,13 +80,13 @@ class Windows:
         own = [partials] if partials and partials.count and ahead.wants(touched) else []
         if ahead.closes_many(sum(part.count for part in (*own, *old)), self.at_once):
             return self._nodes_first(ahead, own, old)
-        # Nodes that nobody will look at are not built.
+        # Do not build nodes that no later batch will use.
         ahead = replace(ahead, until=ahead.tree.built) if ahead.ends else ahead
         alone = [rows_for_nodes(sink, part, touched=True, alone=True) for part in own]
         return self._merged_ahead(ahead, ahead.bounds, alone, old)
 
     def _nodes_first(self, ahead: Ahead, own: Sequence[StagedRows], old: Sequence[StagedRows]) -> Fired:
-        """As many panes close, each would be merged into all of its windows: these are merged of new nodes instead."""
+        """Build nodes first, then merge windows from them: merging many closing panes into all windows is slow."""
         alone = [rows_for_nodes(ahead.sink, part, touched=True, alone=True) for part in own]
         nodes = self._merged_ahead(ahead, ahead.first_nodes, alone, old).nodes
         own = [rows_for_nodes(ahead.sink, part, touched=True) for part in own]
@@ -112,9 +112,9 @@ class Windows:
         )
 
     def fire_again(self, sink: WindowedSink, job: Backfill, slices: SliceSet) -> StagedRows | None:
-        """The rows of every window over the panes of a job, once `slices` count; None when there are none."""
+        """The rows of every window that holds panes of a job, once `slices` are visible; None when there are none."""
         refiring = Refiring.of(sink, job, self.plan.position)
-        # Slices of this very batch were appended after its state was opened.
+        # This batch appended its slice after it had opened the state.
         self.states.pop(sink.table, None)
         parts = []
         for panes in refiring.ranges:
@@ -123,7 +123,7 @@ class Windows:
         return self._merged(sink, parts, each=sink.window.panes.overlap)
 
     def folded(self, sink: WindowedSink, fold: Fold) -> StagedRows | None:
-        """The state of some batches as that of one; None when they left none."""
+        """The state of the folded batches as one slice; None when they left no state."""
         span = fold.panes.get(sink.table)
         state = State.of(self.uris, sink, self.expected.state(sink))
         if span is None or state is None:
@@ -134,7 +134,7 @@ class Windows:
         return self._as_one(sink, parts, state.spec.fields, by=("pane_day", "pane_start"))
 
     def folded_nodes(self, sink: WindowedSink, fold: Fold) -> StagedRows | None:
-        """The nodes that some batches have written as those of one, as far as they are still used."""
+        """The nodes of the folded batches as one slice, without nodes that are no longer used; None without nodes."""
         state = State.merged(self.uris, sink, self.expected.merged(sink)) if sink.merges_ahead else None
         if state is None:
             return None
@@ -156,8 +156,8 @@ class Windows:
         return self.writers.stage(rows, at_most=sum(part.count for part in parts))
 
     def _merged(self, sink: WindowedSink, state: Sequence[StagedRows], *, each: int) -> StagedRows | None:
-        """Windows merged from rows of state, of which each belongs to so many at most."""
-        # Panes of windows that close may hold many more rows than this batch brought.
+        """Windows merged from rows of state; each row belongs to at most `each` windows. None without rows."""
+        # Panes of closing windows may hold many more rows than this batch brought.
         bound = sum(part.count for part in state)
         if not bound:
             return None
@@ -191,7 +191,7 @@ class Windows:
             return []
         writer = self.writers.of_state(count, light=light)
         rows = state.read(writer, parts, slices or self.plan.position.slices)
-        # State of before may lack columns of aggregates that came later.
+        # Older state may lack columns of aggregates that were added later.
         there = {f.name for f in state.spec.fields}
         missing = {c: pa.scalar(None, pa.int64()) for c in state_columns(sink) if c not in there}
         return [StagedRows(writer, rows, writer.at_most(rows, count)).stamped(missing)]

@@ -1,4 +1,4 @@
-"""Values in the types of a contract, and which of them do not fit: no value becomes null in silence."""
+"""Casts values to the types of a contract and reports those that do not fit: none becomes null unnoticed."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tidemill.core.sql.text import quoted, renamed, text_literal
 from tidemill.engine.storage.staged_rows import StagedRows
 
 UNFIT = "_unfit"
-"""The column that names what does not fit in a row, separated by commas; null where everything does."""
+"""A column with the rules that values of a row break, separated by commas; null when every value fits."""
 
 BEYOND = "_beyond_"
-"""The prefix of columns that say whether the aggregate of a column is beyond what the column can hold."""
+"""The prefix of columns that say whether an aggregate exceeds what its column can hold."""
 
 _FITS, _OVERFLOW = "fits", "overflow"
 _SHOWN = 5
 
 
 def fitted(fields: Iterable[Field], beyond: Iterable[str] = ()) -> list[str]:
-    """Columns of a statement: the same columns in these types, and `UNFIT`.
+    """SQL columns: these fields, cast to their types, and `UNFIT`.
 
-    `beyond` are the columns that have one with the prefix `BEYOND`.
+    `beyond` names the fields for which there is a column with the prefix `BEYOND`.
     """
     casts = {f.name: cast_or_null(quoted(f.name), f.type) for f in fields}
     lost = [_told(f"{quoted(c)} IS NOT NULL AND {cast} IS NULL", c, _FITS) for c, cast in casts.items()]
@@ -41,9 +41,10 @@ def _told(condition: str, column: str, rule: str) -> str:
 
 
 def told(staged: StagedRows, table: str, contract: Contract) -> tuple[StagedRows, tuple[CheckResult, ...]]:
-    """The rows without `UNFIT`, and what it says: a broken rule for each column with values that do not fit.
+    """The rows without `UNFIT`, and a broken rule for each column with values that do not fit.
 
-    A value that is lost is an error; a sum that is beyond its column has a declared outcome, and is a warning.
+    A lost value is an error. A sum that exceeds its column is a warning, because the declaration says what is
+    published.
     """
     if isinstance(staged.rows, pa.Table):
         column, rest = staged.rows[UNFIT], staged.rows.drop_columns([UNFIT])
@@ -79,7 +80,7 @@ def _results(
 
 
 def _shown(unfit: pa.Table | None, rule: str, contract: Contract) -> tuple[Mapping[str, Any], ...]:
-    """Some of the rows, by the columns that name them."""
+    """Some of the failing rows, with the columns that identify them."""
     there = frozenset(() if unfit is None else unfit.column_names)
     names = [n for n in contract.primary_key or contract.columns if n in there]
     rows = [] if unfit is None else [r for r in unfit.to_pylist() if rule in r[UNFIT].split(",")]

@@ -19,18 +19,18 @@ from tidemill.engine.spark.query import in_few_tasks
 from tidemill.stores.opened import for_spark
 
 _SPLIT = 250_000
-"""A range of more offsets is read by several tasks."""
+"""A range of more offsets than this is read by several tasks."""
 
 _AT_ONCE = {"kafka.fetch.max.wait.ms": "20"}
-"""All that a plan names is there. The last offset is often the marker of a transaction, which is no record: whoever
-asks for it would wait half a second for one behind it."""
+"""Every planned offset exists. But the last one is often a transaction marker, which is no record: a consumer that asks
+for it would wait half a second for a record behind it."""
 
 _PATIENCE = {
     "kafkaConsumer.pollTimeoutMs": "60000",
     "kafka.default.api.timeout.ms": "30000",
     "fetchOffset.numRetries": "1",
 }
-"""Of brokers that do not answer for so long the next run asks again."""
+"""How long to wait for brokers; after that, the next run asks again."""
 
 _MOST_TASKS = 64
 _BATCH_ROWS = 50_000
@@ -71,7 +71,7 @@ def _parquet(session: SparkSession, scan: ParquetScan) -> DataFrame:
     wanted = [r for r in scan.ranges if r]
     if not wanted:
         return _none(session)
-    # The schema is given, so that Spark opens no file to find it out.
+    # With a schema, Spark opens no file to infer one.
     frame = session.read.schema(_DDL).parquet(*map(for_spark, scan.files))
     if scan.exact:
         return frame
@@ -83,7 +83,7 @@ def _parquet(session: SparkSession, scan: ParquetScan) -> DataFrame:
 
 
 def _lines(session: SparkSession, scan: LinesScan) -> DataFrame:
-    """The lines of the files, each file in one task; a file is as large as the memory that it takes there."""
+    """The lines of the files, each file in one task, which holds the whole file in memory."""
     if not scan.files:
         return _none(session)
     files = session.read.format("binaryFile").load([for_spark(file) for file in scan.files])
@@ -105,13 +105,13 @@ def _divided(
 
 
 def _kafka(session: SparkSession, scan: KafkaScan) -> DataFrame:
-    """Exactly these offsets of the topic; one read has one range of each partition."""
+    """Exactly these offsets of the topic; each read has one range of each partition."""
     parts = [_kafka_ranges(session, scan, ranges) for ranges in _one_each(scan.ranges)]
     return reduce(DataFrame.unionByName, parts) if parts else _none(session)
 
 
 def _one_each(ranges: Sequence[OffsetRange]) -> list[list[OffsetRange]]:
-    """The same ranges in as few lists as have one range of a partition at most."""
+    """These ranges in as few lists as possible, with at most one range of each partition in a list."""
     by_partition: dict[int, list[OffsetRange]] = {}
     for item in ranges:
         if item:
@@ -128,7 +128,7 @@ def _kafka_ranges(session: SparkSession, scan: KafkaScan, ranges: Sequence[Offse
         assign=json.dumps({scan.topic: sorted(map(int, starts))}),
         startingOffsets=json.dumps({scan.topic: starts}),
         endingOffsets=json.dumps({scan.topic: ends}),
-        # Fewer records than were planned are an error, never a smaller batch.
+        # Missing records are an error, never a smaller batch.
         failOnDataLoss="true",
         **{"kafka.isolation.level": "read_committed"},
         **_AT_ONCE,
@@ -142,5 +142,5 @@ def _kafka_ranges(session: SparkSession, scan: KafkaScan, ranges: Sequence[Offse
 
 
 def _none(session: SparkSession) -> DataFrame:
-    # Spark Connect makes no data frame of an Arrow table without rows.
+    # Spark Connect cannot make a data frame from an Arrow table without rows.
     return session.createDataFrame([], _DDL)

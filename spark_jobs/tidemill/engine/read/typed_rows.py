@@ -1,9 +1,9 @@
 """From records to typed rows: decode, check the event time, check the row rules. Nothing is dropped here.
 
-A row has the columns of its contract and hidden ones: `_topic`, `_partition`, `_offset`, `_timestamp` say where it
-comes from, and `_block` in which part of the batch; `_time` is its event time in microseconds and `_behind` how far
-that is behind the watermark; `_error` is the decoder's complaint, `_broken` the row rules it breaks as a bit mask;
-`_raw` is the record's value, kept only in the pass that writes side outputs.
+A row has the columns of its contract and hidden columns. `_topic`, `_partition`, `_offset` and `_timestamp` say which
+record it comes from, `_block` in which part of the batch it is. `_time` is its event time in microseconds, `_behind`
+how far that is behind the watermark. `_error` is the decoder's error, `_broken` a bit mask of the row rules that it
+breaks. `_raw` is the record's value, kept only in the pass that writes side outputs.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def row_schema(decoder: Decoder) -> pa.Schema:
 
 
 def decoded(records: DataFrame, decode: DecodeBatches) -> DataFrame:
-    """Every record as a row, good or bad, decoded in the same pass as whatever follows."""
+    """Every record as a row, good or bad, decoded in the same pass as the steps that follow."""
     return records.mapInArrow(_plain(decode), ddl(schema_fields(decode.schema)))
 
 
 def _plain(decode: DecodeBatches) -> Callable[[_Batches], _Batches]:
-    # Spark calls a function; an object with __call__ is refused by its signature check.
+    # It must be a function: Spark's signature check refuses an object with __call__.
     def decode_batches(batches: _Batches) -> _Batches:
         return decode.run(batches)
 
@@ -72,9 +72,9 @@ def _plain(decode: DecodeBatches) -> Callable[[_Batches], _Batches]:
 
 
 def checked(source: Input) -> str:
-    """A statement over decoded rows, which adds `_topic`, `_broken` and `_rejected`: the contract refuses the row.
+    """A statement over decoded rows that adds `_topic`, `_broken` and `_rejected`: the contract rejects the row.
 
-    A predicate that is null is not broken; rows that could not be decoded break no rule.
+    A predicate that is null is not broken; rows that could not be decoded break no rule, but are rejected.
     """
     rules = source.contract.row_rules
     mask = f"CASE WHEN _error IS NULL THEN {mask_expression(rules)} ELSE 0L END"
@@ -91,7 +91,7 @@ class EventTimes:
 
     @staticmethod
     def of(flow: Flow, source: Input, clock: datetime) -> EventTimes:
-        """Not too far in the future, and not so early that a window or the watermark falls before year 1."""
+        """The bounds: not too far in the future, and no window and no watermark before year 1."""
         windows = [s for s in flow.sinks if isinstance(s, WindowedSink)]
         reach = max((2 * s.window.panes.size + micros(s.allowed_lateness) for s in windows), default=0)
         first = micros(datetime.min.replace(tzinfo=UTC))
@@ -104,9 +104,8 @@ class EventTimes:
 class DecodeBatches:
     """Decodes Arrow batches of records inside Spark's Python workers.
 
-    `watermark` is what `_behind` counts from. `diverted` is the reason for which every record is rejected, if there is
-    one. `only` is a bitmap of the blocks to decode: records of others are left
-    out, and values are kept.
+    `_behind` counts from `watermark`. `diverted` is the reason to reject every record, if there is one. `only` is a
+    bitmap of the blocks to decode: records of other blocks are left out, and values are kept.
     """
 
     decoder: Decoder
@@ -130,11 +129,11 @@ class DecodeBatches:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of what comes out."""
+        """The columns of the decoded rows."""
         return row_schema(self.decoder)
 
     def run(self, batches: _Batches) -> _Batches:
-        """One batch out for each batch in."""
+        """Decode batches of records; with `only`, batches without wanted records are left out."""
         for batch in batches:
             blocks = self.blocks.of(batch.column(0), batch.column(1))
             if self.only is None:
@@ -152,7 +151,7 @@ class DecodeBatches:
         errors = self._time_errors(time, decoded.errors)
         if self.diverted is not None:
             errors = pc.coalesce(errors, pa.array([self.diverted] * len(values), pa.string()))
-        # Only the pass that keeps values keeps reasons, too.
+        # Reasons are stored only by the pass that also keeps values.
         raw = pa.nulls(len(values), pa.binary()) if self.only is None else values
         errors = errors if self.only is None else _with_codes(errors)
         tail = [time, self._behind(time), pa.array(blocks), errors, raw]
@@ -160,7 +159,7 @@ class DecodeBatches:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _behind(self, time: pa.Int64Array) -> pa.Int64Array:
-        # No event time comes near the bounds, so that the difference fits 64 bits also before 1970.
+        # No event time comes near these bounds, so the difference fits 64 bits, also before 1970.
         return pc.subtract(min(max(self.watermark, -_FURTHEST), _FURTHEST), time)
 
     def _time_errors(self, time: pa.Int64Array, errors: pa.StringArray) -> pa.StringArray:

@@ -1,4 +1,4 @@
-"""Sessions on a Spark Connect server that a second try finds again."""
+"""Sessions on a Spark Connect server that a second attempt finds again."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _open: dict[tuple[str, str], SparkSession] = {}
 def connect_session(remote: str, identity: str) -> SparkSession:
     """The session of this identity, with nothing running in it.
 
-    It lives on the server until it was idle for as long as the server allows, or until the server ends; the next
-    session of the identity has a successor's name, the same for everybody. Where the address names a session, it is
-    that one, which others may use at the same time: nothing in it is interrupted.
+    The session stays on the server until it is idle for as long as the server allows, or until the server ends. Then
+    the identity's next session gets another id, which is the same for every process. If the address names a session,
+    that one is used; others may use it at the same time, so nothing in it is interrupted.
 
     Raises:
-        EngineError: the server takes no session of this identity any more.
-        Exception: whatever the client says of a server that cannot be reached.
+        EngineError: the server cannot be reached, or has closed too many sessions of this identity.
+        Exception: an error of Spark's client, for example if behind a proxy the server cannot be reached.
     """
     _probe(remote)
     if _CHOSEN in remote:
@@ -51,7 +51,7 @@ def connect_session(remote: str, identity: str) -> SparkSession:
 
 
 def leave(session: SparkSession) -> None:
-    """Close the connection, and leave the session to the next one who comes."""
+    """Close the connection, but keep the session on the server for the next process that wants it."""
     for key in [key for key, known in _open.items() if known is session]:
         del _open[key]
     session.client.close()
@@ -59,18 +59,18 @@ def leave(session: SparkSession) -> None:
 
 @atexit.register
 def _leave_all() -> None:
-    """Before Python ends: a client that is closed later may wait for a thread that is gone, and for ever."""
+    """Close all clients before Python ends: one that is closed later may wait for ever for a thread that is gone."""
     for session in list(_open.values()):
-        # Nobody is there any more to be told.
+        # Python is ending: nobody would see an error.
         with suppress(Exception):
             leave(session)
 
 
 def _probe(remote: str) -> None:
-    """Whether somebody listens there: Spark's client would go on asking for ten minutes. A proxy is not asked.
+    """Check that a server listens: Spark's client would try for ten minutes. With a proxy, nothing is checked.
 
     Raises:
-        EngineError: nobody does.
+        EngineError: no server listens there.
     """
     if any(os.environ.get(name) for name in _PROXIES):
         return
@@ -91,7 +91,7 @@ def _create(remote: str, session_id: str) -> SparkSession:
 
 
 def _is_free(session: SparkSession) -> bool:
-    """Whether the server knows the session, or makes it; what ran in it ends."""
+    """Whether the server knows the session, or can make it; everything that runs in it is interrupted."""
     try:
         session.interruptAll()
     except PySparkException as error:

@@ -1,4 +1,4 @@
-"""What an error of Spark or of the storage means to a user: something to correct, or something to try again."""
+"""What an error of Spark or of the storage means for a user: something to correct, or something to try again."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _OF_A_ROW = (
 
 @contextmanager
 def explained(where: str) -> Iterator[None]:
-    """Errors of Spark and of the storage leave as ours.
+    """Turn errors of Spark and of the storage into Tidemill's errors.
 
     Raises:
         DeclarationError: an expression of the pipeline or a contract is not valid, or fails for some row.
         ConfigError: a Spark that was not started here lacks jars.
-        StoreError: the storage is read-only, or does not let us in.
-        EngineError: anything else that was refused; it may succeed later.
+        StoreError: the storage is read-only, or refuses access.
+        EngineError: anything else failed; it may succeed later.
     """
     try:
         yield

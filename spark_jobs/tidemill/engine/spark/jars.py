@@ -1,6 +1,6 @@
-"""The JVM jars that Spark needs besides its own: locked by checksum, fetched once, then used offline.
+"""The jars that Spark needs besides its own: locked by checksum, fetched once, then used offline.
 
-`python -m tidemill.engine.spark.jars FOLDER` brings them into FOLDER.
+`python -m tidemill.engine.spark.jars FOLDER` fetches them into FOLDER.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidemill.core.errors import ConfigError, EngineError, TidemillError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jar:
-    """One jar: where it comes from and what its bytes hash to. `sha256` is lower-case hexadecimal."""
+    """One jar: its Maven coordinates, and the SHA-256 of its bytes in lower-case hexadecimal."""
 
     group: str
     name: str
@@ -33,23 +33,23 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """The name of its file, in a repository and in a folder of jars."""
+        """The name of its file, in a Maven repository and in a folder of jars."""
         return f"{self.name}-{self.version}.jar"
 
 
 Resolver = Callable[[Sequence[Jar], Path], None]
-"""Brings jars, without what they depend on, to anywhere below an empty folder."""
+"""A function that fetches jars, without their dependencies, to any place below an empty folder."""
 
 
 def locked_jars(*, kafka: bool = False, s3: bool = False) -> tuple[Jar, ...]:
-    """The jars that this version of Tidemill runs with, in the order of `jars.lock`; with others, if asked."""
+    """The jars that this version of Tidemill needs, in the order of `jars.lock`; if asked, also Kafka's and S3's."""
     names = ("jars.lock", *(["kafka.lock"] if kafka else ()), *(["s3.lock"] if s3 else ()))
     files = (resources.files("tidemill.engine.spark").joinpath(name) for name in names)
     return tuple(jar for file in files for jar in read_lock(file.read_text(encoding="utf-8")))
 
 
 def read_lock(text: str) -> tuple[Jar, ...]:
-    """The jars of a lock, a line each: `group:name:version sha256:CHECKSUM`."""
+    """The jars of a lock file, one per line: `group:name:version sha256:CHECKSUM`."""
     return tuple(_parse(line) for line in text.splitlines() if line and not line.startswith("#"))
 
 
@@ -60,12 +60,12 @@ def jar_folder(project: Path, environ: Mapping[str, str]) -> Path:
 
 
 def jar_paths(folder: Path, jars: Sequence[Jar] | None = None) -> tuple[str, ...]:
-    """The absolute paths of `jars` in `folder`, else of all that Spark needs, fit for `spark.jars` joined by commas.
+    """The absolute paths of `jars` in `folder`; joined by commas, they fit `spark.jars`. Default: all of `jars.lock`.
 
-    Only presence is checked here: the bytes were checked when they were fetched.
+    It only checks that the files exist: their bytes were checked when they were fetched.
 
     Raises:
-        ConfigError: some are not there; the text names them and the command that brings them.
+        ConfigError: some are missing; the text names them and the command that fetches them.
     """
     jars = locked_jars() if jars is None else jars
     absent = [jar.file_name for jar in jars if not (folder / jar.file_name).is_file()]
@@ -78,17 +78,17 @@ def jar_paths(folder: Path, jars: Sequence[Jar] | None = None) -> tuple[str, ...
 
 
 def fetch_jars(folder: Path, *, jars: Sequence[Jar] | None = None, resolve: Resolver | None = None) -> tuple[str, ...]:
-    """Bring `jars`, else all that Spark needs, into `folder` and return their paths as `jar_paths` does.
+    """Fetch `jars` into `folder` and return their paths as `jar_paths` does. Default: all jars, with Kafka's and S3's.
 
-    Jars that are there with the right bytes are left alone; when all are, nothing is started and no network
-    is needed. A jar appears under its name only when it is whole and its checksum is right. `resolve` is
-    asked twice at most; by default it is Spark's own resolver, which needs a process without a Spark session.
+    Jars with the right bytes are left alone; if all have them, nothing is started and no network is needed. A jar
+    appears under its name only when it is complete and its checksum is right. `resolve` is called at most twice; by
+    default it is Spark's own resolver, which needs a process without a Spark session.
 
     Raises:
-        EngineError: a jar could not be fetched, or what came has another checksum.
+        EngineError: a jar could not be fetched, or has another checksum.
     """
     jars = locked_jars(kafka=True, s3=True) if jars is None else jars
-    # Ivy wants to be told its place absolutely.
+    # Ivy needs an absolute path.
     folder = folder.absolute()
     missing = [jar for jar in jars if not _is_whole(folder / jar.file_name, jar)]
     if missing:
@@ -102,7 +102,7 @@ def fetch_jars(folder: Path, *, jars: Sequence[Jar] | None = None, resolve: Reso
 
 
 def resolve_with_spark(jars: Sequence[Jar], scratch: Path) -> None:
-    """Bring `jars` below `scratch` by Spark's Ivy, from the repositories that Spark is configured for."""
+    """Fetch `jars` to `scratch` with Spark's Ivy, from the repositories that Spark is configured for."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[1]").appName("tidemill-jars")
@@ -115,7 +115,7 @@ def resolve_with_spark(jars: Sequence[Jar], scratch: Path) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Fetch into the folder that is the only argument; return the exit code."""
+    """Fetch all jars into the folder that is the only argument; return the exit code."""
     if len(arguments) != 1:
         print("usage: python -m tidemill.engine.spark.jars FOLDER", file=sys.stderr)
         return ConfigError.exit_code
@@ -149,7 +149,7 @@ def _resolve_with_retry(resolve: Resolver, jars: Sequence[Jar], scratch: Path) -
         try:
             resolve(jars, scratch / attempt)
             return
-        # A resolver fails in Java, in py4j or in Python: whatever it was, the user needs the same answer.
+        # A resolver may fail in Java, in py4j or in Python: the user needs the same message each time.
         except Exception as error:
             last = error
     raise EngineError(
@@ -159,7 +159,7 @@ def _resolve_with_retry(resolve: Resolver, jars: Sequence[Jar], scratch: Path) -
 
 
 def _install(jar: Jar, scratch: Path, folder: Path) -> None:
-    # Ivy puts the group before the name; that of another jar may end with this one's.
+    # Ivy puts the group before the name, and another jar's name may end with this jar's name.
     names = (jar.file_name, f"{jar.group}_{jar.file_name}")
     found = next((p for p in sorted(scratch.rglob(f"*{jar.file_name}")) if p.name in names and p.is_file()), None)
     if found is None:

@@ -1,8 +1,8 @@
 """Statements over data frames.
 
-The text of a batch's statements is the same in every batch: what changes from batch to batch (offsets, clock,
-watermark, batch id) reaches the rows as data. Spark compiles a statement once, to Java classes that grow faster with
-use, and finds them by their text; a watermark written into it would cost 100 ms of compiling in every batch.
+The text of a statement is the same in every batch: values that change (offsets, clock, watermark, batch id) reach the
+rows as data. Spark compiles a statement once, to Java classes that get faster with use, and finds them by their text. A
+watermark in the text would cost 100 ms of compiling in every batch.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ ROWS = "`the rows`"
 
 
 _RECORDS_OF_A_TASK = 20_000
-"""Up to so many records one task is faster than several and a shuffle: it decodes as many in 20 ms."""
+"""Up to this many records, one task is faster than several tasks and a shuffle: it decodes them in 20 ms."""
 
 _ROWS_OF_A_TASK = 60_000
-"""The same of rows that are decoded already: it merges as many in 60 ms."""
+"""Up to this many decoded rows, one task is faster: it merges them in 60 ms."""
 
 
 def in_few_tasks(frame: DataFrame, records: int) -> DataFrame:
@@ -27,15 +27,15 @@ def in_few_tasks(frame: DataFrame, records: int) -> DataFrame:
 
 
 def of_driver(session: SparkSession, rows: pa.Table) -> DataFrame:
-    """Rows of the driver, in one task when there are few: a task carries its rows, and many would fill the heap."""
+    """Rows of the driver as a frame; few rows in one task: a task carries its rows, and many would fill its heap."""
     frame = session.createDataFrame(rows)
     return frame.coalesce(1) if rows.num_rows <= _ROWS_OF_A_TASK else frame
 
 
 def query(session: SparkSession, text: str, rows: DataFrame) -> DataFrame:
-    """What a statement over `ROWS` gives for these rows. One call into Spark, however long the statement.
+    """The result of a statement over `ROWS` for these rows; one call into Spark, however long the statement is.
 
-    An `Observation` of the rows never comes to an end: Spark looks for it in the statement as it was written.
+    Do not pass rows with an `Observation`: it never completes, because Spark looks for it in the statement's own text.
     """
     template = text.replace("{", "{{").replace("}", "}}").replace(ROWS, "{rows}")
     return session.sql(template, rows=rows)

@@ -1,4 +1,4 @@
-"""A Spark session in one of the places where a batch can run."""
+"""Opens a Spark session in one of the places where a batch can run."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ SESSION_CONF: Mapping[str, str] = {
     **PINNED,
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "67108864",
-    # Aggregates that keep objects (sketches, lists) would fall back to sorting after 128 groups.
+    # By default, aggregates that keep objects (sketches, lists) fall back to sorting after 128 groups.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
-    # A batch is cut into pieces even when its segment is small, so that every core decodes.
+    # A batch is divided into tasks even when its segment is small, so that every core decodes.
     "spark.sql.files.openCostInBytes": "131072",
-    # Planning stage by stage costs more than a small batch can win by it.
+    # Planning stage by stage costs more than it saves in a small batch.
     "spark.sql.adaptive.enabled": "false",
-    # Where it is switched on: this rule would drop the counting of a pass that leaves no rows.
+    # If a user switches it on: this rule would drop the counts of a pass that leaves no rows.
     "spark.sql.adaptive.optimizer.excludedRules": ("org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"),
-    # Rows that come from the driver would be computed while the plan is made, one by one and not compiled: 65,000 rows
-    # of state took 3 seconds and as many copies of them as there are steps.
+    # Without this, rows from the driver would be computed while the plan is made, one by one and not compiled: 65,000
+    # rows of state took 3 seconds, and as much memory as one copy of them for each step.
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
-    # Nor do they belong into the plan: every rule of the optimizer goes over each of them, 60 ms for 40,000 rows.
+    # Rows do not belong into the plan: every optimizer rule would visit each of them, 60 ms for 40,000 rows.
     "spark.sql.execution.arrow.localRelationThreshold": "0",
     "spark.databricks.delta.v2.enableMode": "NONE",
-    # Replaying the log of a table of ours is little work: in 50 tasks, as by default, it takes ten times as long.
+    # Tidemill's tables have short logs to replay: 50 tasks, the default, take ten times as long.
     "spark.databricks.delta.snapshotPartitions": "2",
 }
-"""Settings that a batch relies on, in every place."""
+"""Settings of a session that a batch relies on, in every place."""
 
 _STATIC_CONF: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # So many compiled steps are kept. A batch that Spark writes has more than the 100 of Spark's default: each batch
-    # compiled all of its steps again, and ran them cold, half of its time.
+    # The number of compiled steps that are kept. With Spark's default of 100, a batch that Spark writes compiled all
+    # its steps again and ran them cold, which took half of its time.
     "spark.sql.codegen.cache.maxEntries": "1000",
-    # Segments carry a checksum per page: flipped bytes are noticed, not aggregated.
+    # Segments have a checksum per page: flipped bytes are noticed, not aggregated.
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
 }
 
@@ -55,15 +55,15 @@ _pinned: WeakSet[SparkSession] = WeakSet()
 
 _HIDDEN, _HIDDEN_TOO = "spark.sql.redaction.string.regex", "spark.redaction.string.regex"
 _LOGIN = r"org\.apache\.kafka\.common\.security\.[^\n]*"
-"""What a Connect server blackens where it shows and records what it is asked for."""
+"""A pattern of texts that a Connect server hides where it shows or records requests."""
 
 _SHUFFLES, _SPARKS, _OURS = "spark.sql.shuffle.partitions", "200", "16"
-"""What is shuffled is rows of state, not records: in 200 tasks, as by default, a small batch takes 10 times as long."""
+"""Only rows of state are shuffled, not records: 200 tasks, the default, make a small batch 10 times slower."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSpark:
-    """A session inside the process that executes the batch. `cores` None means all of the machine."""
+    """A session inside the process that executes the batch. `cores` None means all cores of the machine."""
 
     jars: tuple[str, ...]
     cores: int | None = None
@@ -74,7 +74,7 @@ class LocalSpark:
 class ConnectSpark:
     """A session on a Spark Connect server, whose own settings include the Delta extension and jars.
 
-    Whoever has the same `identity`, a UUID, gets the same session, and interrupts what others left running in it.
+    Processes with the same `identity`, a UUID, get the same session; each interrupts what others left running in it.
     """
 
     remote: str
@@ -95,9 +95,9 @@ Place = LocalSpark | ConnectSpark | ClusterSpark
 
 
 def open_session(place: Place, *, name: str) -> SparkSession:
-    """The session of a place, made or found; its settings are those that a batch relies on.
+    """The session of a place, new or existing, with the settings that a batch relies on.
 
-    On other machines the Python workers have the code of this process, or get it.
+    On other machines, it makes sure that the Python workers have the code of this process.
 
     Raises:
         EngineError: Spark cannot be started or reached.
@@ -115,10 +115,10 @@ def open_session(place: Place, *, name: str) -> SparkSession:
 
 
 def settle(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
-    """The same session with the settings that a batch relies on and `conf`, as far as they can still be changed.
+    """Return the session with the settings that a batch relies on, and `conf`, as far as they can still be changed.
 
     Raises:
-        ConfigError: `conf` wants a setting otherwise that decides what expressions answer.
+        ConfigError: `conf` changes a setting that decides the results of expressions.
     """
     check_pinned(conf, "the settings of Spark:")
     pin(session)
@@ -133,10 +133,10 @@ def settle(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
 
 
 def pin(session: SparkSession) -> None:
-    """Give a session, whoever made it, the settings that decide what expressions answer."""
+    """Set the settings that decide the results of expressions in any session, even one that others made."""
     if session in _pinned:
         return
-    # On a Connect server each setting that is read or written is a round trip, and all of them together are one.
+    # On a Connect server, each read or write of a setting is a round trip; reading all of them is a single one.
     known = session.conf.getAll if type(session).__module__.startswith("pyspark.sql.connect") else {}
     for name, value in PINNED.items():
         if known.get(name) != value:
@@ -145,13 +145,13 @@ def pin(session: SparkSession) -> None:
 
 
 def _redaction(session: SparkSession, conf: Mapping[str, str]) -> str:
-    """What must not be shown: what others hide, and the login module of Kafka, which has the password."""
+    """A pattern of texts to hide: those that are hidden already, and Kafka's login module, which has the password."""
     theirs = conf.get(_HIDDEN) or session.conf.get(_HIDDEN, None) or session.conf.get(_HIDDEN_TOO, None) or _LOGIN
     return theirs if _LOGIN in theirs else f"(?:{theirs})|{_LOGIN}"
 
 
 def server_conf(jars: Sequence[str]) -> dict[str, str]:
-    """What a Spark must be started with that is not started here: a Connect server, or a submit to a cluster."""
+    """The settings for a Spark that is started elsewhere: a Connect server, or a submit to a cluster."""
     return {**_STATIC_CONF, **SESSION_CONF, "spark.jars": ",".join(jars)}
 
 
@@ -171,7 +171,7 @@ def _open(place: Place, name: str) -> SparkSession:
     match place:
         case LocalSpark():
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            # Arrow workers must be this Python, with Tidemill in it, not the machine's.
+            # Arrow workers must use this Python, which has Tidemill, not the machine's Python.
             os.environ["PYSPARK_PYTHON"] = sys.executable
             cores = place.cores or os.cpu_count() or 1
             return _in_process(f"local[{cores}]", name, {**_local_conf(place, cores), **place.conf})
@@ -182,7 +182,7 @@ def _open(place: Place, name: str) -> SparkSession:
                 "spark.pyspark.python", os.environ.get("PYSPARK_PYTHON", "python3")
             )
             if not _is_here(place.master) and os.environ.get("SPARK_LOCAL_IP", "").startswith("127."):
-                # Set up for a session on this machine: executors elsewhere could not call the driver back.
+                # This address is for a session on this machine: executors elsewhere could not call the driver back.
                 del os.environ["SPARK_LOCAL_IP"]
             return _in_process(place.master, name, {**_cluster_conf(place), **place.conf})
         case _:
@@ -192,7 +192,7 @@ def _open(place: Place, name: str) -> SparkSession:
 def _in_process(master: str, name: str, conf: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in conf.items():
-        # Keys of a store are the session's: they may change while Spark stays.
+        # Keys of a store belong to the session: they may change while Spark keeps running.
         if not key.startswith(_STORE):
             builder = builder.config(key, value)
     session = builder.getOrCreate()

@@ -1,4 +1,4 @@
-"""What the Python workers of a Spark have: they need the code of the process that asks them to decode."""
+"""Checks the Python workers of a Spark: they need the code of the process that asks them to decode."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PACKAGES = ("pyarrow", "msgspec", "polars")
-"""What decoders import besides Tidemill."""
+"""The packages that decoders import besides Tidemill."""
 
 _ROOT = Path(__file__).parents[2]
 _KNOWN = "tidemill.workers"
@@ -35,7 +35,7 @@ _PATIENCE = 180.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """One Python and the versions of what it can import; None for what it cannot. `python` is major and minor."""
+    """A Python (major and minor version), and the versions of packages; None for a package that cannot be imported."""
 
     python: str
     tidemill: str | None
@@ -49,12 +49,12 @@ class Worker:
 
 
 def equip(session: SparkSession, *, where: str) -> tuple[Worker, ...]:
-    """Make sure that the workers of a session can decode for this process; a session is asked once.
+    """Make sure that the workers of a session can decode for this process; each session is checked once.
 
-    Where Tidemill is missing, its code is sent along with the session.
+    If Tidemill is missing there, its code is sent to them. The result is the workers found; empty if known before.
 
     Raises:
-        ConfigError: they have another version of Python or of Tidemill, or lack a package; the text names both sides.
+        ConfigError: workers have another version of Python or Tidemill, or lack a package; the text names both sides.
     """
     here = f"{this_python()}, code {code_hash()}"
     if session.conf.get(_KNOWN, "") == here:
@@ -70,10 +70,10 @@ def equip(session: SparkSession, *, where: str) -> tuple[Worker, ...]:
 
 
 def look(session: SparkSession) -> tuple[Worker, ...]:
-    """The different workers that a few tasks meet.
+    """The different workers that eight tasks find.
 
     Raises:
-        EngineError: for minutes there was none: the cluster gave no executor, or none could call the driver back.
+        EngineError: no worker within three minutes: the cluster gave no executor, or none could call the driver back.
     """
     frame = session.range(0, _TASKS, 1, _TASKS).mapInArrow(_probe(), "found string")
     with _patience(session):
@@ -83,12 +83,12 @@ def look(session: SparkSession) -> tuple[Worker, ...]:
 
 @contextmanager
 def _patience(session: SparkSession) -> Iterator[None]:
-    """What runs meanwhile ends after a while, which Spark itself would not end."""
+    """Interrupt jobs in this block that take too long; Spark itself would wait for ever."""
     tag, is_late = f"tidemill-{uuid.uuid4()}", threading.Event()
 
     def give_up() -> None:
         is_late.set()
-        # Without a server, a tag is known to the thread alone that set it; and nobody else uses the session.
+        # Without a server, only the thread that set a tag knows it; but nobody else uses that session.
         if is_remote():
             session.interruptTag(tag)
         else:
@@ -113,7 +113,7 @@ def _patience(session: SparkSession) -> Iterator[None]:
 
 @cache
 def this_python() -> Worker:
-    """What this process has."""
+    """The Python and packages of this process."""
     import pyarrow as pa  # type: ignore[import-untyped]
 
     [batch] = _probe()([pa.record_batch({"id": [0]})])
@@ -122,7 +122,7 @@ def this_python() -> Worker:
 
 @cache
 def code_hash() -> str:
-    """What tells Tidemill's code of this process from any other."""
+    """A hash that identifies the Tidemill code of this process."""
     found = hashlib.sha256()
     for path in _modules():
         found.update(f"{path.relative_to(_ROOT)} {path.stat().st_size} ".encode())
@@ -132,7 +132,7 @@ def code_hash() -> str:
 
 @cache
 def archive() -> Path:
-    """Tidemill's code as a file that Python imports from, for as long as this process lives."""
+    """A zip file of Tidemill's code that Python can import; it is removed when this process ends."""
     folder = tempfile.mkdtemp(prefix="tidemill-code-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     target = Path(folder) / f"tidemill-{code_hash()}.zip"
@@ -158,7 +158,7 @@ def _check(worker: Worker, here: Worker, where: str) -> None:
 
 
 def _probe() -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """A function that goes to workers which cannot import this module: all that it needs is inside."""
+    """A function for workers that cannot import this module: everything that it needs is inside."""
     packages = PACKAGES
 
     def probe(batches: Iterable[Any]) -> Iterator[Any]:
@@ -171,7 +171,7 @@ def _probe() -> Callable[[Iterable[Any]], Iterator[Any]]:
         def version(name: str) -> str | None:
             try:
                 return str(importlib.import_module(name).__version__)
-            # A folder of that name without code is a package, too, for Python.
+            # For Python, a folder of that name without code is a package, too.
             except (ImportError, AttributeError):
                 return None
 

@@ -1,4 +1,4 @@
-"""What a repair changed in published windows: each row before and after."""
+"""The changes of a repair in published windows: each row before and after."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ENCODE = json.JSONEncoder(default=str, ensure_ascii=False, sort_keys=True).enco
 
 
 def corrections(sink: WindowedSink, before: pa.Table, after: pa.Table, *, batch_id: int, at: datetime) -> pa.Table:
-    """A row for each row of `after`, with the one of `before` that has the same window and key.
+    """One row for each row of `after`, with the row of `before` that has the same window and key.
 
     It works on columns: a repair of 100,000 scattered records changes nearly as many windows.
     """
@@ -52,7 +52,7 @@ def _texts(rows: pa.Table, columns: Sequence[str]) -> Mapping[str, Sequence[str]
 
 
 def _json(column: pa.Array) -> Sequence[str]:
-    # Different values are few in windows and keys. Arrow has no dictionaries of lists, and takes 0.0 for -0.0.
+    # Windows and keys have few different values. Arrow has no dictionaries of lists, and treats 0.0 and -0.0 as equal.
     if pa.types.is_nested(column.type) or pa.types.is_floating(column.type):
         return [_ENCODE(value) for value in column.to_pylist()]
     known = column.dictionary_encode()

@@ -1,4 +1,4 @@
-"""What the ledger knows of the tables of a batch, and what an attempt leaves there."""
+"""What the ledger knows about the tables of a batch, and what an attempt may leave there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidemill.tables.interface import TableSpec, Transaction
 
 
 def published(sink: Sink) -> str:
-    """What marks call the published table of a sink."""
+    """The name of a sink's published table in marks."""
     return PUBLISHED + sink.table
 
 
@@ -24,7 +24,7 @@ def published(sink: Sink) -> str:
 class ExpectedVersions:
     """The tables that a plan starts from, and what the batch may have left there.
 
-    `attempt` is the newest, 0 before the first; `published` says whether some attempt was free to publish.
+    `attempt` is the newest attempt, 0 before the first. `published` says whether some attempt may have published.
     """
 
     plan: BatchPlan
@@ -39,7 +39,7 @@ class ExpectedVersions:
         return replace(self._expected(f"state/{sink.table}", number, by_slice=True), removed=removed)
 
     def merged(self, sink: WindowedSink) -> ExpectedVersion:
-        """The panes of a windowed sink that were merged ahead."""
+        """The merged panes of a windowed sink."""
         number = slice_number(self.plan.batch_id, self.attempt)
         return self._expected(f"merged/{sink.table}", number, by_slice=True)
 
@@ -54,7 +54,7 @@ class ExpectedVersions:
     def all(self, flow: Flow, uris: Uris) -> list[tuple[TableSpec, ExpectedVersion]]:
         """Every table that the batch may write."""
         windowed = [s for s in flow.sinks if isinstance(s, WindowedSink)]
-        # What readers see belongs to the generation before, until the switch is done.
+        # Until the switch is done, published tables belong to the generation before.
         published = () if isinstance(self.plan.work, Switch) else flow.sinks
         return [
             *((uris.state(s, PANE_FIELDS), self.state(s)) for s in windowed),

@@ -1,7 +1,7 @@
 """Two ways to carry rows from a Spark job to a table: through the driver, or by Spark alone.
 
-What is as small as a result goes through the driver as Arrow data and is written by delta-rs in milliseconds. What is
-larger stays a cached DataFrame and is written by Spark. A batch is written once, for both.
+Few rows, such as results, go through the driver as Arrow data; delta-rs writes them in milliseconds. Many rows stay a
+cached DataFrame, and Spark writes them. The code of a batch is the same for both.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from tidemill.tables.spark import SparkTable
 Rows = TypeVar("Rows")
 
 Encode = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""Makes other rows of rows, batch by batch."""
+"""A function from rows to other rows, batch by batch."""
 
 _BATCH_ROWS = 10_000
 
 
 class RowWriter(Protocol[Rows]):
-    """How a batch holds rows between a Spark job and a table."""
+    """Holds rows between a Spark job and a table."""
 
     name: str
 
     def stage(self, frame: DataFrame) -> tuple[Rows, int]:
-        """Run the job, once, and hold its rows; also how many there are."""
+        """Run the job once and hold its rows; return them and their number."""
         ...
 
     def frame(self, parts: Sequence[Rows]) -> DataFrame:
-        """Rows that are held, with the columns of the first part, as a DataFrame; at least one row or one part."""
+        """Held rows as one DataFrame, with the columns of the first part; there must be at least one part."""
         ...
 
     def spread(self, parts: Sequence[Rows], spread: Spread) -> Rows:
-        """The rows of all parts, once for each window and node that they are for; at least one part."""
+        """The rows of all parts, each once for every window and node that needs it; there must be at least one part."""
         ...
 
     def fields(self, rows: Rows) -> tuple[Field, ...]:
@@ -62,15 +62,15 @@ class RowWriter(Protocol[Rows]):
         ...
 
     def stamped(self, rows: Rows, values: Mapping[str, pa.Scalar]) -> Rows:
-        """The rows with more columns, each of one value."""
+        """The rows with more columns, each with one value in all rows."""
         ...
 
     def picked(self, rows: Rows, names: Mapping[str, str]) -> Rows:
-        """Some columns of the rows, each under the name that it is mapped to."""
+        """Some columns of the rows: those that are keys of `names`, under the names that they map to."""
         ...
 
     def apart(self, rows: Rows, column: str) -> tuple[tuple[Rows, int], tuple[Rows, int]]:
-        """The rows in which a whole number is 0, and those in which it is more; also how many there are of each."""
+        """The rows in which an integer column is 0, and the other rows; each with their number."""
         ...
 
     def distinct(self, rows: Rows, column: str) -> list[int]:
@@ -82,38 +82,38 @@ class RowWriter(Protocol[Rows]):
         ...
 
     def at_most(self, rows: Rows, bound: int) -> int:
-        """How many rows there are at most, as far as that is known without a job; `bound` was known before."""
+        """An upper bound for the number of rows that needs no job; `bound` is one that is known already."""
         ...
 
     def arrow(self, rows: Rows) -> pa.Table:
-        """The rows in the driver, for what is small."""
+        """The rows as an Arrow table in the driver; only for few rows."""
         ...
 
     def tally(self, rows: Rows) -> Mapping[str, int]:
-        """How many rejected rows have reasons of each sort, see `sort_of`."""
+        """How many rejected rows have each kind of reason (`sort_of`)."""
         ...
 
     def encoded(self, rows: Rows, encode: Encode, schema: str) -> Iterator[tuple[Any, ...]]:
-        """What `encode` makes of the rows, where they are, row by row; `schema` is a DDL text of its columns."""
+        """The rows after `encode`, which runs where they are; `schema` is DDL text of the encoded columns."""
         ...
 
     def visible(self, rows: Rows, slices: SliceSet) -> Rows:
-        """The rows of state whose slice counts."""
+        """The rows of state whose slice is visible."""
         ...
 
     def table(self, spec: TableSpec, opened: DeltaTable | None = None) -> Table[Rows]:
-        """The table for this writer; it is there and has the columns of the spec.
+        """The table for this writer; it exists and has the columns of the spec.
 
-        `opened` is a handle on it that was just opened, for a table that is known to be so.
+        `opened` is a handle from a moment ago on a table that is known to exist with these columns.
         """
         ...
 
     def bare_table(self, spec: TableSpec) -> Table[Rows]:
-        """The table for this writer, to be overwritten: it is there, with whatever columns."""
+        """The table for this writer, to be overwritten; it exists, but may have other columns."""
         ...
 
     def release(self) -> None:
-        """Let go of everything that is held."""
+        """Release all cached rows."""
         ...
 
 
@@ -130,7 +130,7 @@ class DriverWriter:
         return rows, int(rows.num_rows)
 
     def frame(self, parts: Sequence[pa.Table]) -> DataFrame:  # noqa: D102
-        # A table without rows may come without chunks, which Arrow cannot cast and Spark Connect refuses.
+        # A table without rows may have no chunks; Arrow cannot cast that, and Spark Connect refuses it.
         full = [part for part in parts if part.num_rows]
         if not full:
             return self._session.createDataFrame([], ddl(self.fields(parts[0])))
@@ -212,7 +212,7 @@ class SparkWriter:
         return cached, cached.count()
 
     def cache(self, frame: DataFrame) -> DataFrame:
-        """The rows, computed by the first job that needs them and kept until `release`."""
+        """The rows, which the first job computes that needs them; they are kept until `release`."""
         self._cached.append(frame.persist())
         return self._cached[-1]
 
@@ -279,13 +279,13 @@ class SparkWriter:
 
     def release(self) -> None:  # noqa: D102
         for frame in self._cached:
-            # Connect resolves the frame once more for it, which may fail; the batch has ended, one way or the other.
+            # Spark Connect resolves the frame again here, which may fail; the batch has ended anyway.
             with suppress(PySparkException):
                 frame.unpersist()
         self._cached.clear()
 
 
 def _together(parts: Sequence[pa.Table]) -> pa.Table:
-    """All rows, with the columns of the first part."""
+    """All rows in one table, with the columns of the first part."""
     schema = parts[0].schema
     return pa.concat_tables([part.select(schema.names).cast(schema) for part in parts])

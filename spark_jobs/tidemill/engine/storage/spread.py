@@ -1,4 +1,4 @@
-"""Rows of state and of nodes, once for each window and each node that is made of them."""
+"""Repeats rows of state and of nodes: once for each window and each node that is merged from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from tidemill.core.time.pane_tree import Node
 
 LEVEL, START, CERTAIN, TOUCHED, ALONE = "_level", "_start", "_certain", "_touched", "_alone"
-"""What is made: the node of a level above 0, or the window, that starts there; whether it fires whoever touched it."""
+"""Columns: level and start of the node, or of the window (level 0), that a row is for; whether it is certainly wanted;
+whether this batch brought the row; whether no node holds the row yet."""
 
 _LEVELS = 16
 _PLACE = ("pane_level", "pane_start")
@@ -20,7 +21,7 @@ _PLACE = ("pane_level", "pane_start")
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A window at level 0, or a node, that some row is for."""
+    """A window (level 0) or a node that rows are for. A `certain` one is made even if the batch did not touch it."""
 
     level: int
     start: int
@@ -29,10 +30,10 @@ class Made:
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """What rows are for, said twice: of one node by `made`, of rows by a statement, `text`, over them and `bounds`.
+    """What rows are for, in two forms: `made` says it for one node, the statement `text` for rows with `bounds`.
 
-    Rows have the columns `pane_level`, `pane_start`, `TOUCHED`, `ALONE` and some `columns`. They become `columns`,
-    `TOUCHED`, `LEVEL`, `START` and `CERTAIN`. `made` also takes whether the row stands alone.
+    Input rows have the columns `pane_level`, `pane_start`, `TOUCHED`, `ALONE` and `columns`. Output rows have
+    `columns`, `TOUCHED`, `LEVEL`, `START` and `CERTAIN`. The second argument of `made` says whether the rows are alone.
     """
 
     made: Callable[[Node, bool], Sequence[Made]]
@@ -41,11 +42,11 @@ class Spread:
     columns: Sequence[str]
 
     def over(self, rows: pa.Table) -> pa.Table:
-        """The rows, each as often as it is wanted, without a job: nodes are few, however many rows they have."""
+        """The rows, each repeated as needed, without a Spark job: there are few nodes, even if each has many rows."""
         nodes, which = _nodes(rows)
         made = [self.made(node, alone) for node, alone in nodes]
         times = np.array([len(m) for m in made], np.int64)[which]
-        # What a row is for are neighbours in `flat`, from `first` on.
+        # The windows and nodes of a row are neighbours in `flat`, from `first` on.
         first = np.array([0, *accumulate(len(m) for m in made)], np.int64)[which]
         flat = [m for some in made for m in some]
         values: Mapping[str, np.ndarray] = {
@@ -64,7 +65,7 @@ class Spread:
 
 
 def _nodes(rows: pa.Table) -> tuple[list[tuple[Node, bool]], np.ndarray]:
-    """The different nodes, with whether their rows stand alone, and for each row the number of its node."""
+    """The different nodes, each with whether its rows are alone, and for each row the number of its node."""
     level, start = (np.asarray(rows[c].cast(pa.int64())) for c in _PLACE)
     alone = np.asarray(rows[ALONE]).astype(np.int64)
     # Starts of nodes are far from 64 bits: event times end in the year 9999.

@@ -1,4 +1,4 @@
-"""Rows between a Spark job and a table: which writer takes them, and how they come back into Spark."""
+"""Rows between a Spark job and a table: chooses their writer, and brings them back into Spark."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tidemill.engine.storage.row_writers import DriverWriter, RowWriter, SparkWr
 from tidemill.engine.storage.spread import Spread
 
 STATE_ROWS = 4
-"""How many rows of state go through the driver in place of one of a batch, where they are keys and numbers."""
+"""The limit of the driver is this many times higher for rows of state that hold only keys and numbers."""
 
 _LIGHT = 2**28
-"""Bytes of rows in the driver, which are not compressed."""
+"""The most bytes of rows in the driver, uncompressed, that count as light."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +29,19 @@ class StagedRows:
     count: int
 
     def stamped(self, values: Mapping[str, pa.Scalar]) -> StagedRows:
-        """The same rows with more columns, each of one value."""
+        """These rows with more columns, each with one value in all rows."""
         return StagedRows(self.writer, self.writer.stamped(self.rows, values), self.count)
 
     def picked(self, names: Mapping[str, str]) -> StagedRows:
-        """Some columns of the same rows, each under the name that it is mapped to."""
+        """Some columns of these rows: those that are keys of `names`, under the names that they map to."""
         return StagedRows(self.writer, self.writer.picked(self.rows, names), self.count)
 
 
 class RowWriters:
     """Chooses a writer by the number of rows, unless `writer` names one.
 
-    `driver_rows` is the most that goes through the driver. `before_job` is called before Spark reads or writes tables.
+    `driver_rows` is the most rows that go through the driver. `before_job` is called before Spark reads or writes
+    tables.
     """
 
     def __init__(
@@ -56,20 +57,20 @@ class RowWriters:
         self.driver_rows, self._writer = driver_rows, writer
 
     def of(self, rows: int) -> RowWriter[Any]:
-        """The writer for so many rows."""
+        """The writer for this many rows."""
         small = rows <= self.driver_rows if self._writer is None else self._writer == self.driver.name
         return self.driver if small else self.spark
 
     def most(self, *, light: bool) -> int:
-        """How many rows go through the driver: of state that is light, `STATE_ROWS` for one of other rows."""
+        """The most rows that go through the driver; rows of `light` state are `STATE_ROWS` times as many."""
         return self.driver_rows * (STATE_ROWS if light else 1)
 
     def of_state(self, rows: int, *, light: bool) -> RowWriter[Any]:
-        """The writer for so many rows of state, see `most`."""
+        """The writer for this many rows of state; light rows have the higher limit of `most`."""
         return self.of(-(-rows // STATE_ROWS) if light else rows)
 
     def stage(self, frame: DataFrame, *, at_most: int) -> StagedRows:
-        """Run the job and stage its rows with the writer that fits their number, of which `at_most` is known before."""
+        """Run the job and stage its rows with the writer for their number; `at_most` is an upper bound of it."""
         self._before_job()
         if self.of(at_most) is self.driver:
             return StagedRows(self.driver, *self.driver.stage(frame))
@@ -79,10 +80,10 @@ class RowWriters:
         return StagedRows(self.spark, cached, count)
 
     def stage_apart(self, frame: DataFrame, column: str, parts: Sequence[StagedRows]) -> tuple[StagedRows, StagedRows]:
-        """Run the job, and hold the rows in which a whole number is 0, and those in which it is more.
+        """Run the job, and hold the rows in which an integer column is 0, and the other rows.
 
-        Each are with the writer that fits their number. They are merged of `parts`: all together they are not more, and
-        about as wide.
+        Both use the writer for their number. The job merges `parts`, so its rows are not more than theirs, and about as
+        wide.
         """
         self._before_job()
         light = all(p.writer is self.driver for p in parts) and sum(p.rows.nbytes for p in parts) <= _LIGHT
@@ -93,27 +94,27 @@ class RowWriters:
         return self._moved(*zero), self._moved(*more)
 
     def _moved(self, rows: DataFrame, count: int) -> StagedRows:
-        """Cached rows, with the writer that fits their number."""
+        """Cached rows, with the writer for their number."""
         if self.of(count) is self.driver:
             return StagedRows(self.driver, *self.driver.stage(rows))
         return StagedRows(self.spark, rows, count)
 
     def in_driver(self, rows: pa.Table) -> StagedRows:
-        """Rows that are in the driver already."""
+        """Stage rows that are in the driver already."""
         return StagedRows(self.driver, rows, rows.num_rows)
 
     def fields(self, parts: Sequence[StagedRows]) -> tuple[Field, ...]:
-        """The columns of rows that become one."""
+        """The columns of all these rows together."""
         first = next((p for p in parts if p.count), parts[0])
         return first.writer.fields(first.rows)
 
     def frame(self, parts: Sequence[StagedRows]) -> DataFrame:
-        """All rows as one DataFrame, with the columns of the first part; at least one part."""
+        """All rows as one DataFrame, with the columns of the first part; there must be at least one part."""
         writers = [(writer, [p.rows for p in parts if p.writer is writer]) for writer in (self.driver, self.spark)]
         return self.spark.frame([writer.frame(rows) for writer, rows in writers if rows])
 
     def spread(self, parts: Sequence[StagedRows], spread: Spread, *, at_most: int) -> list[StagedRows]:
-        """The rows of all parts, once for all that they are for: not more than `at_most`."""
+        """The rows of all parts, once for each window and node that needs them: at most `at_most` rows."""
         found = []
         for writer in (self.driver, self.spark):
             if mine := [p.rows for p in parts if p.writer is writer and p.count]:
@@ -122,11 +123,11 @@ class RowWriters:
         return found
 
     def together(self, parts: Sequence[StagedRows]) -> StagedRows:
-        """All rows as one; at least one part."""
+        """All rows in one part; there must be at least one."""
         if len(parts) == 1:
             return parts[0]
         return self.stage(self.frame(parts), at_most=sum(p.count for p in parts))
 
     def release(self) -> None:
-        """Let go of what is cached on the executors."""
+        """Release everything that is cached on the executors."""
         self.spark.release()

@@ -26,22 +26,22 @@ from tidemill.tables.skipping import Files
 
 
 def state_horizon(pipeline: str, sink: WindowedSink) -> str:
-    """The transaction by which a state table remembers the earliest batch whose state it has whole."""
+    """The app id of the transaction in which a state table stores the first batch whose state it holds completely."""
     return f"{pipeline}/horizon/{sink.table}"
 
 
 def forgotten_app(pipeline: str, sink: WindowedSink) -> str:
-    """The transaction by which a state table remembers until when, in event time, its windows are forgotten."""
+    """The app id of the transaction in which a state table stores up to which event time windows are forgotten."""
     return f"{pipeline}/forgotten/{sink.table}"
 
 
 def check_horizon(uris: Uris, sink: WindowedSink, to: int) -> None:
-    """Refuses to go back to batch `to` when maintenance has removed state that counted then.
+    """Refuse to go back to batch `to` if maintenance has removed state that was visible after it.
 
-    The published tables of then may be all there: no file of theirs was replaced.
+    The published tables may still have all versions of that time, so they cannot tell.
 
     Raises:
-        EngineError: it has.
+        EngineError: maintenance has removed such state.
     """
     state = State.of(uris, sink)
     horizon = None if state is None else state.handle.transaction_version(state_horizon(uris.owner, sink))
@@ -58,30 +58,30 @@ Part = tuple[Between, ...]
 """Rows of state that meet all of these conditions."""
 
 _LIGHT = 2**26
-"""Bytes of files. Rows of numbers take three times as much in Java's heap, sketches about as much."""
+"""Bytes of files. In Java's heap, rows of numbers take three times as much, sketches about the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """The state of a windowed sink as it lies there, or its panes merged ahead: columns, and the newest version."""
+    """The table with the state of a windowed sink, or with its merged panes: its columns and its newest version."""
 
     spec: TableSpec
     handle: DeltaTable
 
     @staticmethod
     def of(uris: Uris, sink: WindowedSink, expected: ExpectedVersion | None = None) -> State | None:
-        """The state of a sink, or None while there is none. What is `expected` of it is checked first.
+        """The state of a sink; None if there is none. It is first checked against what is `expected`.
 
         Raises:
-            TableDamaged: it is not what is known of it.
-            LedgerDamaged: what is known of it lacks something that it holds.
-            EngineError: there is one, but it cannot be opened.
+            TableDamaged: the table is not what the ledger says.
+            LedgerDamaged: the ledger lacks something that the table holds.
+            EngineError: the table exists, but cannot be opened.
         """
         return State._of(uris.state(sink, PANE_FIELDS), expected)
 
     @staticmethod
     def merged(uris: Uris, sink: WindowedSink, expected: ExpectedVersion | None = None) -> State | None:
-        """The panes of a sink that were merged ahead, or None while there are none; see `of`."""
+        """The merged panes of a sink; None if there are none. Checks and errors are those of `of`."""
         return State._of(uris.merged(sink, NODE_FIELDS), expected)
 
     @staticmethod
@@ -95,10 +95,10 @@ class State:
         return State(spec=replace(spec, fields=fields), handle=handle)
 
     def at_most(self, parts: Sequence[Part], *, most: int) -> int:
-        """How many rows there are of these parts at most, visible or not.
+        """An upper bound for the number of rows in these parts, visible or not.
 
-        The statistics of files say so, which are wide once small files were folded: when they allow for more than
-        `most` rows, those that are there are counted.
+        It comes from statistics of files. They are rough once small files were joined: if they allow more than `most`
+        rows, the rows are counted.
         """
         bound = sum(self._files.sum(part, "num_records") for part in parts)
         if bound <= most:
@@ -107,7 +107,7 @@ class State:
         return int(table.read(any_of=tuple(parts), columns=("pane_start",)).num_rows)
 
     def is_light(self, parts: Sequence[Part]) -> bool:
-        """Whether the files with these parts are small, compressed as they are."""
+        """Whether the files with these parts are small; their size is compressed."""
         return sum(self._files.sum(part, "size_bytes") for part in parts) <= _LIGHT
 
     @cached_property
@@ -115,13 +115,13 @@ class State:
         return Files.of(self.handle)
 
     def read(self, writer: RowWriter[Any], parts: Sequence[Part], slices: SliceSet) -> Any:
-        """The visible rows of these parts, which have none in common."""
+        """The visible rows of these parts, which must not overlap."""
         table = writer.table(self.spec, self.handle)
         return writer.visible(table.read(any_of=tuple(parts)), slices)
 
 
 def node_predicates(level: int, panes: PaneRange) -> Part:
-    """The rows of the nodes of a level above 0 that start there, by partition and by statistics of files."""
+    """Predicates for nodes of a level above 0 that start in `panes`, by partition and by statistics of files."""
     low, high = (None if edge is None else moment(edge) for edge in panes)
     return (
         Between(column="pane_level", low=level, high=level + 1),
@@ -130,7 +130,7 @@ def node_predicates(level: int, panes: PaneRange) -> Part:
 
 
 def pane_predicates(panes: PaneRange) -> Part:
-    """The rows of these panes, by partition and by statistics of files."""
+    """Predicates for rows of panes that start in `panes`, by partition and by statistics of files."""
     low, high = (None if edge is None else moment(edge) for edge in panes)
     return (
         Between(

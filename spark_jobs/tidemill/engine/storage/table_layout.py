@@ -1,4 +1,4 @@
-"""Where the tables of a pipeline lie, and what they hold."""
+"""Where the tables of a pipeline lie, and which columns they have."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ OWN_FIELDS = (
 
 PANE_FIELDS = (Field(name="pane_day", type=Scalar.DATE), Field(name="pane_start", type=Scalar.TIMESTAMP))
 NODE_FIELDS = (Field(name="pane_level", type=Scalar.INTEGER), Field(name="pane_start", type=Scalar.TIMESTAMP))
-"""What every state has: where its panes start."""
+"""The columns that merged panes of every sink have: level and start of a node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uris:
-    """Where the tables of one pipeline lie, and who is their `owner`: the pipeline by its first name.
+    """Where the tables of one pipeline lie. Their `owner` is the pipeline by its first name.
 
-    `storage` is how their store is reached, see `TableSpec`.
+    `storage` gives the options to reach their store, as in `TableSpec`.
     """
 
     pipeline: str
@@ -35,7 +35,7 @@ class Uris:
     storage: Callable[[], Mapping[str, str]] = field(default=dict, repr=False)
 
     def state(self, sink: WindowedSink, fields: tuple[Field, ...]) -> TableSpec:
-        """The state of a windowed sink: a row per pane, key and slice."""
+        """The state of a windowed sink: one row per pane, key and slice."""
         return TableSpec(
             name=f"state of {sink.table}",
             uri=self.table(self.pipeline, "state", sink.table),
@@ -49,7 +49,7 @@ class Uris:
         )
 
     def merged(self, sink: WindowedSink, fields: tuple[Field, ...]) -> TableSpec:
-        """Panes of a sink that were merged ahead: a row per node, key and slice."""
+        """The merged panes of a sink: one row per node, key and slice."""
         return TableSpec(
             name=f"merged panes of {sink.table}",
             uri=self.table(self.pipeline, "merged", sink.table),
@@ -63,7 +63,7 @@ class Uris:
 
     def published_table(self, sink: Sink) -> TableSpec:
         """A published table: the columns of its contract, then Tidemill's own."""
-        # Beyond 32 columns the batch would have no statistics, and files of neighbouring batches could not be told.
+        # Delta has no statistics after 32 columns: `batch_id` could not tell files of neighbouring batches apart.
         pruned = ("batch_id",) if len(sink.contract.fields) >= 32 else ()
         return TableSpec(
             name=sink.table,
@@ -112,7 +112,7 @@ class Uris:
         )
 
     def waiting(self, spec: TableSpec) -> TableSpec:
-        """Where rows for a table wait until the backfill that brings them is complete."""
+        """The table in which rows for a table wait until their backfill is complete."""
         name = f"waiting:{spec.name}"
         return replace(
             spec, name=name, uri=self.table(self.pipeline, "waiting", spec.name), pruned_by=("batch_id",), own=True

@@ -1,4 +1,4 @@
-"""One line of an access log, read part by part: slowly, so only unusual, cut and broken lines come here."""
+"""Reads one line of an access log part by part. It is slow, so only unusual, cut and broken lines come here."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ PARTS = ("client", "ident", "user", "time", "request", "status", "bytes", "refer
 """The parts of a line, in order."""
 
 TEXTS = (*PARTS, "method", "path", "protocol")
-"""What a line is read into: its parts, and the parts of its request."""
+"""The texts that a line is read into: its parts, and the parts of its request."""
 
 Line = dict[str, str | None]
-"""For each of TEXTS its text, None for what is not there, is `-`, or was cut."""
+"""The text of each name in TEXTS; None if it is missing, is `-`, or was cut."""
 
 _WORD = re.compile(r"([^ ]+)(?: |$)")
 _QUOTED = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(?: |$)')
@@ -41,9 +41,9 @@ _ESCAPED = {b'"': b'"', b"\\": b"\\", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t
 
 
 def read_line(text: str) -> Line | str:
-    """The texts of a line, or what is wrong with it; whether its time exists is not checked.
+    """The texts of a line, or an error text. It does not check that the time exists.
 
-    A line that is cut after its status is a line. Blanks and line breaks at its end do not count.
+    A line that is cut after its status is accepted. Blanks and line breaks at its end are ignored.
     """
     text = text.rstrip(" \t\r\n")
     if "\n" in text or "\r" in text:
@@ -67,7 +67,7 @@ def read_line(text: str) -> Line | str:
 
 
 def mismatch(name: str, found: str) -> str:
-    """The error of a line whose part of this name is something else."""
+    """The error for a line whose part `name` is not as expected."""
     return f"`{name}`: expected {_EXAMPLES.get(name, 'text before a blank')}, found {shown(found)}"
 
 

@@ -1,9 +1,8 @@
 r"""Lines of an access log in the common or the combined format.
 
-`-` stands for nothing, so it is null. A line that is cut after its status is accepted: what the cut took,
-wholly or in part, is null. A request is a method, a path (with blanks, if it has some) and, since HTTP/1.0,
-a protocol. Escapes that servers write into quoted parts (`\"`, `\\`, `\n`, `\xc3`) are undone where the
-result is UTF-8.
+`-` means null. A line that is cut after its status is accepted: parts that are missing or incomplete are null. A
+request is a method, a path (which may contain blanks) and, since HTTP/1.0, a protocol. Escapes that servers write into
+quoted parts (`\"`, `\\`, `\n`, `\xc3`) are undone if the result is UTF-8.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ COLUMNS: Mapping[str, tuple[Scalar, ...]] = {
 _TIME = "time"
 _NOTHING = frozenset({"client", "ident", "user", "bytes", "referrer", "agent"})
 
-# Lines as nearly all are. Whatever does not match is read by `read_line`, so this may be narrow, and must be:
-# each choice is decided by the next character, which lets the regex engine run without going back.
+# Nearly all lines match this. `read_line` reads the others, so the pattern may be narrow. It must be narrow: the next
+# character decides each choice, so that the regex engine never has to go back.
 _WORD = r"[^ \r\n]+"
 _TARGET = r'[^ "\\\r\n]+'
 _TEXT = r'[^"\\\r\n]*'
@@ -59,7 +58,7 @@ _USUAL = (
 
 @dataclass(frozen=True, slots=True)
 class AccessLogDecoder:
-    """Decodes lines of an access log. What is wrong with a line does not depend on the columns asked for."""
+    """Decodes lines of an access log. Which columns are wanted does not change what counts as an error."""
 
     fields: tuple[Field, ...]
 
@@ -69,7 +68,7 @@ class AccessLogDecoder:
         return arrow_schema(self.fields)
 
     def decode(self, values: pa.BinaryArray | pa.ChunkedArray) -> Decoded:
-        """See `Decoder.decode`."""
+        """Decode lines into typed rows, one each; a bad line gives an error and null columns."""
         lines = readable(one_array(values))
         texts, at, faults = _read_all(lines.texts, self._wanted())
         times = log_times(texts[_TIME])
@@ -93,7 +92,7 @@ def access_log_decoder(contract: Contract) -> AccessLogDecoder:
     """The decoder of an access log's contract.
 
     Raises:
-        ContractError: a column that access logs do not have, or one with another type; or an option.
+        ContractError: the contract has a column that access logs lack, a column with another type, or an option.
     """
     check_options(contract, ())
     for field in contract.fields:
@@ -115,7 +114,7 @@ def access_log_decoder(contract: Contract) -> AccessLogDecoder:
 def _read_all(
     lines: pa.StringArray, wanted: tuple[str, ...]
 ) -> tuple[dict[str, pa.StringArray], Positions, dict[int, str]]:
-    """The wanted texts of the lines that could be read, the positions of these lines, errors of the others."""
+    """The wanted texts of readable lines, the positions of these lines, and the errors of the others by position."""
     series = pl.from_arrow(lines)
     assert isinstance(series, pl.Series)
     found = series.str.extract_groups(_pattern(wanted)).struct.unnest()
@@ -136,7 +135,7 @@ def _read_all(
 
 
 def _pattern(wanted: tuple[str, ...]) -> str:
-    """The usual line, with groups only for what is wanted."""
+    """The pattern of usual lines, with groups only for the wanted parts."""
     pattern = _USUAL
     for name in (*COLUMNS, _TIME):
         if name not in wanted:

@@ -1,7 +1,8 @@
 """CSV records: one row each, columns by position in the order of the contract.
 
-Options: `delimiter`, one ASCII character, a comma when not set; `null`, the text that stands for null, nothing
-when not set (quoted it is text); `timestamp`, see `TimeUnit`. One line break at the end of a record is ignored.
+Options: `delimiter`, one ASCII character, by default a comma; `null`, the text that means null unless it is quoted, by
+default the empty text; `timestamp`, how times are written (`TimeUnit`). One line break at the end of a record is
+ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tidemill.engine.read.decode.texts import typed, writable
 from tidemill.tables.arrow_types import arrow_schema
 
 _AT_ONCE = 1 << 24
-"""Bytes cut in one go: the flags take several times as much memory."""
+"""Bytes that are split at once: the flags take several times as much memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ class CsvDecoder:
         return arrow_schema(self.fields)
 
     def decode(self, values: pa.BinaryArray | pa.ChunkedArray) -> Decoded:
-        """See `Decoder.decode`."""
+        """Decode records into typed rows, one each; a bad record gives an error and null columns."""
         values = one_array(values)
         if len(values) > 1 and (pc.sum(pc.binary_length(values)).as_py() or 0) > _AT_ONCE:
             half = len(values) // 2
@@ -88,7 +89,7 @@ def csv_decoder(contract: Contract) -> CsvDecoder:
     """The decoder of a CSV contract.
 
     Raises:
-        ContractError: an unknown or impossible option, or a field whose type CSV has no text for.
+        ContractError: an option is unknown or impossible, or a field has a type that CSV cannot carry.
     """
     check_options(contract, ("delimiter", "null", "timestamp"))
     for field in contract.fields:

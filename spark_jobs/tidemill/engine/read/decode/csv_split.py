@@ -1,7 +1,7 @@
-"""CSV records (RFC 4180) cut into fields, a whole batch at once: by flags on bytes, not by a loop over them.
+"""CSV records (RFC 4180) split into fields, a whole batch at once: by flags on bytes, not by a loop over records.
 
-A value is written plainly, without quotes and line breaks, or between quotes, with each quote in it doubled.
-Nothing stands between a quote and the delimiter beside it.
+A value is written either without quotes and line breaks, or between quotes, with each quote in it doubled. Nothing may
+stand between a quote and the delimiter beside it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _QUOTE = ord('"')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """The fields of the records that have the right number of them.
+    """The fields of the records that could be split.
 
-    `fields` has all of them, record after record, without their quotes; `quoted` says which had some, with
-    one row for each record; record k of these is record `where[k]` of the input. The others are in `errors`.
+    `fields` has all fields, record after record, without their quotes. `quoted` says which fields had quotes, with one
+    row for each record. Record k of these is record `where[k]` of the input. `errors` has the other records.
     """
 
     fields: pa.StringArray
@@ -35,11 +35,11 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bytes:
-    """All records one after the other: record r is `data[bounds[r] : bounds[r + 1]]`. None is empty.
+    """The bytes of all records: record r is `data[bounds[r] : bounds[r + 1]]`. No record is empty.
 
-    `first` marks the first byte of each record; `quote` marks quotes, `inside` quoted bytes and the quotes
-    before them. `separators` are the positions of delimiters outside quotes, those of record r from
-    `ranks[r]` to `ranks[r + 1]`.
+    `first` marks the first byte of each record; `quote` marks quotes; `inside` marks quoted bytes and their opening
+    quotes. `separators` are the positions of delimiters outside quotes; those of record r are number `ranks[r]` up to,
+    but not including, `ranks[r + 1]`.
     """
 
     data: npt.NDArray[np.uint8]
@@ -51,26 +51,26 @@ class _Bytes:
     ranks: Places
 
     def flags(self, positions: Places | Ends) -> Flags:
-        """Marks at these positions."""
+        """Flags that are set at these positions."""
         flags = np.zeros(len(self.data), dtype=np.bool_)
         flags[positions] = True
         return flags
 
     def after(self, flags: Flags) -> Flags:
-        """The bytes that follow a marked byte of the same record."""
+        """Flags for the bytes that follow a marked byte of the same record."""
         moved = np.zeros_like(flags)
         moved[1:] = flags[:-1] & ~self.first[1:]
         return moved
 
     def before(self, flags: Flags) -> Flags:
-        """The bytes that a marked byte of the same record follows."""
+        """Flags for the bytes before a marked byte of the same record."""
         moved = np.zeros_like(flags)
         moved[:-1] = flags[1:] & ~self.first[1:]
         return moved
 
 
 def split(texts: pa.StringArray, delimiter: str, count: int) -> Split:
-    """Cut each record into `count` fields. No record is empty or null."""
+    """Split each record into `count` fields. No record may be empty or null."""
     found = _scan(texts, ord(delimiter))
     errors: dict[int, str] = {}
     unwanted = _check_quotes(found, errors) if found.inside.any() else None
@@ -92,7 +92,7 @@ def _scan(texts: pa.StringArray, delimiter: int) -> _Bytes:
     inside = np.zeros_like(quote)
     if quote.any():
         inside = np.logical_xor.accumulate(quote)
-        # A record with a quote that is not closed turns the next one inside out.
+        # After a quote that is not closed, the flags of the next records are inverted.
         odd = np.append(False, inside)[bounds[:-1]]
         inside ^= np.repeat(odd, np.diff(bounds))
     separators = np.flatnonzero((data == delimiter) & ~inside)
@@ -101,7 +101,7 @@ def _scan(texts: pa.StringArray, delimiter: int) -> _Bytes:
 
 
 def _check_quotes(found: _Bytes, errors: dict[int, str]) -> Flags:
-    """Note the faults of quoting; the answer marks the quotes that are no part of a value."""
+    """Note the faults of quoting; return flags for the quotes that are not part of a value."""
     opens, closes = found.quote & found.inside, found.quote & ~found.inside
     separator, last = found.flags(found.separators), found.flags(found.bounds[1:] - 1)
     doubled = opens & found.after(closes)
@@ -114,7 +114,7 @@ def _check_quotes(found: _Bytes, errors: dict[int, str]) -> Flags:
 
 
 def _note(found: _Bytes, wrong: Flags, what: str, errors: dict[int, str]) -> None:
-    """Blame each record that has a marked byte on its first one."""
+    """For each record with a marked byte, note an error at the first one."""
     at = np.flatnonzero(wrong)
     rows, first = np.unique(np.searchsorted(found.bounds, at, side="right") - 1, return_index=True)
     columns = np.searchsorted(found.separators, at[first]) - found.ranks[rows] + 1

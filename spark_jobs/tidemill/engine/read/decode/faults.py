@@ -1,4 +1,4 @@
-"""The words of a decoder's errors: what was expected, what was found, in one short line."""
+"""The texts of a decoder's errors: what was expected and what was found, in one short line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidemill.engine.read.decode.options import TimeUnit
 from tidemill.engine.read.decode.texts import NUMBER
 
 LIMIT = 300
-"""The most characters that an error has."""
+"""The most characters of an error."""
 
 TOMBSTONE = "tombstone (no value)"
 EMPTY = "empty value"
@@ -37,7 +37,7 @@ _TIMES = {
 
 
 def expected(data_type: DataType, unit: TimeUnit = TimeUnit.ISO) -> str:
-    """What a value of the type looks like."""
+    """How an error describes a value of the type."""
     match data_type:
         case Scalar.TIMESTAMP:
             return _TIMES[unit]
@@ -54,12 +54,12 @@ def expected(data_type: DataType, unit: TimeUnit = TimeUnit.ISO) -> str:
 
 
 def wrong(name: str, data_type: DataType, found: str, unit: TimeUnit = TimeUnit.ISO) -> str:
-    """The error of the field `name` that should be of the type, but is `found`, as `shown` shows it."""
+    """The error of the field `name`, which should have the type, but is `found`, a text that `shown` gave."""
     return f"`{name}`: expected {expected(data_type, unit)}, found {found}"
 
 
 def text_fault(name: str, data_type: DataType, found: str, unit: TimeUnit = TimeUnit.ISO) -> str:
-    """The error of the field `name` whose text is no value of the type."""
+    """The error of the field `name` whose text is not a value of the type."""
     match data_type:
         case Scalar.INTEGER | Scalar.LONG if re.fullmatch("[+-]?[0-9]+", found):
             return too_large(name, found, 32 if data_type is Scalar.INTEGER else 64)

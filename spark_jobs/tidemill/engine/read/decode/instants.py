@@ -1,7 +1,7 @@
-"""Times in text, whole columns at once: fixed layouts, read as digits by numpy.
+"""Times in text, whole columns at once: numpy reads the digits of fixed layouts.
 
-Every function takes the texts of one column and answers with numbers and with flags that say which of them
-are good. Nulls are not good. Nothing here raises for any text. Microseconds and days count from 1970 UTC.
+Every function takes the texts of one column and returns numbers, and flags that say which of them are good. Nulls are
+not good. No text raises an error. Microseconds and days count from 1970 in UTC.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LONGEST = 35
 
 
 def _tails() -> dict[int, list[tuple[int, int, int]]]:
-    """By length of a text, what may follow its minutes: the lengths of seconds, fraction's digits and zone."""
+    """What may follow the minutes, by length of the text: the lengths of seconds, digits of the fraction, and zone."""
     tails: dict[int, list[tuple[int, int, int]]] = {n: [] for n in range(_MINUTES, _LONGEST + 1)}
     for second, digits, zone in product((0, 3), range(10), (0, 1, 3, 5, 6)):
         if second or not digits:
@@ -45,7 +45,7 @@ _TAILS = _tails()
 
 
 class _Layout:
-    """Columns of bytes of equal length, read piece by piece; a piece that does not fit clears its flags."""
+    """Texts of equal length as a matrix of bytes, read part by part; a part that does not fit clears a text's flag."""
 
     def __init__(self, texts: Bytes) -> None:
         self.texts = texts
@@ -133,7 +133,7 @@ def _by_length(texts: pa.StringArray) -> list[tuple[int, Numbers, Bytes]]:
 
 
 def _iso_of_length(matrix: Bytes, length: int) -> tuple[Numbers, Flags]:
-    """Of the layouts that have this length at most one fits a text."""
+    """Read texts of one length: at most one of the layouts with this length fits a text."""
     head = _Layout(matrix)
     head.one_of(10, "T ")
     seconds = _iso_date(head) * np.int64(86400) + _clock(head, 11)
@@ -150,7 +150,7 @@ def _iso_of_length(matrix: Bytes, length: int) -> tuple[Numbers, Flags]:
 
 
 def _marks(layout: _Layout, second: int, fraction: int, zone: int) -> None:
-    """The characters that tell the layouts of one length apart: cheap, and most of them fit no text."""
+    """Check the characters that tell the layouts of one length apart: a cheap test that few texts pass."""
     if second:
         layout.one_of(_MINUTES, ":")
     if fraction:
@@ -175,7 +175,7 @@ def _clock(layout: _Layout, start: int) -> Small:
 
 
 def _second(layout: _Layout, length: int) -> Small:
-    """`:59` after the minutes, or nothing. A leap second, :60, has no place in UTC as Spark counts it."""
+    """Seconds, `:59` after the minutes, or 0 without them. A leap second, :60, is refused: Spark's UTC has none."""
     if not length:
         return np.zeros(layout.texts.shape[1], dtype=np.int32)
     return layout.below(layout.number(_MINUTES + 1, _MINUTES + 3), 60)
@@ -204,7 +204,7 @@ def _zone(layout: _Layout, start: int, length: int) -> Small:
 
 
 def _month(layout: _Layout, start: int) -> Small:
-    """`Mar` as 3; 0 where the name is none."""
+    """`Mar` as 3; 0 for an unknown name."""
     name = np.zeros(layout.texts.shape[1], dtype=np.int32)
     for row in layout.texts[start : start + 3]:
         name = name * 256 + row

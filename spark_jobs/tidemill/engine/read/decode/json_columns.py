@@ -1,4 +1,4 @@
-"""Columns of Arrow out of structs that msgspec decoded."""
+"""Arrow columns from structs that msgspec decoded."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tidemill.tables.arrow_types import arrow_type
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misfit:
-    """A text that is no value of its type, or a null (`found` is None) where none may be.
+    """A text that is not a value of its type, or a null (`found` is None) that is not allowed.
 
-    It is in the row `position`, at `path` below the column: `[2].price`, or nothing for the column itself.
+    It is in row `position`, at `path` below the column: `[2].price`, or empty for the column itself.
     """
 
     position: int
@@ -34,7 +34,7 @@ class Misfit:
     found: str | None
 
     def explain(self, name: str, unit: TimeUnit) -> str:
-        """What is wrong, for the column called `name`."""
+        """The error text for the column `name`."""
         if self.found is None:
             return f"`{name}{self.path}`: required, but null"
         return wrong(f"{name}{self.path}", self.data_type, self.found, unit)
@@ -42,18 +42,18 @@ class Misfit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A column, and what does not fit in it, in the order of the rows."""
+    """A column, and the values that do not fit, in the order of rows."""
 
     array: pa.Array
     misfits: list[Misfit]
 
 
 def build(values: Sequence[Any], field: Field, unit: TimeUnit) -> Built:
-    """The column of a field out of its decoded values, None for null."""
+    """The column of a field from its decoded values; None is null."""
     built = _build(values, field.type, unit)
     if not (field.required and read_raw(field.type, unit) and built.array.null_count):
         return built
-    # msgspec takes a raw null for a value.
+    # For msgspec, a raw null is a value.
     nulls = [Misfit(position=k, path="", data_type=field.type, found=None) for k, v in enumerate(values) if v == NULL]
     return Built(array=built.array, misfits=sorted(built.misfits + nulls, key=lambda m: m.position))
 
@@ -90,13 +90,13 @@ def _read(written: pa.StringArray, texts: pa.StringArray, data_type: Scalar | De
 
 
 def _written(values: Sequence[msgspec.Raw]) -> pa.StringArray:
-    """Values as they stand in the JSON, null for null."""
+    """The values as they are written in the JSON; null for null."""
     texts = pa.array(list(map(bytes, values)), pa.binary()).cast(pa.string())
     return pc.if_else(pc.equal(texts, "null"), pa.scalar(None, pa.string()), texts)
 
 
 def _unquoted(texts: pa.StringArray) -> pa.StringArray:
-    """What stands between quotes, for those that are JSON strings."""
+    """The texts, with JSON strings replaced by their content."""
     if not pc.any(pc.starts_with(texts, '"')).as_py():
         return texts
     if pc.any(pc.match_substring(texts, "\\")).as_py():

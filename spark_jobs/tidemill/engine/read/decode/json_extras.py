@@ -1,7 +1,7 @@
-"""The fields of JSON records that their contract does not name, kept as one JSON object in text.
+"""JSON fields that the contract does not name, kept as one JSON object in text.
 
-The object has the fields in the order of their names (by code point), each value as the record wrote it.
-A top-level field that holds unknown fields further down is kept there as a whole, besides its own column.
+The object has the fields in the order of their names (by code point), each value as the record wrote it. A top-level
+field of the contract that contains unknown fields is also kept there, complete, besides its own column.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _parts: Callable[[bytes], dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[st
 
 
 def common_extras(records: Sequence[bytes], shape: Shape) -> tuple[str, ...]:
-    """Names of unknown fields that about one record in a hundred has, at most 32, in order.
+    """Names of unknown fields that at least about one record in a hundred has; at most 32, in order.
 
-    They only make decoding fast: what is kept does not depend on them. Too few records give none.
+    They only make decoding faster; they do not change what is kept. Fewer than 200 records give none.
     """
     if len(records) < _SAMPLE:
         return ()
@@ -47,7 +47,7 @@ def common_extras(records: Sequence[bytes], shape: Shape) -> tuple[str, ...]:
 
 
 def extras_of_rows(rows: Sequence[Any], names: Sequence[str]) -> list[bytes | None]:
-    """The extra fields of decoded structs that have an attribute for each of the names, which are sorted."""
+    """The extra fields of decoded structs, which have an attribute for each of the sorted names; None for no field."""
     columns = [list(map(attrgetter(extra_attribute(i)), rows)) for i in range(len(names))]
     keys = [msgspec.json.encode(name) + b":" for name in names]
     whole = b"{%b}" % b",".join(key.replace(b"%", b"%%") + b"%b" for key in keys)
@@ -59,7 +59,7 @@ def extras_of_rows(rows: Sequence[Any], names: Sequence[str]) -> list[bytes | No
 
 
 def extras_of_record(record: bytes, shape: Shape) -> bytes | None:
-    """The same for one record that fits its contract."""
+    """The extra fields of one record that fits its contract; None for no field."""
     types = {f.name: f for f in shape.fields}
     parts = sorted(_parts(record).items())
     kept = ((name, raw) for name, raw in parts if name not in types or _holds_unknown(raw, types[name], shape))

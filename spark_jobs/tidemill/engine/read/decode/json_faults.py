@@ -1,6 +1,6 @@
-"""What is wrong with a JSON record, found slowly: only for records that msgspec has refused.
+"""What is wrong with a JSON record. It is slow, so only records that msgspec refused come here.
 
-Texts that should be dates, times or decimals are not looked into here: columns find what does not fit.
+It does not check texts that should be dates, times or decimals: the columns find those that do not fit.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class _Number(str):
 
 
 class _Members(list[tuple[str, Any]]):
-    """An object as it is written, with fields that occur twice."""
+    """An object as it is written, including fields that occur twice."""
 
     __slots__ = ()
 
 
 def too_deep(record: bytes) -> bool:
-    """Whether objects and arrays are nested deeper than DEEPEST, where the record is JSON at all."""
+    """Whether objects and arrays are nested deeper than DEEPEST, if the record is JSON."""
     if record.count(b"[") + record.count(b"{") <= DEEPEST:
         return False
     steps = _STEPS[np.frombuffer(_TEXT.sub(b"", record), dtype=np.uint8)]
@@ -51,7 +51,7 @@ def too_deep(record: bytes) -> bool:
 
 
 def explain(record: bytes, shape: Shape, *, strict: bool) -> str:
-    """Why a record does not fit its contract; `strict` when unknown fields are a reason."""
+    """Why a record does not fit its contract; with `strict`, unknown fields are a reason."""
     syntax = _syntax_fault(record)
     if syntax:
         return syntax
@@ -93,7 +93,7 @@ def _malformed(record: bytes, what: str, byte: int) -> str:
 
 
 def _is_cut(record: bytes) -> bool:
-    """Whether it ends early; msgspec says so too of an unpaired surrogate escape near the end."""
+    """Whether the JSON ends early; msgspec also reports that for an unpaired surrogate escape near the end."""
     try:
         json.loads(record.decode())
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Records of JSON into structs, with as little as possible done for each."""
+"""Reads JSON records into structs, with as little work per record as possible."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _REFUSED = (msgspec.DecodeError, RecursionError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Structs of the records that could be read, and the positions of those that were refused.
+    """Structs of the readable records, and the positions of the refused ones.
 
-    `rows[k]` is record `where[k]`, in any order. `extras` has an element for each row, or none at all when no
+    `rows[k]` is record `where[k]`; the order is arbitrary. `extras` has an element for each row, or is empty when no
     row has extra fields.
     """
 
@@ -32,12 +32,12 @@ class Found:
 
 
 def read_records(records: Sequence[bytes], shape: Shape, *, keep: bool) -> Found:
-    """Read each record, which must be UTF-8, on its own.
+    """Read each record, which must be UTF-8, separately.
 
-    Reading all of them at once as lines takes a third less time for this step and a sixth for all, but a
-    broken record could then make up for another one. Where extra fields are kept there are two ways: a struct
-    that has attributes for the common ones is nearly as fast as one without; a record that does not fit it is
-    read leniently, then field by field.
+    Reading all records at once as lines takes a third less time for this step and a sixth less in total; but then one
+    broken record could complete another one. If extra fields are kept, there are two ways: a struct with attributes for
+    the common ones, which is nearly as fast as a struct without; a record that does not fit it is read leniently, then
+    field by field.
     """
     names = common_extras(records, shape) if keep else ()
     rows, refused = _read_each(records, record_reader(shape, strict=True, extras=names))
@@ -54,13 +54,13 @@ def read_records(records: Sequence[bytes], shape: Shape, *, keep: bool) -> Found
 
 
 def _read_each(records: Sequence[bytes], read: Callable[[bytes], Any]) -> tuple[list[Any], list[int]]:
-    """What could be read, in order, and the positions of what could not."""
+    """The records that could be read, in order, and the positions of the others."""
     rows: list[Any] = []
     refused: list[int] = []
     for start in range(0, len(records), _TOGETHER):
         some = records[start : start + _TOGETHER]
         try:
-            # Twice as fast as a loop of Python's; most batches have few refused records or none.
+            # Twice as fast as a Python loop; most batches have few refused records or none.
             rows += list(map(read, some))
         except _REFUSED:
             read_here, refused_here = _read_one_by_one(some, read)

@@ -1,12 +1,12 @@
 """JSON records: one object each, in UTF-8, read by msgspec into a struct made from the contract.
 
-- JSON is RFC 8259: NaN, Infinity, comments, a byte order mark, unpaired surrogate escapes and anything after
-  the object are errors; so are objects and arrays nested deeper than 128 levels.
-- An integer is written without point and exponent: 3.0 is no integer. Any number is a double, if it is not too
-  large; a decimal may be a number or text, and must fit without rounding. Binary is base64 text.
-- A required field must be there and not null; for other fields missing and null are the same.
-- Of a field that occurs twice the last value counts, but each one must be of the field's type.
-- Fields that the contract does not name: see `ExtraFields`, and `json_extras` for the form of `_extra`.
+- JSON follows RFC 8259: NaN, Infinity, comments, a byte order mark, unpaired surrogate escapes and any text after the
+  object are errors; so are objects and arrays nested deeper than 128 levels.
+- An integer has neither point nor exponent: 3.0 is not an integer. A double is any number that is not too large; a
+  decimal is a number or text, and must fit without rounding. Binary is base64 text.
+- A required field must be present and not null; for other fields, missing and null are the same.
+- If a field occurs twice, the last value counts, but each value must have the field's type.
+- `ExtraFields` says what happens to fields that the contract does not name, `json_extras` how `_extra` holds them.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ EXTRA = "_extra"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonDecoder:
-    """Decodes JSON records. Its struct types are made where they are needed and are not pickled."""
+    """Decodes JSON records. Struct types are made in each process that needs them, and are not pickled."""
 
     shape: Shape
     keep: bool
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the contract, then `_extra` where extra fields are kept."""
+        """The columns of the contract, then `_extra` if extra fields are kept."""
         schema = arrow_schema(self.shape.fields)
         return schema.append(pa.field(EXTRA, pa.string())) if self.keep else schema
 
     def decode(self, values: pa.BinaryArray | pa.ChunkedArray) -> Decoded:
-        """See `Decoder.decode`."""
+        """Decode records into typed rows, one each; a bad record gives an error and null columns."""
         text = readable(one_array(values))
         records = text.texts.cast(pa.binary()).to_pylist()
         faults = _too_deep(text.texts, records)
@@ -72,7 +72,7 @@ def json_decoder(contract: Contract) -> JsonDecoder:
     """The decoder of a JSON contract.
 
     Raises:
-        ContractError: an unknown option, or a field name that a JSON decoder cannot have.
+        ContractError: an option is unknown, or a field has a name that JSON decoding cannot support.
     """
     check_options(contract, ("timestamp",))
     keep = contract.extra_fields is ExtraFields.KEEP
@@ -107,7 +107,7 @@ def _fields_within(data_type: DataType) -> tuple[Field, ...]:
 
 
 def _too_deep(texts: pa.StringArray, records: Sequence[bytes]) -> dict[int, str]:
-    """Errors of records that are nested too deep: how deep msgspec goes depends on the caller's stack."""
+    """Errors of records that are nested too deep. msgspec's own limit depends on the caller's stack."""
     long = np.flatnonzero(np.asarray(pc.binary_length(texts)) > 2 * DEEPEST).tolist()
     fault = f"nested deeper than {DEEPEST} levels"
     return {k: fault for k in long if too_deep(records[k])}

@@ -13,10 +13,10 @@ from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Objec
 from tidemill.engine.read.decode.options import TimeUnit
 
 ABSENT = msgspec.Raw(b"")
-"""Stands for an extra field that a record does not have. Compare by identity."""
+"""Marks an extra field that a record does not have. Compare by identity."""
 
 NULL = msgspec.Raw(b"null")
-"""What a raw value is where a record has null, or nothing."""
+"""The raw value of a field that is null or missing in the record."""
 
 _INT32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 _INT64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -35,7 +35,7 @@ _PLAIN: dict[Scalar, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What a JSON record of a contract looks like, whatever is done with extra fields."""
+    """The fields of a JSON record, without any rule about extra fields."""
 
     fields: tuple[Field, ...]
     unit: TimeUnit
@@ -70,8 +70,8 @@ def nameable(name: str) -> bool:
 def record_reader(shape: Shape, *, strict: bool, extras: tuple[str, ...] = ()) -> Callable[[bytes], Any]:
     """A function from the bytes of one record to a struct with an attribute per field and per extra.
 
-    It raises `msgspec.DecodeError` (or `RecursionError`) for records that do not fit; with `strict` also for
-    unknown fields, at any depth. Extra fields come as `msgspec.Raw`, or as ABSENT.
+    The function raises `msgspec.DecodeError` (or `RecursionError`) for records that do not fit; with `strict` also for
+    unknown fields, at any depth. Extra fields are `msgspec.Raw`, or ABSENT.
     """
     wide = [(extra_attribute(i), msgspec.Raw, ABSENT) for i in range(len(extras))]
     names = {extra_attribute(i): name for i, name in enumerate(extras)}
@@ -102,7 +102,7 @@ def _struct(
         else:
             members.append((member[0], member[1] | None, None))
     names = {attribute(i): f.name for i, f in enumerate(fields)} | (more_names or {})
-    # Not tracked by the garbage collector: thousands of live structs would start it again and again.
+    # The garbage collector does not track them: thousands of live structs would trigger it again and again.
     return msgspec.defstruct(
         "Record", [*members, *more], rename=names, kw_only=True, gc=False, forbid_unknown_fields=strict
     )

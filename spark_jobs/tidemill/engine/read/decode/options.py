@@ -1,4 +1,4 @@
-"""The options of a format that a contract may set, read and checked once."""
+"""The options of formats that a contract may set, checked before anything is decoded."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tidemill.core.errors import ContractError
 class TimeUnit(StrEnum):
     """How a JSON or CSV record writes a time: the option `timestamp`.
 
-    ISO is `2024-01-31T23:59:59.123Z`: a `T` or a space before the hour, seconds and their fraction (at most
-    nine digits, after a point or a comma) may be missing, the zone is `Z`, `+01:00`, `+0100` or `+01`, and
-    without one the time is UTC. The others are numbers since 1970, with a fraction if need be. All
-    times lie in the years 1 to 9999 UTC; what is finer than a microsecond is cut off, towards the past.
+    ISO is `2024-01-31T23:59:59.123Z`, with a `T` or a space before the hour. Seconds and their fraction (at most nine
+    digits, after a point or a comma) are optional. The zone is `Z`, `+01:00`, `+0100` or `+01`; without a zone the time
+    is UTC. The other units are numbers since 1970, which may have a fraction. All times lie in the years 1 to 9999 UTC;
+    fractions of a microsecond are cut off, towards the past.
     """
 
     ISO = "iso"
@@ -25,15 +25,15 @@ class TimeUnit(StrEnum):
 
     @property
     def digits(self) -> int:
-        """How many digits after the point a number of this unit needs to count microseconds."""
+        """How many digits after the point a number of this unit needs to express microseconds."""
         return {"epoch_s": 6, "epoch_ms": 3}.get(self.value, 0)
 
 
 def time_unit(contract: Contract) -> TimeUnit:
-    """The option `timestamp`, ISO when it is not set.
+    """The option `timestamp`; ISO if it is not set.
 
     Raises:
-        ContractError: it is set to something else.
+        ContractError: it is set to an unknown unit.
     """
     text = contract.options.get("timestamp", TimeUnit.ISO.value)
     if text not in list(TimeUnit):
@@ -49,7 +49,7 @@ def check_options(contract: Contract, known: Iterable[str]) -> None:
     """Refuse options that the contract's format does not have.
 
     Raises:
-        ContractError: the contract sets one.
+        ContractError: the contract sets such an option.
     """
     unknown = sorted(set(contract.options) - set(known))
     if unknown:
@@ -61,5 +61,5 @@ def check_options(contract: Contract, known: Iterable[str]) -> None:
 
 
 def where(contract: Contract) -> str:
-    """How errors name a contract."""
+    """The name of a contract in errors."""
     return f"contract {contract.name} ({contract.source})" if contract.source else f"contract {contract.name}"

@@ -18,7 +18,7 @@ from tidemill.tables.arrow_types import arrow_schema
 
 @dataclass(frozen=True, slots=True)
 class TextDecoder:
-    """Keeps values that are UTF-8 as text, also empty ones."""
+    """Keeps values that are UTF-8 as text, even empty ones."""
 
     field: Field
 
@@ -28,14 +28,14 @@ class TextDecoder:
         return arrow_schema((self.field,))
 
     def decode(self, values: pa.BinaryArray | pa.ChunkedArray) -> Decoded:
-        """See `Decoder.decode`."""
+        """Decode values into typed rows, one each; a bad value gives an error and null columns."""
         text = readable(one_array(values), allow_empty=True)
         return assemble(self.schema, text.count, [text.texts], text.where, text.errors)
 
 
 @dataclass(frozen=True, slots=True)
 class BytesDecoder:
-    """Keeps values as they are, also empty ones; only a tombstone is an error."""
+    """Keeps values unchanged, even empty ones; only a tombstone is an error."""
 
     field: Field
 
@@ -45,7 +45,7 @@ class BytesDecoder:
         return arrow_schema((self.field,))
 
     def decode(self, values: pa.BinaryArray | pa.ChunkedArray) -> Decoded:
-        """See `Decoder.decode`."""
+        """Decode values into typed rows, one each; a bad value gives an error and null columns."""
         values = one_array(values)
         errors = dict.fromkeys(true_positions(values.is_null()), TOMBSTONE)
         return assemble(self.schema, len(values), [values], np.arange(len(values)), errors)

@@ -26,8 +26,8 @@ def decoder_for(contract: Contract) -> Decoder:
     """The decoder of the records that a contract describes.
 
     Raises:
-        ContractError: the contract has no format or no fields, a field that its format cannot carry, or an
-            option that its format does not have; the text names it.
+        ContractError: the contract has no format or no fields, or a field or an option that its format cannot have; the
+            text names it.
     """
     if contract.format is None:
         raise ContractError(

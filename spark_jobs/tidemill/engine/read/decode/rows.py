@@ -1,7 +1,7 @@
-"""What every decoder promises, and the two ends that all of them share.
+"""What every decoder promises, and the first and the last step that all decoders share.
 
-At one end, values that no decoder can read (tombstones, nothing, bytes that are not UTF-8) are set aside;
-at the other, the columns of the good rows are spread over all rows again.
+The first step sets aside values that no decoder can read (tombstones, empty values, bytes that are not UTF-8). The last
+step spreads the columns of the good rows over all rows again.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Positions = npt.NDArray[np.int64]
 class Decoded:
     """Typed rows, one for each value, in the order of the values.
 
-    `errors[i]` is null when row i is good. Otherwise it is one line of at most 300 characters that says
-    what is wrong, what was expected and found; all columns of that row are then null.
+    `errors[i]` is null when row i is good. Otherwise it is one line of at most 300 characters that says what is wrong,
+    what was expected and what was found; then all columns of row i are null.
     """
 
     columns: pa.RecordBatch
@@ -37,13 +37,13 @@ class Decoded:
 class Decoder(Protocol):
     """A function from the bytes of records to typed rows, made from a contract.
 
-    It answers for any bytes and never raises for them. It depends on nothing but the bytes of each
-    record: how records are cut into calls does not show. It can be pickled.
+    It gives a row for any bytes and never raises. Each row depends only on the bytes of its record, not on how records
+    are divided into calls. A decoder can be pickled.
     """
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the contract, all nullable; then `_extra` (text) where the contract keeps extra fields."""
+        """The columns of the contract, all nullable; then `_extra` (text) if the contract keeps extra fields."""
         ...
 
     def decode(self, values: pa.BinaryArray | pa.ChunkedArray) -> Decoded:
@@ -53,7 +53,7 @@ class Decoder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readable:
-    """The values that are text: `texts[k]` belongs to row `where[k]`; `errors` has the others, by row."""
+    """The values that are text: `texts[k]` belongs to row `where[k]`; `errors` has the other rows."""
 
     count: int
     texts: pa.StringArray
@@ -69,7 +69,7 @@ def one_array(values: pa.BinaryArray | pa.ChunkedArray) -> pa.BinaryArray:
 
 
 def readable(values: pa.BinaryArray, *, allow_empty: bool = False) -> Readable:
-    """Set aside tombstones, values that are not UTF-8 and, unless allowed, values without a byte."""
+    """Set aside tombstones, values that are not UTF-8 and, unless allowed, empty values."""
     errors = dict.fromkeys(true_positions(values.is_null()), TOMBSTONE)
     if not allow_empty:
         empty = pc.fill_null(pc.equal(pc.binary_length(values), 0), False)
@@ -103,7 +103,7 @@ def assemble(
 
 
 def true_positions(flags: Any) -> list[int]:
-    """Where an Arrow or numpy array of booleans without nulls is true."""
+    """The positions at which an array of booleans is true; it is of Arrow or numpy, and has no nulls."""
     found: list[int] = np.flatnonzero(np.asarray(flags)).tolist()
     return found
 

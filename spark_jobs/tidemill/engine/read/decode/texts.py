@@ -1,8 +1,8 @@
-"""Columns of text made into typed columns, for formats that write everything as text.
+"""Columns of text read as typed columns, for formats that write every value as text.
 
-Spelling, the same in every format: integers are an optional sign and digits; numbers may have a point and an
-exponent, but are never NaN or infinite; true and false in any case; dates and times as `TimeUnit` says.
-There are no blanks around a value. What a type cannot hold exactly is bad, except that doubles round.
+All formats spell values in the same way: integers are digits with an optional sign; numbers may have a point and an
+exponent, but are never NaN or infinite; true and false may be in any case; `TimeUnit` says how dates and times look.
+There are no blanks around a value. A value that a type cannot hold exactly is bad, except that doubles are rounded.
 """
 
 from __future__ import annotations
@@ -33,14 +33,18 @@ _INSTANT = decimal.Context(prec=_DIGITS, rounding=decimal.ROUND_FLOOR, traps=[de
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A typed column; where `bad` is true the text was no value of the type and the column is null."""
+    """A typed column. Where `bad` is true, the text was not a value of the type, and the column is null."""
 
     array: pa.Array
     bad: npt.NDArray[np.bool_]
 
 
 def typed(texts: pa.StringArray, data_type: Scalar | Decimal, unit: TimeUnit = TimeUnit.ISO) -> Column:
-    """Read each text as a value of the type; nulls stay null. Binary is not written as text."""
+    """Read each text as a value of the type; nulls stay null.
+
+    Raises:
+        ValueError: the type is binary, which is not written as text.
+    """
     if not len(texts):
         return Column(array=pa.nulls(0, arrow_type(data_type)), bad=np.zeros(0, dtype=np.bool_))
     match data_type:
@@ -115,9 +119,9 @@ def _decimals(texts: pa.StringArray, precision: int, scale: int) -> Column:
 
 
 def _exact(texts: pa.StringArray, arrow: pa.DataType, read: Callable[[str], decimal.Decimal | None]) -> Column:
-    """Arrow's cast for texts that plainly fit; for others one by one `read`, which answers None for bad ones.
+    """Cast plain texts with Arrow, and read the others one by one with `read`, which gives None for bad ones.
 
-    The cast must not see any other text: it overflows silently where digits and scale exceed 128 bits, and by
+    The cast must only see plain texts: it overflows without an error if digits and scale exceed 128 bits, or by
     exponents.
     """
     plain = pc.fill_null(pc.match_substring_regex(texts, _plain(arrow)), False)
@@ -130,7 +134,7 @@ def _exact(texts: pa.StringArray, arrow: pa.DataType, read: Callable[[str], deci
 
 
 def _plain(arrow: pa.DataType) -> str:
-    """Matches numbers without an exponent that have no more digits before and after the point than fit."""
+    """A pattern for numbers without an exponent that have no more digits before and after the point than fit."""
     before, after = arrow.precision - arrow.scale, arrow.scale
     forms = [rf"[0-9]{{1,{before}}}(\.[0-9]{{0,{after}}})?"] if before else []
     forms += [rf"\.[0-9]{{1,{after}}}"] if after else []

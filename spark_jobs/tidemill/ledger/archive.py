@@ -206,9 +206,7 @@ def _sequence(row: Mapping[str, object]) -> int:
 
 
 def _digest(row: Mapping[str, object]) -> int:
-    """The SHA-256 of an event as a number. Digests are added up, so the sum of a block does not depend on how it was
-    read.
-    """
+    """The SHA-256 of an event as a number. Digests are summed, so it does not matter how the events are split."""
     event = json.dumps([row["sequence"], row["event"], row["body"]])
     return int.from_bytes(hashlib.sha256(event.encode()).digest(), "big")
 

@@ -118,8 +118,7 @@ class Ledger(Events):
         return self._sequence - FIRST_LOOK * 4
 
     def keep_short(self, *, keep: int) -> None:
-        """Index old events, fold their files into larger ones, and drop
- all but the `keep` newest table versions.
+        """Index old events, fold their files into larger ones, and drop all but the `keep` newest table versions.
 
         No event is lost. The newest events stay in small files, which the next batch reads quickly.
         """

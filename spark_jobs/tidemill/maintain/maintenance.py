@@ -84,8 +84,7 @@ class _Kept:
         )
 
     def unused(self, now: datetime) -> timedelta:
-        """How long a file must be unused before it is deleted: longer than any batch that may write it has been open.
-        """
+        """How long a file must be unused before it is deleted: longer than the open batch may have been writing it."""
         since = now if self.opened is None else min(self.opened.plan.clock, self.opened.claimed_at, now)
         return READERS + (now - since)
 

@@ -2,10 +2,10 @@
 
   1. build     the new generation reads the log from its start, batch by batch, and publishes to hidden tables
   2. end       the old generation's ledger is closed, so that its runs stop; its open batch is completed, or left open
-              if that is impossible
+               if that is impossible
   3. catch up  the new generation reads what the old one has read meanwhile
   4. switch    each published table is replaced by the rebuilt one, in a commit later than any of the old generation;
-              windows that are sent to topics are sent, all of them
+               windows that are sent to topics are sent, all of them
   5. publish   from now on runs use the new generation
 
 If a rebuild is killed, the same command continues it.

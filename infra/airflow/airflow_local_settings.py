@@ -1,18 +1,18 @@
-"""The warm path: batches that start without importing anything.
+"""The warm path: batches start without importing anything.
 
-A task process of LocalExecutor is forked from its worker, and the worker from the scheduler. What the scheduler has
-imported, every task has at once. A batch needs pandas, PyArrow, Spark Connect, delta-rs, Great Expectations,
-msgspec and Polars; importing them takes about five seconds of CPU, every minute, for every pipeline. Imported
-once by the scheduler, a batch of 100,000 records takes 1.8 s from queued to finished instead of 7.0 s.
+LocalExecutor forks a task process from its worker, and the worker from the scheduler. So every task has the modules
+that the scheduler has imported. A batch needs pandas, PyArrow, Spark Connect, delta-rs, Great Expectations, msgspec and
+Polars; importing them takes about five seconds of CPU, every minute, for every pipeline. If the scheduler imports them
+once, a batch of 100,000 records takes 1.8 s from queued to finished instead of 7.0 s.
 
-Only the scheduler does it: the DAG processor must parse in milliseconds, the API server and the triggerer run no
+Only the scheduler imports them: the DAG processor must parse in milliseconds, the API server and the triggerer run no
 batches, and a Celery worker or a Kubernetes pod is not a child of the scheduler. The scheduler then takes about 300 MB
-more, which its workers share.
+more memory, which its workers share.
 
-Nothing here may do more than import. Some libraries start an idle thread for their allocator, and a fork does without
-it; but a Spark session, an open Delta table or a Polars query start pools of threads that no fork survives.
+This module must do nothing but import. Some libraries start an idle thread for their allocator, which a fork can lose
+without harm. But a Spark session, an open Delta table or a Polars query start thread pools that do not survive a fork.
 
-Put this file, or its content, on the PYTHONPATH of the scheduler, for instance into $AIRFLOW_HOME/config.
+Put this file, or its content, on the PYTHONPATH of the scheduler, for example into $AIRFLOW_HOME/config.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def is_scheduler(argv: Sequence[str]) -> bool:
 
 
 def warm(modules: Sequence[str] = MODULES) -> tuple[str, ...]:
-    """Import the modules and return those that could not be: a batch that needs them will say so itself."""
+    """Import the modules and return those that could not be imported. A batch that needs one raises its own error."""
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     missing = []
     for name in modules:

@@ -1,7 +1,7 @@
-"""A real Apache Kafka of one node on this machine, for tests and for trying out: its jars, its start, its end.
+"""A real Apache Kafka of one node on this machine, for tests and experiments: fetches its jars, starts it, stops it.
 
-`python infra/local/broker.py` brings the jars that are missing, starts a broker, says where it listens, and stops it
-with Ctrl-C. It listens on 127.0.0.1 alone, and keeps everything in one folder.
+`python infra/local/broker.py` fetches missing jars, starts a broker, prints its address, and stops it with Ctrl-C. It
+listens only on 127.0.0.1 and keeps everything in one folder.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STARTED = "Kafka Server started"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """A user of the broker, known by SCRAM-SHA-512."""
+    """A user of the broker, who logs in with SCRAM-SHA-512."""
 
     user: str
     password: str = field(repr=False)
@@ -50,12 +50,12 @@ def kafka_jars() -> tuple[Jar, ...]:
 
 
 def bring_jars(folder: Path) -> None:
-    """Fetch the broker's jars, unless they are there: in a process of its own, because what fetches is a Spark.
+    """Fetch the broker's jars if they are missing. Spark fetches them, and so in a process of its own.
 
-    Of several processes one fetches, and the others wait.
+    If several processes ask, one fetches and the others wait.
 
     Raises:
-        EngineError: they could not be fetched.
+        EngineError: the jars could not be fetched.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder.parent / "kafka-jars.lock").open("w") as lock:
@@ -72,7 +72,7 @@ def bring_jars(folder: Path) -> None:
 class Broker:
     """One broker that is its own controller. Its port stays the same from start to start.
 
-    With a `login`, clients say who they are by SASL; with `tls`, connections are encrypted.
+    With a `login`, clients log in by SASL; with `tls`, connections are encrypted.
     """
 
     folder: Path
@@ -91,24 +91,24 @@ class Broker:
 
     @property
     def servers(self) -> str:
-        """What clients connect to."""
+        """The address that clients connect to."""
         return f"127.0.0.1:{self.port}"
 
     @property
     def protocol(self) -> str:
-        """The security protocol of its clients."""
+        """The security protocol that clients use."""
         return f"SASL_{'SSL' if self.tls else 'PLAINTEXT'}" if self.login else "SSL" if self.tls else "PLAINTEXT"
 
     @property
     def is_running(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process runs."""
         return self._server.is_running
 
     def start(self) -> Broker:
-        """Start it, and wait until it serves.
+        """Start the broker and wait until it serves.
 
         Raises:
-            EngineError: it ended, or did not serve in time; the text has the end of its log.
+            EngineError: it exited, or did not serve in time. The error contains the end of its log.
         """
         bring_jars(self.jars)
         properties = self.folder / "server.properties"
@@ -120,11 +120,11 @@ class Broker:
         return self
 
     def stop(self) -> None:
-        """End it as it wants to be ended; by force when that takes too long."""
+        """Stop the broker in order, or by force if that takes too long."""
         self._server.stop()
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the broker at once."""
         self._server.kill()
 
     def __enter__(self) -> Broker:
@@ -134,7 +134,7 @@ class Broker:
         self.stop()
 
     def _format(self, properties: Path) -> None:
-        # One that begins with a dash would be taken for an option.
+        # An id that begins with a dash would be taken for an option.
         cluster = secrets.token_urlsafe(16).replace("-", "_")
         command = self._java("kafka.tools.StorageTool", "format", "--standalone", "-t", cluster, "-c", str(properties))
         if self.login is not None:
@@ -168,7 +168,7 @@ class Broker:
             "group.initial.rebalance.delay.ms": "0",
             "auto.create.topics.enable": "false",
             "delete.topic.enable": "true",
-            # Whoever tries something out has old records, which would be gone in minutes.
+            # Records of experiments are often old; with retention they would be gone within minutes.
             "log.retention.ms": "-1",
         }
         for name in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
@@ -185,7 +185,7 @@ class Broker:
             found |= {
                 "sasl.enabled.mechanisms": "SCRAM-SHA-512",
                 "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
-                # In a file of properties a backslash stands twice.
+                # In a properties file, a backslash must be doubled.
                 "listener.name.clients.scram-sha-512.sasl.jaas.config": known.jaas.replace("\\", "\\\\"),
             }
         if self.tls is not None:
@@ -201,7 +201,7 @@ class Broker:
 
 
 def _scala() -> Path:
-    """Scala's own library, which comes with Spark: its resolver does not bring it again."""
+    """Scala's own library, which comes with Spark. Spark's resolver does not fetch it again."""
     folder = Path(find_spec("pyspark").origin or "").parent / "jars"  # type: ignore[union-attr]
     return next(folder.glob("scala-library-2.13.*.jar"))
 
@@ -211,7 +211,7 @@ def _one_line(pem: Path) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """A broker until Ctrl-C."""
+    """Run a broker until Ctrl-C."""
     parser = argparse.ArgumentParser(prog="broker.py", description=__doc__)
     parser.add_argument("--folder", type=Path, default=KEPT / "kafka", help="what it keeps")
     parser.add_argument("--port", type=int, default=9092, help="of its clients (9092)")

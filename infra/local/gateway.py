@@ -1,6 +1,6 @@
-"""A second store that speaks S3: versitygw, built from its source where there is Go.
+"""A second server that speaks S3: versitygw, built from its source if Go is installed.
 
-`python infra/local/gateway.py` builds it once, and says where the program is. Go checks the source against its public
+`python infra/local/gateway.py` builds it once and prints where the program is. Go checks the source against its public
 record of checksums.
 """
 
@@ -21,19 +21,19 @@ VERSION = "v1.8.0"
 SOURCE = f"github.com/versity/versitygw/cmd/versitygw@{VERSION}"
 PROGRAM = KEPT / "bin" / f"versitygw-{VERSION}"
 _PLACES = "/usr/local/go/bin"
-"""Where Go puts itself, which is not always on PATH."""
+"""Where Go installs itself; often not on PATH."""
 
 
 def go() -> str | None:
-    """Go's own program, if this machine has it."""
+    """The path of the Go program; None if this machine does not have it."""
     return shutil.which("go", path=os.pathsep.join([os.environ.get("PATH", ""), _PLACES]))
 
 
 def gateway() -> Path:
-    """The program, built by the first who asks: some minutes. Others wait.
+    """Return the program. The first caller builds it, which takes some minutes; others wait.
 
     Raises:
-        EngineError: there is no Go here, or it could not build it.
+        EngineError: Go is not installed, or could not build it.
     """
     PROGRAM.parent.mkdir(parents=True, exist_ok=True)
     with PROGRAM.with_suffix(".lock").open("w") as lock:

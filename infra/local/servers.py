@@ -1,4 +1,4 @@
-"""Processes of others on this machine: started in a group of their own, awaited, and ended as a whole."""
+"""Runs servers on this machine: each in a process group of its own, awaited until ready, and stopped as a whole."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tidemill.core.errors import EngineError, TidemillError
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 KEPT = ROOT / ".tidemill" / "local"
-"""What servers keep that are started by hand."""
+"""The folder for servers that are started by hand."""
 
 _END = 20.0
 
 
 @dataclass
 class Server:
-    """One process and its children. `name` begins the texts of errors; what it says goes to `said`."""
+    """One process and its children. Errors begin with `name`; the output goes to the file `said`."""
 
     name: str
     said: Path
@@ -32,28 +32,28 @@ class Server:
     """Seconds that a start may take on a busy machine."""
 
     port: int = 0
-    """Where it will listen; nobody else may, or it would be taken for this one."""
+    """The port it will listen on. It must be free, or another server would be mistaken for this one."""
 
     _process: subprocess.Popen[bytes] | None = None
 
     @property
     def is_running(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """Of the process, which leads its group."""
+        """The id of the process, which leads its group."""
         assert self._process is not None
         return self._process.pid
 
     def start(
         self, command: Sequence[str], *, ready: Callable[[str], bool], environ: Mapping[str, str] | None = None
     ) -> None:
-        """Start it, and wait until it is `ready`, which is asked with all that it said so far.
+        """Start the process and wait until `ready` returns True for all its output so far.
 
         Raises:
-            EngineError: it ended, or was not ready in time; the text has the end of what it said.
+            EngineError: it exited, or was not ready in time. The error contains the end of its output.
         """
         if self.port and listens(self.port):
             raise EngineError(f"{self.name}: somebody listens on port {self.port} already", fix="give another --port")
@@ -83,7 +83,7 @@ class Server:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """End it as it wants to be ended; by force when that takes too long."""
+        """Stop the process in order, or by force if that takes too long."""
         if self._process is None:
             return
         self._signal(signal.SIGTERM)
@@ -94,7 +94,7 @@ class Server:
         self._process = None
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process group at once."""
         if self._process is not None:
             self._signal(signal.SIGKILL)
             self._process.wait()
@@ -114,7 +114,7 @@ class Server:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody listens on now."""
+    """Return ports of 127.0.0.1 that are free now."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:
@@ -126,19 +126,19 @@ def free_ports(count: int) -> list[int]:
 
 
 def listens(port: int) -> bool:
-    """Whether somebody does."""
+    """Whether a server listens on this port."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def until_ended(what: str) -> None:
-    """Says what runs, and waits for Ctrl-C."""
+    """Print what runs and wait for Ctrl-C."""
     print(f"{what}; Ctrl-C ends it", flush=True)
     signal.sigwait({signal.SIGINT, signal.SIGTERM})
 
 
 def command(run: Callable[[], None]) -> int:
-    """Run it; what goes wrong is said in a line, and whatever was started ends. The exit code."""
+    """Run the function and return the exit code. An error is printed in one line, and everything started is stopped."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         run()

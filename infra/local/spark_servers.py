@@ -1,7 +1,7 @@
-"""Spark as others run it, on this machine, for tests and for trying out: a Connect server, and a cluster of workers.
+"""Spark servers on this machine, for tests and experiments: a Connect server, and a cluster with workers.
 
-`python infra/local/spark_servers.py connect` (or `cluster`) starts one, says how a project reaches it, and stops it
-with Ctrl-C. Both are made of the Spark that is installed as a package, and listen on 127.0.0.1 alone.
+`python infra/local/spark_servers.py connect` (or `cluster`) starts one, prints how a project reaches it, and stops it
+with Ctrl-C. Both use the Spark that is installed as a package, and listen only on 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ JARS = ROOT / ".tidemill" / "jars"
 
 @dataclass
 class ConnectServer:
-    """A Spark Connect server with a Spark of its own, or, with `master`, with a cluster's. Its port stays the same."""
+    """A Spark Connect server with its own Spark or, with `master`, that of a cluster. Its port stays the same."""
 
     folder: Path
     port: int = 0
@@ -42,19 +42,19 @@ class ConnectServer:
 
     @property
     def remote(self) -> str:
-        """What a project's `[spark] remote` says."""
+        """The value for `[spark] remote` of a project."""
         return f"sc://127.0.0.1:{self.port}"
 
     @property
     def is_running(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process runs."""
         return self._server.is_running
 
     def start(self) -> ConnectServer:
-        """Start it, and wait until it serves.
+        """Start the server and wait until it serves.
 
         Raises:
-            EngineError: it ended, or did not serve in time.
+            EngineError: it exited, or did not serve in time.
         """
         conf = {
             **server_conf(jar_paths(JARS, locked_jars(kafka=True, s3=True))),
@@ -71,11 +71,11 @@ class ConnectServer:
         return self
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the server."""
         self._server.stop()
 
     def kill(self) -> None:
-        """End it at once, with all that it does."""
+        """Kill the server at once, with all that it does."""
         self._server.kill()
 
     def __enter__(self) -> ConnectServer:
@@ -87,7 +87,7 @@ class ConnectServer:
 
 @dataclass
 class Cluster:
-    """A standalone master and workers of one core each. `python` is what the workers execute Python with."""
+    """A standalone master and workers with one core each. Workers run Python with `python`."""
 
     folder: Path
     port: int = 0
@@ -101,19 +101,19 @@ class Cluster:
 
     @property
     def master(self) -> str:
-        """What a project's `[spark] master` says."""
+        """The value for `[spark] master` of a project."""
         return f"spark://127.0.0.1:{self.port}"
 
     @property
     def groups(self) -> tuple[int, ...]:
-        """The process groups of its parts; executors are in those of their workers."""
+        """The process groups of master and workers. Executors are in the groups of their workers."""
         return tuple(server.pid for server in self._servers)
 
     def start(self) -> Cluster:
-        """Start it, and wait until the workers are known to the master.
+        """Start the cluster and wait until the workers are registered with the master.
 
         Raises:
-            EngineError: a part of it ended, or did not get there in time.
+            EngineError: a part of it exited, or was not ready in time.
         """
         address = ["--host", "127.0.0.1", "--webui-port", "0"]
         self._launch("master", [MASTER, *address, "--port", str(self.port)], ready="I have been elected leader")
@@ -123,7 +123,7 @@ class Cluster:
         return self
 
     def stop(self) -> None:
-        """End all of it."""
+        """Stop all parts."""
         for server in reversed(self._servers):
             server.stop()
         self._servers.clear()
@@ -150,7 +150,7 @@ class Cluster:
 
 
 def program(name: str) -> str:
-    """A command of the Spark that is installed as a package."""
+    """The path of a command of the Spark that is installed as a package."""
     return str(_home() / "bin" / name)
 
 
@@ -166,7 +166,7 @@ def _environ(python: str) -> dict[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """One of them until Ctrl-C."""
+    """Run one of them until Ctrl-C."""
     parser = argparse.ArgumentParser(prog="spark_servers.py", description=__doc__)
     parser.add_argument("what", choices=("connect", "cluster"))
     parser.add_argument("--folder", type=Path, default=KEPT / "spark", help="what it keeps")

@@ -1,6 +1,6 @@
-"""A real server that speaks S3 on this machine, for tests and for trying out.
+"""A real server that speaks S3 on this machine, for tests and experiments.
 
-`python infra/local/store.py` starts one with a bucket, says how to reach it, and stops it with Ctrl-C. It is moto's
+`python infra/local/store.py` starts one with a bucket, prints how to reach it, and stops it with Ctrl-C. It is moto's
 server, which keeps everything in memory; with `--versitygw FILE` it is that gateway, which keeps objects as files.
 """
 
@@ -34,19 +34,19 @@ class ObjectStore:
 
     @property
     def endpoint(self) -> str:
-        """What clients ask."""
+        """The address that clients use."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """Who clients are, as they find it in their environment."""
+        """The credentials of clients, as environment variables."""
         return {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": REGION}
 
     def start(self) -> ObjectStore:
-        """Start it, and wait until it serves.
+        """Start the server and wait until it serves.
 
         Raises:
-            EngineError: it ended, or did not serve in time.
+            EngineError: it exited, or did not serve in time.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         environ = {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
@@ -54,15 +54,15 @@ class ObjectStore:
         return self
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the server."""
         self._server.stop()
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the server at once."""
         self._server.kill()
 
     def client(self, service: str = "s3") -> Any:
-        """A client of boto3."""
+        """Return a boto3 client."""
         return boto3.client(
             service,
             endpoint_url=self.endpoint,
@@ -73,7 +73,7 @@ class ObjectStore:
         )
 
     def make_bucket(self, name: str) -> None:
-        """A new bucket, unless it is there."""
+        """Create a bucket unless it exists."""
         client = self.client()
         if name not in {bucket["Name"] for bucket in client.list_buckets()["Buckets"]}:
             client.create_bucket(Bucket=name)
@@ -89,7 +89,7 @@ class ObjectStore:
             return [sys.executable, "-m", "moto.server", "--host", "127.0.0.1", "--port", str(self.port)]
         objects = self.folder / "objects"
         objects.mkdir(exist_ok=True)
-        # Metadata of objects beside them: not every file system has room for it in theirs.
+        # Keep metadata beside the objects: not every file system can store it with them.
         aside = self.folder / "metadata"
         aside.mkdir(exist_ok=True)
         served = ["--port", f"127.0.0.1:{self.port}", "--region", REGION]
@@ -97,7 +97,7 @@ class ObjectStore:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """A store until Ctrl-C."""
+    """Run a store until Ctrl-C."""
     parser = argparse.ArgumentParser(prog="store.py", description=__doc__)
     parser.add_argument("--folder", type=Path, default=KEPT / "store", help="what it keeps")
     parser.add_argument("--port", type=int, default=9000, help="9000")

@@ -1,4 +1,4 @@
-"""The environment `.venv`: what it must hold, whether it does, and how it is made."""
+"""The environment `.venv`: what it must contain, whether it does, and how it is created."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from uv import Uv
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """Where things are in a checkout of Tidemill."""
+    """The locations of files in a checkout of Tidemill."""
 
     root: Path
 
@@ -33,22 +33,22 @@ class Checkout:
 
     @property
     def stamp(self) -> Path:
-        """Says what the environment was made from; there only when it was made to the end."""
+        """The file that says what the environment was made from. It exists only if the environment is complete."""
         return self.venv / "tidemill-setup.json"
 
     @property
     def state(self) -> Path:
-        """What set-up and Tidemill keep in the checkout besides the environment."""
+        """The folder in which set-up and Tidemill keep everything else in the checkout."""
         return self.root / ".tidemill"
 
     @property
     def packages_lock(self) -> Path:
-        """The packages of the environment, with hashes."""
+        """The lock file of the environment's packages, with hashes."""
         return self.root / "infra" / "setup" / "requirements.lock"
 
     @property
     def uv_lock(self) -> Path:
-        """The installer of the packages, with hashes."""
+        """The lock file of the installer, with hashes."""
         return self.root / "infra" / "setup" / "bootstrap.lock"
 
 
@@ -63,8 +63,8 @@ class Freshness(Enum):
 def freshness(host: Host, checkout: Checkout) -> Freshness:
     """Compare the stamp with the checkout and with what is installed.
 
-    An environment without a stamp was left half made, and one that has moved has wrong paths in its scripts:
-    both are made anew.
+    An environment without a stamp is incomplete, and one that was moved has wrong paths in its scripts: both are
+    created again.
     """
     try:
         stamp = json.loads(checkout.stamp.read_text(encoding="utf-8"))
@@ -79,24 +79,24 @@ def freshness(host: Host, checkout: Checkout) -> Freshness:
 
 
 def make_environment(host: Host, checkout: Checkout, uv: Uv) -> None:
-    """Make `.venv` from nothing with the locked packages; it gets its stamp by `install_project`.
+    """Create `.venv` from nothing with the locked packages. `install_project` adds its stamp.
 
     Raises:
-        SetupError: a package could not be fetched, built or installed, or has another hash.
+        SetupError: a package could not be fetched, built or installed, or its hash is wrong.
     """
     shutil.rmtree(checkout.venv, ignore_errors=True)
     base = Path(sys.executable).resolve()
     uv.run(host, "venv", "--no-project", "--python", base, checkout.venv, what="uv venv")
     lock = checkout.packages_lock
-    # pyspark comes as source only: what builds it is locked too.
+    # pyspark comes only as source, so the packages that build it are locked too.
     locked = ("--require-hashes", "--build-constraints", lock, "--require-build-hashes")
-    # Compiled once here, not in every process of a machine that must not write bytecode: it halves each start.
+    # Compile here once. A machine that must not write bytecode would compile in every process and double each start.
     how = ("--python", checkout.python, "--compile-bytecode")
     uv.run(host, "pip", "sync", *how, *locked, lock, what="uv pip sync")
 
 
 def install_project(host: Host, checkout: Checkout, uv: Uv) -> None:
-    """Install the checkout itself into `.venv`, editable, and stamp the environment as complete.
+    """Install the checkout into `.venv` as editable, and stamp the environment as complete.
 
     Raises:
         SetupError: the project could not be built.
@@ -122,13 +122,13 @@ def lock_packages(host: Host, checkout: Checkout, uv: Uv, options: Sequence[str]
         ("pyproject.toml", ("--all-extras",), checkout.packages_lock),
         (checkout.uv_lock.with_suffix(".in").relative_to(checkout.root), (), checkout.uv_lock),
     ):
-        # The lock names its source as it was given: a path of this machine must not get into it.
+        # The lock names its source as it was given, and a path of this machine must not get into it.
         where = ("--directory", checkout.root, "--output-file", lock)
         uv.run(host, "pip", "compile", source, *extras, *form, *silent, *options, *where, what="uv pip compile")
 
 
 def _version(host: Host, checkout: Checkout) -> str:
-    # Asked of the interpreter itself: the Python that it was made from may be gone or replaced.
+    # Ask the environment's interpreter: the Python it was made from may be gone or replaced.
     return (host.ask(checkout.python, "-c", "import platform; print(platform.python_version())") or "").strip()
 
 

@@ -1,4 +1,4 @@
-"""What set-up can do to the machine: run a command, find one, install a package of Debian or Ubuntu."""
+"""What set-up does on the machine: run a command, find one, install a package of Debian or Ubuntu."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PRINTED_ON_FAILURE = 15
 
 
 class SetupError(Exception):
-    """Set-up cannot go on; the text says what the user has to do."""
+    """Set-up cannot continue. The text says what the user has to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +26,11 @@ class Host:
     log: Path
 
     def find(self, command: str) -> str | None:
-        """The path of a command on PATH."""
+        """Return the path of a command on PATH; None if it is not there."""
         return shutil.which(command, path=self.environ.get("PATH", os.defpath))
 
     def ask(self, *command: str | Path) -> str | None:
-        """What a command prints, on both streams; None when it fails or cannot be started."""
+        """Return what a command prints, on both streams; None if it fails or cannot be started."""
         words = [str(word) for word in command]
         try:
             answer = subprocess.run(
@@ -41,10 +41,10 @@ class Host:
         return (answer.stdout + answer.stderr).decode(errors="replace")
 
     def run(self, *command: str | Path, what: str, **more: str) -> None:
-        """Run a command to its end, without input; `more` is added to its environment.
+        """Run a command to its end, without input. `more` is added to its environment.
 
         Raises:
-            SetupError: it failed; the text calls it `what` and has the end of what it printed.
+            SetupError: it failed. The text names it by `what` and ends with the last lines it printed.
         """
         words = [str(word) for word in command]
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -62,17 +62,17 @@ class Host:
             raise SetupError(f"{what} failed with exit code {code}; its last lines, all are in {self.log}:{shown}")
 
     def can_install(self) -> bool:
-        """Whether packages of Debian or Ubuntu can be installed without asking anybody."""
+        """Whether packages of Debian or Ubuntu can be installed without asking anyone."""
         return self.user_id == 0 and self.find("apt-get") is not None
 
     def install(self, *packages: str) -> None:
-        """Install the first of `packages` that this release of Debian or Ubuntu has; `can_install` must hold.
+        """Install the first of `packages` that this release of Debian or Ubuntu has. Requires `can_install`.
 
         Raises:
             SetupError: none could be installed.
         """
         apt = ("apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=120")
-        # A source that cannot be reached must not stop an installation from the others.
+        # A package source that cannot be reached must not prevent an installation from the others.
         with suppress(SetupError):
             self.run(*apt, "update", what="apt-get update", DEBIAN_FRONTEND="noninteractive")
         for package in packages[:-1]:

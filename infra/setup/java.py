@@ -1,4 +1,4 @@
-"""Find a Java that Spark runs on, or install one."""
+"""Finds a Java that Spark runs on, or installs one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ USUAL_FOLDERS = (
     "/opt/*jre*",
     "/opt/homebrew/opt/openjdk*",
 )
-# Spark is tested most on 17; a release that no longer has it has a newer default.
+# Spark is tested most on 17. A Debian release without 17 has a newer default.
 DEBIAN_PACKAGES = ("openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless")
 BY_HAND = {
     "apt-get": "sudo apt-get install openjdk-17-jre-headless",
@@ -39,7 +39,7 @@ class Java:
 
 
 def find_java(host: Host, folders: Sequence[str] = USUAL_FOLDERS) -> Java | None:
-    """The first Java of version 17 or newer of: JAVA_HOME, PATH, the usual folders (oldest first there)."""
+    """Return the first Java of version 17 or newer: from JAVA_HOME, PATH, or the usual folders (oldest first there)."""
     for command in _named(host):
         if (java := _inspect(host, command)) and java.version >= OLDEST:
             return java
@@ -49,10 +49,10 @@ def find_java(host: Host, folders: Sequence[str] = USUAL_FOLDERS) -> Java | None
 
 
 def ensure_java(host: Host, folders: Sequence[str] = USUAL_FOLDERS) -> Java:
-    """A Java to run Spark with, installed first if there is none and that is possible.
+    """Return a Java for Spark, after installing one if there is none and packages can be installed.
 
     Raises:
-        SetupError: there is none; the text says how to install it.
+        SetupError: there is none; the error says how to install it.
     """
     if java := find_java(host, folders):
         return java
@@ -75,7 +75,7 @@ def _named(host: Host) -> Iterator[str]:
 
 
 def _inspect(host: Host, command: str) -> Java | None:
-    # Asking Java itself sees through wrappers and links, which the path of `java` does not.
+    # Ask Java itself: the path of `java` may be a wrapper or a link.
     answer = host.ask(command, "-XshowSettings:properties", "-version") or ""
     home = re.search(r"^ *java\.home = (.+)$", answer, re.MULTILINE)
     version = re.search(r"^ *java\.specification\.version = (\d+)", answer, re.MULTILINE)

@@ -1,7 +1,7 @@
-"""Make a checkout ready to work: Java, the locked packages, the locked jars.
+"""Makes a checkout ready to work: Java, the locked packages, the locked jars.
 
-`prepare.py` does what is left to do, `prepare.py lock [--upgrade]` resolves the packages of pyproject.toml again.
-Runs on the standard library alone.
+`prepare.py` does what is left to do; `prepare.py lock [--upgrade]` resolves the packages of pyproject.toml again. It
+uses only the standard library.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from host import Host, SetupError
 from java import Java, ensure_java
 from uv import ensure_uv
 
-# Another Spark or another Python's packages, configured on this machine for other work.
+# They point to another Spark or another Python's packages, set on this machine for other work.
 FOREIGN = ("SPARK_HOME", "PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV")
 SHELL = """\
 # What Tidemill's commands need in a shell: `. .tidemill/env.sh`. Written by set-up.
@@ -34,10 +34,10 @@ export SPARK_LOCAL_IP=127.0.0.1
 
 
 def prepare(host: Host, checkout: Checkout) -> None:
-    """Do what is left to do of the set-up; an interrupted one is completed.
+    """Do what is left of the set-up. An interrupted set-up is completed.
 
     Raises:
-        SetupError: something is missing that only the user can bring.
+        SetupError: something is missing that only the user can provide.
     """
     java = ensure_java(host)
     left = freshness(host, checkout)
@@ -54,7 +54,7 @@ def prepare(host: Host, checkout: Checkout) -> None:
 
 
 def fetch_jars(host: Host, checkout: Checkout, java: Java) -> None:
-    """Bring the locked jars; a matter of milliseconds when all are there.
+    """Fetch the locked jars. It takes milliseconds if all are there.
 
     Raises:
         SetupError: they could not be fetched.
@@ -79,7 +79,7 @@ def write_shell(checkout: Checkout, java: Java) -> None:
 
 @contextmanager
 def alone(checkout: Checkout) -> Iterator[None]:
-    """Wait until no other set-up works on this checkout, and keep others waiting."""
+    """Wait until no other set-up works on this checkout, and make others wait."""
     checkout.state.mkdir(exist_ok=True)
     with (checkout.state / "setup.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -87,7 +87,7 @@ def alone(checkout: Checkout) -> Iterator[None]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the set-up of the checkout that this file is in; return the exit code."""
+    """Run the set-up of the checkout that contains this file, and return the exit code."""
     start = time.monotonic()
     checkout = Checkout(Path(__file__).resolve().parents[2])
     environ = {name: value for name, value in os.environ.items() if name not in FOREIGN}

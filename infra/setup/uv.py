@@ -1,4 +1,4 @@
-"""uv: installed once into an environment of its own, and run as pip on this machine is configured."""
+"""uv, installed once into an environment of its own, and configured as pip is on this machine."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 
 from host import Host, SetupError
 
-# uv does not read pip's configuration, but a machine that needs a mirror or a certificate has it there.
+# uv does not read pip's configuration, but a machine that needs a mirror or a certificate has its settings there.
 SETTING_OF_OPTION = {"index-url": "UV_DEFAULT_INDEX", "cert": "SSL_CERT_FILE"}
 
 DEBIAN_PYTHONS = Path("/usr/bin")
 SETTINGS = {
-    # Seconds; the defaults are too short for a slow line and for a busy machine.
+    # Seconds. The defaults are too short for a slow network or a busy machine.
     "UV_HTTP_TIMEOUT": "120",
     "UV_COMPILE_BYTECODE_TIMEOUT": "600",
     "UV_NO_PROGRESS": "1",
@@ -27,7 +27,7 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uv:
-    """The uv that `lock` names, installed in `folder`. `settings` are environment variables for it."""
+    """The version of uv that `lock` names, installed in `folder`. `settings` are environment variables for it."""
 
     folder: Path
     settings: Mapping[str, str]
@@ -42,10 +42,10 @@ class Uv:
 
 
 def ensure_uv(host: Host, folder: Path, lock: Path) -> Uv:
-    """The locked version of uv, installed into `folder` unless it is there.
+    """Return the locked version of uv, after installing it into `folder` if needed.
 
     Raises:
-        SetupError: this Python cannot make environments, or pip could not fetch uv.
+        SetupError: this Python cannot create environments, or pip could not fetch uv.
     """
     wanted = re.search(r"^uv==(\S+)", lock.read_text(encoding="utf-8"), re.MULTILINE)
     if wanted is None:
@@ -67,10 +67,10 @@ def ensure_uv(host: Host, folder: Path, lock: Path) -> Uv:
 
 
 def ensure_venv(host: Host, python: Path) -> None:
-    """Make sure that `python` can make environments with pip, which Debian packs apart.
+    """Make sure that `python` can create environments with pip. Debian has that in a separate package.
 
     Raises:
-        SetupError: it cannot; the text says what to install.
+        SetupError: it cannot; the error says what to install.
     """
     probe = (python, "-c", "import ensurepip, venv")
     if host.ask(*probe) is not None:
@@ -88,7 +88,7 @@ def ensure_venv(host: Host, python: Path) -> None:
 
 
 def can_write(folder: Path) -> bool:
-    """Whether `folder` is writable or can be made; a service's user often has no home."""
+    """Whether `folder` is writable or can be created. The user of a service often has no home."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -97,9 +97,9 @@ def can_write(folder: Path) -> bool:
 
 
 def settings_for_uv(host: Host, pip_configuration: str) -> dict[str, str]:
-    """What uv has to be told to ask and trust whom pip asks and trusts, from `pip config list`.
+    """Return settings that make uv use the same index and certificates as pip, read from `pip config list`.
 
-    What the user set for uv goes first.
+    Settings that the user made for uv take precedence.
     """
     settings = dict(SETTINGS)
     for section in ("global", "install", ":env:"):

@@ -1,7 +1,7 @@
 """`python -m tidemill_airflow`: add the pools of a project to Airflow's database.
 
-For an Airflow whose scheduler does not load plugins. With `--json` the pools are printed as `airflow pools import`
-reads them, and no database is touched.
+Use it if the scheduler does not load plugins. With `--json` the pools are printed in the format of `airflow pools
+import`, and no database is touched.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidemill_airflow.pools import POOL, add_missing_pools
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0, or that of the error which is printed."""
+    """Run the command and return its exit code: 0, or that of the error that it printed."""
     parser = argparse.ArgumentParser(prog="python -m tidemill_airflow", description=__doc__)
     parser.add_argument("--project", help="folder with tidemill.toml (default: found as `tidemill` finds it)")
     parser.add_argument("--json", action="store_true", help="print the pools and touch no database")

@@ -1,4 +1,4 @@
-"""Tasks that go back: backfills and replays in several turns, folds, and maintenance."""
+"""Tasks that change the past or tidy up: backfills and replays in several turns, folds, and maintenance."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class AmendmentOperator(BatchOperator):
     """Executes the batches of an amendment in turns, and announces what was committed.
 
     Between two turns the slot of the pipeline's pool is free: a live run has the greater weight and goes first. While
-    another run holds the open batch, or another backfill is not complete, the task waits for its turn. It is skipped
-    when there was nothing to do, and fails without a retry when a retry could not help.
+    another run holds the open batch, or another backfill is incomplete, the task waits for its turn. It is skipped if
+    there was nothing to do, and it fails without a retry if a retry could not help.
 
     Args:
         pipeline: the name of a pipeline of the project.
-        project: the folder with tidemill.toml; found as the command `tidemill` finds it when it is not given.
-        request: what is asked for, as the form has it.
+        project: the folder with tidemill.toml. Without it, the project is found as the `tidemill` command finds it.
+        request: the values of the form.
         batches_a_turn: how many batches of the amendment one turn executes.
     """
 
@@ -47,7 +47,7 @@ class AmendmentOperator(BatchOperator):
         self.batches_a_turn = batches_a_turn
 
     def amendment(self, project: Project, identity: str, asked: Mapping[str, Any]) -> Amendment | None:
-        """What is to be done in this turn; None when an earlier one did it."""
+        """What to do in this turn; None if earlier turns have done everything."""
         raise NotImplementedError
 
     def work(self, context: Context) -> dict[str, Any]:
@@ -63,10 +63,13 @@ class AmendmentOperator(BatchOperator):
 
 
 class BackfillOperator(AmendmentOperator):
-    """Reads offsets of the past again: `from_offsets`, `to_offsets`, or `from_time`, `to_time`, or `windows`."""
+    """Reads offsets of the past again.
+
+    The form gives `from_offsets` and `to_offsets`, or `from_time` and `to_time`, or `from_window` and `to_window`.
+    """
 
     def amendment(self, project: Project, identity: str, asked: Mapping[str, Any]) -> Amendment | None:
-        """Begin the backfill, or go on with it, or give it up."""
+        """Begin the backfill, continue it, or give it up."""
         mode = asked.get("mode") or "begin"
         if mode != "begin":
             opened = project.ledger(self.pipeline).view().position.backfill is not None
@@ -83,10 +86,10 @@ class BackfillOperator(AmendmentOperator):
 
 
 class ReplayOperator(AmendmentOperator):
-    """Puts records through the pipeline once more that are in `table`: quarantine, or the late table."""
+    """Puts records from the quarantine or the late table through the pipeline again."""
 
     def amendment(self, project: Project, identity: str, asked: Mapping[str, Any]) -> Amendment | None:
-        """The records that are left."""
+        """Select the records that are left."""
         late = asked.get("records") == "late"
         names = ("batch", "topic", "partition", "offset", "since", "until")
         found = {name: asked.get(name) for name in names}
@@ -95,18 +98,21 @@ class ReplayOperator(AmendmentOperator):
 
 
 class FoldOperator(AmendmentOperator):
-    """Makes the slices of many batches one, where state has grown with their number; all that is due in one turn."""
+    """Folds the slices of many batches into one, where state has grown with their number.
+
+    One turn folds all that is due.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(batches_a_turn=sys.maxsize, **kwargs)
 
     def amendment(self, project: Project, identity: str, asked: Mapping[str, Any]) -> Amendment | None:
-        """Whatever is due."""
+        """Fold whatever is due."""
         return Amendment(what="fold")
 
 
 class MaintenanceOperator(BaseOperator):
-    """Makes the tables and the ledger of a pipeline small again, beside its batches."""
+    """Does the maintenance of a pipeline's tables and ledger, beside its batches."""
 
     template_fields = ("keep",)
     ui_color = "#e2ecd8"
@@ -119,7 +125,7 @@ class MaintenanceOperator(BaseOperator):
         """Do all maintenance tasks.
 
         Returns:
-            How many files or rows each task was about, by table.
+            The number of files or rows that each task handled, by table and task.
         """
         found: dict[str, Any] = {}
         try:

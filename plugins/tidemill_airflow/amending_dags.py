@@ -1,4 +1,4 @@
-"""The DAGs that go back: a backfill and a replay for each pipeline, maintenance for all, each with a form."""
+"""DAGs that change the past or tidy up: a backfill and a replay per pipeline, and one maintenance DAG for all."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from tidemill_airflow.naming import MAINTENANCE, backfill_dag_of, pool_of, repla
 RETRIES = 3
 RETRY_DELAY = timedelta(seconds=30)
 BEHIND_LIVE = 0
-"""The weight of a task that waits for the slot of its pipeline: a live run has 1."""
+"""The weight of a task that waits for the slot of its pipeline. A live run has weight 1."""
 
-# Airflow checks a format only where a package for it happens to be installed.
+# Airflow checks a format only if a certain package happens to be installed.
 _TIME = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$"
 _OFFSETS = r"^\s*[^\s:,]+-\d+:\d+(\s*,\s*[^\s:,]+-\d+:\d+)*\s*$"
 
 
 def backfill_dag(entity: PipelineDag) -> DAG:
-    """The DAG that reads offsets of a pipeline again, when somebody triggers it with a form."""
+    """The DAG that reads offsets of a pipeline again. A person triggers it with a form."""
     return _triggered(backfill_dag_of(entity.pipeline), entity, BackfillOperator, _backfill_form(), BACKFILL)
 
 
 def replay_dag(entity: PipelineDag) -> DAG:
-    """The DAG that puts rejected or late records of a pipeline through it once more, triggered with a form."""
+    """The DAG that puts rejected or late records through a pipeline again. A person triggers it with a form."""
     return _triggered(replay_dag_of(entity.pipeline), entity, ReplayOperator, _replay_form(), REPLAY)
 
 
 def maintenance_dag(entities: Iterable[PipelineDag]) -> DAG:
-    """The daily DAG that makes every pipeline small again.
+    """The daily DAG that maintains every pipeline.
 
-    Folds are batches, and wait for the slot of their pipeline; the other tasks go on beside its batches.
+    Folds are batches, so they wait for the slot of their pipeline. The other tasks run beside its batches.
     """
     keep = Param(
         None,
@@ -95,7 +95,7 @@ def _triggered(
 
 
 def _batches_of(entity: PipelineDag) -> dict[str, Any]:
-    """What tasks have in common that execute batches of a pipeline: live ones come first."""
+    """The arguments that all tasks executing batches of a pipeline share. Live batches go first."""
     return {
         "pipeline": entity.pipeline,
         "project": entity.project,

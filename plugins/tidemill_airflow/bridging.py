@@ -1,4 +1,4 @@
-"""The task that brings a stream of Kinesis into a topic, before the batches that read it."""
+"""The task that copies a Kinesis stream into a topic, before the batches that read the topic."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class KinesisBridgeOperator(BaseOperator):
-    """Brings what a stream holds now into a topic of the project's file log, each record once.
+    """Copies what a stream holds now into a topic of the project's file log, each record once.
 
-    A task that died in the middle is followed by its retry, or the next run, which goes on behind what landed.
+    If a task dies halfway, its retry or the next run continues after the last record that was appended.
 
     Args:
-        stream: its name; region, endpoint and credentials are those of `[kinesis]` in `tidemill.toml`.
-        topic: of the project's log, which must be a file log.
-        most: at most so many records in one run; None for all.
-        project: the folder with tidemill.toml; found as the command `tidemill` finds it when it is not given.
+        stream: the name of the stream; region, endpoint and credentials come from `[kinesis]` in `tidemill.toml`.
+        topic: a topic of the project's log, which must be a file log.
+        most: the most records to copy in one run; None for all.
+        project: the folder with tidemill.toml. Without it, the project is found as the `tidemill` command finds it.
     """
 
     template_fields = ("stream", "topic")
@@ -36,7 +36,7 @@ class KinesisBridgeOperator(BaseOperator):
         self.stream, self.topic, self.most, self.project = stream, topic, most, project
 
     def execute(self, context: Context) -> int:
-        """How many records came."""
+        """Copy the records and return how many there were."""
         try:
             bridge = Project.load(self.project).bridge(self.stream, self.topic)
             total = sum(len(landed) for landed in bridge.run(most=self.most))

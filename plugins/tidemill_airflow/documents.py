@@ -1,4 +1,4 @@
-"""A pipeline's page in Airflow, written from its declaration and its contracts."""
+"""The page of a pipeline in Airflow, written from its declaration and its contracts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ through the pipeline once more. A live run waits for one batch of them at most.
 
 
 def document(flow: Flow) -> str:
-    """Markdown that says what the pipeline reads, does, publishes and promises."""
+    """Return Markdown that says what the pipeline reads, does, publishes and promises."""
     parts = [
         flow.spec.description,
         _promise(flow),
@@ -42,7 +42,7 @@ def document(flow: Flow) -> str:
 
 
 def flow_lines(graph: Graph) -> list[str]:
-    """The operators in the order in which rows pass them, one to a line, each with those that feed it."""
+    """Return the operators in the order in which rows pass them, one per line, each with its inputs."""
     width = max(len(name) for name in graph.operators)
     return [f"{name:<{width}}  {says(graph.operators[name])}{_fed_by(graph, name)}" for name in graph.in_order()]
 
@@ -53,7 +53,7 @@ def _fed_by(graph: Graph, name: str) -> str:
 
 
 def says(operator: op.Operator) -> str:  # noqa: C901  one case per operator
-    """What an operator does, in a few words."""
+    """Describe an operator in a few words."""
     match operator:
         case op.Read(topic=topic, contract=contract, event_time=event_time):
             return f"read {topic} as {contract}, event time {event_time or 'of the record'}"

@@ -1,4 +1,4 @@
-"""What Airflow shall show and run for a pipeline, as plain values: nothing here knows Airflow or Spark."""
+"""What Airflow shows and runs for a pipeline, as plain values. This module imports neither Airflow nor Spark."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tidemill.core.bind.flow import Flow
 from tidemill_airflow.documents import document
 
 TAG_LENGTH = 100
-"""Airflow refuses a DAG with a longer tag; a topic's name may have 249 characters."""
+"""Airflow refuses a DAG with a longer tag, but a topic's name may have 249 characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineDag:
-    """One pipeline's DAG. `project` is the folder that holds tidemill.toml; `description` is one line."""
+    """The DAG of one pipeline. `project` is the folder with tidemill.toml; `description` is one line."""
 
     pipeline: str
     project: str
@@ -27,13 +27,13 @@ class PipelineDag:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """What the DAG is found by in the list: `tidemill`, its owner, its topics."""
+        """The tags that help to find the DAG in Airflow's list: `tidemill`, its owner, its topics."""
         words = ("tidemill", self.owner, *self.topics)
         return tuple(dict.fromkeys(word[:TAG_LENGTH] for word in words if word))
 
 
 def pipeline_dag(flow: Flow, project: str) -> PipelineDag:
-    """The DAG of a pipeline that belongs to the project in this folder."""
+    """Describe the DAG of a pipeline that belongs to the project in this folder."""
     topics = tuple(i.topic for i in flow.sources)
     tables = tuple(s.table for s in flow.sinks)
     summary = flow.spec.description.strip().partition("\n")[0]

@@ -1,4 +1,4 @@
-"""How one task executes several batches, and what it can say about them; nothing here knows Airflow."""
+"""How one task executes several batches, and how it reports them. This module does not import Airflow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemill.core.time.watermarks import BEGINNING, END
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What a task committed, oldest first, and why it ended."""
+    """What a task committed, oldest first, and why it stopped."""
 
     commits: tuple[Committed, ...]
     ended: str
@@ -31,15 +31,15 @@ class RunReport:
 def execute_batches(
     next_batch: Callable[[], Committed | None], *, most: int, earlier: tuple[Committed, ...] = ()
 ) -> RunReport:
-    """Execute batches until there is nothing to do, another run holds the open batch, or there were `most`.
+    """Execute batches until there is nothing to do, another run holds the open batch, or `most` have committed.
 
-    `earlier` are the commits of previous tries of the same task: they count, and they are part of the report.
+    `earlier` are the commits of previous tries of the same task. They count towards `most` and are part of the report.
 
-    An error that needs a person ends a run that has committed before it: those commits are announced, and the next run
-    meets the error first.
+    If an error needs a person but batches have committed before it, the run ends without raising: those commits are
+    announced, and the next run meets the error first.
 
     Raises:
-        TidemillError: whatever a batch raises, but for `Busy`: that another run works is no failure of this one.
+        TidemillError: any error of a batch except `Busy`. That another run works is not a failure of this one.
     """
     commits = list(earlier)
     while len(commits) < most:
@@ -58,7 +58,7 @@ def execute_batches(
 
 
 def commits_of(events: Iterable[Event], identity: str) -> tuple[Committed, ...]:
-    """The commits whose attempt was claimed by `identity`, in any try."""
+    """The commits whose attempt `identity` claimed, in any try."""
     claims: set[tuple[int, int]] = set()
     found = []
     for event in events:
@@ -75,7 +75,7 @@ def commits_of(events: Iterable[Event], identity: str) -> tuple[Committed, ...]:
 
 
 def facts(commit: Committed) -> dict[str, Any]:
-    """A commit as JSON values: records by where they ended, rows published and version by table, watermark."""
+    """A commit as JSON values: records by outcome, rows and version by table, and the watermark."""
     account = sum(commit.accounts.values(), Account())
     return {
         "batch_id": commit.batch_id,
@@ -89,7 +89,7 @@ def facts(commit: Committed) -> dict[str, Any]:
 
 
 def summary(commit: Committed) -> str:
-    """A commit in one line for the task's log."""
+    """Describe a commit in one line for the task's log."""
     account = sum(commit.accounts.values(), Account())
     rows = ", ".join(f"{count:,} rows to {table}" for table, count in commit.published.items()) or "nothing"
     watermark = show_watermark(commit.position.watermark) or "not known yet"
@@ -97,7 +97,7 @@ def summary(commit: Committed) -> str:
 
 
 def show_watermark(watermark: int) -> str | None:
-    """The moment in ISO 8601, "end" after the last event of a drained input, None before the first event."""
+    """The watermark in ISO 8601; "end" after the last event of a drained input, None before the first event."""
     if watermark == BEGINNING:
         return None
     return "end" if watermark == END else moment(watermark).isoformat()

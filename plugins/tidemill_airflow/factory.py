@@ -1,4 +1,4 @@
-"""DAGs from the pipelines of a project: one each, named as the pipeline, and those that go back."""
+"""Creates DAGs from the pipelines of a project: one named after each pipeline, and those that change the past."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ MAX_RETRY_DELAY = timedelta(minutes=2)
 
 
 def dags_for(project: Project | str | Path | None = None) -> dict[str, DAG]:
-    """The DAGs of a project by id, for `globals().update(...)` in a file of the dags folder.
+    """Return the DAGs of a project by id, for `globals().update(...)` in a file of the dags folder.
 
-    A project that is not given is found as the command `tidemill` finds it. A task process that wants one DAG gets
-    that one only.
+    Without `project`, the project is found as the `tidemill` command finds it. A task process that needs one DAG gets
+    only that one.
 
     Warns:
-        UserWarning: a pipeline file, a declaration or a contract is wrong. All other pipelines have their DAGs.
+        UserWarning: a pipeline file, a declaration or a contract is wrong. All other pipelines get their DAGs.
 
     Raises:
-        InputError: tidemill.toml is wrong, or nothing but faults was found; Airflow shows it as an import error.
+        InputError: tidemill.toml is wrong, or only faults were found. Airflow shows it as an import error.
     """
     found = project if isinstance(project, Project) else Project.load(project)
 
@@ -59,10 +59,10 @@ def dags_for(project: Project | str | Path | None = None) -> dict[str, DAG]:
 
 
 def _declares(project: Project, pipeline: str) -> bool:
-    """Whether a project has this pipeline; files of others are not waited for as long.
+    """Whether a project has this pipeline. The wait for files of other pipelines is shorter.
 
     Raises:
-        DeclarationError: it has not, and some file is wrong.
+        DeclarationError: the pipeline was not found, and some file is wrong.
     """
     try:
         project.check_declared(pipeline)
@@ -74,7 +74,7 @@ def _declares(project: Project, pipeline: str) -> bool:
 
 
 def _makers(names: Sequence[str], entity: Callable[[str], PipelineDag]) -> dict[str, Callable[[], DAG]]:
-    """What makes the DAGs of each pipeline, by their ids."""
+    """Functions that create the DAGs of each pipeline, by DAG id."""
     makers: dict[str, Callable[[], DAG]] = {}
     for name in names:
         makers[name] = partial(_of, entity, name, make_dag)
@@ -88,7 +88,7 @@ def _of(entity: Callable[[str], PipelineDag], name: str, make: Callable[[Pipelin
 
 
 def _fit(project: Project, entity: Callable[[str], PipelineDag]) -> tuple[list[str], list[InputError]]:
-    """The pipelines that can have DAGs, and what is wrong with the others."""
+    """The pipelines that can have DAGs, and the faults of the others."""
     fit: list[str] = []
     faults: list[InputError] = [*project.faults]
     for name in project.pipeline_names():
@@ -102,7 +102,7 @@ def _fit(project: Project, entity: Callable[[str], PipelineDag]) -> tuple[list[s
 
 
 def make_dag(entity: PipelineDag) -> DAG:
-    """The DAG of one pipeline: a single task, since every further one would cost a second per batch."""
+    """Create the DAG of one pipeline: a single task, because each further task would cost a second per batch."""
     with DAG(
         entity.pipeline,
         description=entity.description,
@@ -133,10 +133,10 @@ def make_dag(entity: PipelineDag) -> DAG:
 
 
 def run_limits() -> dict[str, Param]:
-    """The form of a manual run: at most so many records in a batch, at most so many batches.
+    """The form of a manual run: the most records per batch, and the most batches.
 
-    Such a run catches up in bounded steps. It goes on after the last commit, as every run does, and reads nothing again
-    that was committed. Scheduled runs execute one batch of the project's own limit.
+    Such a run catches up in limited steps. Like every run it continues after the last commit, and it reads nothing
+    again that was committed. A scheduled run executes one batch with the project's limit.
     """
     return {
         "max_records": Param(

@@ -1,7 +1,7 @@
-"""Makes the pool of a pipeline before the first task of a run can ask for it.
+"""Creates the pool of a pipeline before the first task of a run needs it.
 
-A task whose pool does not exist waits for ever, and says so only in the scheduler's log; a DAG file cannot make
-one, since it is parsed without a database. The scheduler can: it tells its listeners of every run that starts.
+A task whose pool does not exist waits for ever, and only the scheduler's log says so. A DAG file cannot create a pool,
+because it is parsed without a database. The scheduler can: it tells its listeners about every run that starts.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @hookimpl
 def on_dag_run_running(dag_run: DagRun) -> None:
-    """Add the pools that tasks of this run name and nobody has made, in the scheduler's own transaction."""
-    # Every Airflow process loads this module, and only the scheduler needs the pool table.
+    """Add the missing pools that tasks of this run name, in the scheduler's own transaction."""
+    # Every Airflow process loads this module, but only the scheduler needs the pool table.
     from tidemill_airflow.pools import add_missing_pools
 
     dag, session = dag_run.dag, object_session(dag_run)

@@ -1,4 +1,4 @@
-"""The names that Airflow knows a pipeline by; its DAG is called as the pipeline itself."""
+"""The names that Airflow uses for a pipeline. Its DAG has the name of the pipeline."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ POOL_PREFIX = "tidemill."
 
 
 def pool_of(pipeline: str) -> str:
-    """The pool in which the batches of a pipeline run, live and backfilled."""
+    """The pool in which the batches of a pipeline run, live and backfilled ones."""
     return f"{POOL_PREFIX}{pipeline}"
 
 
@@ -20,5 +20,5 @@ def backfill_dag_of(pipeline: str) -> str:
 
 
 def replay_dag_of(pipeline: str) -> str:
-    """The DAG that replays what a pipeline put aside."""
+    """The DAG that replays late and rejected records of a pipeline."""
     return f"{pipeline}.replay"

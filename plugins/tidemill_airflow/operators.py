@@ -26,23 +26,23 @@ MAX_BATCHES = 100
 """The most batches that one run may execute."""
 
 RECENT_EVENTS = 4 * MAX_BATCHES
-"""How far back in the ledger a retry looks for what its earlier tries committed; a run that is older starts anew."""
+"""How many events back a retry looks for commits of its earlier tries. Older commits are not found."""
 
 
 class MicroBatchOperator(BatchOperator):
     """Plans and executes the next batches of one pipeline in this process, and announces what was committed.
 
-    What to read is decided by the last commit, not by the run's dates; but for a run of Airflow's own backfill, which
-    computes again what the log took in its interval. The task succeeds when it committed a batch;
-    it is skipped when there was nothing to do or another run holds the open batch, so that no asset is updated; it
-    fails without a retry when a retry could not help, as when an audit blocks the batch. A retry continues what
-    its earlier tries began, and a cleared run finds its commits made: it announces them again.
+    The last commit decides what to read, not the dates of the run. The exception is a run of Airflow's own backfill: it
+    computes again what the log received in the interval. The task succeeds if it committed a batch. It is skipped if
+    there was nothing to do or another run holds the open batch, so that no asset is updated. It fails without a retry
+    if a retry could not help, for example when an audit blocks the batch. A retry continues what its earlier tries
+    began. A cleared run finds the commits of its earlier tries and announces them again.
 
     Args:
         pipeline: the name of a pipeline of the project.
-        project: the folder with tidemill.toml; found as the command `tidemill` finds it when it is not given.
-        max_records: at most so many records in each batch; None for the project's limit.
-        max_batches: at most so many batches; the task ends earlier when the log has no more.
+        project: the folder with tidemill.toml. Without it, the project is found as the `tidemill` command finds it.
+        max_records: the most records in each batch; None for the project's limit.
+        max_batches: the most batches; the task ends earlier if the log has no more records.
     """
 
     template_fields = ("max_records", "max_batches")
@@ -73,7 +73,7 @@ class MicroBatchOperator(BatchOperator):
         return {"pipeline": self.pipeline, "batches": [facts(commit) for commit in report.commits]}
 
     def _interval(self, context: Context) -> Turn | None:
-        """Airflow's own backfill: the records that the log took in the interval are read again, in turns."""
+        """For Airflow's own backfill, the turn that reads the records of the interval again; otherwise None."""
         interval = backfilled_interval(context)
         if interval is None:
             return None
@@ -91,12 +91,12 @@ class MicroBatchOperator(BatchOperator):
         )
 
     def _report(self, context: Context) -> RunReport:
-        """The next batches of the log."""
+        """Execute the next batches of the log."""
         project, identity = Project.load(self.project), identity_of(context["ti"])
         max_records, most = _whole("max_records", self.max_records), _whole("max_batches", self.max_batches)
         earlier: tuple[Committed, ...] = ()
         if context["ti"].try_number > 1:
-            # A try that committed and then died has told nobody: its batches are announced by the try that ends well.
+            # A try that committed and then died has announced nothing: the successful try announces its batches too.
             entries = project.ledger(self.pipeline).entries(last=RECENT_EVENTS)
             earlier = commits_of((entry.event for entry in entries), identity)
         run = batch_runner(project, self.pipeline, identity=identity, max_records=max_records)
@@ -111,7 +111,7 @@ class MicroBatchOperator(BatchOperator):
 
 
 def backfilled_interval(context: Context) -> tuple[datetime, datetime] | None:
-    """The dates that Airflow's own backfill wants computed again; None for every other run."""
+    """The interval that Airflow's own backfill wants computed again; None for every other run."""
     run = context.get("dag_run")
     if run is None or DagRunType.from_run_id(run.run_id) is not DagRunType.BACKFILL_JOB:
         return None
@@ -120,7 +120,7 @@ def backfilled_interval(context: Context) -> tuple[datetime, datetime] | None:
 
 
 def _whole(name: str, value: int | str | None) -> int | None:
-    """A whole number of at least one from what a template rendered to; None and empty text are None."""
+    """Convert what a template rendered to a whole number of at least one; None and empty text become None."""
     if value is None or value == "":
         return None
     try:

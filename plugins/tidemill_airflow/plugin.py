@@ -1,4 +1,4 @@
-"""What Tidemill adds to Airflow itself."""
+"""Tidemill's plugin for Airflow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidemill_airflow.priority import LiveBeforeBackfill
 
 
 class TidemillPlugin(AirflowPlugin):
-    """The order of waiting batches, and a pool for every pipeline."""
+    """Adds the priority of live batches over backfills, and a pool for every pipeline."""
 
     name = "tidemill"
     priority_weight_strategies: list[Any] = [LiveBeforeBackfill]  # noqa: RUF012  declared so by Airflow

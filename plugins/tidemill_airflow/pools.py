@@ -1,7 +1,7 @@
-"""One pool of one slot per pipeline: its batches, live and backfilled, run one at a time.
+"""Each pipeline has a pool with one slot: its batches, live and backfilled, run one at a time.
 
-The scheduler adds a missing pool when a run starts (`tidemill_airflow.listener`), and `python -m tidemill_airflow` adds
-the pools of a project beforehand.
+The scheduler adds a missing pool when a run starts (`tidemill_airflow.listener`). `python -m tidemill_airflow` adds the
+pools of a project beforehand.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ POOL: Mapping[str, object] = {
 
 
 def add_missing_pools(names: Iterable[str], session: Session) -> tuple[str, ...]:
-    """Add those pools that do not exist, and return their names; what exists stays as somebody made it.
+    """Add the pools that do not exist and return their names. Existing pools are not changed.
 
-    The caller commits. It does no harm when another scheduler adds the same pool at the same moment.
+    The caller commits. Another scheduler may add the same pool at the same moment.
     """
     wanted = set(names)
     missing = sorted(wanted - set(session.scalars(select(Pool.pool).where(Pool.pool.in_(wanted)))))
@@ -33,7 +33,7 @@ def add_missing_pools(names: Iterable[str], session: Session) -> tuple[str, ...]
 
 
 def _insert_if_absent(name: str, dialect: str) -> Insert:
-    # A savepoint around a plain insert would do, but the scheduler forbids every commit, also that of a savepoint.
+    # A savepoint around a plain insert would work too, but the scheduler forbids every commit, even of a savepoint.
     row = {"pool": name, **POOL}
     match dialect:
         case "postgresql":

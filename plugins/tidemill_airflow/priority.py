@@ -1,4 +1,4 @@
-"""Live batches before backfills, wherever they wait for the same slot."""
+"""Gives live batches priority over backfills when they wait for the same slot."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class LiveBeforeBackfill(PriorityWeightStrategy):
-    """A task's own weight, or one less when its run belongs to a backfill.
+    """A task's own weight, or one less if its run belongs to a backfill.
 
-    It looks at the run's id and at nothing else: the scheduler calls it in the middle of a transaction, and a
-    query made here ends the scheduler.
+    It reads only the run's id: the scheduler calls it in the middle of a transaction, and a query made here would stop
+    the scheduler.
     """
 
     def get_weight(self, ti: TaskInstance) -> int:
-        """The weight among all tasks that wait; the scheduler starts the greatest first."""
+        """The weight among all waiting tasks. The scheduler starts the greatest first."""
         weight = int(ti.task.priority_weight) if ti.task else 1
         return weight - (DagRunType.from_run_id(ti.run_id) is DagRunType.BACKFILL_JOB)

@@ -1,4 +1,4 @@
-"""The way from a task to a batch: the only place where the plugin reaches Spark, and only when a task runs."""
+"""The way from a task to a batch: the only module of the plugin that uses Spark, and only when a task runs."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _RECENT = 5_000
 def batch_runner(
     project: Project, pipeline: str, *, identity: str, max_records: int | None
 ) -> Callable[[], Committed | None]:
-    """A function that executes the next batch and returns its commit, or None when there is nothing to do.
+    """Return a function that executes the next batch and returns its commit, or None if there is nothing to do.
 
-    All calls share one view of the ledger and, in a local session, one Spark. `identity` is that of all tries of a
-    task: a retry takes its own open batch over at once.
+    All calls share one view of the ledger and, in a local session, one Spark. All tries of a task have the same
+    `identity`, so a retry continues its own open batch at once.
     """
     from tidemill.run.loop import Order, run_batches
 
@@ -42,7 +42,7 @@ def batch_runner(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amendment:
-    """What a task does to the past: a backfill of what is `wanted`, the rest of one, a replay, folds."""
+    """What a task does to the past: begin a backfill of `wanted`, continue or cancel one, replay records, or fold."""
 
     what: Literal["backfill", "resume", "cancel", "quarantine", "late", "fold"]
     wanted: Wanted = field(default_factory=lambda: OfOffsets(since={}, until={}))
@@ -53,9 +53,9 @@ class Amendment:
 def amendment_runner(  # noqa: PLR0913  who wants what done to which pipeline, and how
     project: Project, pipeline: str, amendment: Amendment, *, identity: str, why: str, most: int | None
 ) -> Iterator[Committed]:
-    """The batches of an amendment as they commit, and the live ones between those of a backfill.
+    """Execute the batches of an amendment and yield each commit, with the live ones between those of a backfill.
 
-    A retry of the task takes its own open batch over at once; the ledger names the task as who asked for it.
+    A retry of the task continues its own open batch at once. The ledger names the task as the requester.
     """
     from tidemill.maintain import state_compaction
     from tidemill.repair import backfill, repair
@@ -73,12 +73,12 @@ def amendment_runner(  # noqa: PLR0913  who wants what done to which pipeline, a
         case "fold":
             return state_compaction.fold(job)
         case other:
-            # What failed again in an earlier turn is not tried twice.
+            # A record that failed again in an earlier turn is not tried twice.
             return repair.repair(job, SideOutput(other), amendment.selection, before=job.first_asked)
 
 
 def backfill_state(project: Project, pipeline: str, identity: str) -> Literal["none", "open", "complete"]:
-    """What became of the backfill that a task has asked for in an earlier try or turn."""
+    """The state of the backfill that this task requested in an earlier try or turn."""
     ledger = project.ledger(pipeline)
     job = ledger.view().position.backfill
     if job is not None and job.by == identity:
@@ -93,10 +93,10 @@ def backfill_state(project: Project, pipeline: str, identity: str) -> Literal["n
 
 
 def events_of(ledger: Ledger, identity: str) -> Iterator[Event]:
-    """The events among which are those of all turns of a task that goes back.
+    """Return events that include those of all turns of a task.
 
-    From the first batch that it asked for on. One that asked for none, because it went on with somebody else's job or
-    folds state, has them among the newest.
+    They begin with the first batch that the task requested. A task that requested none, because it continued another's
+    job or folds state, has its events among the newest.
     """
     first = next(ledger.past().asked(identity), None)
     if first is None:
@@ -105,7 +105,7 @@ def events_of(ledger: Ledger, identity: str) -> Iterator[Event]:
 
 
 def tasks_of(project: Project, pipeline: str, keep: str | None) -> Iterator[MaintenanceTask]:
-    """The tasks of maintenance, as they are done; `keep` is how far back one may want to go, else the project's."""
+    """Do the maintenance tasks and yield each. `keep` is how far back one can go afterwards; None for the project's."""
     from tidemill.maintain.maintenance import maintain
 
     period = project.settings.keep if keep is None else duration(keep)

@@ -1,4 +1,4 @@
-"""What all tasks that execute batches have in common: who they are, how they are stopped, and how they take turns."""
+"""What all tasks that execute batches share: their identity, how they are stopped, and how they take turns."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ if TYPE_CHECKING:
     from airflow.sdk.types import RuntimeTaskInstanceProtocol
 
 BATCHES_A_TURN = 5
-"""After so many batches of its own a task that goes back gives its slot back: a live run that waits comes next."""
+"""After this many batches of its own, a task that changes the past frees its slot for a waiting live run."""
 
 _A_WHILE = timedelta(seconds=10)
-"""How long a turn waits for somebody else's batch or backfill."""
+"""How long a turn waits for another run's batch or backfill."""
 
 _BREATH = timedelta(seconds=5)
-"""How long a turn waits for the one before. The scheduler takes a task that is queued again before it has heard of the
-end of its last turn for one that died, and counts a try."""
+"""How long a turn waits after the turn before. If a task is queued again before the scheduler knows that its last turn
+has ended, the scheduler takes it for dead and counts a try.
+"""
 
 
 class BatchOperator(BaseOperator):
-    """A task that executes batches in this process, and can be stopped in the middle of one."""
+    """A task that executes batches in this process and can be stopped in the middle of one."""
 
     def __init__(self, *, pipeline: str, project: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -44,7 +45,7 @@ class BatchOperator(BaseOperator):
         """Do the work of this task.
 
         Returns:
-            What was committed, for later tasks: pipeline, and for each batch its id, records, rows and watermark.
+            What was committed, for later tasks: the pipeline, and for each batch its id, records, rows and watermark.
         """
         self._executing = True
         try:
@@ -55,14 +56,14 @@ class BatchOperator(BaseOperator):
             self._executing = False
 
     def work(self, context: Context) -> dict[str, Any]:
-        """What `execute` does; errors of Tidemill may leave it."""
+        """Do what `execute` promises. Errors of Tidemill may be raised."""
         raise NotImplementedError
 
     def on_kill(self) -> None:
-        """Stop the batch where it stands: what it has not committed counts for nothing, and the next try goes on.
+        """Stop the batch where it is: what it has not committed does not count, and the next try continues.
 
-        Airflow calls this from its signal handler and then lets the body run on, for up to ten seconds beside its
-        own retry. So the handler ends the body itself, as a crash at this point would.
+        Airflow calls this from its signal handler and then lets `execute` run for up to ten more seconds, while its own
+        retry may run. So the handler ends `execute` itself, as a crash at this point would.
         """
         if self._executing:
             raise SystemExit(f"killed: the open batch of {self.pipeline} is left to the next try")
@@ -70,7 +71,7 @@ class BatchOperator(BaseOperator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A turn of a task that goes back. `amendment` says what is left of it, None for nothing."""
+    """One turn of a task that changes the past. `amendment` returns what is left to do, or None."""
 
     amendment: Callable[[Project, str], Amendment | None]
     why: str = ""
@@ -79,10 +80,10 @@ class Turn:
     may_be_empty: bool = False
 
     def take(self, task: BatchOperator, context: Context) -> dict[str, Any]:
-        """Execute it, and announce what all turns have committed when it was the last.
+        """Execute the turn. After the last turn, announce what all turns have committed.
 
         Raises:
-            AirflowRescheduleException: there is more to do, or something else must end before.
+            AirflowRescheduleException: there is more to do, or something else must end first.
             AirflowSkipException: there was nothing to do.
         """
         project, identity = Project.load(task.project), identity_of(context["ti"])
@@ -100,7 +101,7 @@ class Turn:
         if not done:
             task.log.info("%s: the next turn goes on", task.pipeline)
             raise AirflowRescheduleException(datetime.now(UTC) + wait)  # type: ignore[no-untyped-call]
-        # Earlier turns could tell nobody.
+        # Earlier turns could not announce their commits.
         commits = commits_of(events_of(project.ledger(task.pipeline), identity), identity)
         if not commits:
             raise AirflowSkipException("nothing to do")
@@ -108,7 +109,10 @@ class Turn:
         return {"pipeline": task.pipeline, "batches": [facts(commit) for commit in commits]}
 
     def _batches(self, task: BatchOperator, project: Project, amendment: Amendment, identity: str) -> bool:
-        """Whether all is done. A turn does not end before the live batch that follows one of its own."""
+        """Execute batches and return whether all is done.
+
+        A turn ends only after the live batch that follows the last of its own.
+        """
         own = 0
         commits = amendment_runner(project, task.pipeline, amendment, identity=identity, why=self.why, most=self.most)
         for commit in commits:
@@ -121,13 +125,13 @@ class Turn:
 
 
 def identity_of(ti: RuntimeTaskInstanceProtocol) -> str:
-    """What all tries of a task have in common and no other task has."""
+    """The identity that all tries of a task share, and no other task has."""
     mapped = f"[{ti.map_index}]" if ti.map_index is not None and ti.map_index >= 0 else ""
     return f"airflow:{ti.dag_id}/{ti.run_id}/{ti.task_id}{mapped}"
 
 
 def cancel(error: TidemillError) -> NoReturn:
-    """Let Airflow retry what may succeed without anybody's help, and fail at once what may not."""
+    """Let Airflow retry an error that may go away by itself; make the task fail at once on other errors."""
     if error.retryable:
         raise error
     raise AirflowFailException(str(error)) from None

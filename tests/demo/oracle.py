@@ -1,4 +1,4 @@
-"""What the tables of a demonstration must hold, found again from the raw log, and what they hold."""
+"""Recomputes from the raw log what the tables of a demonstration must hold, and reads what they hold."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _CUTS = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """Everything that came of a log: rows by key (a list, since a key may wrongly be there twice), and side outputs.
+    """Published rows by key (in a list, because a faulty table may hold a key twice), and side outputs.
 
-    `side_outputs` gives for "rejected" and "late" the places of the records, each as often as it is there; a
-    recomputation may also find "unread" ones.
+    `side_outputs` gives for "rejected" and "late" the places of the records and how often each is there. A
+    recomputation may also find "unread" records.
     """
 
     rows: Mapping[Window, Sequence[Mapping[str, Any]]]
@@ -60,7 +60,7 @@ class Contents:
 
 
 def rules_of(flow: Flow) -> Rules:
-    """What the pipeline declares about time."""
+    """The settings of the pipeline about time."""
     sink = flow.sinks[0]
     assert isinstance(sink, WindowedSink)
     return Rules(
@@ -71,7 +71,7 @@ def rules_of(flow: Flow) -> Rules:
 
 
 def recompute(session: SparkSession, project: Project) -> Contents:
-    """What the tables must hold, from the files of the log and from which offsets each batch read."""
+    """Compute what the tables must hold, from the files of the log and the offsets that each batch read."""
     rules = rules_of(project.pipeline(PIPELINE))
     views = {
         "raw_log": session.read.parquet(*segments(project)).select("partition", "offset", "value"),
@@ -100,7 +100,7 @@ def recompute(session: SparkSession, project: Project) -> Contents:
 
 
 def cuts(project: Project) -> pa.Table:
-    """Which offsets each committed batch read, from the plans in the ledger."""
+    """The offsets that each committed batch read, from the plans in the ledger."""
     entries = [e.event for e in project.ledger(PIPELINE).entries()]
     committed = {e.batch_id for e in entries if isinstance(e, Committed)}
     plans = [e.plan for e in entries if isinstance(e, Planned) and e.plan.batch_id in committed]
@@ -120,7 +120,7 @@ def cuts(project: Project) -> pa.Table:
 
 
 def published(project: Project) -> Contents:
-    """What the tables do hold."""
+    """Read what the tables hold."""
     rows = _table(project.published_uri(TABLE))
     side_outputs = {name: _table(project.table_uri(PIPELINE, where)) for name, where in _SIDE_TABLES.items()}
     return Contents(
@@ -166,13 +166,13 @@ def _by_window(rows: pa.Table) -> dict[Window, list[Mapping[str, Any]]]:
 
 
 def show_window(window: Window) -> str:
-    """The key of a row for people."""
+    """Format the key of a row for people."""
     start, page = window
     return f"{page} at {moment(start):%Y-%m-%d %H:%M}"
 
 
 def total(contents: Contents, outcome: str) -> int:
-    """How many records of this side output there are."""
+    """How many records are in this side output."""
     return sum(contents.side_outputs.get(outcome, Counter[Place]()).values())
 
 

@@ -1,4 +1,4 @@
-"""Two contents compared row by row: what was lost, what was doubled, what is otherwise wrong."""
+"""Compares the tables with what they should hold, row by row: what was lost, doubled, or wrong in another way."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 from demo.oracle import VALUES, Contents, Place, Window, show_window
 
 SKETCH_IS_EXACT = 300
-"""Up to so many different values a sketch with 4,096 buckets answers the same however it was merged."""
+"""Up to this many different values, a sketch with 4,096 buckets gives the same result however it was merged."""
 
 _SKETCH_ERROR = 0.1
-"""Beyond, two ways to merge differ by less: six standard errors."""
+"""With more values, two orders of merging differ by less than this share: six standard errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """How tables differ from what they must hold, in records; `different` counts rows that are wrong in another way.
+    """How tables differ from what they must hold, in records. `different` counts rows that are wrong in another way.
 
-    `examples` are some of the differences in words.
+    `examples` describes some of the differences.
     """
 
     lost: int
@@ -35,7 +35,7 @@ class Differences:
 
 
 def compare(found: Contents, expected: Contents, *, appended: int) -> Differences:
-    """The differences between what the tables hold and what they must hold, for a log of `appended` records."""
+    """Compare the tables with what they must hold, for a log of `appended` records."""
     lost, doubled = Counter(_lost(found, expected)), Counter(_doubled(found, expected))
     wrong = list(_wrong(found, expected))
     known = expected.requests + sum(sum(places.values()) for places in expected.side_outputs.values())
@@ -92,7 +92,7 @@ def _wrong(found: Contents, expected: Contents) -> Iterator[str]:
 
 
 def _wrong_values(window: Window, row: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[str]:
-    # What `requests` says is lost or doubled.
+    # A wrong number in `requests` is counted as lost or doubled.
     for name in VALUES:
         if name != "requests" and expected and not _equal(name, row[name], expected[name]):
             yield f"{show_window(window)}: {name} is {row[name]}, expected {expected[name]}"

@@ -1,9 +1,9 @@
-r"""The query that recomputes page_views from the raw log: nothing in it is shared with the pipeline that it checks.
+r"""The query that recomputes page_views from the raw log: it shares no code with the pipeline that it checks.
 
 It reads `raw_log` (partition, offset, value) and `cuts`, which says for each batch and partition what the batch read:
 batch, clock, partition, from_offset, until_offset, idle. `parsed` is one row for each record and batch that read it;
-`placed` adds where the record had to end: rejected, late or aggregated. Lateness depends on batches: the watermark
-that decides is found again from the records of the batches before.
+`placed` adds where the record must end: rejected, late or aggregated. Lateness depends on batches: the watermark
+that decides is computed again from the records of earlier batches.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _QUOTED = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
 _CUT = r'"[^"\\]*+(?:\\.[^"\\]*+)*+\\?'
 _TAIL = rf"(?: (?:{_QUOTED}(?: (?:{_QUOTED}|{_CUT}))?|{_CUT}))?"
 LINE = rf"(?s)\A([^ ]+) [^ ]+ [^ ]+ \[([^\]]*)\] {_QUOTED} ([0-9]{{3}})(?: ([0-9]+|-){_TAIL})?\z"
-"""Client, time, request, status and bytes of a line in the common or combined format, or one cut after its status."""
+"""Client, time, request, status and bytes of a line in the common or combined format, also if cut after its status."""
 
 _REQUEST = r"(?s)\A([^ ]+) (.+?)(?: HTTP/[0-9.]+)?\z"
 _TIME = r"\A[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9]{2}:[0-9]{2}:[0-9]{2} [+-][0-9]{4}\z"
@@ -23,7 +23,7 @@ _TOKENS = r'(?s)\\x[0-9a-fA-F]{2}|\\["\\bnrtv]|.'
 
 
 def _unescaped(text: str) -> str:
-    """A path as the client wrote it: what the server escaped is put back, as far as it is text then."""
+    """A path as the client sent it: the server's escapes are undone if the result is valid text."""
     octets = (
         r"CASE WHEN length(t) = 4 THEN substr(t, 3) WHEN length(t) = 1 THEN hex(encode(t, 'UTF-8')) "
         r"""ELSE CASE substr(t, 2) WHEN '"' THEN '22' WHEN 'b' THEN '08' WHEN 'n' THEN '0A' WHEN 'r' THEN '0D' """
@@ -36,7 +36,7 @@ def _unescaped(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What page_views declares about time."""
+    """The settings of page_views about time."""
 
     delay: timedelta
     allowed_lateness: timedelta
@@ -114,7 +114,7 @@ WINDOWS = """
 """The rows that the published table must have."""
 
 SIDE_OUTPUTS = "SELECT partition, offset, outcome FROM placed WHERE outcome <> 'aggregated'"
-"""The records that must be in no window."""
+"""The records that must not be in any window."""
 
 
 def _interval(length: timedelta) -> str:

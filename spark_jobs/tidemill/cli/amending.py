@@ -1,6 +1,6 @@
-"""What the commands that go back have in common: who asks, which records are meant, how batches are executed."""
+"""What the commands that change the past share: who asks, which records are selected, how batches are executed."""
 
-# Parameters are options of the commands, however many.
+# Parameters are options of the commands, so there may be many.
 # ruff: noqa: PLR0913
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def execute(
     most: int | None = None,
     nothing: str = "nothing to do",
 ) -> None:
-    """Execute the batches of an amendment; when there was `nothing`, say so and exit with NOTHING_TO_DO."""
+    """Execute the batches of an amendment. If there were none, print `nothing` and exit with NOTHING_TO_DO."""
 
     def batches(project: Project, start: Start) -> Iterator[Committed]:
         return amendment(an_amendment(project, pipeline, by=by, why=why, most=most, start=start))
@@ -94,10 +94,10 @@ def execute(
 
 
 def looked_at(ctx: typer.Context, pipeline: str, *, most: int | None = None) -> AmendmentJob:
-    """The same, for a command that only looks.
+    """The job for a command that only looks.
 
     Raises:
-        DeclarationError: there is no such pipeline.
+        DeclarationError: the pipeline does not exist.
     """
     project = open_project(ctx)
     project.pipeline(pipeline)

@@ -1,4 +1,4 @@
-"""How commands execute batches: a line for each as it commits, Spark when the first one needs it."""
+"""How commands execute batches: one line per commit, and Spark starts when the first batch needs it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Batches = Callable[["Project", Start], "Iterator[Committed]"]
 def show_batches(
     ctx: typer.Context, pipeline: str, batches: Batches, *, as_json: bool, ended: Callable[[int], str]
 ) -> int:
-    """Execute batches and show each; how many committed. `ended` says in a few words what that number means."""
+    """Execute batches, show each, and return how many committed. `ended` describes that number in a few words."""
     project = open_project(ctx)
     lines: AbstractContextManager[Progress] = nullcontext(JsonLines()) if as_json else batch_lines()
     with lines as progress, ExitStack() as stack:
@@ -52,7 +52,7 @@ def _tell(progress: Progress, error: TidemillError) -> None:
 
 
 def _starter(ctx: typer.Context, project: Project, pipeline: str, progress: Progress, stack: ExitStack) -> Start:
-    """Starts Spark when the first batch needs it, and meanwhile loads what the audit will need."""
+    """Return a function that starts Spark, and meanwhile load what the audit will need."""
     from tidemill.cli.spark import spark_session
     from tidemill.run.loop import warm_up_audit
 

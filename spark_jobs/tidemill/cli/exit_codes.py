@@ -1,4 +1,4 @@
-"""What the exit code of every `tidemill` command says: the only table of them."""
+"""What the exit code of every `tidemill` command means: the only table of them."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ MEANINGS: Mapping[ExitCode, str] = {
 
 
 def exit_code_help() -> str:
-    """The table as it stands at the end of the help page."""
+    """The table as it is printed at the end of the help page."""
     return "\n".join([" Exit codes", *(f"   {code.value:>3}  {meaning}" for code, meaning in MEANINGS.items())])

@@ -16,14 +16,14 @@ from tidemill.core.errors import TidemillError
 from tidemill.stores.refusals import refusal
 
 DEBUG = "TIDEMILL_DEBUG"
-"""Set to anything, it adds the stack trace."""
+"""If this variable is set to anything, the stack trace is printed too."""
 
 _STORING = ("deltalake", "pyarrow", "_internal")
-"""Packages whose errors may be what the storage refused."""
+"""Packages whose errors may mean that the storage refused something."""
 
 
 class Commands(TyperGroup):
-    """A group of commands whose errors on purpose become an exit code."""
+    """A group of commands that turns Tidemill's errors into exit codes."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was typed."""
@@ -44,7 +44,7 @@ class Commands(TyperGroup):
             raise typer.Exit(ExitCode.INTERRUPTED) from error
 
     def _refuse(self, ctx: Any, error: Exception) -> None:
-        """End as the storage wants it, when it was the storage; what fails elsewhere in the command is its own."""
+        """Exit as for a storage error if the storage caused it. Otherwise do nothing, and the error stays a defect."""
         refused = refusal(f"tidemill {ctx.invoked_subcommand}: the storage failed", error)
         if refused is not None:
             show_error(refused)
@@ -57,12 +57,12 @@ class Commands(TyperGroup):
 
 
 def show_error(error: TidemillError) -> None:
-    """What failed, and what to do about it."""
+    """Print what failed and what to do about it."""
     _block(error.message, error.fix)
 
 
 def show_defect(error: Exception) -> None:
-    """An error that nobody meant to raise: its first lines, and how to see the rest."""
+    """Print an unexpected error: its first lines, and how to see the rest."""
     first = "\n".join(str(error).strip().splitlines()[:8])
     _block(f"unexpected {type(error).__name__}: {first}", f"{DEBUG}=1 shows where; please report it with that")
 

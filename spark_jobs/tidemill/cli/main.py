@@ -1,4 +1,4 @@
-"""The command `tidemill`. Each command imports what it needs when it runs, so that all but `run` start at once."""
+"""The command `tidemill`. Commands import what they need when they run, so that all but `run` start at once."""
 
 from __future__ import annotations
 
@@ -100,10 +100,10 @@ def options(
 def main(arguments: Sequence[str] | None = None, *, session: Any = None) -> None:
     """Run the command that was typed, or `arguments`, and exit with its code.
 
-    `session`, a function of a project, gives the Spark session where somebody else made one.
+    `session` is a function that takes a project and returns a Spark session, for callers that have one already.
     """
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a character shows its number.
+        # A character that the terminal cannot show is printed as its number.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     with nullcontext() if os.environ.get(DEBUG) else without_noise():

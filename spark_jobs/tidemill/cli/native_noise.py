@@ -1,6 +1,7 @@
-"""Keeps off the terminal what libraries write beside the errors that they raise: Rust's panics, Java's stack traces.
+"""Hides what native libraries print beside the errors they raise: Rust's panics, Java's stack traces.
 
-They write to the file descriptor of standard error, past Python. What Tidemill itself says goes there directly.
+They write to the file descriptor of standard error and bypass Python. Tidemill's own messages go directly to the
+terminal.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ _LAST = b"\0tidemill ends\n"
 
 @contextmanager
 def without_noise() -> Iterator[None]:
-    """Standard error without such lines meanwhile; as it is where it is not the process's own.
+    """Filter such lines out of standard error meanwhile. Does nothing if standard error was replaced.
 
-    Processes that are started meanwhile and go on lose their standard error afterwards.
+    Processes started meanwhile that live longer lose their standard error afterwards.
     """
     if sys.stderr is not sys.__stderr__ or sys.stderr is None or sys.stderr.fileno() != 2:
         yield
@@ -60,7 +61,7 @@ def _pass_on(reading: int, to: int, ended: Event) -> None:
 
 
 def meant_for_people(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines without panics, stack traces and records of machines."""
+    """Yield the lines without panics, stack traces and machine-readable records."""
     panic, blank = 0, False
     for line in lines:
         text = line.decode(errors="replace")
@@ -69,7 +70,7 @@ def meant_for_people(lines: Iterable[bytes]) -> Iterator[bytes]:
         elif _PANIC.match(text):
             panic, blank = _LONGEST_PANIC, False
         elif not text.strip():
-            # Rust writes an empty line before a panic.
+            # Rust prints an empty line before a panic.
             blank = True
         elif not _NOISE.match(text):
             if blank:

@@ -1,4 +1,4 @@
-"""What several commands say, and the project they say it of."""
+"""Output that several commands share, and the project they work on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line, for programs.")]
 MOST = 2**63 - 1
-"""The largest number of an option: tables and ledgers hold none that is larger."""
+"""The largest number of an option: tables and ledgers hold nothing larger."""
 
 PipelineName = Annotated[str, typer.Argument(metavar="PIPELINE", help="The pipeline's name.")]
 
@@ -34,10 +34,10 @@ _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
 def open_project(ctx: typer.Context) -> Project:
-    """The project of `--project`, or the one that the command runs in.
+    """Open the project of `--project`, or the one around the working directory.
 
     Raises:
-        ConfigError: there is none, or its `tidemill.toml` is wrong.
+        ConfigError: there is no project, or its `tidemill.toml` is wrong.
     """
     from tidemill.project.project import Project
 
@@ -45,10 +45,10 @@ def open_project(ctx: typer.Context) -> Project:
 
 
 def of_each(project: Project, pipeline: str | None, look: Callable[[str], None]) -> list[TidemillError]:
-    """Look at the pipeline that was named; or at each of the project, and return what is wrong with some of them.
+    """Call `look` for the named pipeline, or for each pipeline of the project; then return the faults of some of them.
 
     Raises:
-        TidemillError: something is wrong with the pipeline that was named.
+        TidemillError: something is wrong with the named pipeline.
     """
     if pipeline is not None:
         look(pipeline)
@@ -57,17 +57,17 @@ def of_each(project: Project, pipeline: str | None, look: Callable[[str], None])
     for name in project.pipeline_names():
         try:
             look(name)
-        # What is wrong with one of them does not hide the others.
+        # A fault of one pipeline must not hide the others.
         except TidemillError as error:
             faults.append(error)
     return faults
 
 
 def end_with(faults: Sequence[TidemillError]) -> None:
-    """Show what is wrong with some pipelines, after all others were seen to.
+    """Show the faults of some pipelines after all others were handled.
 
     Raises:
-        typer.Exit: there is something; with the code of the first that needs a person, or of the first.
+        typer.Exit: there are faults. The exit code is that of the first one that needs a person, else of the first.
     """
     from tidemill.cli.failures import show_error
 
@@ -78,9 +78,9 @@ def end_with(faults: Sequence[TidemillError]) -> None:
 
 
 def console(*, markup: bool = False) -> Console:
-    """Standard output; where nobody is looking it is wide, and plain.
+    """Standard output; wide and plain if it is not a terminal.
 
-    Text is shown as it is, unless it is known to have `markup`: what people and records say may look like some.
+    Text is printed as it is unless the caller sets `markup`: texts of users and records may look like markup.
     """
     from rich.console import Console
 
@@ -89,14 +89,14 @@ def console(*, markup: bool = False) -> Console:
 
 
 def styled(*parts: str | tuple[str, str]) -> Text:
-    """A line of texts, each as it is, or with a style such as "bold red"."""
+    """One line of several texts, each plain or with a style such as "bold red"."""
     from rich.text import Text
 
     return Text.assemble(*parts)
 
 
 def grid(*columns: str, numbers: Sequence[str] = ()) -> Table:
-    """An empty table with a line under its head; columns named in `numbers` are flush right."""
+    """An empty table with a line under its header. Columns named in `numbers` are aligned right."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -107,19 +107,19 @@ def grid(*columns: str, numbers: Sequence[str] = ()) -> Table:
 
 
 def show_watermark(watermark: int) -> str:
-    """A watermark for people."""
+    """Format a watermark for people."""
     if watermark == BEGINNING:
         return "none yet"
     return "end of input" if watermark == END else show_moment(watermark)
 
 
 def whole(since: Since) -> str:
-    """The event time after which windows are whole of a table that batches had left out, for people."""
+    """The event time after which windows are complete in a table that batches had left out; empty if there is none."""
     return "" if since.event_time is None else show_moment(since.event_time)
 
 
 def printable(text: str) -> str:
-    """What records say, for a terminal: control characters but line ends are written as Python does."""
+    """Make text of records safe for a terminal: control characters except line ends are escaped as in Python."""
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
@@ -133,12 +133,12 @@ def ago(then: datetime, now: datetime | None = None) -> str:
 
 
 def balance(account: Account) -> str:
-    """The conservation law with its numbers; `shed` is shown only where something was."""
+    """The account of a batch as one equation. `shed` is shown only if it is not zero."""
     shown = ACCOUNT[1:] if account.shed else ACCOUNT[1:-1]
     parts = " + ".join(f"{part} {getattr(account, part):,}" for part in shown)
     return f"read {account.read:,} = {parts}"
 
 
 def counted(counts: Mapping[str, int], noun: str) -> str:
-    """For example "3 rows to a, 4 rows to b"."""
+    """Format counts, for example "3 rows to a, 4 rows to b"."""
     return ", ".join(f"{count:,} {noun} {name}" for name, count in counts.items()) or "nothing"

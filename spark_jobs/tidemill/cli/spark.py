@@ -1,4 +1,4 @@
-"""A Spark session for a command, without the chatter of its JVM."""
+"""Starts a Spark session for a command, without the messages of its JVM."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def start_spark(project: Project, pipeline: str | None = None) -> SparkSession:
-    """The session that the project asks for: that of the batches of `pipeline`, or one to look.
+    """Start the session that the project asks for: for the batches of `pipeline`, or one only for reading.
 
-    What a JVM of our own says goes to `.tidemill/spark.log` there.
+    A JVM on this machine logs to `.tidemill/spark.log` in the project's folder.
 
     Raises:
         ConfigError: jars are missing.
@@ -30,7 +30,7 @@ def start_spark(project: Project, pipeline: str | None = None) -> SparkSession:
 
     from tidemill.run.sessions import project_session
 
-    # They print what is raised as JSON, too.
+    # These loggers would also print errors as JSON.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
 
@@ -46,7 +46,7 @@ def start_spark(project: Project, pipeline: str | None = None) -> SparkSession:
 def spark_session(
     project: Project, given: Callable[[Project], SparkSession] | None = None, *, pipeline: str | None = None
 ) -> Iterator[SparkSession]:
-    """The same for a while: it ends with the block, unless it was `given`, or batches of others share it."""
+    """Start the session and stop it afterwards, unless it was `given` or other batches share it."""
     from tidemill.engine.spark.connect import leave
 
     if given:
@@ -64,9 +64,9 @@ def spark_session(
 
 @contextmanager
 def errors_into(path: Path) -> Iterator[None]:
-    """Standard error goes to a file meanwhile: that of processes started here for as long as they live.
+    """Redirect standard error to a file meanwhile; processes started here keep it for their whole life.
 
-    Where the file cannot be written, what they say is lost: errors that matter are raised, too.
+    If the file cannot be written, this output is lost. Errors that matter are raised as well.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The audit of staged rows: every table rule of a contract, checked before anyone can see the rows."""
+"""The audit of staged rows: checks every table rule of a contract before readers can see the rows."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from tidemill.contracts.audit_engine import Outcome
 
 MAX_FAILING_ROWS = 20
-"""How many of the rows that break a rule its result shows."""
+"""The most failing rows that a result shows."""
 
 
 def audit(table: str, rows: pa.Table | DataFrame, contract: Contract) -> tuple[CheckResult, ...]:
-    """The result of each table rule of the contract on the staged rows, in the contract's order.
+    """Check the staged rows against each table rule of the contract. The results have the order of the rules.
 
-    Rows in memory are checked with pandas, a Spark data frame (local or through Spark Connect) in its cluster, where it
-    is persisted meanwhile. Both give the same results. Nulls break only NotNull; rows with a null in one of its
-    columns are not compared by Unique; NaN breaks every bound and every comparison. Without rows, every rule passes
-    but one about the number of rows. Columns that no rule is about do not matter.
+    Rows in memory are checked with pandas. A Spark data frame (local or through Spark Connect) is checked in its
+    cluster and persisted meanwhile. Both give the same results. A null breaks only NotNull; Unique skips rows with a
+    null in one of its columns; NaN breaks every bound and every comparison. If there are no rows, every rule passes
+    except one about the number of rows. Columns without a rule do not matter.
 
     Raises:
-        ContractError: a rule is about a column that the rows do not have.
-        EngineError: a rule could not be checked; nothing is known about the rows.
+        ContractError: a rule names a column that the rows do not have.
+        EngineError: a rule could not be checked, so nothing is known about the rows.
     """
     if not contract.table_rules:
         return ()
@@ -85,7 +85,7 @@ def _check_columns(table: str, names: Sequence[str], contract: Contract) -> None
 
 
 def _shown(check: Check, contract: Contract, names: Sequence[str]) -> list[str]:
-    """The columns that name a row and those that the check is about; all of them where no key is known."""
+    """The columns to show of a failing row: the primary key (all columns if there is none) and the checked columns."""
     naming = contract.primary_key or contract.columns
     return [c for c in dict.fromkeys((*naming, *columns_of(check))) if c in names]
 

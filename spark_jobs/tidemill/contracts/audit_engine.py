@@ -1,6 +1,6 @@
-"""Great Expectations, as the audit uses it.
+"""The part of the audit that calls Great Expectations.
 
-Importing this module takes seconds of CPU: `tidemill.contracts.audit` does so inside functions only.
+Importing this module takes seconds of CPU, so `tidemill.contracts.audit` imports it only inside functions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Found = tuple["Outcome", pa.Table | None]
-"""An outcome and some of the bad rows."""
+"""An outcome and some of the failing rows."""
 
 Columns = tuple[tuple[str, DataType], ...]
 """The names and types of a table's columns."""
@@ -37,7 +37,7 @@ _LOCK = threading.Lock()
 
 
 class ExpectColumnValuesToBeBetweenExactly(ExpectColumnValuesToBeBetween):
-    """See `tidemill.contracts.suite.EXACTLY_BETWEEN`; defining the class registers the expectation."""
+    """The expectation that `tidemill.contracts.suite.EXACTLY_BETWEEN` names. Defining the class registers it."""
 
     min_value: Any = None
     max_value: Any = None
@@ -45,10 +45,10 @@ class ExpectColumnValuesToBeBetweenExactly(ExpectColumnValuesToBeBetween):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What Great Expectations says of one rule.
+    """What Great Expectations found for one rule.
 
-    `bad` and `rows` are counts, known only where details were asked for; so are `positions`, the places of some bad
-    rows from 0, and these only for pandas.
+    `bad` and `rows` are counts, and `positions` are indexes of some failing rows, from 0. They are known only if
+    details were asked for; `positions` only with pandas.
     """
 
     passed: bool
@@ -58,15 +58,15 @@ class Outcome:
 
 
 def warm_up() -> None:
-    """Make what every audit in memory needs; importing this module was the longer part."""
+    """Create what every audit in memory needs. Importing this module takes most of the time."""
     _batch_definition(Engine.PANDAS)
 
 
 def audit_arrow(rows: pa.Table, contract: Contract, shown: Sequence[list[str]], limit: int) -> list[Found]:
-    """The outcome of each rule on rows in memory, with up to `limit` bad rows, of which only `shown` columns."""
+    """Check each rule on rows in memory. An outcome comes with at most `limit` failing rows, of which only `shown`."""
     rules, columns = contract.table_rules, _columns(contract)
     used = sorted({c for rule in rules for c in columns_of(rule.check)})
-    # Arrow-backed columns keep 64-bit integers exact beside nulls, and NaN apart from null.
+    # Arrow-backed columns keep 64-bit integers exact beside nulls, and keep NaN apart from null.
     frame = rows.select(used).to_pandas(types_mapper=pd.ArrowDtype) if used else pd.DataFrame(index=range(len(rows)))
     outcomes = dict(validate(frame, rules, columns, Engine.PANDAS))
     broken = [rule for rule in rules if not outcomes[rule.name].passed]
@@ -80,7 +80,7 @@ def audit_arrow(rows: pa.Table, contract: Contract, shown: Sequence[list[str]], 
 
 
 def audit_spark(rows: DataFrame, contract: Contract, shown: Sequence[list[str]], limit: int) -> list[Found]:
-    """The same on a Spark data frame, which is computed once and persisted until the end of the call."""
+    """Check each rule on a Spark data frame, which is computed once and persisted until the call ends."""
     rules, columns = contract.table_rules, _columns(contract)
     kept = _projected(rows, rules, dict(columns), shown).persist()
     try:
@@ -105,7 +105,7 @@ def _columns(contract: Contract) -> Columns:
 def _projected(
     rows: DataFrame, rules: Sequence[TableRule], types: Mapping[str, DataType], shown: Sequence[list[str]]
 ) -> DataFrame:
-    """The columns that the rules are about or show, and those that stand for doubles in comparisons."""
+    """Select the columns that the rules check or show, and the columns that replace doubles in comparisons."""
     used = {c for rule in rules for c in columns_of(rule.check)} | {c for names in shown for c in names}
     safe: dict[str, str] = {}
     for check in (rule.check for rule in rules):
@@ -129,7 +129,7 @@ def _bad_rows(kept: DataFrame, check: Check, types: Mapping[str, DataType]) -> D
 
 
 def _broken_on_spark(bad: DataFrame | None, count: int, shown: list[str], limit: int) -> Found:
-    """The details of a broken rule, by Spark itself: Great Expectations would take seconds for each."""
+    """Find the details of a broken rule with Spark itself: Great Expectations would take seconds for each rule."""
     if bad is None:
         return Outcome(passed=False, rows=count), None
     failing = bad.selectExpr(*(quoted(c) for c in shown)).limit(limit).toArrow()
@@ -139,12 +139,12 @@ def _broken_on_spark(bad: DataFrame | None, count: int, shown: list[str], limit:
 def validate(
     frame: Any, rules: Sequence[TableRule], columns: Columns, engine: Engine, *, details: int = 0
 ) -> Mapping[str, Outcome]:
-    """The outcome of each rule on a pandas or Spark data frame, by the rule's name.
+    """Check each rule on a pandas or Spark data frame. Returns outcomes by the names of the rules.
 
-    With `details` above 0, counts and up to that many positions are gathered too, which takes longer.
+    With `details` above 0, counts and up to that many positions are collected too, which takes longer.
 
     Raises:
-        EngineError: an expectation could not be computed, or there is not exactly one answer for each rule.
+        EngineError: an expectation could not be computed, or there is not exactly one result for each rule.
     """
     batch = _batch_definition(engine).get_batch({"dataframe": frame})
     wanted: Any = {"result_format": "SUMMARY", "partial_unexpected_count": details} if details else "BOOLEAN_ONLY"
@@ -175,7 +175,7 @@ def _outcome(rule: str, result: Any) -> Outcome:
 
 
 def _raise_exception(rule: str, info: Mapping[str, Any]) -> None:
-    """An expectation that could not be computed looks like one that was broken, but for this."""
+    """Raise if an expectation could not be computed: its result looks like a broken rule except for this entry."""
     for item in [info] if "raised_exception" in info else info.values():
         if item["raised_exception"]:
             raise EngineError(f"rule `{rule}` could not be checked: {item['exception_message']}")
@@ -188,7 +188,7 @@ def _suite(rules: tuple[TableRule, ...], columns: Columns, engine: Engine) -> Ex
 
 
 def _batch_definition(engine: Engine) -> Any:
-    """Where data frames are handed over; made once, also when several threads ask."""
+    """Return the object that data frames are passed to. It is created once, even if several threads ask for it."""
     with _LOCK:
         return _made_batch_definition(engine)
 

@@ -1,4 +1,4 @@
-"""From the document of a contract file to the contract, with everything that is wrong noted on the way."""
+"""Compiles the document of a contract file to a contract, and notes everything that is wrong."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidemill.core.declare.columns import HIDDEN_COLUMNS
 from tidemill.core.identity.contracts import fingerprint_of
 
 SUFFIX = ".odcs.yaml"
-"""How the name of a contract file ends; what stands before is the contract's name."""
+"""The suffix of a contract file. The part before it is the contract's name."""
 
 EXTRA_COLUMN = "_extra"
 _OWN_COLUMNS = ("batch_id", "published_at")
@@ -28,9 +28,9 @@ _UNSTORABLE = " ,;{}()\n\t="
 
 
 def compile_contract(path: Path, findings: Findings) -> Contract | None:
-    """The contract in a file, usable when `findings` has no error; None where not even a schema was found.
+    """Compile the contract in a file. It can be used only if `findings` has no error; None if it has no schema.
 
-    Whatever a file holds is a finding, and never an exception: one file must not hide what is wrong with others.
+    Faults of a file become findings and never exceptions: one file must not hide what is wrong with others.
     """
     try:
         return _compiled(path, findings)
@@ -49,7 +49,7 @@ def _compiled(path: Path, findings: Findings) -> Contract | None:
 
 
 def compile_document(root: Node, path: Path, findings: Findings) -> Contract | None:
-    """The same for a document that has been read from the file at `path`."""
+    """Compile a document that was read from the file at `path`; None if it has no schema."""
     if not isinstance(root.value, Mapping):
         findings.error(root.line, f"expected a contract, found {shown(root)}")
         return None
@@ -156,7 +156,7 @@ def _check_columns(schema: Node, extensions: Extensions, findings: Findings) -> 
 
 
 def _primary_key(schema: Node, extensions: Extensions, findings: Findings) -> tuple[str, ...]:
-    """The columns of the primary key, by position where they have one, else in the order of the file."""
+    """The columns of the primary key, ordered by position if given, otherwise as in the file."""
     keys: list[tuple[int | None, Node]] = []
     for node in schema.items("properties"):
         position = node.child("primaryKeyPosition")

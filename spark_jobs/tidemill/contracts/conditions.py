@@ -1,4 +1,4 @@
-"""What a rule can ask: the checks of the core, and what can only be asked of single rows."""
+"""What a rule can check: the checks of the core, and conditions that apply only to single rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Plain = str | int | float | bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicate:
-    """The user's own Spark SQL predicate over the columns of the contract."""
+    """A Spark SQL predicate written by the user, over the columns of the contract."""
 
     sql: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounded:
-    """A date or time compared with a bound in ISO 8601; `operator` is one of `>`, `>=`, `<`, `<=`."""
+    """A date or time compared with an ISO 8601 bound; `operator` is one of `>`, `>=`, `<`, `<=`."""
 
     column: str
     operator: str
@@ -30,7 +30,7 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultipleOf:
-    """Numbers are `factor` times a whole number; nulls pass."""
+    """Every number is a multiple of `factor`; nulls pass."""
 
     column: str
     factor: int | float
@@ -38,7 +38,7 @@ class MultipleOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoneOf:
-    """Values are none of these, and where `null_too`, not null."""
+    """No value is one of `values`; with `null_too`, no value is null either."""
 
     column: str
     values: tuple[Plain, ...]
@@ -47,7 +47,7 @@ class NoneOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemsBetween:
-    """Arrays have at least `minimum` and at most `maximum` items; None does not bound."""
+    """Every array has at least `minimum` and at most `maximum` items; None means no limit."""
 
     column: str
     minimum: int | None = None
@@ -56,7 +56,7 @@ class ItemsBetween:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemsDistinct:
-    """No item of an array stands in it twice."""
+    """No array contains an item twice."""
 
     column: str
 
@@ -66,7 +66,7 @@ Condition = Check | Predicate | Bounded | MultipleOf | NoneOf | ItemsBetween | I
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A condition as a contract states it in `line`, before it is known where it will be checked."""
+    """A condition that the contract states at `line`. It is not decided yet where it will be checked."""
 
     line: int
     name: str
@@ -77,7 +77,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a list of rules stands: at a column, or (None) at the whole; and all columns by name."""
+    """Where a list of rules stands: at a column, or (None) at the whole schema. `fields` are all columns by name."""
 
     column: Field | None
     fields: Mapping[str, Field]

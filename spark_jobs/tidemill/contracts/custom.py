@@ -1,4 +1,4 @@
-"""Quality rules of type custom: predicates of our own engine, and expectations of Great Expectations."""
+"""Quality rules of type custom: predicates for Tidemill's own engine, and expectations of Great Expectations."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ENGINES = ("tidemill", "greatExpectations")
 """The engines of a custom rule; the second is also written great-expectations."""
 
 OPERATORS = ("<", "<=", ">", ">=", "=")
-"""How two columns can be compared."""
+"""The operators that compare two columns."""
 
 _GREAT_EXPECTATIONS = ("greatExpectations", "great-expectations")
 
 
 def custom_condition(node: Node, place: Place) -> Condition | None:
-    """The condition of one custom rule; what cannot be run is noted."""
+    """Read the condition of one custom rule. Faults are noted."""
     findings = place.findings
     engine = node.child("engine")
     implementation = node.child("implementation")
@@ -53,12 +53,12 @@ def custom_condition(node: Node, place: Place) -> Condition | None:
 
 
 def one_line(sql: str) -> str:
-    """A predicate of several lines as one."""
+    """Join the lines of a predicate to one line."""
     return " ".join(sql.split("\n")).strip()
 
 
 def _is_predicate(sql: str, line: int, fields: Mapping[str, Field], findings: Findings) -> bool:
-    """Whether the text can stand alone in brackets and reads only this contract's columns."""
+    """Whether the text is a complete predicate that reads only columns of this contract."""
     try:
         found = parsed(sql)
     except DeclarationError as error:

@@ -1,10 +1,10 @@
-"""YAML as it is written, not as YAML 1.1 guesses: values that know their lines.
+"""Reads YAML as it is written, without YAML 1.1's guesses. Every value knows its line.
 
-Only `true` and `false` are booleans: `no`, `off`, `on`, `yes` and `True` stay text. Dates, sexagesimal
-numbers, numbers with underscores or leading zeros stay text too. A key that stands twice is an error.
+Only `true` and `false` are booleans: `no`, `off`, `on`, `yes` and `True` stay text. Dates, sexagesimal numbers, and
+numbers with underscores or leading zeros stay text too. A repeated key is an error.
 
-A document is bounded in length, depth and number of values, with what its aliases repeat: what reads it needs no
-bounds of its own.
+The length, the depth and the number of values of a document are limited, and repeated aliases count. So code that reads
+a document needs no limits of its own.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ _SPARE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value of a document and the line where it stands; a value with a key, the line of its key."""
+    """A value of a document and its line. For a value with a key, it is the line of the key."""
 
     value: Value
     line: int
 
     def child(self, key: str) -> Node | None:
-        """The value of a key, or None where there is no such key or this is no mapping."""
+        """Return the value of a key; None if the key is missing or this node is not a mapping."""
         return self.value.get(key) if isinstance(self.value, Mapping) else None
 
     def text(self, key: str) -> str:
-        """The text of a key, or the empty text where there is none."""
+        """Return the text of a key; empty if it is missing or not text."""
         child = self.child(key)
         return child.value if child is not None and isinstance(child.value, str) else ""
 
     def items(self, key: str) -> tuple[Node, ...]:
-        """The items of a key, or none where there is no list."""
+        """Return the items of a key; empty if it is missing or not a list."""
         child = self.child(key)
         return child.value if child is not None and isinstance(child.value, tuple) else ()
 
@@ -58,7 +58,7 @@ class Node:
 
 
 def read(path: Path, findings: Findings) -> Node | None:
-    """The document of a file, or None where it cannot be read; what is wrong goes to `findings`."""
+    """Read the document in a file; None if it cannot be read. Faults go to `findings`."""
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(_MOST_CHARACTERS + 1)
@@ -74,7 +74,7 @@ def read(path: Path, findings: Findings) -> Node | None:
 
 
 def parse(text: str, findings: Findings, *, first_line: int = 1) -> Node | None:
-    """The document in a text that starts at `first_line` of its file; None where it is no YAML, or too much of it."""
+    """Parse a document whose first line is `first_line` of its file; None if it is not valid YAML or is too large."""
     try:
         if len(text) > _MOST_CHARACTERS:
             raise _TooMuch(0, f"{_MOST_CHARACTERS:,} characters")
@@ -91,7 +91,7 @@ def parse(text: str, findings: Findings, *, first_line: int = 1) -> Node | None:
 
 
 class _Wrong(Exception):
-    """The text is no YAML, at this line from 0."""
+    """The text is not valid YAML; `line` counts from 0."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(problem)
@@ -99,7 +99,7 @@ class _Wrong(Exception):
 
 
 class _TooMuch(_Wrong):
-    """The text has more than a contract can need."""
+    """The text is larger than any contract needs to be."""
 
 
 def _composed(text: str) -> yaml.Node | None:
@@ -114,20 +114,20 @@ def _composed(text: str) -> yaml.Node | None:
         raise _Wrong(mark.line if mark else 0, error.problem or error.context) from None
     except yaml.reader.ReaderError as error:
         raise _Wrong(text.count("\n", 0, error.position), str(error).splitlines()[0]) from None
-    # The parser leaves some texts to Python: a character beyond Unicode is an OverflowError.
+    # The parser lets some errors of Python through: a character beyond Unicode raises OverflowError.
     except Exception as error:
         raise _Wrong(loader.line if loader else 0, f"{type(error).__name__}: {error}") from None
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """The parser, which calls itself for every level, within bounds."""
+    """The YAML parser with limits: it calls itself for every level."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._depth = self._values = 0
 
     def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
-        """The next value, with all that is in it."""
+        """Compose the next value and everything inside it."""
         self._depth, self._values = self._depth + 1, self._values + 1
         _check_bounds(self.peek_event().start_mark.line, self._depth, self._values)
         node = super().compose_node(parent, index)
@@ -151,7 +151,7 @@ class _Reader:
 
     def node(self, raw: yaml.Node, line: int, above: frozenset[int]) -> Node:
         self._values += 1
-        # Without aliases a text of so many characters has no more values.
+        # A text of this length cannot have more values unless it uses aliases.
         most = min(_MOST_VALUES, len(self.text) + _SPARE)
         _check_bounds(line - self.first_line, len(above) + 1, self._values, most)
         if id(raw) in above:

@@ -1,4 +1,4 @@
-"""Expectations of Great Expectations, as a contract writes them, as checks."""
+"""Translates the expectations in a contract (of Great Expectations) to checks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CAMEL = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
 class _Unfit(Exception):
-    """An argument that no check of ours has; `node` is where."""
+    """An argument that no check can express; `node` is its place."""
 
     def __init__(self, node: Node, message: str, fix: str = "") -> None:
         super().__init__(message)
@@ -39,7 +39,7 @@ class _Unfit(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """One expectation's arguments by their name in snake case, at a column or (None) at the whole."""
+    """The arguments of one expectation, named in snake case. It stands at `column`, or (None) at the whole schema."""
 
     node: Node
     arguments: Mapping[str, Node]
@@ -89,9 +89,9 @@ class _Call:
 
 
 def expectation_check(implementation: Node, place: Place) -> Check | None:
-    """The check that an expectation asks for, given as a block of YAML or as keys and values.
+    """Return the check for an expectation, which is given as a block of YAML text or as a mapping.
 
-    The block has `type` and `kwargs`, whose names may be in camel case. Null means absent.
+    It has `type` and `kwargs`, whose names may be in camel case. Null means absent.
     """
     findings = place.findings
     block = _block(implementation, findings)
@@ -223,4 +223,4 @@ EXPECTATIONS: Mapping[str, tuple[Callable[[_Call], Check], tuple[str, ...]]] = {
     "expect_table_row_count_to_be_between": (_rows, _BOUNDS),
     "expect_table_row_count_to_equal": (_exact_rows, ("value",)),
 }
-"""The expectations that a check of ours says, and their arguments."""
+"""The expectations that can be translated to a check, and their arguments."""

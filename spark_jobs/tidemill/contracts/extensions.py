@@ -1,4 +1,4 @@
-"""What Tidemill adds to the standard: custom properties of the schema object."""
+"""Tidemill's extensions of the standard: custom properties of the schema object."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPTIONS: Mapping[Format, tuple[str, ...]] = {
     Format.TEXT: (),
     Format.BYTES: (),
 }
-"""The options of each format; their values are text, and belong to the decoder of the format."""
+"""The options of each format. Their values are text that the format's decoder reads."""
 
 VENDOR = "tidemill"
 _NAMES = ("format", "extraFields", *sorted({o for options in OPTIONS.values() for o in options}))
@@ -25,7 +25,7 @@ _NAMES = ("format", "extraFields", *sorted({o for options in OPTIONS.values() fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extensions:
-    """The custom properties of a contract. `is_input` holds where a format is given, even an unknown one."""
+    """The custom properties of a contract. `is_input` is True if a format is given, even an unknown one."""
 
     is_input: bool = False
     format: Format | None = None
@@ -39,10 +39,10 @@ class Extensions:
 
 
 def extensions_of(root: Node, schema: Node, findings: Findings) -> Extensions:
-    """The custom properties of the schema object.
+    """Read the custom properties of the schema object.
 
-    One that has another vendor than `tidemill` is left to that vendor; any other unknown one is noted, and so is
-    one of ours where it has no effect.
+    A property of another vendor than `tidemill` is ignored. Other unknown properties are noted, and so are known ones
+    in places where they have no effect.
     """
     found = _by_name(schema, findings)
     for place in (root, *schema.items("properties")):

@@ -1,4 +1,4 @@
-"""From the properties of a contract to typed fields."""
+"""Converts the properties of a contract to typed fields."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ONLY_ON_COLUMNS = ("primaryKey", "unique", "enum", "logicalTypeOptions", "quali
 
 
 def fields_of(properties: Iterable[Node], findings: Findings) -> tuple[Field, ...]:
-    """The columns of a contract, in the order of the file; what cannot be a column is noted and left out."""
+    """Return the columns of a contract, in the order of the file. Properties that cannot be columns are noted."""
     return _fields(properties, findings, nested=False)
 
 
@@ -130,7 +130,7 @@ def _no_physical_type(node: Node, only: str, findings: Findings) -> None:
 
 
 def _check_property(node: Node, findings: Findings, *, nested: bool) -> None:
-    """Note what ODCS allows to be said of a property, but Tidemill does not do."""
+    """Note what ODCS allows for a property but Tidemill cannot do."""
     named = _named(node)
     for key, reason in _refusals(node).items():
         child = node.child(key)
@@ -151,7 +151,7 @@ def _check_property(node: Node, findings: Findings, *, nested: bool) -> None:
 
 
 def _refusals(node: Node) -> dict[str, str]:
-    """Why each key cannot be run, or nothing where it can."""
+    """Why each key cannot be used; empty if it can."""
     physical = node.text("physicalName")
     position = node.child("partitionKeyPosition")
     partitioned = "the pipeline decides how its tables are partitioned"

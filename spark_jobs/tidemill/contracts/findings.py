@@ -1,4 +1,4 @@
-"""What is wrong, or could be better, in a contract file."""
+"""Errors and warnings about a contract file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN = 20
 class Finding:
     """One remark about one line of a contract file; `line` counts from 1.
 
-    A finding of severity ERROR means that the contract cannot be used, a WARNING that it can.
+    With an ERROR the contract cannot be used; with a WARNING it can.
     """
 
     file: str
@@ -28,7 +28,7 @@ class Finding:
 
 
 class Findings:
-    """The findings about one file, in the order in which they were made."""
+    """The findings about one file, in the order in which they were noted."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -39,18 +39,18 @@ class Findings:
         self.all.append(self._finding(line, Severity.ERROR, message, fix))
 
     def warning(self, line: int, message: str, *, fix: str = "") -> None:
-        """Note something that should be better."""
+        """Note something that should be improved."""
         self.all.append(self._finding(line, Severity.WARNING, message, fix))
 
     def sorted(self) -> list[Finding]:
-        """All findings by line."""
+        """Return all findings sorted by line."""
         return sorted(self.all, key=lambda f: (f.line, f.severity, f.message))
 
     def raise_errors(self) -> None:
-        """Raise when there is an error.
+        """Raise one error for all errors found, if there are any.
 
         Raises:
-            ContractError: names file and line of every error, up to twenty of them, and the fix of each.
+            ContractError: its text gives file, line and fix of up to twenty errors.
         """
         errors = [f for f in self.sorted() if f.severity is Severity.ERROR]
         if len(errors) == 1:

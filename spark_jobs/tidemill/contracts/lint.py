@@ -1,4 +1,4 @@
-"""Everything that is wrong, or could be better, in contract files."""
+"""Finds errors and possible improvements in contract files."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["Finding", "lint"]
 
 
 def lint(path: Path | str) -> list[Finding]:
-    """All findings about one contract file, or about all contract files of a folder, by file and line.
+    """Return all findings about one contract file, or about all contract files of a folder, by file and line.
 
-    Errors are what `load_contract` would refuse; warnings are what readers of the contract would miss. Nothing that
-    is wrong with a file raises.
+    Errors are what `load_contract` refuses; warnings are what readers of the contract would miss. No fault in a file
+    raises an exception.
     """
     path = Path(path)
     if not path.is_dir():
@@ -37,7 +37,7 @@ def lint(path: Path | str) -> list[Finding]:
 
 
 def _same_ids(files: Sequence[Path]) -> Iterator[Finding]:
-    """Contracts of one folder that have the id of another."""
+    """Find contracts of one folder that have the same id as another."""
     first: dict[str, Path] = {}
     for path in files:
         root = read(path, Findings(str(path)))
@@ -70,7 +70,7 @@ def _advise(root: Node, contract: Contract, findings: Findings) -> None:
         )
     if not contract.description:
         findings.warning(schema.line, "no description", fix="say what one row is, for its readers")
-    # A table of windows is updated by window and key, which the pipeline knows.
+    # A table of windows is updated by window and key, and the pipeline knows these.
     if contract.format is None and not contract.primary_key and not set(WINDOW_COLUMNS) <= set(contract.columns):
         findings.warning(
             schema.line,
@@ -96,7 +96,7 @@ def _advise_predicate(node: Node, findings: Findings) -> None:
     try:
         unsafe = parsed(one_line(node.text("implementation"))).may_fail
     except DeclarationError:
-        # An error already.
+        # This is noted as an error already.
         return
     if unsafe:
         findings.warning(

@@ -1,4 +1,4 @@
-"""From files of the Open Data Contract Standard to contracts."""
+"""Loads contracts from files of the Open Data Contract Standard."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tidemill.core.errors import ContractError
 
 
 def load_contract(path: Path | str) -> Contract:
-    """The contract in one file, called as the file is without `.odcs.yaml`.
+    """Load the contract in one file. Its name is the file's name without `.odcs.yaml`.
 
-    A contract with the custom property `format` is about the records of a topic, and its rules are row rules; one
-    without is about the rows of a published table, and its rules are table rules.
+    A contract with the custom property `format` describes the records of a topic, and its rules are row rules. A
+    contract without it describes the rows of a published table, and its rules are table rules.
 
     Raises:
-        ContractError: the file cannot be read, is not ODCS 3.1.0 or 3.2.0, or asks for something that cannot
-            be run. The text names file and line of every such place.
+        ContractError: the file cannot be read, is not ODCS 3.1.0 or 3.2.0, or asks for something that Tidemill cannot
+            do. The error gives file and line of every such place.
     """
     findings = Findings(str(path))
     contract = compile_contract(Path(path), findings)
@@ -30,27 +30,27 @@ def load_contract(path: Path | str) -> Contract:
 
 
 def load_contracts(folder: Path | str) -> Mapping[str, Contract]:
-    """All contracts of a folder, not of folders in it, by name and sorted.
+    """Load all contracts of a folder, without its subfolders, sorted by name.
 
     Raises:
-        ContractError: there is no such folder, or one of its contracts cannot be used.
+        ContractError: the folder does not exist, or one of its contracts cannot be used.
     """
     return {c.name: c for c in (load_contract(path) for path in contract_files(Path(folder)))}
 
 
 class Contracts(Mapping[str, Contract]):
-    """The contracts of a folder by name, each read when it is asked for: a wrong one stops only who uses it."""
+    """The contracts of a folder by name. Each is loaded on first use, so a broken one stops only its users."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._read: dict[str, Contract] = {}
 
     def __getitem__(self, name: str) -> Contract:
-        """The contract of this name.
+        """Return the contract with this name.
 
         Raises:
-            KeyError: there is no such contract.
-            ContractError: there is no such folder, or the contract cannot be used.
+            KeyError: the contract does not exist.
+            ContractError: the folder does not exist, or the contract cannot be used.
         """
         if name not in self._read:
             _check_folder(self._folder)
@@ -62,12 +62,12 @@ class Contracts(Mapping[str, Contract]):
         return self._read[name]
 
     def __iter__(self) -> Iterator[str]:
-        """The names of all files of contracts, sorted, whether they can be used or not."""
+        """The names of all contract files, sorted, including contracts that cannot be used."""
         names = (path.name for path in _listed(self._folder))
         return iter([name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)])
 
     def __len__(self) -> int:
-        """How many files of contracts there are."""
+        """How many contract files there are."""
         return sum(1 for _ in self)
 
     def _check_spelling(self, name: str) -> None:
@@ -77,10 +77,10 @@ class Contracts(Mapping[str, Contract]):
 
 
 def contract_files(folder: Path) -> list[Path]:
-    """The contract files of a folder, sorted; also those that are named almost like one, and cannot be loaded.
+    """Return the contract files of a folder, sorted, including misnamed ones that cannot be loaded.
 
     Raises:
-        ContractError: there is no such folder.
+        ContractError: the folder does not exist.
     """
     return [path for path in _listed(folder) if path.name.endswith(SUFFIX) or _misnamed(path)]
 

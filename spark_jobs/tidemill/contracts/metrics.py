@@ -1,6 +1,6 @@
-"""The library metrics of the standard as conditions.
+"""Translates the library metrics of the standard to conditions.
 
-A rule of ours knows no tolerance: a metric that counts bad values must be 0. Only the number of rows has bounds.
+Tidemill's rules have no tolerance: a metric that counts bad values must be 0. Only the number of rows has bounds.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from tidemill.core.contract.schema import Field, Scalar
 Named = tuple[str, Condition]
 
 SPLIT = "invalidValues."
-"""How the names of the two rules begin that one metric with two arguments gives."""
+"""Prefix of the names of the two rules that come from one metric with two arguments."""
 
 _ZERO = "must be 0: write mustBe: 0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One library rule, and where it stands."""
+    """One library rule and its place."""
 
     node: Node
     place: Place
 
     @property
     def column(self) -> Field | None:
-        """The column that the rule stands at."""
+        """The column of the rule; None for a rule about the whole schema."""
         return self.place.column
 
     @property
@@ -50,18 +50,18 @@ class Metric:
         return self.place.findings
 
     def refuse(self, message: str, *, key: str = "", fix: str = "") -> None:
-        """Note that the rule cannot be run, at one of its keys."""
+        """Note that the rule cannot be run, because of one of its keys."""
         child = self.node.child(key) or self.node
         self.findings.error(child.line, f"metric {self.node.text('metric')}: {message}", fix=fix)
 
     def argument(self, key: str) -> Node | None:
-        """One of the arguments."""
+        """Return an argument of the rule, or None."""
         arguments = self.node.child("arguments")
         return arguments.child(key) if arguments else None
 
 
 def metric_conditions(node: Node, place: Place) -> Iterator[Named]:
-    """The conditions of one library rule, each with the words that name it; what cannot be run is noted."""
+    """Yield the conditions of one library rule, each with words that describe it. Faults are noted."""
     metric = Metric(node=node, place=place)
     name = node.text("metric")
     if name not in METRICS:
@@ -98,7 +98,7 @@ def _must_be_zero(metric: Metric) -> bool:
 
 
 def _operator(metric: Metric) -> tuple[str, tuple[int | float, ...]] | None:
-    """The only comparison of the rule, and its one or two numbers."""
+    """Return the comparison of the rule and its one or two numbers. The rule must have exactly one."""
     present = [key for key in OPERATORS if metric.node.child(key)]
     if len(present) != 1:
         found = " and ".join(present) or "none"
@@ -231,4 +231,4 @@ METRICS: Mapping[str, tuple[Callable[[Metric], Iterator[Named]], tuple[str, ...]
     "duplicateValues": (_duplicate_values, ("properties",), "both"),
     "rowCount": (_row_count, (), "schema"),
 }
-"""The metrics: how each is read, its arguments, and where it may stand."""
+"""For each metric: the function that reads it, its arguments, and where it may stand."""

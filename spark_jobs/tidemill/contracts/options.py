@@ -1,4 +1,4 @@
-"""From `logicalTypeOptions` and `enum` of a column to rules."""
+"""Translates `logicalTypeOptions` and `enum` of a column to rules."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Option:
         self.findings.error(self.node.line, f"`{self.column}`.{self.key}: {message}", fix=fix)
 
     def whole(self) -> int | None:
-        """The option's value as a count of at most 31 bits."""
+        """Return the option's value as a count from 0 to 2**31 - 1; otherwise note the fault and return None."""
         if is_kind(self.node, Kind.WHOLE) and isinstance(self.node.value, int) and 0 <= self.node.value < 2**31:
             return self.node.value
         self.refuse(f"expected a whole number from 0 on, found {shown(self.node)}")
@@ -50,7 +50,7 @@ Reader = Callable[[Option], Condition | None]
 
 
 def option_rules(property_: Node, field: Field, findings: Findings) -> Iterator[Rule]:
-    """The rules in the `logicalTypeOptions` and the `enum` of a column; what cannot be run is noted."""
+    """Yield the rules in the `logicalTypeOptions` and the `enum` of a column. Faults are noted."""
     options = property_.child("logicalTypeOptions")
     if options is not None and isinstance(options.value, Mapping):
         readers = _readers(field.type)
@@ -206,7 +206,7 @@ def _enum(enum: Node, field: Field, findings: Findings) -> Iterator[Rule]:
 
 
 def _check_range(options: Node, field: Field, findings: Findings) -> None:
-    """Note bounds that exclude each other, or that say the same thing twice."""
+    """Note bounds that exclude each other or duplicate each other."""
     for one, other in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         second = options.child(other)
         if options.child(one) and second is not None:

@@ -1,4 +1,4 @@
-"""Regular expressions that mean the same to Java, Python and the standard."""
+"""Regular expressions that mean the same in Java, in Python and in the standard."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEXT_FORMATS = {
     "email": r"[^@\s]+@[^@\s.]+(?:\.[^@\s.]+)+",
     "uri": r"[A-Za-z][A-Za-z0-9+.-]*:\S+",
 }
-"""What a text of each `logicalTypeOptions.format` looks like, as a whole."""
+"""For each `logicalTypeOptions.format`, the pattern that the whole text must match."""
 
 _FOREIGN = {
     "(?P": "a named group, which Java writes in another way: use a plain group",
@@ -24,7 +24,7 @@ _FOREIGN = {
 
 
 def complaint(pattern: str) -> str:
-    """Why a pattern cannot be used, or nothing when it can."""
+    """Say why a pattern cannot be used; empty if it can."""
     for sign, reason in _FOREIGN.items():
         if sign in pattern:
             return f"`{sign}` is {reason}"

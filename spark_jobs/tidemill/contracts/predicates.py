@@ -1,8 +1,8 @@
-"""Conditions as Spark SQL.
+"""Translates conditions to Spark SQL.
 
-Every predicate is text of Spark SQL that cannot fail under ANSI for any value of the columns' types: it only
-compares, matches and measures; it never casts. The user's own predicates are taken as they are: one that
-casts (instead of `try_cast`), divides (instead of `try_divide`) or parses fails the whole batch at the first bad value.
+Every predicate is Spark SQL that cannot fail under ANSI for any value of the columns' types: it only compares, matches
+and measures, and never casts. Predicates of users are not changed: one that casts (instead of `try_cast`), divides
+(instead of `try_divide`) or parses fails the whole batch at the first bad value.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from tidemill.core.sql.text import quoted, text_literal
 
 
 def sql_of(condition: Condition, types: Mapping[str, DataType]) -> str:
-    """The condition on one row as a Spark SQL predicate over columns of these types.
+    """Return the condition on one row as a Spark SQL predicate over columns of these types.
 
-    True, false, or null where the condition says nothing about the row. NaN is no number: it breaks every
-    bound and every comparison.
+    The predicate is true, false, or null if the condition does not apply to the row. NaN breaks every bound and every
+    comparison.
 
     Raises:
-        ValueError: the condition is about all rows together, not about one.
+        ValueError: the condition is about all rows together.
     """
     match condition:
         case Predicate(sql=sql):
@@ -112,9 +112,9 @@ def _sized(size: str, minimum: int | None, maximum: int | None) -> str:
 
 
 def literal(value: Plain, data_type: DataType) -> str:
-    """A value as a Spark SQL literal that compares exactly with columns of the type.
+    """Return a value as a Spark SQL literal that compares exactly with columns of the type.
 
-    Against a DOUBLE it is a double, against any other number an exact decimal: 0.1 means 0.1.
+    For a DOUBLE column it is a double, for any other number an exact decimal: 0.1 means 0.1.
     """
     match data_type:
         case Scalar.DATE:
@@ -136,13 +136,16 @@ def _literals(values: Sequence[Plain], data_type: DataType) -> str:
 
 
 def whole_java(pattern: str) -> str:
-    r"""The regular expression as Java reads it, for the whole text.
+    r"""Return the regular expression for Java, for the whole text.
 
-    `\z` and not `$`, which also matches before a last line break; `(?d)`, so that only `\n` breaks a line.
+    It uses `\z` because `$` also matches before a last line break, and `(?d)` so that only `\n` breaks a line.
     """
     return rf"(?d)\A(?:{pattern})\z"
 
 
 def whole_python(pattern: str) -> str:
-    r"""The same as Python reads it; `(?a)`, so that `\d`, `\w`, `\s` mean ASCII, as in Java and ECMAScript."""
+    r"""Return the regular expression for Python, for the whole text.
+
+    `(?a)` makes `\d`, `\w` and `\s` mean ASCII, as in Java and ECMAScript.
+    """
     return rf"(?a)\A(?:{pattern})\Z"

@@ -1,4 +1,4 @@
-"""From a `quality` list, of a column or of the whole, to rules."""
+"""Translates a `quality` list, of a column or of the whole schema, to rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REFUSED = {
 
 
 def quality_rules(element: Node, place: Place) -> Iterator[Rule]:
-    """The rules in the `quality` of a property or schema object; what cannot be run is noted."""
+    """Yield the rules in the `quality` of a property or schema object. Faults are noted."""
     for number, node in enumerate(element.items("quality"), start=1):
         if not isinstance(node.value, Mapping):
             continue
@@ -47,7 +47,7 @@ def quality_rules(element: Node, place: Place) -> Iterator[Rule]:
 
 
 def _name(what: str, own: str, place: Place) -> str:
-    """The name of a rule: its own where it has one, else what it asks of which column."""
+    """The name of a rule: its own name if it has one, otherwise the column and the check."""
     if own:
         return f"{own}.{what.removeprefix(SPLIT)}" if what.startswith(SPLIT) else own
     return f"{place.column.name}.{what}" if place.column else what
@@ -90,7 +90,7 @@ def _severity(node: Node, findings: Findings) -> Severity:
 
 
 def _check_keys(node: Node, place: Place) -> None:
-    """Note keys that the type of the rule does not use, or that say what we do not do."""
+    """Note keys that this type of rule does not use, and keys that ask for something Tidemill cannot do."""
     kind = _type(node)
     foreign = {key for keys in _OF_TYPE.values() for key in keys} - set(_OF_TYPE.get(kind, ()))
     for key, child in node.value.items() if isinstance(node.value, Mapping) else ():

@@ -1,7 +1,7 @@
-"""All rules of a contract: collected from their places, checked against the columns, and given their kind.
+"""All rules of a contract: collected, checked against the columns, and made row rules or table rules.
 
-The rules of an input contract look at one record at a time, before anything is computed from it; those of an output
-contract look at the staged rows of a batch together. What a rule asks decides whether it can do either.
+The rules of an input contract check one record at a time, before anything is computed from it. The rules of an output
+contract check the staged rows of a batch together. Not every condition can be used in both.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OF_TABLES = (NotNull, Unique, Between, OneOf, Matches, LengthBetween, RowCountB
 def collect(
     schema: Node, fields: Mapping[str, Field], primary_key: Sequence[str], findings: Findings, *, is_input: bool
 ) -> tuple[Rule, ...]:
-    """The rules of a schema object, in the order of the file, with unique names; what cannot be run is noted."""
+    """Return the rules of a schema object in the order of the file, with unique names. Faults are noted."""
     rules = list(_rules(schema, fields, primary_key, findings, is_input=is_input))
     first: dict[str, Rule] = {}
     for rule in rules:
@@ -74,7 +74,7 @@ def _rules(
 
 
 def row_rules(rules: Sequence[Rule], fields: Mapping[str, Field], findings: Findings) -> tuple[RowRule, ...]:
-    """The rules of an input contract; a rule about several rows is noted."""
+    """Return the rules of an input contract as row rules. A rule about several rows is noted."""
     types = {f.name: f.type for f in fields.values()}
     found: list[RowRule] = []
     for rule in rules:
@@ -100,7 +100,7 @@ def row_rules(rules: Sequence[Rule], fields: Mapping[str, Field], findings: Find
 
 
 def table_rules(rules: Sequence[Rule], findings: Findings) -> tuple[TableRule, ...]:
-    """The rules of an output contract; a rule that only single records can be asked is noted."""
+    """Return the rules of an output contract as table rules. A rule that applies only to single records is noted."""
     found: list[TableRule] = []
     for rule in rules:
         if isinstance(rule.condition, _OF_TABLES):
@@ -117,7 +117,7 @@ def table_rules(rules: Sequence[Rule], findings: Findings) -> tuple[TableRule, .
 
 
 def _misfits(condition: Condition, fields: Mapping[str, Field]) -> Iterator[str]:
-    """Why a condition cannot be asked of columns of these types."""
+    """Yield why a condition cannot be used on columns of these types."""
     match condition:
         case Between(column=column) if not _is_number(fields[column].type):
             yield f"`{column}` is no number"

@@ -1,4 +1,4 @@
-"""Which keys and kinds of values a document may hold, as tables, and the walk that compares."""
+"""Tables of the keys and values that a document may have, and a walk that compares a document with them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidemill.contracts.findings import Findings
 
 
 class Kind(StrEnum):
-    """Values without parts; the text is what an error says was expected."""
+    """Kinds of simple values. Errors show the text as what was expected."""
 
     TEXT = "text"
     FLAG = "true or false"
@@ -26,21 +26,21 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A mapping whose keys stand in the table of sections under `name`."""
+    """A mapping whose keys are listed in the table of sections under `name`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list whose items all have one shape."""
+    """A list whose items all have the same shape."""
 
     item: Shape
 
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """One of several shapes, told apart by being text, list or mapping."""
+    """One of several shapes. Whether the value is text, a list or a mapping decides which one."""
 
     shapes: tuple[Shape, ...]
 
@@ -50,7 +50,7 @@ Shape = Kind | Part | ListOf | Either
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """The keys of a mapping. `since` gives the version of the standard that brought a key."""
+    """The keys of a mapping. `since` gives the version of the standard that introduced a key."""
 
     title: str
     keys: Mapping[str, Shape]
@@ -60,14 +60,14 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Compares a document with `sections`, as of `version` of the standard."""
+    """Compares a document with `sections`, for one `version` of the standard."""
 
     sections: Mapping[str, Section]
     version: str
     findings: Findings
 
     def check(self, node: Node, shape: Shape, title: str) -> None:
-        """Note everything in `node` that does not fit the shape; `title` names the node."""
+        """Note everything in `node` that does not fit the shape. Errors call the node `title`."""
         match shape:
             case Kind():
                 self._check_kind(node, shape, title)
@@ -127,7 +127,7 @@ class Walk:
 
 
 def is_kind(node: Node, kind: Kind) -> bool:
-    """Whether the node's value is of the kind."""
+    """Whether the value of the node is of this kind."""
     value = node.value
     match kind:
         case Kind.TEXT:
@@ -149,7 +149,7 @@ def is_kind(node: Node, kind: Kind) -> bool:
 
 
 def shown(node: Node | None) -> str:
-    """A value as an error shows it, and what it is."""
+    """Describe a value for an error: the value and its kind."""
     if node is None:
         return "nothing"
     match node.value:
@@ -172,7 +172,7 @@ def _short(text: str) -> str:
 
 
 def closest(word: str, known: Iterable[str]) -> str:
-    """A hint at the known word that was probably meant, or nothing."""
+    """A hint at the known word that the user probably meant; empty if none is close."""
     by_lower = {k.lower(): k for k in known}
     close = difflib.get_close_matches(word.lower(), by_lower, n=1)
     return f"did you mean `{by_lower[close[0]]}`?" if close else ""

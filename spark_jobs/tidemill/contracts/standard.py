@@ -1,7 +1,7 @@
 """The Open Data Contract Standard, versions 3.1.0 and 3.2.0: its sections and their keys.
 
 Source: the JSON schemas `odcs-json-schema-v3.1.0.json` and `-v3.2.0.json` of bitol-io/open-data-contract-standard.
-Only the keys are here; what Tidemill does with them is elsewhere.
+This module holds only the keys; other modules give them a meaning.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from tidemill.contracts.shapes import Either, Kind, ListOf, Part, Section, Shape
 
 VERSIONS = ("v3.1.0", "v3.2.0")
-"""The versions that can be read."""
+"""The versions that Tidemill can read."""
 
 OPERATORS = (
     "mustBe",
@@ -23,7 +23,7 @@ OPERATORS = (
     "mustBeBetween",
     "mustNotBeBetween",
 )
-"""The comparisons of a metric with numbers."""
+"""The operators that compare a metric with numbers."""
 
 _V32 = "v3.2.0"
 _CONTEXT = Either((Kind.TEXT, Kind.MAPPING))
@@ -165,4 +165,4 @@ SECTIONS: Mapping[str, Section] = {
         required=("property", "value"),
     ),
 }
-"""Every section of the standard that Tidemill reads or lets pass, by a name of our own."""
+"""Every section of the standard that Tidemill reads or ignores, under a name of Tidemill's own."""

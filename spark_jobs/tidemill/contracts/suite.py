@@ -1,7 +1,7 @@
-"""Table rules as expectations of Great Expectations: data only, nothing is imported or run.
+"""Translates table rules to configurations of Great Expectations. Nothing is imported or run here.
 
-Its bounds are floats, and its idea of NaN is each engine's own. Both are mended here: bounds stay exact, and NaN
-breaks every bound and every comparison.
+Great Expectations turns bounds into floats and treats NaN as each engine does. Both are corrected here: bounds stay
+exact, and NaN breaks every bound and every comparison.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from tidemill.core.contract.schema import DataType, Scalar
 from tidemill.core.sql.text import quoted
 
 EXACTLY_BETWEEN = "expect_column_values_to_be_between_exactly"
-"""An expectation of ours: it does not turn bounds into floats, which cannot tell 2**53 from 2**53 + 1."""
+"""Tidemill's own expectation: it keeps bounds exact, because floats cannot tell 2**53 from 2**53 + 1."""
 
 _LONGEST = 2**63
 _INTEGERS = (Scalar.INTEGER, Scalar.LONG)
 
 Call = tuple[str, dict[str, Any]]
-"""The type of an expectation and its arguments."""
+"""The type and the arguments of an expectation."""
 
 
 class Engine(StrEnum):
-    """Where Great Expectations computes."""
+    """The engine that Great Expectations computes with."""
 
     PANDAS = "pandas"
     SPARK = "spark"
 
 
 def expectation(rule: TableRule, types: Mapping[str, DataType], engine: Engine) -> dict[str, Any]:
-    """The configuration of the expectation that a rule is; its `meta` holds the rule's name as `rule`."""
+    """Return the configuration of the expectation for a rule. Its `meta` holds the rule's name as `rule`."""
     kind, arguments = _call(rule.check, types, engine)
     return {"type": kind, "kwargs": arguments, "meta": {"rule": rule.name}}
 
@@ -82,7 +82,7 @@ def _call(check: Check, types: Mapping[str, DataType], engine: Engine) -> Call:
 def _between(check: Between, data_type: DataType, engine: Engine) -> Call:
     low, high = (None if b is None else _bound(b, data_type, engine) for b in (check.minimum, check.maximum))
     if high is None and data_type is Scalar.DOUBLE:
-        # To Spark, NaN is above every number, infinity too.
+        # In Spark, NaN is greater than every number, even infinity.
         high = float("inf")
     return EXACTLY_BETWEEN, {
         "column": check.column,
@@ -95,7 +95,7 @@ def _between(check: Between, data_type: DataType, engine: Engine) -> Call:
 
 def _bound(value: int | float, data_type: DataType, engine: Engine) -> Any:
     if engine is Engine.SPARK and isinstance(value, int) and not -_LONGEST <= value < _LONGEST:
-        # Spark has no integer literal beyond 64 bits, where no integer is.
+        # Spark has no integer literal beyond 64 bits, and no integer column holds one.
         return math.copysign(math.inf, value) if data_type in _INTEGERS else as_value(float(value), data_type)
     return as_value(value, data_type)
 
@@ -111,7 +111,7 @@ def _compare(check: Compare, types: Mapping[str, DataType], engine: Engine) -> C
 
 
 def compared_columns(check: Compare, types: Mapping[str, DataType], engine: Engine) -> tuple[str, str]:
-    """The columns that stand for both sides of a comparison: on Spark, those that `nan_safe` makes of doubles."""
+    """The columns to compare. For doubles on Spark, these are the columns that `nan_safe` computes."""
     if engine is Engine.SPARK and types[check.left] is Scalar.DOUBLE:
         name = f"{check.left} {check.operator} {check.right}"
         return f"left of {name}", f"right of {name}"
@@ -119,7 +119,7 @@ def compared_columns(check: Compare, types: Mapping[str, DataType], engine: Engi
 
 
 def nan_safe(check: Compare) -> tuple[str, str]:
-    """Spark SQL for both sides of a comparison of doubles, such that a NaN on either side breaks it."""
+    """Spark SQL for both sides of a comparison of doubles, so that a NaN on either side breaks the rule."""
     left, right = quoted(check.left), quoted(check.right)
     first, second = ("1D", "0D") if check.operator in ("<", "<=") else ("0D", "1D")
     either = f"{left} IS NOT NULL AND {right} IS NOT NULL AND (isnan({left}) OR isnan({right}))"

@@ -1,4 +1,4 @@
-"""Values of a document as values of a column."""
+"""Converts values of a document to values of a column."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_EXACT = 2**53
 
 
 def bound(node: Node, data_type: DataType) -> int | float | None:
-    """The number of a bound for numbers of the type, or None where it is none. 1.0 is 1."""
+    """Return the bound as a number for columns of the type; None if it is not such a number. 1.0 becomes 1."""
     number = node.value
     if not isinstance(number, int | float) or isinstance(number, bool):
         return None
@@ -27,7 +27,7 @@ def bound(node: Node, data_type: DataType) -> int | float | None:
 
 
 def is_exact(number: int | float) -> bool:
-    """Whether an exact decimal of Spark, at most 38 digits, can hold the number."""
+    """Whether an exact decimal in Spark, of at most 38 digits, can hold the number."""
     _, digits, exponent = Exact(repr(number)).as_tuple()
     if not isinstance(exponent, int):
         return False
@@ -35,7 +35,7 @@ def is_exact(number: int | float) -> bool:
 
 
 def fits(node: Node, data_type: DataType) -> bool:
-    """Whether the value of a list of allowed values can be a value of a column of the type."""
+    """Whether an allowed value of a contract is possible in a column of the type."""
     value = node.value
     match data_type:
         case Scalar.STRING:
@@ -63,7 +63,7 @@ def _is_finite(number: int | float) -> bool:
 
 
 def as_value(value: str | int | float | bool, data_type: DataType) -> str | int | float | bool | Exact | dt.date:
-    """A value of a contract as Python holds values of a column of the type; 0.1 of a decimal is exactly 0.1."""
+    """Return a value of a contract as Python holds values of such a column. 0.1 as a decimal is exactly 0.1."""
     match data_type:
         case Decimal():
             return Exact(repr(value))

@@ -1,1 +1,1 @@
-"""The demonstration: a log is written, batches run, one is killed, and the result is recomputed from the log."""
+"""The demonstration: writes a log, runs batches, kills one of them, and recomputes the result from the log."""

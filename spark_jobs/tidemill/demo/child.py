@@ -1,4 +1,4 @@
-"""Batches in a process of their own, so that one of them can be killed."""
+"""Runs batches in a process of their own, so that it can be killed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One call of `tidemill run`. `failpoint` is where its process is to be killed, if anywhere."""
+    """One call of `tidemill run`. If `failpoint` is set, the process is killed there."""
 
     project: Path
     pipeline: str
@@ -32,17 +32,17 @@ class Run:
 
     @property
     def command(self) -> list[str]:
-        """What is executed: the command that a user would type, with this Python."""
+        """The command line that a user would type, with this Python."""
         options = ["--until-caught-up", "--limit", str(self.limit), *(["--drain"] if self.drain else []), "--json"]
         module = [sys.executable, "-m", "tidemill.cli.main"]
         return [*module, "--project", str(self.project), "run", self.pipeline, *options]
 
 
 def execute(run: Run, committed: Callable[[Facts], None]) -> bool:
-    """Run batches until nothing is left to do, telling of each commit; False when the process was killed on the way.
+    """Run batches until nothing is left to do, and report each commit. False if the process was killed.
 
     Raises:
-        TidemillError: what the process failed with.
+        TidemillError: the process failed with this error.
     """
     environ = {name: value for name, value in os.environ.items() if name != VARIABLE}
     if run.failpoint:

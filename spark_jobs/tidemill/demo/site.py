@@ -1,4 +1,4 @@
-"""The folder of a demonstration: a project of its own, with the reference pipeline and a log made for it."""
+"""The folder of a demonstration: a project with the reference pipeline and a new log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CHUNK = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where the reference pipeline, its contracts and the jars are, and settings of Spark."""
+    """Where the reference pipeline, its contracts and the jars are, and the Spark settings."""
 
     pipelines: str
     contracts: str
@@ -42,7 +42,7 @@ class Source:
 
 
 def source_of(folder: str | None) -> Source:
-    """The project in `folder`, or around the working directory, or the checkout that this package is in.
+    """Find the project in `folder`, or around the working directory, or in the checkout of this package.
 
     Raises:
         ConfigError: none of them has the reference pipeline.
@@ -79,7 +79,7 @@ def _missing(where: str) -> ConfigError:
 
 
 def make_site(folder: Path, source: Source) -> Project:
-    """An empty project in `folder`; what an earlier demonstration left there is removed.
+    """Create an empty project in `folder`. Files of an earlier demonstration are deleted.
 
     Raises:
         ConfigError: the folder holds something else.
@@ -91,7 +91,7 @@ def make_site(folder: Path, source: Source) -> Project:
     for name in ("log", "lake"):
         shutil.rmtree(folder / name, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    # A text in JSON is a text in TOML.
+    # A JSON string is also a TOML string.
     places = {name: json.dumps(getattr(source, name)) for name in ("pipelines", "contracts", "jars")}
     conf = "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in source.spark_conf.items())
     file.write_text(
@@ -103,9 +103,9 @@ def make_site(folder: Path, source: Source) -> Project:
 
 
 def write_lines(project: Project, lines: Iterable[Line], *, written: Callable[[int], None]) -> int:
-    """Append made-up lines, keyed by client, chunk by chunk, and say how many there were.
+    """Append generated lines, keyed by client, chunk by chunk, and return how many there were.
 
-    `written` is told the number of lines so far after each chunk.
+    `written` is called after each chunk with the number of lines so far.
     """
     log = FileLog(project.settings.log)
     log.create_topic(TOPIC, PARTITIONS)
@@ -119,7 +119,7 @@ def write_lines(project: Project, lines: Iterable[Line], *, written: Callable[[i
 
 
 def write_file(project: Project, path: Path) -> int:
-    """Append the lines of a file as they are, in their order, so to one partition.
+    """Append the lines of a file unchanged and in order, and therefore to one partition.
 
     Raises:
         LogInputError: the file cannot be read.

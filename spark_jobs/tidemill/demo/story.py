@@ -1,4 +1,4 @@
-"""The demonstration from beginning to end; the order of its acts is the order of this file."""
+"""The demonstration from beginning to end. The order of its acts is the order of this file."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from tidemill.project.project import Project
 
 BATCHES = 10
-"""How many batches the log is cut into."""
+"""How many batches the log is divided into."""
 
 KILLED_BATCH = 5
 
 KILL = f"published:{TABLE}"
-"""Where a process is killed: the rows of a batch are published, and nothing says yet that they count."""
+"""Where a process is killed: the rows of a batch are published, but the ledger does not say yet that they count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """What to demonstrate: made-up traffic, or the lines of `file`, in a project made in `folder`."""
+    """What to demonstrate: generated traffic, or the lines of `file`. The project is created in `folder`."""
 
     folder: Path
     source: Source
@@ -46,14 +46,14 @@ class Script:
 
 
 class Audience(Protocol):
-    """Who is told what happens."""
+    """Receives what happens in the demonstration."""
 
     def begins(self, what: str) -> None:
-        """Something that takes a while."""
+        """Something begins that takes a while."""
         ...
 
     def log_written(self, records: int, kinds: Mapping[Kind, int]) -> None:
-        """The log is there. `kinds` is empty for a file of the user's."""
+        """The log was written. `kinds` is empty for a file of the user."""
         ...
 
     def committed(self, batch: Facts) -> None:
@@ -67,7 +67,7 @@ class Audience(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What came of it. `reasons` are the sorts of reasons in the quarantine; `killed_at` is place@batch.
+    """The result. `reasons` counts the quarantined records by sort of reason; `killed_at` is place@batch.
 
     `proof` holds the published rows against what the log gives, as `tidemill verify` does, and the account against
     what was appended and put aside.
@@ -105,11 +105,11 @@ def tell(
 ) -> Ending:
     """Write a log, run batches and kill one, run to the end, prove it; leave the figures beside the folder.
 
-    `session` holds a session of Spark in this process.
+    `session` returns a context manager with a Spark session in this process.
 
     Raises:
         ConfigError: the folder holds something else, or the reference pipeline is missing.
-        TidemillError: a batch failed in another way than it was meant to.
+        TidemillError: a batch failed in an unplanned way.
     """
     started = time.monotonic()
     project = make_site(script.folder, script.source)
@@ -161,9 +161,9 @@ def _write_log(project: Project, script: Script, audience: Audience) -> int:
 
 
 def _run_until_killed(project: Project, limit: int, batches: int, audience: Audience) -> str | None:
-    """Batches in a process of their own, until it is killed: where it was, or None where nothing is published."""
+    """Run batches in a process of their own until it is killed. Returns where; None if nothing was published."""
     audience.begins("batches run in a process of their own, until it is killed")
-    # Batch 5 may have nothing to publish yet; the last one closes every window.
+    # Batch 5 may have nothing to publish yet; the last batch closes every window.
     failpoint = f"{KILL}@{min(KILLED_BATCH, batches)}+"
     run = Run(project=project.folder, pipeline=PIPELINE, limit=limit, drain=True, failpoint=failpoint)
     if execute(run, audience.committed):

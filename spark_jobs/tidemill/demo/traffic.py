@@ -1,4 +1,4 @@
-"""Made-up access-log traffic with everything that makes real traffic hard. One seed gives the same bytes for ever."""
+"""Generates access-log traffic with everything that makes real traffic difficult. A seed repeats the same bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """How a line relates to the lines before it, or what is wrong with it."""
+    """How a line relates to earlier lines, or what is wrong with it."""
 
     IN_ORDER = "in order"
     OUT_OF_ORDER = "out of order"
@@ -25,10 +25,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What to make: `records` lines that arrive evenly over `span`, from `start` on.
+    """What to generate: `records` lines that arrive evenly over `span`, beginning at `start`.
 
-    OUT_OF_ORDER lines are up to 55 seconds old, BEHIND up to 50 minutes, LATE from 95 minutes on; the first
-    two thirds of the span have no LATE lines. Exactly one line is from the FUTURE.
+    OUT_OF_ORDER lines are up to 55 seconds old, BEHIND lines up to 50 minutes, LATE lines at least 95 minutes. The
+    first two thirds of the span have no LATE lines. Exactly one line is from the FUTURE.
     """
 
     seed: int = 7
@@ -43,7 +43,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the log; its key is the client, as bytes."""
+    """One line of the log. The key is the client, as bytes."""
 
     key: bytes
     value: bytes
@@ -85,7 +85,7 @@ _KINDS = {Kind.IN_ORDER: 700, Kind.OUT_OF_ORDER: 266, Kind.BEHIND: 15, Kind.CUT:
 
 
 def lines(traffic: Traffic) -> Iterator[Line]:
-    """The lines in the order in which they arrive."""
+    """Yield the lines in the order in which they arrive."""
     rng = Random(traffic.seed)
     future = rng.randrange(traffic.records)
     clock = _Clock()
@@ -100,7 +100,7 @@ def lines(traffic: Traffic) -> Iterator[Line]:
 
 
 class _Drawn(NamedTuple):
-    """What chance decided about one line; `chance` is in [0, 1)."""
+    """The random choices for one line; `chance` is in [0, 1)."""
 
     kind: Kind
     client: str
@@ -128,7 +128,7 @@ def _draw(rng: Random, count: int) -> Iterator[_Drawn]:
 
 
 def _zipf(count: int, exponent: float) -> list[float]:
-    """Cumulative weights of ranks 1 to `count`."""
+    """Cumulative weights of the ranks 1 to `count`."""
     return [*accumulate(rank**-exponent for rank in range(1, count + 1))]
 
 
@@ -146,7 +146,7 @@ def _age(kind: Kind, chance: float) -> int:
 
 
 class _Clock:
-    """Times as access logs write them; seconds come again and again, so each is written once."""
+    """Formats times as access logs do. Seconds repeat, so each one is formatted once."""
 
     def __init__(self) -> None:
         self._known: dict[int, str] = {}
@@ -185,5 +185,6 @@ _BREAKS: tuple[_Break, ...] = (
     lambda head, request, rest: b'{"level": "info", "message": "another service writes here too"}',
     lambda head, request, rest: b"",
 )
-"""What happens to lines on the way: cut early, cut in the request, no request, a date that does not exist, a status
-that does not exist, no number, not UTF-8, another format, nothing."""
+"""How lines are damaged: cut early, cut in the request, no request, a date that does not exist, a status that does not
+exist, no number, not UTF-8, another format, empty.
+"""

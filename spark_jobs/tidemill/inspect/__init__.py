@@ -1,1 +1,1 @@
-"""Looking at a pipeline: where it stands, where a number comes from, and whether tables are what the log gives."""
+"""Answers questions about a pipeline: where it stands, where a number comes from, whether its tables match the log."""

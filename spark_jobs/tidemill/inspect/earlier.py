@@ -1,4 +1,4 @@
-"""What was published before numbers came to mean what they mean now: the declaration of now says nothing about it."""
+"""Parts of a table from before its numbers changed their meaning: the present declaration cannot check them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
-    """The `batches` whose rows meant something else, and in `windows` where the windows start that may hold some.
+    """The `batches` whose rows had another meaning, and the ranges of starts of `windows` that may hold such rows.
 
-    A slice that was made of several batches is of then when one of them is. Windows that start at `whole_after` or
-    before it may lack what was read before there was the table; None where there always was.
+    A slice folded from several batches counts as earlier if one of them does. Windows that start at or before
+    `whole_after` may lack records that were read before the table existed; None if it always existed.
     """
 
     batches: tuple[BatchRange, ...]
@@ -35,7 +35,7 @@ class Earlier:
 
     @staticmethod
     def of(sink: Sink, position: Position, covers: Sequence[Cover]) -> Earlier:
-        """What was made of a table before its numbers came to mean what they mean."""
+        """Find the parts of a table from before its numbers got their present meaning."""
         first = position.first_of_meaning(sink.table)
         old = [cover for cover in covers if cover.batches[0].from_batch < first]
         spans = [c.panes[sink.table] for c in old if sink.table in c.panes]
@@ -47,12 +47,12 @@ class Earlier:
         )
 
     def others(self, covers: Sequence[Cover]) -> Sequence[Cover]:
-        """The batches that are not among them."""
+        """The covers that are not among these batches."""
         old = {batch for found in self.batches for batch in found.batches}
         return [cover for cover in covers if cover.batch_id not in old]
 
     def without_windows(self, rows: DataFrame, start: str, others: Sequence[Window] = ()) -> DataFrame:
-        """The rows of windows that hold nothing of then, and start in none of the `others`; `start` is the column."""
+        """The rows of windows that hold nothing earlier and start in none of `others`. `start` names the column."""
         starts = f"unix_micros({quoted(start)})"
         stretches = [f"({starts} >= {w.start}L AND {starts} < {w.end}L)" for w in (*self.windows, *others)]
         stretches += [] if self.whole_after is None else [f"{starts} <= {self.whole_after}L"]
@@ -66,10 +66,10 @@ class Earlier:
 
 
 def parted(sink: WindowedSink, batches: Iterable[IndexedBatch]) -> tuple[Window, ...]:
-    """Where windows start that may lack a record which later windows have, as half-open stretches.
+    """Find windows that may lack a record which later windows have. Returns half-open ranges of window starts.
 
-    A record that comes when some of its windows are closed counts in the others. Which ones those were, the ledger
-    tells by batch, not by record: these are all windows that were closed then and reach into what the batch brought.
+    A record that arrives when some of its windows are closed counts in the others. The ledger knows this per batch, not
+    per record, so the result is all windows that were closed then and overlap with what the batch read.
     """
     panes, lateness = sink.window.panes, micros(sink.allowed_lateness)
     spans = []
@@ -82,7 +82,7 @@ def parted(sink: WindowedSink, batches: Iterable[IndexedBatch]) -> tuple[Window,
 
 
 def _windows(sink: Sink, spans: Sequence[PaneSpan]) -> tuple[Window, ...]:
-    """Where the windows start that contain some of these panes, as half-open stretches."""
+    """The starts of the windows that contain some of these panes, as half-open ranges."""
     if not isinstance(sink, WindowedSink):
         return ()
     panes = sink.window.panes

@@ -1,4 +1,4 @@
-"""Where a published number comes from: the batches that brought its records, and those that published it."""
+"""Where a published number comes from: the batches that read its records, and the batches that published it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tidemill.tables.interface import Between
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contribution:
-    """A batch whose slice has rows of a window and key, of its own or of batches that it `folded`.
+    """A batch whose slice has rows for a window and key: its own, or those of batches it `folded`.
 
     `counts` says whether the slice is visible.
     """
@@ -70,11 +70,11 @@ class Publication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage:
-    """All that made the number of one window and key. `row` is what is published now.
+    """Everything behind the number of one window and key. `row` is its present row.
 
-    `lacking` are offsets that the log lost before they were read, whose records may belong to the window. Batches
-    before `since` counted by another declaration. The state of a window that is `forgotten` was removed: which batches
-    brought its records, and when it fired because of them, is not known any more.
+    `lacking` are offsets that the log lost before they were read; their records may belong to the window. Batches
+    before `since` counted by another declaration. If `forgotten`, the state of the window was removed: nobody knows any
+    more which batches read its records and when it fired for them.
     """
 
     table: str
@@ -90,10 +90,10 @@ class Lineage:
 
 
 def lineage(project: Project, pipeline: str, table: str | None, start: datetime, key: Mapping[str, str]) -> Lineage:
-    """What made the number of a window and key; from ledger, state and published table, without Spark.
+    """Find what made the number of a window and key, from ledger, state and published table, without Spark.
 
     Raises:
-        InputError: there is no such table, no window starts there, or the key has other columns.
+        InputError: there is no such table, no window starts at `start`, or the key has other columns.
     """
     flow, ledger = project.pipeline(pipeline), project.ledger(pipeline)
     sink = _sink(flow, table)
@@ -104,7 +104,7 @@ def lineage(project: Project, pipeline: str, table: str | None, start: datetime,
     view, past = ledger.view(), ledger.past()
     until = view.position.forgotten_until
     forgotten = until is not None and window.end <= until
-    # A few of its panes may be there, because a later window has them, too: a part says nothing.
+    # Some of its panes may still exist because a later window shares them, but a part tells nothing.
     slices = [] if forgotten else _slices(uris, sink, window, key)
     touched = {s["batch_id"] for s in slices}
     batches = list(past.batches(partial(_may_matter, sink, window, batch_ranges(touched))))
@@ -126,7 +126,7 @@ def lineage(project: Project, pipeline: str, table: str | None, start: datetime,
 
 
 def _may_matter(sink: WindowedSink, window: Window, touched: Sequence[BatchRange], zone: Zone) -> bool:
-    """Whether batches of a zone may have brought records of a window, published it, or lack some of it."""
+    """Whether batches of a zone may have read records of a window, published it, or left gaps in it."""
     low, high = zone.watermarks
     return (
         zone.has_of(touched)
@@ -173,7 +173,7 @@ def _window(sink: WindowedSink, start: datetime) -> Window:
 
 
 def _matching(rows: pa.Table, key: Mapping[str, str]) -> pa.Table:
-    """The rows with this key; values are compared as text, and null is empty."""
+    """The rows with this key. Values are compared as text; null equals empty text."""
     for column, text in key.items():
         values = pa.array(["" if v is None else str(v) for v in rows[column].to_pylist()], pa.string())
         rows = rows.filter(pc.equal(values, text))
@@ -193,7 +193,7 @@ def _only(sink: WindowedSink, start: datetime) -> Between:
 
 
 def _slices(uris: Uris, sink: WindowedSink, window: Window, key: Mapping[str, str]) -> list[dict[str, int]]:
-    """Batch, attempt and rows of every slice with rows of this window and key, visible or not."""
+    """Batch, attempt and number of rows of every slice with rows of this window and key, visible or not."""
     state = State.of(uris, sink)
     if state is None:
         return []
@@ -246,7 +246,7 @@ def _publications(
 
 
 def _was_left_out(sink: WindowedSink, window: Window, batch: IndexedBatch, since: Since | None) -> bool:
-    """Whether a batch that would have published the window did not, because batches have left the table out."""
+    """Whether a batch would have published the window, but did not because batches left the table out."""
     if since is None or since.event_time is None or batch.kind not in (Kind.LIVE, Kind.REPAIR):
         return False
     if batch.batch_id >= since.batch_id:
@@ -255,9 +255,10 @@ def _was_left_out(sink: WindowedSink, window: Window, batch: IndexedBatch, since
 
 
 def timing_of(sink: WindowedSink, window: Window, batch: IndexedBatch, *, touched: bool) -> str | None:
-    """Why a batch published the window; None when it did not. A pane that a batch `touched` may lie in the window.
+    """Why a batch published the window; None if it did not. `touched`: it has a pane that may lie in the window.
 
-    A live batch fires what `Firing` says: of the windows that share a pane, those that are closed for good do not.
+    A live batch fires windows as `Firing` says: windows that are closed for good do not fire, even if they share a
+    pane.
     """
     before, after = batch.before, batch.after
     lateness = micros(sink.allowed_lateness) if batch.kind is Kind.LIVE else None

@@ -1,4 +1,4 @@
-"""How much state a pipeline keeps, from the metadata of its tables alone."""
+"""How much state a pipeline keeps, read from the metadata of its tables alone."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateSize:
-    """The state of one published table: rows of slices, visible or not, and bytes of its files.
+    """The state of one published table: rows of all slices, visible or not, and bytes of its files.
 
-    `oldest_open` is where the earliest window starts that still takes records and may have state, in microseconds; None
-    when there is none. Windows that start at `kept_from` or later can still be repaired from state; None while all can.
+    `oldest_open` is the start of the earliest window that still accepts records and may have state, in microseconds;
+    None if there is none. Windows that start at `kept_from` or later can still be repaired from state; None means all
+    windows can.
     """
 
     table: str
@@ -36,11 +37,11 @@ class StateSize:
 
 
 def state_sizes(project: Project, flow: Flow, position: Position) -> Sequence[StateSize]:
-    """The state of each windowed table, as of a position. Costs the opening of its table.
+    """Return the size of the state of each windowed table, as of a position. Opens each table.
 
     Raises:
         EngineError: a table cannot be opened.
-        TableDamaged: its log is damaged.
+        TableDamaged: the Delta log of a table is damaged.
     """
     from tidemill.engine.storage.table_layout import PANE_FIELDS
     from tidemill.tables.handles import Extent
@@ -59,25 +60,25 @@ def state_sizes(project: Project, flow: Flow, position: Position) -> Sequence[St
 
 
 def size_json(found: StateSize) -> dict[str, object]:
-    """The same as JSON values."""
+    """The size as JSON values."""
     moments = {"oldest_open_window": found.oldest_open, "kept_from_window": found.kept_from}
     shown = {name: None if at is None else moment(at).isoformat() for name, at in moments.items()}
     return {"table": found.table, "rows": found.rows, "bytes": found.bytes, **shown}
 
 
 def _closed(watermark: int, lateness: int) -> int:
-    """Windows that end here or earlier are closed for good."""
+    """Windows that end at this time or earlier are closed for good."""
     return watermark if watermark in (BEGINNING, END) else watermark - lateness
 
 
 def _lacking(sink: WindowedSink, position: Position) -> int:
-    """Windows that end here or earlier may lack what batches left out: live ones never publish them."""
+    """Windows that end by this time may lack records from before the table existed; live batches skip them."""
     whole = position.whole_after(sink.table)
     return BEGINNING if whole == BEGINNING else sink.window.panes.last_window_of(whole).end
 
 
 def _oldest_open(extent: Extent, panes: Panes, closed: int) -> int | None:
-    """The first window that ends after `closed` and may hold rows: files only say where their first and last lie."""
+    """The first window that ends after `closed` and may hold rows. Files tell only their first and last pane."""
     found = []
     for low, high in ((micros(low), micros(high)) for low, high in extent.spans):
         if panes.windows_of(high)[-1].end > closed:

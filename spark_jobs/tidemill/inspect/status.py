@@ -1,4 +1,4 @@
-"""Where a pipeline stands: what its ledger and the log say together, as values."""
+"""Where a pipeline stands, from its ledger and the log."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatus:
-    """One partition: the offsets that the log holds, and the next one to read.
+    """One partition: the offsets that the log holds, and the next offset to read.
 
-    `committed` is None for a partition that was never read. `max_event_time` is in microseconds. `waiting` offsets are
-    behind the end, because a transaction that began there is still open. A partition that was read and is not in the
-    log is `missing`; it may have been declared `gone`.
+    `committed` is None if the partition was never read. `max_event_time` is in microseconds. `waiting` counts offsets
+    after the end that wait for an open transaction. A partition is `missing` if it was read but is not in the log; a
+    person may have declared it `gone`.
     """
 
     topic: str
@@ -50,7 +50,7 @@ class PartitionStatus:
 
     @property
     def lost(self) -> int:
-        """How many records retention took before they were read."""
+        """How many records retention deleted before they were read."""
         return 0 if self.committed is None else max(self.held.from_offset - self.committed, 0)
 
 
@@ -58,7 +58,7 @@ class PartitionStatus:
 class PipelineStatus:
     """A pipeline at one moment. `problem` says why partitions are missing, if some are.
 
-    `refused` is why the next batch is not planned, because committed batches cannot go on by the declaration of now.
+    `refused` says why the next batch cannot be planned: the present declaration does not fit the committed batches.
     """
 
     flow: Flow
@@ -74,10 +74,10 @@ class PipelineStatus:
 
 
 def status_of(project: Project, name: str) -> PipelineStatus:
-    """Where a pipeline stands; a topic that is not there is a problem, not an error.
+    """Return where a pipeline stands. A missing topic is reported as a problem and raises no error.
 
     Raises:
-        DeclarationError: there is no such pipeline.
+        DeclarationError: the pipeline does not exist.
         LedgerDamaged: its ledger cannot be read.
     """
     view, log = project.ledger(name).view(), project.log()
@@ -114,7 +114,7 @@ def _refused(flow: Flow, view: View) -> TidemillError | None:
 
 
 def held_back(project: Project, name: str) -> int:
-    """How many offsets of a pipeline's topics wait for open transactions, as far as that can be told."""
+    """How many offsets of a pipeline's topics wait for open transactions; 0 if that cannot be found out."""
     with suppress(TidemillError):
         if isinstance(project.log(), HoldsBack):
             return sum(p.waiting for p in status_of(project, name).partitions)
@@ -141,7 +141,7 @@ def _of_topic(log: Log, topic: str, position: TopicPosition | None) -> list[Part
 def _missing(
     topic: str, position: TopicPosition, held: Mapping[int, OffsetRange], gone: Sequence[Gone]
 ) -> list[PartitionStatus]:
-    """The partitions that were read and that the log does not show."""
+    """The partitions that were read but are not in the log."""
     from tidemill.core.log.offsets import OffsetRange, TopicPartition
 
     declared = {each.place: each for each in gone}
@@ -169,7 +169,7 @@ def holder_state(batch: OpenBatch) -> str:
 
 
 def status_json(found: PipelineStatus) -> dict[str, object]:
-    """The same as JSON values."""
+    """The status as JSON values."""
     commit, opened = found.view.last_commit, found.view.open_batch
     return {
         "pipeline": found.flow.name,

@@ -1,4 +1,4 @@
-"""Whether published tables are what one computation over the log gives."""
+"""Checks whether published tables hold what one computation over the whole log gives."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _HIDDEN = {"topic": "_topic", "partition": "_partition", "offset": "_offset"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """What a comparison of one table found.
+    """The result of comparing one table.
 
-    `earlier` are the batches whose numbers meant something else, by a decision in the ledger: what they made was not
-    compared. Of windows these are all that start in `left_out`, half-open, and where batches had left the table out,
-    all that start at `since.event_time` or before it. Neither were windows that start in `parted`, which may lack a
-    record that later windows have.
+    `earlier` are batches whose numbers had another meaning, changed by a decision in the ledger; their results were not
+    compared. For windows, these are all windows that start in the half-open ranges `left_out`, and, if batches had left
+    the table out, all that start at or before `since.event_time`. Windows that start in `parted` were not compared
+    either: they may lack a record that later windows have.
     """
 
     table: str
@@ -64,13 +64,13 @@ class Verified:
 
     @property
     def agrees(self) -> bool:
-        """Whether every row is what it should be."""
+        """Whether every compared row is right."""
         return self.differences.count == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What is compared: windows over these event times, and of them a share between 0 and 1, chosen by `seed`."""
+    """What to compare: windows in this range of event times, of which `seed` chooses the share `sample` (0 to 1)."""
 
     windows: OfWindows | None = None
     sample: float = 1.0
@@ -78,17 +78,17 @@ class Scope:
 
 
 def verify(amendment: AmendmentJob, scope: Scope) -> Iterator[Verified]:
-    """Each published table against a computation of all that was read, in one pass, by the declaration of now.
+    """Compare each published table with a computation over everything that was read, by the present declaration.
 
-    Late records and those in quarantine count as what they are. Windows that the watermark has not passed are not
-    compared where they fire on close. Neither is what was made before numbers came to mean what they mean now, nor are
-    windows that may lack a record which came after they had closed, but counts in later ones. Nothing is written.
+    Late and quarantined records are expected to be where they are. Windows that fire on close are not compared before
+    the watermark has passed them. Nor are results from before a change of meaning, and windows that may lack a record
+    which arrived after they had closed but counts in later windows. Nothing is written.
 
     Raises:
-        Incompatible: after all other tables, the declaration of now means something else by some than what was
-            published, and nobody decided.
+        Incompatible: raised after all other tables: the present declaration gives a table another meaning, and nobody
+            has decided that.
         OffsetsLost: the log no longer holds what was read.
-        EngineError: Spark or a table refused to work.
+        EngineError: Spark or a table failed.
     """
     view = amendment.ledger.view()
     changed = undecided(amendment.flow, view.position)
@@ -109,7 +109,7 @@ def verify(amendment: AmendmentJob, scope: Scope) -> Iterator[Verified]:
 
 
 def _windows(amendment: AmendmentJob, sink: WindowedSink, scope: Scope) -> Sequence[Window] | None:
-    """The windows to compare, of those that are published or have state; None for all."""
+    """The windows to compare, out of those that are published or have state; None means all."""
     if scope.windows is None and scope.sample >= 1:
         return None
     bounds, panes = scope.windows, sink.window.panes
@@ -125,7 +125,7 @@ def _windows(amendment: AmendmentJob, sink: WindowedSink, scope: Scope) -> Seque
 
 
 def _moments(spec: TableSpec, column: str) -> set[int]:
-    """The values of a column of timestamps, each once, in microseconds; none while there is no table."""
+    """The different values of a timestamp column, in microseconds; empty if the table does not exist."""
     if newest(spec) is None:
         return set()
     values = DeltaRsTable(spec).read(where=(), columns=(column,))[column]
@@ -140,7 +140,7 @@ def _of_windows(sink: WindowedSink, covers: Sequence[Cover], wanted: Sequence[Wi
 
 @dataclass(frozen=True)
 class _Checking:
-    """One table, computed again and compared."""
+    """Computes one table again and compares it."""
 
     amendment: AmendmentJob
     view: View
@@ -151,7 +151,7 @@ class _Checking:
     parted: Sequence[Window]
 
     def compare(self, covers: Sequence[Cover]) -> Verified:
-        """Read what these batches read, and hold it against the table."""
+        """Read what these batches read, compute the table and compare it."""
         attempt = self._attempt(covers)
         read = attempt.read()
         try:
@@ -197,7 +197,7 @@ class _Checking:
         )
 
     def _aside(self) -> DataFrame | None:
-        """The records that the table does not have, on purpose."""
+        """The records that the table lacks on purpose: those in quarantine or in the late table."""
         parts = []
         for output, table in ((SideOutput.QUARANTINE, None), (SideOutput.LATE, self.sink.table)):
             chosen = self.amendment.side_tables.choose(output, Selection(table=table))
@@ -206,7 +206,7 @@ class _Checking:
         return self.session.createDataFrame(pa.concat_tables(parts)) if parts else None
 
     def _closed(self, panes: DataFrame) -> DataFrame:
-        """State as `merged_windows` wants it: every window fires that the watermark allows to."""
+        """Add the columns that `merged_windows` needs, so that every window fires that the watermark allows to fire."""
         on_close = isinstance(self.sink, WindowedSink) and self.sink.trigger is Trigger.ON_CLOSE
         until = self.view.position.watermark if on_close else END
         bounds = {"_before": END, "_after": END, "_refused_until": BEGINNING, "_again_until": until}
@@ -222,5 +222,5 @@ class _Checking:
 
 
 def _constant(value: int, name: str) -> str:
-    # The least number of 64 bits cannot be written as a literal.
+    # The smallest 64-bit number cannot be written as a literal.
     return f"CAST('{value}' AS BIGINT) AS {name}"

@@ -1,4 +1,4 @@
-"""The events of long ago: indexed once, and read again only by who wants all of them, or one of them by its number."""
+"""Old events of a ledger. An index answers most questions about them, so their rows are rarely read."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ Read = Callable[[DeltaTable, str, int, int, type[Event] | None], Rows]
 Checked = Callable[[DeltaTable, int, int], Rows]
 
 _AT_ONCE = 5_000
-"""Events that are held in memory at a time: some 100 MB."""
+"""The most events held in memory at a time: about 100 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Archive:
     """One version of a ledger's table, and the index beside it.
 
-    `rows` reads a part of the table, `checked` the events behind a sequence up to another, all of which must be there;
-    `damaged` makes the error of a ledger that is.
+    `rows` reads the rows of a range. `checked` reads the events after one sequence up to and including another, and
+    raises if one of them is missing. `damaged` makes the error for a damaged ledger.
     """
 
     table: DeltaTable
@@ -50,7 +50,7 @@ class Archive:
 
     @cached_property
     def _index(self) -> LedgerIndex:
-        # Loads Arrow's file systems, which a batch does not wait for.
+        # Importing this loads Arrow's file systems; a batch need not wait for that.
         from tidemill.ledger.index import LedgerIndex  # noqa: PLC0415
 
         return LedgerIndex(self.table.table_uri, self.storage)
@@ -70,7 +70,7 @@ class Archive:
         return found
 
     def past(self) -> Past:
-        """See `Ledger.past`."""
+        """Summarise the batches of this ledger: the old ones from the index, the newer ones from their events."""
         old = self._old
         entries = self._entries(self._blocks.through, self._newest)
         recent = tuple(indexed(((e.sequence, e.event) for e in entries), old.with_ids))
@@ -78,7 +78,7 @@ class Archive:
 
     @property
     def _old(self) -> Past:
-        """What is indexed."""
+        """The indexed part of the past."""
         return Past(zones=self._seen(self._blocks.blocks), parts=self._parts, load=self._load)
 
     def _seen(self, blocks: Sequence[Block]) -> tuple[Zone, ...]:
@@ -89,7 +89,7 @@ class Archive:
         return self._found[zone.first, zone.last]
 
     def _parts(self, zone: Zone) -> Sequence[Zone]:
-        """The zones of a block of blocks; none of one that is damaged, so that its events are read."""
+        """The zones inside a block of blocks. Empty if its object is damaged: then the events are read instead."""
         block = self._block(zone)
         if block.height and block.name not in self._opened:
             self._opened[block.name] = self._seen(self._index.parts(block) or ())
@@ -108,7 +108,7 @@ class Archive:
         return list(indexed(((_sequence(row), self._entry(row).event) for row in rows), older.with_ids))
 
     def index(self, edge: int, most: int | None) -> int:
-        """Index events up to `edge`, at most so many; through which event it goes then."""
+        """Index events up to `edge`, at most `most` of them, and return the sequence of the last indexed event."""
         until = edge if most is None else min(edge, self._blocks.through + most)
         while self._blocks.through < until:
             before = self._blocks
@@ -132,7 +132,7 @@ class Archive:
         return self._index.write(before, kept, self._made(rows, opened, BLOCK), _sequence(rows[-1]))
 
     def _unfilled(self, before: Blocks) -> Part | None:
-        """The last block, when it has room for more batches."""
+        """The last block, if it has room for more batches."""
         from tidemill.ledger.index import BLOCK, Part  # noqa: PLC0415  as above
 
         if not before.blocks:
@@ -144,7 +144,7 @@ class Archive:
         return Part(first=block.zone.first, last=block.zone.last, batches=batches, events=block.events)
 
     def _made(self, rows: Rows, opened: Part | None, size: int) -> Iterator[Part]:
-        """The batches of these events, behind those of a block that has room."""
+        """Cut the batches of these events into parts; the first part begins with the batches of `opened`."""
         from tidemill.ledger.index import Part  # noqa: PLC0415  as above
 
         first, held, digest = (
@@ -160,7 +160,11 @@ class Archive:
                 first, held, digest = batch.sequence + 1, [], 0
 
     def every(self) -> Iterator[Sequence[Entry]]:
-        """See `Ledger.every`."""
+        """Yield all events in order, and compare the indexed ones with their digests.
+
+        Raises:
+            LedgerDamaged: An event is missing or has changed since it was indexed.
+        """
         for zone in self._old.blocks():
             digest = 0
             for rows in self._by_part(zone.first - 1, zone.last):
@@ -174,19 +178,19 @@ class Archive:
             yield [self._entry(row) for row in rows]
 
     def _by_part(self, after: int, until: int) -> Iterator[Rows]:
-        """The rows of these events, some thousands at a time."""
+        """Yield the rows of these events, at most `_AT_ONCE` at a time."""
         for start in range(after, until, _AT_ONCE):
             yield self.checked(self.table, start, min(start + _AT_ONCE, until))
 
     def entries(self, after: int, only: type[Event] | None) -> Sequence[Entry]:
-        """See `Ledger.since`."""
+        """Return the events after sequence `after`, oldest first; only those of kind `only`, if given."""
         if only is None:
             return self._entries(after, self._newest)
         rows = self.rows(self.table, "sequence", after, self._newest, only)
         return [self._entry(row) for row in rows]
 
     def of_batches(self, batches: BatchRange, only: type[Event] | None) -> Sequence[Entry]:
-        """See `Ledger.of_batches`."""
+        """Return the events of these batches, oldest first; only those of kind `only`, if given."""
         rows = self.rows(self.table, "batch_id", batches.from_batch - 1, batches.until_batch - 1, only)
         return [self._entry(row) for row in rows]
 
@@ -202,7 +206,7 @@ def _sequence(row: Mapping[str, object]) -> int:
 
 
 def _digest(row: Mapping[str, object]) -> int:
-    """The SHA-256 of an event; the sum of many is theirs, in parts or at once."""
+    """The SHA-256 of an event as a number. Digests are summed, so it does not matter how the events are split."""
     event = json.dumps([row["sequence"], row["event"], row["body"]])
     return int.from_bytes(hashlib.sha256(event.encode()).digest(), "big")
 

@@ -1,14 +1,16 @@
-"""The index of a ledger: what its readers need of old batches, in a few small objects beside the table.
+"""The index of a ledger: what readers need to know about old batches, in a few small objects beside the table.
 
-They lie in `_index/` in the ledger's folder, where Delta looks at nothing. A block has up to `BLOCK` batches, one JSON
-object a line. The list of zones names the newest blocks, bounds what they hold, and says through which event they go.
-Of more than `FANOUT` blocks the oldest become one, an object that names and bounds them; of more than `FANOUT` of those
-again, and so on: the list stays as short however long the ledger is, and who looks for a few batches reads a few
-objects. They are written before the list that names them, under names that say which events they are of, and nothing is
-written twice under one name unless it is the same. So whoever is killed leaves at most an object that nobody reads.
+The objects lie in `_index/` in the ledger's folder, which Delta ignores. A block holds up to `BLOCK` batches, one JSON
+object per line. The list of zones names the newest blocks, gives bounds of their content, and says up to which event
+the index goes. When there are more than `FANOUT` blocks, the oldest become one block of blocks: an object that names
+them and gives their bounds. More than `FANOUT` of those are grouped again, and so on. So the list stays short however
+long the ledger is, and a reader of a few batches reads a few objects.
 
-All of it is made of the events and of nothing else. Without an index, or with one that is damaged, of another ledger
-or of another version of Tidemill, readers take the events themselves; maintenance makes it anew.
+Blocks are written before the list that names them. Their names say which events they cover, and a name is only ever
+rewritten with the same content. So a process that is killed leaves at most an object that nobody reads.
+
+The index is made of the events alone. If it is missing, damaged, or belongs to another ledger or another version of
+Tidemill, readers read the events instead, and maintenance builds it again.
 """
 
 from __future__ import annotations
@@ -31,13 +33,13 @@ from tidemill.core.protocol.codec import from_json, to_json
 
 VERSION = 2
 _READABLE = (1, VERSION)
-"""The first version had blocks of batches only, all of them in the list."""
+"""Version 1 had only blocks of batches, all of them in the list."""
 
 BLOCK = 128
-"""Batches of a block: a reader of a few of them decodes all."""
+"""Batches per block. A reader of a few of them decodes the whole block."""
 
 FANOUT = 32
-"""Blocks of a block of blocks."""
+"""Blocks per block of blocks."""
 
 _FOLDER = "_index"
 _PIECE = 2**16
@@ -60,13 +62,13 @@ class Block:
 
     @property
     def height(self) -> int:
-        """How many objects have to be read on the way to its batches, less one."""
+        """How many levels of blocks lie between this block and its batches."""
         return self.level or 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """What is indexed of the ledger whose table has this id: all events up to and including `through`."""
+    """The indexed part of the ledger whose table has the id `table`: all events up to and including `through`."""
 
     version: int = VERSION
     table: str
@@ -85,14 +87,14 @@ class Part:
 
 
 class LedgerIndex:
-    """The index beside the table at `uri`, which must be there."""
+    """The index beside the table at `uri`. The table must exist."""
 
     def __init__(self, uri: str, storage: Mapping[str, str] | None) -> None:
         self._uri = uri
         self._files = pafs.PyFileSystem(DeltaStorageHandler(uri, dict(storage) if storage else None))
 
     def read(self, table: str) -> Blocks:
-        """What is indexed of the ledger whose table has this id; nothing when there is no index of it."""
+        """Read the index of the ledger whose table has this id; empty if there is none."""
         names = self._lists()
         try:
             found = from_json(Blocks, self._content(names[-1]).decode()) if names else None
@@ -104,12 +106,12 @@ class LedgerIndex:
         return found
 
     def batches(self, block: Block) -> Sequence[IndexedBatch] | None:
-        """The batches of a block; None when the object is not there, or not what it was."""
+        """Read the batches of a block; None if its object is missing or has changed."""
         lines = self._lines(block)
         return None if lines is None else [from_json(IndexedBatch, line) for line in lines]
 
     def parts(self, block: Block) -> Sequence[Block] | None:
-        """The blocks of a block; None when the object is not there, or not what it was."""
+        """Read the blocks of a block of blocks; None if its object is missing or has changed."""
         lines = self._lines(block)
         return None if lines is None else [from_json(Block, line) for line in lines]
 
@@ -124,7 +126,7 @@ class LedgerIndex:
         return content.decode().splitlines()
 
     def write(self, before: Blocks, kept: Sequence[Block], parts: Iterable[Part], through: int) -> Blocks:
-        """An index with these blocks and parts, in the place of the one `before`, whose other objects are deleted."""
+        """Write an index of the blocks `kept` and the new parts, and delete what only `before` used."""
         blocks = [*kept, *map(self._written, parts)]
         after = Blocks(table=before.table, through=through, blocks=tuple(self._grouped(blocks)))
         listed = self._lists()
@@ -138,7 +140,7 @@ class LedgerIndex:
         return self._block("batches", zone_of(part.first, part.last, part.batches), part.batches, part.events)
 
     def _grouped(self, blocks: Sequence[Block]) -> Sequence[Block]:
-        """The same blocks with `FANOUT` of a level at most, the oldest ones first."""
+        """Group blocks until each level has at most `FANOUT` of them; the oldest blocks come first."""
         found: list[Block] = []
         while blocks:
             height = blocks[-1].height
@@ -158,13 +160,13 @@ class LedgerIndex:
         self, kind: str, zone: Zone, items: Sequence[IndexedBatch | Block], events: str, level: int | None = None
     ) -> Block:
         content = "".join(f"{to_json(item)}\n" for item in items).encode()
-        # In a folder of their own: who looks for the list has not to list them.
+        # Blocks have folders of their own, so that a look for the lists does not list them too.
         name = f"{kind}/{kind}-{zone.first:020}-{zone.last:020}.jsonl.gz"
         self._put(name, content)
         return Block(zone=zone, name=name, digest=hashlib.sha256(content).hexdigest(), events=events, level=level)
 
     def _lists(self) -> list[str]:
-        """The lists of zones, oldest first; nearly always one."""
+        """Return the names of the lists of zones, oldest first; nearly always there is one."""
         infos = self._files.get_file_info(pafs.FileSelector(_FOLDER, allow_not_found=True))
         return sorted(info.base_name for info in infos if _LIST.fullmatch(info.base_name))
 
@@ -173,9 +175,9 @@ class LedgerIndex:
             return gzip.decompress(source.read())
 
     def _put(self, name: str, content: bytes) -> None:
-        # Without the time of writing, the same content is the same object.
+        # Without a timestamp, equal content gives an equal object.
         packed = gzip.compress(content, mtime=0)
-        # What is larger than the buffer, Arrow hands on as a buffer of its own, which delta-rs refuses.
+        # Arrow hands on a write larger than its buffer as a buffer of another kind, which delta-rs refuses.
         with self._files.open_output_stream(f"{_FOLDER}/{name}", compression=None, buffer_size=2 * _PIECE) as sink:
             for start in range(0, len(packed), _PIECE):
                 sink.write(packed[start : start + _PIECE])
@@ -184,7 +186,7 @@ class LedgerIndex:
         try:
             self._files.delete_file(f"{_FOLDER}/{name}")
         except FileNotFoundError:
-            # Another process was here.
+            # Another process has deleted it already.
             return
 
 

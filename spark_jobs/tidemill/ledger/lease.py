@@ -1,4 +1,4 @@
-"""The lease of a claim: held by whoever executes a batch, looked at by whoever wants to take it over."""
+"""The lease of a claim: renewed by the run that executes a batch, checked by a run that wants to take it over."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _logger = logging.getLogger(__name__)
 
 
 class Lease:
-    """The right to be left alone, of one run: renewed in the background from `hold` until the end of the context.
+    """Protects a run from takeover: renewed in the background from `hold` until the context ends.
 
-    The thread that renews it ends with the process, however that ends, and stands still while the process does. It
-    writes nothing but the lease's object.
+    The renewing thread ends when the process ends, in whatever way, and stops while the process is stopped. It writes
+    nothing but the lease's object.
     """
 
     def __init__(self, store: Store, folder: str, *, takeover_after: timedelta) -> None:
@@ -47,9 +47,9 @@ class Lease:
         self.release()
 
     def hold(self) -> str | None:
-        """The name of the lease, which others see from now on; to be called before a claim is written that names it.
+        """Write the lease and start to renew it. Call this before writing the claim that names it.
 
-        None when the store refuses: then others judge the claim by its age.
+        Returns the name of the lease, or None if the store refuses it: then others judge the claim by its age.
         """
         if self._name is None:
             name = uuid.uuid4().hex
@@ -63,12 +63,12 @@ class Lease:
         return self._name
 
     def release(self) -> None:
-        """End the lease: whoever finds the batch open continues it at once."""
-        # A process that was forked inherits the object, not the right.
+        """End the lease: the next run that finds the batch open can continue it at once."""
+        # A forked process inherits this object, but not the lease.
         if self._name is None or os.getpid() != self._process:
             return
         self._ended.set()
-        # A write that hangs must not hold up the end of a batch: its lease runs out by itself.
+        # A write that hangs must not delay the end of a batch: the lease expires by itself.
         if self._writing.acquire(timeout=_PATIENCE):
             try:
                 self.forget(self._name)
@@ -76,15 +76,15 @@ class Lease:
                 self._writing.release()
 
     def forget(self, name: str | None) -> None:
-        """Remove the object of an attempt that others have taken over, or that ended."""
+        """Delete the lease of an attempt that has ended or was taken over."""
         with suppress(TidemillError):
             if name is not None:
                 self._store.delete(self._object(name))
 
     def sweep(self, older: timedelta, *, keep: str | None, dry_run: bool = False) -> int:
-        """Remove what runs left that were killed right after their commit: leases not renewed for so long; how many.
+        """Delete leases of runs killed right after their commit: those not renewed for `older`. Return how many.
 
-        The lease called `keep` is that of the open batch.
+        `keep` names the lease of the open batch, which stays.
         """
         left = []
         for name in self._store.list(self._folder):
@@ -96,7 +96,7 @@ class Lease:
         return len(left)
 
     def look(self, batch: OpenBatch) -> Holder:
-        """What the lease of an open batch says of its holder; takes some beats when only watching can tell."""
+        """Judge from its lease whether the holder of an open batch is alive. May watch it for several beats."""
         if batch.lease is None:
             return Holder.UNKNOWN
         try:
@@ -121,7 +121,7 @@ class Lease:
                 if self._ended.is_set():
                     return
                 number += 1
-                # Whatever is wrong with the store now, the next beat may arrive.
+                # Whatever is wrong with the store now, the next beat may succeed.
                 with suppress(Exception):
                     self._beat(name, number)
 
@@ -137,5 +137,5 @@ def _read(data: bytes) -> Beat:
     try:
         return from_json(Beat, data.decode(errors="replace"))
     except LedgerDamaged:
-        # Told by the store's clock alone.
+        # Unreadable: only the store's clock can tell its age.
         return _NO_BEAT

@@ -1,9 +1,9 @@
 """The ledger of a pipeline: one small Delta table of events, written and read without Spark.
 
-Every append carries the transaction `(tidemill/ledger/PIPELINE, sequence)`. Two appends from one version of the table
-conflict, because delta-rs refuses a commit when another one with the same application id landed since the table was
-read; so an append holds only if nothing else was appended, and the events form one order that all writers agree on.
-On object stores the same holds by their conditional put.
+Every append carries the transaction `(tidemill/ledger/PIPELINE, sequence)`. Two appends made from the same version of
+the table conflict: delta-rs refuses a commit if another one with the same application id landed since the table was
+read. So an append succeeds only if nothing else was appended, and all writers agree on one order of events. On object
+stores the conditional put of the storage ensures this.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tidemill.stores.refusals import refusal
 from tidemill.tables.interface import Between
 
 _CONFIGURATION = {
-    # Statistics of the columns that reads prune by; a body is never searched.
+    # Statistics only for the columns that reads prune by; nobody searches a body.
     "delta.dataSkippingStatsColumns": "sequence,batch_id",
     "delta.checkpointInterval": "20",
     "delta.logRetentionDuration": "interval 1 days",
@@ -35,20 +35,20 @@ _CONFIGURATION = {
 }
 _TRIES = 20
 _OVERTAKEN = "Concurrent transaction"
-"""What delta-rs says when another event took the place: it is there, though a look right after it may not see it."""
+"""What delta-rs says when another event took the place. The event exists, but an immediate read may not see it yet."""
 
 _LOOKS, _A_MOMENT = 20, 0.1
 _AT_ONCE = 20_000
-"""Events that are indexed after a batch: a few seconds' work."""
+"""The most events indexed after a batch: a few seconds of work."""
 
 _FRESH = 60.0
-"""Seconds for which appends use a handle that was opened before."""
+"""Appends open the table again if their handle is older than this many seconds."""
 
 
 class Ledger(Events):
-    """The events of one pipeline, and the view they amount to.
+    """The events of one pipeline, and the view that follows from them.
 
-    An instance may be kept for many batches: it reads only what others appended since.
+    Keep an instance for many batches: it reads only what others have appended since.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class Ledger(Events):
         self._view = View()
 
     def view(self) -> View:
-        """What all events up to now amount to.
+        """Read new events and return the present view.
 
         Raises:
-            LedgerDamaged: the events contradict each other or cannot be read.
+            LedgerDamaged: The events contradict each other or cannot be read.
         """
-        # A handle that is kept for hundreds of commits grows slow; opening one costs milliseconds.
+        # A handle kept for hundreds of commits becomes slow; opening one takes milliseconds.
         self._table = None
         table = self._opened()
         if table is not None:
@@ -80,17 +80,17 @@ class Ledger(Events):
         return self._view
 
     def append(self, make: Callable[[View], Event]) -> View:
-        """Append the event that `make` returns for the present view, and give the view after it.
+        """Append the event that `make` returns for the present view, and return the view after it.
 
-        `make` is called again when somebody else appended in between; it raises to give up. An event that the protocol
-        forbids is never written.
+        If someone else appended meanwhile, `make` is called again with the new view; it can raise to give up. An event
+        that the protocol forbids is never written.
 
         Raises:
-            Fenced: the event may not follow.
-            CommitUnknown: the storage failed; the event may be there or not.
+            Fenced: The protocol does not allow the event now.
+            CommitUnknown: The storage failed, so the event may or may not have been written.
         """
         self._before_writing()
-        # A handle has the keys of when it was opened, and they may have ended.
+        # A handle keeps the credentials it was opened with, and they may have expired.
         if self._table is None or time.monotonic() - self._opened_at > _FRESH:
             self.view()
         for _ in range(_TRIES):
@@ -104,9 +104,9 @@ class Ledger(Events):
         raise CommitUnknown(f"{self._pipeline}: {_TRIES} appends to the ledger met others each time", fix="try again")
 
     def index_old(self, *, most: int | None = None) -> int:
-        """Index old events, at most so many; through which one they are indexed then.
+        """Index old events, at most `most` of them, and return the sequence of the last indexed event.
 
-        The newest stay as they are. A million events that were never indexed take minutes.
+        The newest events stay unindexed. A million events that were never indexed take minutes.
         """
         self.view()
         table = self._open()
@@ -114,28 +114,28 @@ class Ledger(Events):
 
     @property
     def _edge(self) -> int:
-        """The last event that is old."""
+        """The sequence of the last event that counts as old."""
         return self._sequence - FIRST_LOOK * 4
 
     def keep_short(self, *, keep: int) -> None:
-        """Index old events, fold their files into larger ones, and forget all but the `keep` newest versions.
+        """Index old events, fold their files into larger ones, and drop all but the `keep` newest table versions.
 
-        Every event stays. The newest ones stay in small files, which the next batch reads in a moment.
+        No event is lost. The newest events stay in small files, which the next batch reads quickly.
         """
-        # These load Arrow's data sets, which a reader of the ledger does not wait for.
+        # Importing these loads Arrow's data sets; a reader of the ledger need not wait for that.
         from tidemill.tables.deltars import DeltaRsTable  # noqa: PLC0415
         from tidemill.tables.trim import trim_log  # noqa: PLC0415
 
         if not self.exists:
             return
         through = self.index_old(most=_AT_ONCE)
-        # What is behind the index is read more often: it is not to lie in a large file together with what is in it.
+        # Events that are not indexed yet are read more often, so they must not share a large file with indexed ones.
         high = through + 1 if through > self._edge - FIRST_LOOK * 4 else self._edge
         DeltaRsTable(self._spec).compact(Between(column="sequence", low=None, high=high))
         trim_log(self._spec, keep=keep)
 
     def sweep(self, older: timedelta, *, dry_run: bool = False) -> int:
-        """Delete files that have been folded into others, and were written longer than `older` ago; how many."""
+        """Delete files that were folded into others and are older than `older`. Return how many."""
         from tidemill.tables.keeping import KeptTable  # noqa: PLC0415  as above
 
         return KeptTable(self._spec).vacuum(older, dry_run=dry_run)
@@ -164,7 +164,7 @@ class Ledger(Events):
         self._sequence = newest
 
     def _rebuild(self, table: DeltaTable, newest: int) -> View:
-        """The view from the newest commit on: only the end of the ledger is read."""
+        """Build the view from the newest commit on: only the end of the ledger is read."""
         look = FIRST_LOOK
         while True:
             entries = self._read(table, after=newest - look, newest=newest)
@@ -180,7 +180,7 @@ class Ledger(Events):
         return fold((e.event for e in entries[commits[-1] + 1 :]), start)
 
     def _write(self, event: Event) -> bool:
-        """Whether the event landed as the next one; False when another one did."""
+        """Write the event as the next one. False if another event took its place."""
         sequence = self._sequence + 1
         rows = row_of(sequence, self._pipeline, event)
         properties = CommitProperties(
@@ -188,7 +188,7 @@ class Ledger(Events):
         )
         try:
             table = self._opened() or self._created()
-            # The storage sees only what lands after the handle was opened: what it holds must be what the view knows.
+            # delta-rs detects only commits made after the handle was opened, so the handle must be as new as the view.
             if (table.transaction_version(self._app) or 0) != self._sequence:
                 return False
             self._commit(table, rows, properties)
@@ -203,7 +203,7 @@ class Ledger(Events):
         answered()
 
     def _created(self) -> DeltaTable:
-        """The table, made now unless another process was first; it may hold events of others already."""
+        """Create the table, or open it if another process created it first; then it may already hold events."""
         try:
             # With retries, the loser of a race would put its CREATE on top of the winner's table.
             once = CommitProperties(max_commit_retries=0)
@@ -223,7 +223,7 @@ class Ledger(Events):
         return self._table
 
     def _landed(self, event: Event, sequence: int, cause: Exception) -> bool:
-        """After an error: look whether our event is there, or another one, or none."""
+        """After an error, find out whether our event landed, another one did, or none."""
         overtaken = _OVERTAKEN in str(cause)
         for _ in range(_LOOKS if overtaken else 1):
             self._table = None
@@ -239,6 +239,6 @@ class Ledger(Events):
                 raise refused from cause
             raise CommitUnknown(f"{self._pipeline}: the ledger was not written: {cause}", fix="try again") from cause
         entries = self._read(table, after=sequence - 1, newest=newest)
-        # Others may have gone on meanwhile: the next append looks at all of it again.
+        # Others may have appended meanwhile: the next append reads everything again.
         self._table = None
         return any(e.sequence == sequence and e.event == event for e in entries)

@@ -1,4 +1,4 @@
-"""Which process executes a batch, and whether it still lives."""
+"""Which process executes a batch, and whether it is still alive."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _PROC = Path("/proc")
 def this_process(identity: str | None = None) -> Executor:
     """This process as an executor.
 
-    Without an identity of its own it is named by host, process and the process's start, in its namespace: two
-    containers with one host name may both be process 1.
+    The default identity names the host, the process, its namespace and its start time: two containers with the same
+    host name may both be process 1.
     """
     host, pid, started, namespace = socket.gethostname(), os.getpid(), _started(os.getpid()), _namespace("pid")
     named = f"process {pid} on {host} ({namespace or '-'}/{started or '-'})"
@@ -32,15 +32,15 @@ def this_process(identity: str | None = None) -> Executor:
 
 
 def is_visible(executor: Executor) -> bool:
-    """Whether this process can look the executor's process up: on the same kernel, in the same process namespace."""
+    """Whether this process can look the executor's process up: same kernel, same process namespace."""
     here = (socket.gethostname(), _boot(), _namespace("pid"))
     return None not in here and here == (executor.host, executor.boot, executor.pid_namespace)
 
 
 def is_gone(executor: Executor) -> bool:
-    """Whether the executor's process certainly does not run any more: only known where it is visible.
+    """Whether the executor's process has certainly ended. Always False if it is not visible from here.
 
-    A process number is given out again, so the moment of the start is compared too.
+    The kernel reuses process ids, so the start times are compared too.
     """
     if not is_visible(executor) or not executor.process_started:
         return False
@@ -48,14 +48,14 @@ def is_gone(executor: Executor) -> bool:
 
 
 def clock() -> Clock:
-    """The monotonic clock, as all processes of this kernel see it that share a time namespace."""
+    """The monotonic clock. Processes on the same kernel and in the same time namespace can compare its readings."""
     boot = _boot()
     kernel = f"{boot}/{_namespace('time') or ''}" if boot else ""
     return Clock(kernel=kernel, seconds=time.monotonic())
 
 
 def _boot() -> str | None:
-    """What a kernel is called from its start to its end."""
+    """The id of this boot of the kernel; None if it cannot be read."""
     try:
         return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -75,5 +75,5 @@ def _started(pid: int) -> str | None:
     except OSError:
         return None
     state, *fields = stat.rpartition(")")[2].split()
-    # A zombie in the sense of proc(5) has ended; only its parent has not noticed. Field 22 is the start.
+    # State Z or X in proc(5): the process has ended, only its parent has not noticed. Field 22 is the start time.
     return None if state in "ZX" else fields[18]

@@ -1,4 +1,4 @@
-"""The events of a ledger, to be read: the newest in a moment, the others from what is indexed of them."""
+"""Reading the events of a ledger: the newest ones from their small files, old ones through the index."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tidemill.tables.handles import is_broken
 from tidemill.tables.interface import TableSpec
 
 FIRST_LOOK = 8
-"""Events that are looked at first, from the end of a ledger on."""
+"""How many events to read first, counted from the end of the ledger."""
 
 _FIELDS = schema_fields(SCHEMA)
 
 
 class Events:
-    """What the ledger of a pipeline holds, whoever appends to it."""
+    """Reads the events in the ledger of one pipeline."""
 
     def __init__(self, uri: str, pipeline: str, storage: Callable[[], Mapping[str, str]]) -> None:
         self._uri, self._pipeline, self._storage = uri, pipeline, storage
@@ -40,12 +40,12 @@ class Events:
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever appended."""
+        """Whether the table exists, which the first append creates."""
         return DeltaTable.is_deltatable(self._uri, self._spec.options)
 
     def entries(self, *, last: int | None = None) -> Sequence[Entry]:
-        """The newest `last` events, or all, oldest first. Of a long ledger all are more than fit into memory."""
-        # A handle of its own: the one that appends are made on stays where the view is.
+        """Return the newest `last` events, or all, oldest first. A whole long ledger does not fit into memory."""
+        # Uses a handle of its own: the handle for appends must stay at the version of the view.
         table = self._open()
         if table is None:
             return ()
@@ -53,7 +53,7 @@ class Events:
         return self._read(table, after=0 if last is None else newest - last, newest=newest)
 
     def backwards(self) -> Iterator[Entry]:
-        """The events, newest first; only as many are read as are asked for."""
+        """Yield the events, newest first. Reads only as many as the caller takes."""
         table = self._open()
         until = 0 if table is None else table.transaction_version(self._app) or 0
         look = FIRST_LOOK
@@ -62,25 +62,25 @@ class Events:
             until, look = until - look, look * 4
 
     def every(self) -> Iterator[Sequence[Entry]]:
-        """All events, some thousands at a time, each held against what was known of it when it was indexed.
+        """Yield all events, some thousands at a time, and compare each indexed event with its digest.
 
         Raises:
-            LedgerDamaged: one is missing, or is another one than it was.
+            LedgerDamaged: An event is missing or has changed since it was indexed.
         """
         table = self._open()
         if table is not None:
             yield from self._archive(table).every()
 
     def since(self, sequence: int, kind: type[Event] | None = None) -> Sequence[Entry]:
-        """The events from this one on, oldest first; those of one kind, if one is named."""
+        """Return the events from `sequence` on, oldest first; only those of `kind`, if given."""
         table = self._open()
         return () if table is None else self._archive(table).entries(sequence - 1, kind)
 
     def commit(self, sequence: int) -> Committed:
-        """The commit that is this event.
+        """Return the commit with this sequence.
 
         Raises:
-            LedgerDamaged: it is not there.
+            LedgerDamaged: There is no commit with this sequence.
         """
         table = self._open()
         rows = [] if table is None else self._checked(table, sequence - 1, sequence)
@@ -90,15 +90,15 @@ class Events:
         return event
 
     def of_batches(self, batches: BatchRange, kind: type[Event] | None = None) -> Sequence[Entry]:
-        """The events of these batches, oldest first; those of one kind, if one is named."""
+        """Return the events of these batches, oldest first; only those of `kind`, if given."""
         table = self._open()
         return () if table is None else self._archive(table).of_batches(batches, kind)
 
     def past(self) -> Past:
-        """What its batches were, read from the index of old ones and the events behind that.
+        """Summarise the batches of this ledger: old ones from the index, newer ones from their events.
 
         Raises:
-            LedgerDamaged: the index knows of more events than there are, or newer events cannot be read.
+            LedgerDamaged: The index covers more events than the ledger has, or newer events cannot be read.
         """
         table = self._open()
         return Past() if table is None else self._archive(table).past()
@@ -119,7 +119,7 @@ class Events:
         return [entry_of(row, table.table_uri) for row in self._checked(table, after, newest)]
 
     def _checked(self, table: DeltaTable, after: int, newest: int) -> Rows:
-        """The rows of these events, each of which must be there once."""
+        """Return the rows of these events, each of which must exist exactly once."""
         rows = self._rows(table, "sequence", after, newest, None)
         expected, there = list(range(max(after, 0) + 1, newest + 1)), [row["sequence"] for row in rows]
         if there != expected:
@@ -142,12 +142,12 @@ class Events:
         try:
             return rows_between(table, column, after, until, only=only)
         except (OSError, pa.ArrowException):
-            # Maintenance may have folded and deleted what this handle knows.
+            # Maintenance may have folded and deleted files that this handle still names.
             table = self._open() or table
         try:
             return rows_between(table, column, after, until, only=only)
         except (OSError, pa.ArrowException) as error:
-            # Loads Arrow's file systems, which a reader of the ledger does not wait for.
+            # Importing this loads Arrow's file systems; a reader of the ledger need not wait for that.
             from tidemill.tables.files import damaged_file  # noqa: PLC0415
 
             if found := damaged_file(table, self._spec):

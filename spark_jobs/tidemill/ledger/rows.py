@@ -61,7 +61,7 @@ class Entry:
 
 
 def row_of(sequence: int, pipeline: str, event: Event) -> pa.Table:
-    """The one row of an event."""
+    """A table with one row: this event."""
     batch_id, attempt = (event.plan.batch_id, 1) if isinstance(event, Planned) else (event.batch_id, event.attempt)
     row = {
         "sequence": sequence,
@@ -79,16 +79,16 @@ def row_of(sequence: int, pipeline: str, event: Event) -> pa.Table:
 def rows_between(
     table: DeltaTable, column: str, after: int, until: int, *, only: type[Event] | None = None
 ) -> list[dict[str, object]]:
-    """The rows with `after < column <= until`, in their order; those of one kind of event, if one is named.
+    """Return the rows with `after < column <= until`, ordered by sequence; only those of kind `only`, if given.
 
-    The storage is asked in this thread only: Arrow's own threads would call into Python for it, and when one of them
-    still lets go of a file while the interpreter ends, the process is aborted, whatever it was to exit with.
+    Only this thread asks the storage. Arrow's own threads would call into Python for it, and if one of them still
+    releases a file while the interpreter exits, the process aborts and its exit code is lost.
 
     Raises:
-        OSError: a file is not there.
-        pyarrow.ArrowException: a file is not what its name promises.
+        OSError: A file is missing.
+        pyarrow.ArrowException: A file is not valid Parquet with these columns.
     """
-    # Files that lie outside are not even listed: of thousands of small ones a few are opened.
+    # Files outside the range are not even listed: of thousands of small files only a few are opened.
     pruned = f"{column} > {after} AND {column} <= {until}"
     files = table.to_pyarrow_dataset(file_pruning_predicate=pruned).get_fragments()
     parts = [_read(file, column, after, until) for file in files]
@@ -111,16 +111,16 @@ def _read(file: Any, column: str, after: int, until: int) -> pa.Table:
 
 
 def _overlaps(group: Any, column: str, after: int, until: int) -> bool:
-    """Whether a part of a file may hold such rows; one without statistics may."""
+    """Whether a row group may hold such rows; without statistics it may."""
     bounds = next(c.statistics for c in map(group.column, range(group.num_columns)) if c.path_in_schema == column)
     return bounds is None or not bounds.has_min_max or (bounds.max > after and bounds.min <= until)
 
 
 def entry_of(row: Mapping[str, object], uri: str) -> Entry:
-    """The event of a row of the table at `uri`.
+    """Decode the event in a row of the table at `uri`.
 
     Raises:
-        LedgerDamaged: a newer version wrote it, or it is no event.
+        LedgerDamaged: A newer version wrote the event, or its body is not a valid event.
     """
     if row["format_version"] != FORMAT_VERSION:
         raise LedgerDamaged(
@@ -134,7 +134,7 @@ def entry_of(row: Mapping[str, object], uri: str) -> Entry:
 
 
 def as_json(entry: Entry) -> dict[str, object]:
-    """An entry as JSON values, for people and programs: the human-readable record of a batch."""
+    """An entry as JSON values: a record of a batch that people and programs can read."""
     return {
         "sequence": entry.sequence,
         "event": NAMES[type(entry.event)],

@@ -2,9 +2,9 @@
 
     <root>/<topic>/topic.json                                       name, random id, partitions
     <root>/<topic>/<topic id>/<partition>/<base offset>.parquet     records, Kafka's columns
-    <root>/<topic>/<topic id>/<partition>/<start offset>.start      where retention has got to
+    <root>/<topic>/<topic id>/<partition>/<start offset>.start      where retention makes it start
 
-The folder of the id keeps a writer or reader of a deleted topic away from one created later.
+The folder named after the id keeps writers and readers of a deleted topic away from a later topic of that name.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class _TopicFile(msgspec.Struct, frozen=True):
 class FileLog:
     """A `WritableLog` under one folder, which any number of processes may use at once.
 
-    The folder appears with the first topic. Nothing is cached: every call reads the store. `storage` is how readers of
-    the segments reach a store that is not this machine's, see `ParquetScan`.
+    The folder is created with the first topic. Nothing is cached: every call reads the store. `storage` returns the
+    options with which Arrow reads segments that are not on this machine.
 
     Raises:
         ConfigError: the path of the folder has a character that Spark would take for a pattern.
@@ -75,31 +75,37 @@ class FileLog:
         self._new_id = new_id
 
     def names(self) -> Sequence[str]:
-        """See `Log.names`."""
+        """Return the names of all topics, sorted."""
         return [topic.name for topic in self.topics()]
 
     def topics(self) -> Sequence[Topic]:
-        """See `Log.topics`."""
+        """Return all topics, sorted by name."""
         names = sorted(name for name in self._store.list("") if refusals.is_topic_name(name))
         return [topic for name in names if (topic := self._read_topic(name))]
 
     def topic(self, name: str) -> Topic:
-        """See `Log.topic`."""
+        """Return the topic called `name`, or raise `UnknownTopic`."""
         topic = self._read_topic(name) if refusals.is_topic_name(name) else None
         if topic is None:
             raise refusals.unknown_topic(name, self._where, self.names())
         return topic
 
     def bounds(self, name: str) -> Mapping[int, OffsetRange]:
-        """See `Log.bounds`. Costs one listing and one footer for each partition."""
+        """Return for each partition the range from its first offset still held to its next offset.
+
+        Costs one listing and one footer per partition.
+        """
         return {part.place.partition: part.bounds() for part in self._partitions(name)}
 
     def offset_at(self, name: str, partition: int, moment: datetime) -> int:
-        """See `Log.offset_at`."""
+        """Return the first offset whose record has `moment` or a later time, or the end."""
         return first_at(self, name, partition, moment)
 
     def scan(self, topic_id: str, ranges: Sequence[OffsetRange]) -> ParquetScan:
-        """See `Log.scan`. Reads the footer of each file of the scan, and no records."""
+        """Check these ranges of one topic and return how to read them.
+
+        Reads the footer of each file of the scan, and no records.
+        """
         if not ranges:
             return ParquetScan(files=(), ranges=())
         topic = self.topic(ranges[0].topic_partition.topic)
@@ -111,7 +117,7 @@ class FileLog:
         return ParquetScan(files=tuple(files), ranges=tuple(ranges), exact=exact, storage=self._storage())
 
     def create_topic(self, name: str, partitions: int, *, force: bool = False) -> Topic:
-        """See `WritableLog.create_topic`."""
+        """Create an empty topic, or raise `LogInputError` if the name is taken or not allowed."""
         refusals.check_new_topic(name, partitions, force=force)
         file = _TopicFile(
             format_version=FORMAT_VERSION,
@@ -125,7 +131,7 @@ class FileLog:
         return _topic_of(file)
 
     def delete_topic(self, name: str) -> None:
-        """See `WritableLog.delete_topic`. The topic is gone at once, then its files."""
+        """Delete the topic, then all its files. Nobody finds the topic from the first step on."""
         topic = self.topic(name)
         self._store.delete(_topic_file(name))
         self._store.delete_folder(f"{name}/{topic.topic_id}")
@@ -139,19 +145,25 @@ class FileLog:
         at: int | None = None,
         batch: ProducerBatch | None = None,
     ) -> OffsetRange:
-        """See `WritableLog.append`. The records are one segment."""
+        """Append the records as one segment and return their offsets."""
         return self._partition(self.topic(topic), partition).append(as_table(records), at, batch)
 
     def landed(self, topic: str, partition: int, producer_id: str, sequence: int | None = None) -> LandedBatch | None:
-        """See `WritableLog.landed`. Which producers are remembered, `Footer.newest` says."""
+        """Return the share of a producer's batch in this partition, or None if it is not known.
+
+        `Footer` says how many producers a partition remembers.
+        """
         return self._partition(self.topic(topic), partition).landed(producer_id, sequence)
 
     def trim(self, topic: str, partition: int, before_offset: int) -> OffsetRange:
-        """See `WritableLog.trim`. Deletes segments wholly below the offset, never the newest one."""
+        """Delete the records below `before_offset` and return the range that is left.
+
+        Only segments wholly below the offset are deleted, and never the newest one.
+        """
         return self._partition(self.topic(topic), partition).trim(before_offset)
 
     def usage(self, name: str) -> Mapping[int, Usage]:
-        """See `WritableLog.usage`."""
+        """Return how much each partition takes in the store."""
         return {part.place.partition: part.usage() for part in self._partitions(name)}
 
     def _partition(self, topic: Topic, partition: int) -> FilePartition:

@@ -1,9 +1,9 @@
 """One partition of the file log: a folder of segments.
 
-A segment is called after its base offset, `00000000000000000042.parquet`; so of two writers at one end
-exactly one takes the name, and the other reads the new end and tries again. Where the log starts is told
-by an empty file, `00000000000000000042.start`, written before anything below it is deleted; the highest
-counts. The newest segment is never deleted: it tells the end, and what each producer appended last.
+A segment is named after its base offset, `00000000000000000042.parquet`. If two writers append at the same end, exactly
+one of them gets the name; the other reads the new end and tries again. An empty file, `00000000000000000042.start`,
+says where the log starts: it is written before anything below it is deleted, and the highest one counts. The newest
+segment is never deleted: its footer tells the end of the log and what each producer appended last.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listing:
-    """What the folder held: base offsets and starts, each in order."""
+    """A listing of the folder: base offsets of segments and start offsets, both sorted."""
 
     bases: tuple[int, ...]
     starts: tuple[int, ...]
@@ -45,7 +45,7 @@ class _Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tip:
-    """The end of the log: its bounds, and each producer's newest share."""
+    """The end of the log: the bounds of the partition, and the newest share of each producer."""
 
     listing: _Listing
     held: OffsetRange
@@ -53,7 +53,7 @@ class _Tip:
 
 
 class FilePartition:
-    """Appends to, checks and trims the folder of one partition. `WritableLog` says what it promises."""
+    """Appends to, checks and trims the folder of one partition. `WritableLog` documents the promises."""
 
     def __init__(self, store: Store, topic: Topic, partition: int, clock: Callable[[], datetime]) -> None:
         self._store = store
@@ -64,31 +64,34 @@ class FilePartition:
 
     @property
     def place(self) -> TopicPartition:
-        """Which partition this is."""
+        """The topic and the number of this partition."""
         return self._place
 
     def bounds(self) -> OffsetRange:
-        """From the first offset held to the next to be written: one listing and one footer."""
+        """Return the range from the first offset held to the next one to write. Costs one listing and one footer."""
         return self._tip().held
 
     def usage(self) -> Usage:
-        """What the segments take."""
+        """Count the segments and sum up their sizes."""
         sizes = {n: s for n, s in self._store.sizes(self._folder).items() if n.endswith(".parquet")}
         return Usage(segments=len(sizes), bytes=sum(sizes.values()))
 
     def cover(self, wanted: OffsetRange) -> dict[str, OffsetRange]:
-        """The addresses of the segments that hold a range, which is not empty, and the offsets of each, in order.
+        """Map the path of each segment that holds a part of `wanted` to the offsets it holds of it, in order.
 
-        Each footer is checked.
+        `wanted` must not be empty. The footer of each segment is checked.
 
         Raises:
-            OffsetsLost: see `Log.scan`.
-            SegmentDamaged: see `Log.scan`.
+            OffsetsLost: some offsets are gone, not written yet, or missing in between.
+            SegmentDamaged: a file that should hold some of them cannot be read.
         """
         return self._settled(lambda listing: self._cover(listing, wanted))
 
     def append(self, records: pa.Table, at: int | None, batch: ProducerBatch | None) -> OffsetRange:
-        """Write a segment at the end; see `WritableLog.append`."""
+        """Write a segment at the end of the partition and return its offsets.
+
+        With `at`, only if the partition ends there. With `batch`, only if its share is not there yet.
+        """
         refusals.check_size(self._place, len(records))
         while True:
             tip = self._tip()
@@ -101,7 +104,7 @@ class FilePartition:
                 return written
 
     def landed(self, producer_id: str, sequence: int | None) -> LandedBatch | None:
-        """See `WritableLog.landed`."""
+        """Return the share of a producer's batch, without `sequence` of its newest one; None if it is not known."""
         tip = self._tip()
         newest = tip.newest.get(producer_id)
         if newest is None or sequence is None:
@@ -109,7 +112,7 @@ class FilePartition:
         return self._share(tip, newest, sequence)
 
     def trim(self, before_offset: int) -> OffsetRange:
-        """See `WritableLog.trim`. A crash on the way leaves files that nobody reads, for a later trim."""
+        """Delete the segments wholly below the offset. After a crash, files that nobody reads stay for a later trim."""
         held = self._tip().held
         refusals.check_trim(held, before_offset)
         if before_offset > held.from_offset:
@@ -130,10 +133,10 @@ class FilePartition:
         return _Listing(bases=_offsets(names, ".parquet"), starts=_offsets(names, ".start"))
 
     def _settled(self, use: Callable[[_Listing], _T]) -> _T:
-        """Use a listing, and another one before believing a loss.
+        """Call `use` with a listing, and with a new one before a loss is believed.
 
-        Others append and trim while a listing is made, so one may have a start or a segment without the
-        segments or the start that were there before it. The next one has them.
+        Others append and trim while a listing is made. So a listing may show a start or a segment, but not the segments
+        or the start that were written before it. The next listing has them.
         """
         for attempt in range(_LISTINGS):
             listing = self._list()
@@ -201,13 +204,13 @@ class FilePartition:
         return until
 
     def _take(self, written: OffsetRange, records: pa.Table, tip: _Tip, batch: ProducerBatch | None) -> bool:
-        """Write the segment under its name; False when another writer has taken the name."""
+        """Write the segment under its name; False if another writer has taken the name."""
         landed = LandedBatch(batch=batch, range=written) if batch else None
         footer = Footer(range=written, newest=remember(tip.newest, landed))
         data = encode(self._topic_id, footer, records, self._clock())
         if not self._store.put_if_absent(self._name(written.from_offset, "parquet"), data):
             return False
-        # A writer that stood still while others wrote here and trimmed finds its name free again.
+        # If this writer stood still while others wrote and trimmed, the name it wants is free again.
         if self._list().start > written.from_offset:
             raise CommitUnknown(
                 f"{written} was written while the log was trimmed to {self._list().start}: whether it was "
@@ -226,7 +229,7 @@ class FilePartition:
         return refusals.repeated(share, batch, count)
 
     def _share(self, tip: _Tip, newest: LandedBatch, sequence: int) -> LandedBatch | None:
-        """The share of a batch up to the newest: sequences grow from segment to segment, so by bisection."""
+        """Find an older share by bisection: sequences grow from segment to segment."""
         if sequence >= newest.batch.sequence:
             return newest if sequence == newest.batch.sequence else None
         producer_id = newest.batch.producer_id
@@ -247,7 +250,7 @@ class FilePartition:
 
 
 def _offsets(names: Sequence[str], suffix: str) -> tuple[int, ...]:
-    """The offsets that names of this kind begin with, in order."""
+    """The offsets at the beginning of the file names with this suffix, sorted."""
     length = _DIGITS + len(suffix)
     fitting = (n[:_DIGITS] for n in names if len(n) == length and n.endswith(suffix))
     return tuple(sorted(int(digits) for digits in fitting if digits.isdecimal() and digits.isascii()))

@@ -1,4 +1,4 @@
-"""What tells one input from another, so that an append that is tried again finds what is there."""
+"""Producer ids and digests: they identify an input, so that a repeated append finds the records it already wrote."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from tidemill.core.errors import LogInputError
 
 OF_FILES = "file/"
-"""What ids of producers begin with that come from the content of files."""
+"""Prefix of producer ids made from the content of files."""
 
 ANONYMOUS = "input/"
-"""What ids of producers begin with that were made up: of inputs that can be read once only."""
+"""Prefix of random producer ids, for inputs that can be read only once."""
 
 
 def id_of_files(paths: Sequence[str]) -> str:
-    """The producer id of these files, in this order: the same content has the same id, wherever it lies.
+    """Return the producer id of these files, in this order. It depends on their content only, not on their paths.
 
     Raises:
-        LogInputError: one of them cannot be read.
+        LogInputError: a file cannot be read.
     """
     whole = hashlib.blake2b(digest_size=12)
     for path in paths:
@@ -36,7 +36,7 @@ def id_of_files(paths: Sequence[str]) -> str:
 
 
 def new_id() -> str:
-    """A producer id that nobody has."""
+    """Return a random producer id."""
     return ANONYMOUS + uuid.uuid4().hex[:16]
 
 

@@ -1,4 +1,4 @@
-"""What Tidemill asks of a log."""
+"""The interfaces of a log."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tidemill.core.log.scan import Scan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """A topic's identity and size. A topic that is deleted and created again has another `topic_id`.
+    """The identity and size of a topic. A topic that is deleted and created again gets another `topic_id`.
 
-    `layout` says whose files or brokers hold it, `created` when it was made, where the log knows that.
+    `layout` names the kind of log that holds the topic. `created` is the time of its creation, if the log knows it.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a partition takes in its store; None where the store does not say."""
+    """What a partition takes in its store; None for what the store does not tell."""
 
     segments: int | None
     bytes: int | None
@@ -35,33 +35,33 @@ class Usage:
 
 @runtime_checkable
 class HoldsBack(Protocol):
-    """A log whose partitions end where the first transaction begins that is still open."""
+    """A log with transactions: a partition ends where its first open transaction begins."""
 
     def waiting(self, name: str) -> Mapping[int, int]:
-        """How many offsets of each partition wait for open transactions to end; only partitions where some do.
+        """How many offsets of each partition wait for open transactions to end. Partitions without any are left out.
 
         Raises:
-            UnknownTopic: there is no such topic.
+            UnknownTopic: the topic does not exist.
         """
         ...
 
 
 @runtime_checkable
 class TellsPosition(Protocol):
-    """A log that can tell others how far somebody has read it."""
+    """A log that can show others how far a reader has read it."""
 
     def tell_position(self, reader: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """The next offsets of a reader, for tools that show its lag. Tidemill never reads them back.
+        """Publish the next offsets of a reader, for tools that show its lag. Tidemill never reads them back.
 
         Raises:
-            LogUnreachable: they could not be told.
+            LogUnreachable: the offsets could not be published.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A row that is sent: `value` is a JSON object with its columns, `key` one with those that say which row it is."""
+    """A row to send. `value` is a JSON object of its columns, `key` a JSON object of its key columns."""
 
     key: bytes | None
     value: bytes
@@ -69,9 +69,9 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutgoingBatch:
-    """What a batch sends to a topic. `sender` names pipeline and table, and counts its batches.
+    """What a batch sends to a topic. `sender` names the pipeline and the table; batches are numbered per sender.
 
-    Unless it must arrive `once`, a second try may send it again, and readers may see a part of it meanwhile.
+    If `once` is False, a retry may send the rows again, and readers may see only some of them meanwhile.
     """
 
     topic: str
@@ -85,79 +85,79 @@ class OutgoingBatch:
 
 @runtime_checkable
 class Sends(Protocol):
-    """A log that takes the rows of a batch all at once, and knows which batch of a sender was the last."""
+    """A log that accepts the rows of a batch all at once and knows the last batch of each sender."""
 
     def send(self, outgoing: OutgoingBatch, messages: Iterable[Message]) -> bool:
-        """Send the messages, unless the topic has them already; whether they were sent now.
+        """Send the messages, unless the topic has them already. Returns whether they were sent now.
 
         Readers of committed records see all of them or none.
 
         Raises:
-            Fenced: a newer batch of the sender was sent, or another plan of this one.
-            UnknownTopic: there is no such topic.
-            LogUnreachable: it is not known whether they were sent, or somebody else sends now; the next try finds out.
+            Fenced: a newer batch of the sender was sent, or another plan of this batch.
+            UnknownTopic: the topic does not exist.
+            LogUnreachable: the messages may or may not have been sent, or another process sends now. A retry finds out.
         """
         ...
 
 
 class Log(Protocol):
-    """Topics of ordered, append-only, immutable partitions; offsets begin at 0 and are dense, but for Kafka's.
+    """Topics of ordered, append-only, immutable partitions. Offsets begin at 0 and have no gaps, except in Kafka.
 
-    Every answer is about the moment of the call. Nothing here needs Spark, and nothing here keeps a
-    reader's position: positions live in the ledger.
+    Every answer describes the moment of the call. A log needs no Spark, and it does not store the position of a reader:
+    positions are in the ledger.
     """
 
     def names(self) -> Sequence[str]:
-        """The names of all topics, sorted."""
+        """Return the names of all topics, sorted."""
         ...
 
     def topics(self) -> Sequence[Topic]:
-        """All topics, by name."""
+        """Return all topics, sorted by name."""
         ...
 
     def topic(self, name: str) -> Topic:
-        """The topic called `name`.
+        """Return the topic called `name`.
 
         Raises:
-            UnknownTopic: there is none; the text lists those that exist.
+            UnknownTopic: the topic does not exist; the error lists those that do.
         """
         ...
 
     def bounds(self, name: str) -> Mapping[int, OffsetRange]:
-        """For each partition, from the first offset still held to the next offset to be written.
+        """Return for each partition the range from its first offset still held to its next offset.
 
         Raises:
-            UnknownTopic: there is no such topic.
-            TooManyPartitions: it has more than a batch can ask.
+            UnknownTopic: the topic does not exist.
+            TooManyPartitions: the topic has more partitions than a batch can ask.
         """
         ...
 
     def offset_at(self, name: str, partition: int, moment: datetime) -> int:
-        """The first offset of a partition whose record has `moment` as its timestamp or a later one; else the end.
+        """Return the first offset of a partition whose record has `moment` or a later time, or the end.
 
-        As Kafka's `offsetsForTimes` has it.
+        Kafka's `offsetsForTimes` does the same.
 
         Raises:
-            UnknownTopic: there is no such topic.
+            UnknownTopic: the topic does not exist.
             SegmentDamaged: a file cannot be read.
         """
         ...
 
     def scan(self, topic_id: str, ranges: Sequence[OffsetRange]) -> Scan:
-        """How to read exactly these offsets of one topic, which may be empty ranges.
+        """Check these ranges of one topic and return how to read exactly these offsets. Ranges may be empty.
 
         Raises:
-            TopicRecreated: the topic is not the one with `topic_id` any more.
-            OffsetsLost: some offsets are gone (retention), not written yet, or missing in between;
-                the text names topic, partition and the missing offsets.
+            TopicRecreated: the topic no longer has the id `topic_id`.
+            OffsetsLost: some offsets are gone (retention), not written yet, or missing in between. The error names
+                topic, partition and the missing offsets.
             SegmentDamaged: a file that should hold some of them cannot be read.
         """
         ...
 
     def usage(self, name: str) -> Mapping[int, Usage]:
-        """What each partition takes.
+        """Return how much each partition takes in the store.
 
         Raises:
-            UnknownTopic: there is no such topic.
+            UnknownTopic: the topic does not exist.
         """
         ...

@@ -1,8 +1,8 @@
-"""Topics of a Kafka cluster as a log: bounds and identities here, records through Spark.
+"""Topics of a Kafka cluster as a log. This module asks for bounds and identities; Spark reads the records.
 
 Only committed transactions count: a partition ends where its first open transaction begins. Offsets of aborted
-transactions, of their markers and of records that compaction removed are gaps: a range may hold fewer records than its
-length.
+transactions, of transaction markers and of records that compaction removed are gaps: a range may hold fewer records
+than its length.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tidemill.log.interface import Topic
 from tidemill.log.kafka_access import Access
 
 PATIENCE = 15.0
-"""Seconds that an answer of the cluster may take."""
+"""Seconds to wait for an answer of the cluster."""
 
 _UNKNOWN = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 _REFUSED = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.SASL_AUTHENTICATION_FAILED)
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 class KafkaLog:
-    """The topics of a cluster, all but Kafka's own."""
+    """The topics of a cluster, except Kafka's internal ones."""
 
     def __init__(self, access: Access) -> None:
         self.access = access
@@ -54,33 +54,33 @@ class KafkaLog:
 
     @cached_property
     def admin(self) -> AdminClient:
-        """A client that asks for metadata; it keeps its connection."""
+        """The client for metadata. It is created once and keeps its connection."""
         quiet: dict[str, Any] = {"log_level": 0, "socket.timeout.ms": int(PATIENCE * 1000), "error_cb": self._told}
         return AdminClient(self.access.client() | quiet)
 
     def _told(self, error: KafkaError) -> None:
-        """What the client says beside its answers: an answer is only late when nobody lets it in."""
+        """Remember that the broker refused the login or the TLS handshake: the request itself only times out then."""
         if error.code() in _REFUSED:
             self._refusals.append(error.str())
 
     def names(self) -> Sequence[str]:
-        """See `Log.names`."""
+        """Return the names of all topics, sorted."""
         with self._asking("its topics"):
             return sorted(n for n in self.admin.list_topics(timeout=PATIENCE).topics if not n.startswith("__"))
 
     def topics(self) -> Sequence[Topic]:
-        """See `Log.topics`."""
+        """Return all topics, sorted by name."""
         return self._described(self.names())
 
     def topic(self, name: str) -> Topic:
-        """See `Log.topic`."""
+        """Return the topic called `name`, or raise `UnknownTopic`."""
         found = self._described([name])
         if not found:
             raise refusals.unknown_topic(name, self._where, self.names())
         return found[0]
 
     def _described(self, names: Sequence[str]) -> Sequence[Topic]:
-        """Those of these topics that are there, asked for at once."""
+        """Describe those of these topics that exist, with one request."""
         if not names:
             return []
         with self._asking(f"topic {', '.join(names)}"):
@@ -93,7 +93,7 @@ class KafkaLog:
         ]
 
     def bounds(self, name: str) -> Mapping[int, OffsetRange]:
-        """See `Log.bounds`; the end is that of committed records."""
+        """Return for each partition the range from its first offset still held to the end of its committed records."""
         topic = self.topic(name)
         refusals.check_readable(topic)
         numbers = range(topic.partitions)
@@ -102,7 +102,7 @@ class KafkaLog:
         return {n: OffsetRange(TopicPartition(name, n), starts[n], max(starts[n], ends[n])) for n in numbers}
 
     def waiting(self, name: str) -> Mapping[int, int]:
-        """See `HoldsBack.waiting`."""
+        """Return how many offsets of each partition wait for open transactions to end."""
         topic = self.topic(name)
         refusals.check_readable(topic)
         numbers = range(topic.partitions)
@@ -111,7 +111,7 @@ class KafkaLog:
         return {n: written[n] - committed[n] for n in numbers if written[n] > committed[n]}
 
     def scan(self, topic_id: str, ranges: Sequence[OffsetRange]) -> KafkaScan:
-        """See `Log.scan`."""
+        """Check these ranges of one topic and return how to read them."""
         wanted = tuple(r for r in ranges if r)
         if not ranges:
             return KafkaScan(topic="", ranges=(), java={}, client={})
@@ -123,7 +123,7 @@ class KafkaLog:
         return KafkaScan(topic=topic.name, ranges=wanted, java=self.access.java(), client=self.access.client())
 
     def offset_at(self, name: str, partition: int, moment: datetime) -> int:
-        """See `Log.offset_at`."""
+        """Return the first offset whose record has `moment` or a later time, or the end."""
         when = OffsetSpec.for_timestamp(micros(moment) // 1000)
         found = self._offsets(name, [partition], when)[partition]
         return found if found >= 0 else self.bounds(name)[partition].until_offset
@@ -145,7 +145,7 @@ class KafkaLog:
         return {number: answer.offset for number, answer in found.items() if answer is not None}
 
     def _answer(self, future: Future[T]) -> T | None:
-        """The answer, or None when the topic is not there."""
+        """The answer, or None if the topic does not exist."""
         try:
             return future.result(PATIENCE)
         except KafkaException as error:
@@ -159,7 +159,7 @@ class KafkaLog:
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[None]:
-        # What it said meanwhile is of other questions.
+        # Errors reported before this request belong to other requests.
         self.admin.poll(0)
         self._refusals.clear()
         try:
@@ -180,11 +180,11 @@ class KafkaLog:
 
 
 def read_scan(scan: KafkaScan) -> Iterator[Record]:
-    """The committed records of a scan, partition by partition.
+    """Yield the committed records of a scan, partition by partition.
 
     Raises:
         LogUnreachable: the cluster does not answer.
-        OffsetsLost: retention took some of them since the scan was made.
+        OffsetsLost: retention has deleted some of them since the scan was made.
     """
     settings: dict[str, Any] = {
         **scan.client,

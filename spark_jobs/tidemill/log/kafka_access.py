@@ -1,7 +1,7 @@
-"""How to reach a Kafka cluster: addresses, security and credentials, as each client of it wants them.
+"""How to reach a Kafka cluster: addresses, security and credentials, in the form that each client needs.
 
-Secrets come from the environment or from an Airflow connection, never from a file of the project; they are in no
-`repr`, and nothing here writes them anywhere.
+Secrets come from the environment or from an Airflow connection, never from a file of the project. No `repr` shows them,
+and nothing here writes them anywhere.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _JAAS = "org.apache.kafka.common.security."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What a client must know. `ca` is a file of certificates in PEM that are trusted, else the machine's."""
+    """How a client reaches the cluster. `ca` is a PEM file of trusted certificates; without it, the machine's count."""
 
     servers: str
     protocol: str = "PLAINTEXT"
@@ -45,7 +45,7 @@ class Access:
 
     @property
     def is_known(self) -> bool:
-        """Whether clients say who they are."""
+        """Whether clients log in."""
         return self.protocol.startswith("SASL")
 
     def client(self) -> dict[str, str]:
@@ -68,7 +68,7 @@ class Access:
 
     @property
     def jaas(self) -> str:
-        """The login module of Kafka's own client or broker, with user and password."""
+        """The login of Kafka's Java client or broker: its JAAS module with user and password."""
         module = _MODULES.get(self.mechanism, "scram.ScramLoginModule")
         login = f"username={_quoted(self.user)} password={_quoted(self.password)}"
         return f"{_JAAS}{module} required {login};"
@@ -80,13 +80,13 @@ def _quoted(text: str) -> str:
 
 
 def access_of(settings: Mapping[str, str], environ: Mapping[str, str]) -> Access:
-    """What `[log]` of a project and the environment say.
+    """Read the access from a project's `[log]` settings and the environment.
 
-    `credentials` names an environment variable that holds `user:password`; as `airflow:ID` it names an Airflow
-    connection, which Airflow, too, can take from the environment.
+    `credentials` names an environment variable that holds `user:password`. The form `airflow:ID` names an Airflow
+    connection; Airflow, too, can take it from the environment.
 
     Raises:
-        ConfigError: what is named is not there, or is not what it should be.
+        ConfigError: a named variable, connection or file is missing or malformed.
     """
     credentials = settings.get("credentials", "")
     user, password = _login(credentials, environ) if credentials else ("", "")
@@ -114,7 +114,7 @@ def _login(credentials: str, environ: Mapping[str, str]) -> tuple[str, str]:
         found = connection(credentials.removeprefix("airflow:"), "Kafka", environ)
         return found.get("login", ""), found.get("password", "")
     if not _VARIABLE.match(credentials):
-        # It may be a secret: it is not said again.
+        # The text may be a secret, so the error does not repeat it.
         raise ConfigError(
             "Kafka: [log] credentials: expected the name of an environment variable or airflow:CONNECTION",
             fix='export KAFKA_LOGIN=USER:PASSWORD where batches run, and say credentials = "KAFKA_LOGIN"',

@@ -1,8 +1,8 @@
-"""Records for several partitions as one transaction of Kafka, each batch of a producer once.
+"""Appends records to several partitions in one transaction of Kafka, each batch of a producer once.
 
-As for rows that are sent (`kafka_sending`), the transaction also commits a number: one more than that of the batch, as
-the offset of a group that nobody reads by, with what else is to be known of the batch as its metadata. Brokers forget
-it some days after the last append (`offsets.retention.minutes`, 7 days by default).
+As with rows that are sent (`kafka_sending`), the transaction also commits an offset of a consumer group that nobody
+reads with. The offset is the batch's number plus one, and its metadata is what else must be known of the batch. Brokers
+forget it some days after the last append (`offsets.retention.minutes`, 7 days by default).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tidemill.log.writable import LandedWhole, ProducerBatch
 
 _A_LONG_WHILE = 60.0
 _MOST_METADATA = 3_500
-"""Characters; brokers take 4,096 by default."""
+"""Characters of metadata. Brokers accept 4,096 by default."""
 
 
 class _Known(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the offset of the group says of the newest batch; ranges are left out where they are too many."""
+    """The metadata of the group's offset: describes the newest batch. `ranges` is left out if it would be too long."""
 
     first_slot: int
     next_slot: int
@@ -42,7 +42,7 @@ class _Known(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Appender:
-    """Appends to one topic, for a producer or for nobody."""
+    """Appends to one topic. Without a producer id, appends are not idempotent."""
 
     def __init__(self, access: Access, topic: Topic, producer_id: str | None) -> None:
         self._topic, self._producer_id = topic, producer_id
@@ -54,16 +54,16 @@ class Appender:
         self._fence = Consumer(client | {"group.id": self._group, "enable.auto.commit": False})
 
     def close(self) -> None:
-        """Leave the group."""
+        """Close the consumer that commits the numbers."""
         self._fence.close()
 
     def newest(self) -> LandedWhole | None:
-        """The producer's newest batch in the topic; an earlier process's open transaction is given up first."""
+        """Return the producer's newest batch in the topic, after ending what an earlier process left open."""
         patiently(lambda: self._producer.init_transactions(PATIENCE))
         return self._newest() if self._producer_id is not None else None
 
     def append(self, shares: Sequence[tuple[int, pa.Table]], batch: ProducerBatch | None) -> tuple[OffsetRange, ...]:
-        """See `AppendsAtOnce.append_at_once`."""
+        """Append the shares in one transaction, unless the batch is there already. Returns where the records are."""
         try:
             newest = self.newest()
             if batch is not None and newest is not None and newest.batch.sequence >= batch.sequence:
@@ -121,7 +121,7 @@ class Appender:
         return ranges
 
     def _keep(self, batch: ProducerBatch, ranges: Sequence[OffsetRange]) -> None:
-        """The batch's number lands with its records."""
+        """Add the batch's number to the transaction, so that both are committed or neither."""
         places = [(r.topic_partition.partition, r.from_offset, r.until_offset) for r in ranges]
         known = _Known(
             first_slot=batch.first_slot,
@@ -138,10 +138,10 @@ class Appender:
         patiently(lambda: self._producer.send_offsets_to_transaction([number], reader, PATIENCE))
 
     def _given_up(self, error: KafkaException) -> NoReturn:
-        """Nobody waits for a transaction that can be aborted; whether any other was committed cannot be told.
+        """Abort the transaction if that is possible. If it is not, nobody can tell whether it was committed.
 
         Raises:
-            CommitUnknown: it cannot be told.
+            CommitUnknown: the records may or may not have been written.
             KafkaException: nothing was written.
         """
         said = error.args[0]

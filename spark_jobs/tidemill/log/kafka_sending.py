@@ -1,8 +1,9 @@
-"""Rows of a batch as one transaction of Kafka, each batch once.
+"""Sends the rows of a batch in one transaction of Kafka, each batch once.
 
-The transaction also commits a number: the batch, as the offset of a group that nobody reads by. It lands with the
-records or not at all, so that whoever tries again finds out which of both it was. The transactional id is the sender's:
-whoever comes last ends what others have open, as the claim does in the ledger.
+The transaction also commits the batch's number, as the offset of a consumer group that nobody reads with. It is
+committed together with the records or not at all, so a retry can find out which it was. The transactional id belongs to
+the sender: the newest process with this id ends open transactions of older ones, as the newest claim fences older ones
+in the ledger.
 """
 
 from __future__ import annotations
@@ -23,31 +24,31 @@ from tidemill.log.kafka import PATIENCE
 from tidemill.log.kafka_access import Access
 
 _OPEN_FOR = 900.0
-"""Seconds that a transaction may take, and after which Kafka gives it up if its sender died and never came back.
+"""Transaction timeout in seconds. If the sender dies and never returns, Kafka aborts the transaction after this time.
 
-As many as a broker allows by default.
+It is the longest timeout that brokers allow by default.
 """
 
 _PRODUCER: dict[str, Any] = {
     "enable.idempotence": True,
     "linger.ms": 20,
     "compression.type": "lz4",
-    # What a message may weigh, the topic says.
+    # The topic's own limit for the size of a message counts, not the client's.
     "message.max.bytes": 100_000_000,
-    # Where Kafka's own client would put them.
+    # Choose the partition that Kafka's Java client would choose.
     "partitioner": "murmur2_random",
 }
 _A_WHILE = 60.0
 
 FENCED = (KafkaError._FATAL, KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
-"""How a producer is told that another one of its transactional id has begun."""
+"""Errors with which Kafka tells a producer that a newer one with the same transactional id has started."""
 
 _MOVING = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
-"""A broker answers so while it begins, or takes over from another one."""
+"""Errors that a broker answers with while it starts or takes over from another one."""
 
 T = TypeVar("T")
 
@@ -66,12 +67,12 @@ class Sender:
         self._failed: KafkaError | None = None
 
     def send(self, messages: Iterable[Message]) -> bool:
-        """See `Sends.send`."""
+        """Send the messages once. False if the topic has them already."""
         try:
             if not self._outgoing.once:
                 self._deliver(messages)
                 return True
-            # Ends what an earlier attempt left open, or waits until what it committed counts.
+            # Aborts the open transaction of an earlier attempt, or waits until its commit is complete.
             patiently(lambda: self._producer.init_transactions(PATIENCE))
             if self._is_there():
                 return False
@@ -86,10 +87,10 @@ class Sender:
         return True
 
     def _is_there(self) -> bool:
-        """Whether the newest batch that was sent is this one.
+        """Whether this batch is the newest one that was sent.
 
         Raises:
-            Fenced: it is a newer one, or another plan of this one.
+            Fenced: a newer batch was sent, or another plan of this batch.
         """
         outgoing = self._outgoing
         [found] = patiently(lambda: self._fence.committed([Place(outgoing.topic, 0)], timeout=PATIENCE))
@@ -116,20 +117,21 @@ class Sender:
             patiently(lambda: self._producer.send_offsets_to_transaction([fence], reader, PATIENCE))
             patiently(lambda: self._producer.commit_transaction(PATIENCE))
         except BaseException:
-            # Readers need not wait until the next try; where the commit is under way, there is nothing to give up.
+            # Aborting frees readers before the next attempt. If the commit is already under way, the abort fails
+            # harmlessly.
             with suppress(KafkaException):
                 self._producer.abort_transaction(PATIENCE)
             raise
 
     def _deliver(self, messages: Iterable[Message]) -> None:
-        """Without a transaction: readers see what is there as it comes, and once more when this is tried again."""
+        """Send without a transaction: readers see messages at once, and a retry sends them again."""
         for message in messages:
             self._produce(message)
         if self._producer.flush(_A_WHILE) or self._failed:
             raise KafkaException(self._failed or KafkaError(KafkaError._MSG_TIMED_OUT))
 
     def _delivered(self, error: KafkaError | None, _: Any) -> None:
-        # Those after the first are only given up with it.
+        # Later errors only follow from the first one.
         self._failed = self._failed or error
 
     def _produce(self, message: Message) -> None:
@@ -169,10 +171,10 @@ class Sender:
 def enqueue(
     producer: Producer, topic: str, failed: Callable[[], KafkaError | None] = lambda: None, **message: Any
 ) -> None:
-    """Hand a message to the client as soon as it has room.
+    """Hand a message to the client, and wait while the client's queue is full.
 
     Raises:
-        KafkaException: it has none, and another message has failed.
+        KafkaException: the queue is full and another message has failed.
     """
     while True:
         try:
@@ -188,7 +190,7 @@ def enqueue(
 
 
 def patiently(call: Callable[[], T]) -> T:
-    """The answer, asked for again for a minute while the cluster says that it may come."""
+    """Call until it succeeds; for up to a minute, repeat errors after which the cluster may still answer."""
     end = time.monotonic() + _A_WHILE
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What `tidemill log` does to topics of Kafka, and what lag tools are told: everything that writes to a cluster."""
+"""Everything that writes to a Kafka cluster: the `tidemill log` commands, sent rows, and offsets for lag tools."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _A_MOMENT = 5.0
 
 
 class KafkaTopics(KafkaLog):
-    """A cluster's topics, to be made, filled and trimmed."""
+    """The topics of a cluster, with creating, appending and trimming."""
 
     def create_topic(self, name: str, partitions: int, *, force: bool = False) -> Topic:
-        """See `WritableLog.create_topic`; replicated as the cluster does by default."""
+        """Create an empty topic with the cluster's default replication."""
         refusals.check_new_topic(name, partitions, force=force)
         with self._asking(f"a new topic {name}"):
             try:
@@ -40,7 +40,7 @@ class KafkaTopics(KafkaLog):
         return self._made(name)
 
     def _made(self, name: str) -> Topic:
-        """The new topic, once the brokers that are asked have heard of it."""
+        """Wait until the brokers that are asked know the new topic, and return it."""
         patience = time.monotonic() + _A_MOMENT
         while True:
             try:
@@ -51,7 +51,7 @@ class KafkaTopics(KafkaLog):
                 time.sleep(0.02)
 
     def delete_topic(self, name: str) -> None:
-        """See `WritableLog.delete_topic`."""
+        """Delete the topic and all its records."""
         self.topic(name)
         with self._asking(f"the end of topic {name}"):
             self.admin.delete_topics([name])[name].result(PATIENCE)
@@ -65,10 +65,10 @@ class KafkaTopics(KafkaLog):
         at: int | None = None,
         batch: ProducerBatch | None = None,
     ) -> OffsetRange:
-        """See `WritableLog.append`: one transaction. The range may hold records of others, too.
+        """Append the records in one transaction and return their range, which may also hold records of others.
 
         Raises:
-            LogInputError: Kafka is asked for a place: it decides that itself.
+            LogInputError: `at` was given, but only Kafka decides where records go.
         """
         if at is not None:
             raise LogInputError(f"Kafka decides where records go in {topic}", fix="do not say where")
@@ -83,7 +83,7 @@ class KafkaTopics(KafkaLog):
     def append_at_once(
         self, topic: str, shares: Sequence[tuple[int, pa.Table]], *, batch: ProducerBatch | None = None
     ) -> tuple[OffsetRange, ...]:
-        """See `AppendsAtOnce.append_at_once`: one transaction."""
+        """Append to several partitions at once and return where the records are. One transaction."""
         found = self.topic(topic)
         if not shares:
             return ()
@@ -97,7 +97,7 @@ class KafkaTopics(KafkaLog):
         return ranges
 
     def last_batch(self, topic: str, producer_id: str) -> LandedWhole | None:
-        """See `AppendsAtOnce.last_batch`."""
+        """Return the producer's newest batch in the topic, or None."""
         found = self.topic(topic)
         with self._asking(f"what is in {topic}"), self._appender(found, producer_id) as appender:
             return appender.newest()
@@ -111,12 +111,13 @@ class KafkaTopics(KafkaLog):
             appender.close()
 
     def _await(self, place: TopicPartition, end: int) -> None:
-        """Until readers are given the records, or others' open transactions keep them back for a while.
+        """Wait a few seconds until readers can see the records.
 
-        The transaction is committed, and its marker is written to the partition some milliseconds later.
+        The transaction is committed, but its marker reaches the partition some milliseconds later. Other open
+        transactions may hold the records back longer.
         """
         patience = time.monotonic() + _A_MOMENT
-        # Whether the cluster answers or not, the records are there.
+        # Even if the cluster does not answer now, the records are written.
         with suppress(LogError):
             while self._offsets(place.topic, [place.partition], LATEST)[place.partition] < end:
                 if time.monotonic() > patience:
@@ -124,7 +125,7 @@ class KafkaTopics(KafkaLog):
                 time.sleep(0.02)
 
     def landed(self, topic: str, partition: int, producer_id: str, sequence: int | None = None) -> LandedBatch | None:
-        """See `WritableLog.landed`; only the newest batch is known."""
+        """Return the share of a producer's newest batch in this partition. Older batches are not known."""
         place = refusals.check_partition(self.topic(topic), partition)
         newest = self.last_batch(topic, producer_id)
         if newest is None or (sequence is not None and sequence != newest.batch.sequence):
@@ -133,7 +134,7 @@ class KafkaTopics(KafkaLog):
         return LandedBatch(batch=newest.batch, range=share) if share is not None else None
 
     def trim(self, topic: str, partition: int, before_offset: int) -> OffsetRange:
-        """See `WritableLog.trim`."""
+        """Delete the records below `before_offset` and return the range that is left."""
         place = refusals.check_partition(self.topic(topic), partition)
         refusals.check_trim(self.bounds(topic)[partition], before_offset)
         with self._asking(f"a shorter {place}"):
@@ -142,16 +143,16 @@ class KafkaTopics(KafkaLog):
         return self.bounds(topic)[partition]
 
     def usage(self, name: str) -> Mapping[int, Usage]:
-        """See `WritableLog.usage`: a client is not told."""
+        """Return unknown sizes: Kafka does not tell them to a client."""
         return {number: Usage(segments=None, bytes=None) for number in range(self.topic(name).partitions)}
 
     def send(self, outgoing: OutgoingBatch, messages: Iterable[Message]) -> bool:
-        """See `Sends.send`."""
+        """Send the messages once. False if the topic has them already."""
         self.topic(outgoing.topic)
         return Sender(self.access, outgoing).send(messages)
 
     def tell_position(self, reader: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """See `TellsPosition`: the offsets of consumer group `tidemill.READER`, which nobody reads back."""
+        """Commit the offsets of consumer group `tidemill.READER`, for lag tools. Tidemill never reads them back."""
         places = [Place(tp.topic, tp.partition, offset) for tp, offset in offsets.items()]
         group = ConsumerGroupTopicPartitions(f"tidemill.{reader}", places)
         with self._asking(f"the offsets of group tidemill.{reader}"):

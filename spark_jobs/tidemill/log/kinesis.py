@@ -1,7 +1,7 @@
-"""The bridge from a stream of Kinesis into a topic of the file log: each record once, in the order of its shard.
+"""The bridge from a Kinesis stream into a topic of the file log: each record once, in the order of its shard.
 
-A shard is a producer of the topic. The sequence number of a batch is that of its last Kinesis record, so that the topic
-itself says how far each shard has come: nothing else is kept anywhere.
+A shard is a producer of the topic. The sequence number of a batch is that of its last Kinesis record. So the topic
+itself says how far each shard was read, and no other state is kept.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidemill.log.records import NewRecord
 from tidemill.log.writable import ProducerBatch, WritableLog
 
 SHARD, SEQUENCE = "kinesis-shard", "kinesis-sequence"
-"""Headers of a record: where it was, and its number there."""
+"""Headers of a record: its shard, and its sequence number in the shard."""
 
 _AT_A_TIME = 10_000
 _AGGREGATED = b"\xf3\x89\x9a\xc2"
@@ -27,23 +27,23 @@ _AGGREGATED = b"\xf3\x89\x9a\xc2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """One of a stream. After a split or a merge its `parents` come before it."""
+    """A shard of a stream. After a split or a merge, its `parents` hold the earlier records."""
 
     name: str
     parents: tuple[str, ...]
 
     @property
     def number(self) -> int:
-        """The one that its name ends with; later shards have higher ones."""
+        """The number at the end of its name; later shards have higher numbers."""
         return int(self.name.rpartition("-")[2])
 
 
 class KinesisBridge:
-    """Brings what a stream holds into a topic of a file log.
+    """Copies the records of a stream into a topic of a file log.
 
-    A shard goes to the partition that its number gives, modulo the partitions of the topic. Any number of bridges may
-    run: of two that would append at one place, one is fenced. Records that Kinesis has dropped before they were brought
-    cannot be told from none: keep its retention longer than the longest pause.
+    A shard goes to the partition given by its number modulo the topic's partitions. Any number of bridges may run: if
+    two append at the same place, one is fenced. The bridge does not notice records that Kinesis dropped before they
+    were read: keep the stream's retention longer than the longest pause of the bridge.
     """
 
     def __init__(self, client: Any, stream: str, log: WritableLog, topic: str) -> None:
@@ -51,17 +51,17 @@ class KinesisBridge:
         self._topic = log.topic(topic)
 
     def run(self, *, most: int | None = None) -> Iterator[OffsetRange]:
-        """Bring what is there now, at most so many records; where it is in the topic, as it lands.
+        """Copy the records that are there now, at most `most`, and yield the range of each append.
 
         Raises:
-            LogUnreachable: Kinesis does not answer; what landed stays, and the next run goes on behind it.
-            Fenced: another bridge brings the same shard.
-            LogInputError: a record holds several of the producer library's, which only its own consumers divide.
+            LogUnreachable: Kinesis does not answer. Appended records stay, and the next run continues after them.
+            Fenced: another bridge copies the same shard.
+            LogInputError: a record aggregates several records of the producer library, which the bridge cannot split.
         """
         open_shards: set[str] = set()
         left = most
         for shard in self.shards():
-            # A child waits until its parents are read to their ends: records of a key stay in order.
+            # A child shard waits until its parents are read to the end, so that the records of a key stay in order.
             if open_shards & set(shard.parents):
                 open_shards.add(shard.name)
                 continue
@@ -89,7 +89,7 @@ class KinesisBridge:
         return sorted(shards, key=lambda shard: shard.number)
 
     def _drain(self, shard: Shard, most: int | None) -> Iterator[tuple[OffsetRange | None, bool]]:
-        """What landed of a shard, and whether it was read to the end that it has."""
+        """Copy a shard. Yields each appended range, and whether the shard has ended and is fully read."""
         partition = shard.number % self._topic.partitions
         end = self._log.bounds(self._topic.name)[partition].until_offset
         iterator, left = self._iterator(shard, partition), most
@@ -101,13 +101,13 @@ class KinesisBridge:
                 landed = self._append(shard, partition, end, records)
                 end, left = landed.until_offset, None if left is None else left - len(landed)
                 yield landed, iterator is None
-            # A shard that is being written to never ends: what comes from now on is the next run's.
+            # A shard that is still written to never ends: newer records are left to the next run.
             if iterator is not None and not answer.get("MillisBehindLatest"):
                 break
         yield None, iterator is None
 
     def _iterator(self, shard: Shard, partition: int) -> str:
-        """Where to go on: behind the last record that is in the topic."""
+        """Return an iterator that starts after the shard's last record in the topic."""
         landed = self._log.landed(self._topic.name, partition, self._producer(shard))
         where: dict[str, str] = {"ShardIteratorType": "TRIM_HORIZON"}
         if landed is not None:

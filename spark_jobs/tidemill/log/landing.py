@@ -1,9 +1,9 @@
-"""A landing zone as a log: what Kafka Connect's S3 sink wrote, read where it lies and never rewritten.
+"""A landing zone as a log: files that Kafka Connect's S3 sink wrote, read in place and never rewritten.
 
-    <root>/<topic>/partition=<number>/<topic>+<number>+<first offset>.json[.gz]     a line for each record
+    <root>/<topic>/partition=<number>/<topic>+<number>+<first offset>.json[.gz]     one line per record
 
-The names are those of the sink's default partitioner with the JSON format. Values are there, keys, headers and times
-are not.
+The names are those of the sink's default partitioner with the JSON format. The files hold values, but no keys, headers
+or times.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _FOLDER = "partition="
 
 
 class LandingLog:
-    """A `Log` of files that appear under new names, whole, and do not change.
+    """A `Log` of files that appear complete, under new names, and never change.
 
-    With `gaps`, offsets may be missing between files: transactions and compaction leave some in Kafka. Without, a
-    missing offset is a record that was lost, and the batch that should have it does not commit.
+    With `gaps`, offsets may be missing between files: transactions and compaction in Kafka leave such gaps. Without
+    `gaps`, a missing offset counts as a lost record, and a batch that needs it does not commit.
 
-    Where a topic's files are removed from the front, that is where it starts. A topic has no other identity than its
-    name: one that is deleted and filled again with other records is not noticed.
+    If the oldest files of a partition are removed, it starts at the first file left. A topic has no identity but its
+    name: nobody notices if a topic is deleted and filled again with other records.
     """
 
     def __init__(
@@ -40,25 +40,26 @@ class LandingLog:
         self._lengths: dict[str, int] = {}
 
     def names(self) -> Sequence[str]:
-        """See `Log.names`."""
+        """Return the names of all topics, sorted."""
         return [topic.name for topic in self.topics()]
 
     def topics(self) -> Sequence[Topic]:
-        """See `Log.topics`."""
+        """Return all topics, sorted by name."""
         names = sorted(name for name in self._store.list("") if refusals.is_topic_name(name))
         return [topic for name in names if (topic := self._topic(name))]
 
     def topic(self, name: str) -> Topic:
-        """See `Log.topic`."""
+        """Return the topic called `name`, or raise `UnknownTopic`."""
         found = self._topic(name) if refusals.is_topic_name(name) else None
         if found is None:
             raise refusals.unknown_topic(name, self._root, self.names())
         return found
 
     def bounds(self, name: str) -> Mapping[int, OffsetRange]:
-        """See `Log.bounds`. Costs one listing for each partition; the last file is read once.
+        """Return for each partition the range from its first offset to the end of its last file.
 
-        A partition without files is left out: nobody knows where it begins.
+        Costs one listing per partition; the last file is read once. A partition without files is left out: its first
+        offset is not known.
         """
         self.topic(name)
         places = (TopicPartition(name, number) for number in self._numbers(name))
@@ -66,10 +67,10 @@ class LandingLog:
         return {held.topic_partition.partition: held for held in found if held}
 
     def offset_at(self, name: str, partition: int, moment: datetime) -> int:
-        """See `Log.offset_at`.
+        """Refuse: the files do not hold the times of records.
 
         Raises:
-            LogInputError: always: nobody knows the times of these records.
+            LogInputError: always.
         """
         raise LogInputError(
             f"{name}-{partition}: the files of a landing zone do not say when a record was written",
@@ -77,7 +78,10 @@ class LandingLog:
         )
 
     def scan(self, topic_id: str, ranges: Sequence[OffsetRange]) -> LinesScan:
-        """See `Log.scan`. What is missing between two files is noticed when they are read."""
+        """Check these ranges of one topic and return how to read them.
+
+        Offsets missing between two files are noticed when the files are read.
+        """
         if not ranges:
             return LinesScan(files=(), ranges=())
         topic = self.topic(ranges[0].topic_partition.topic)
@@ -92,7 +96,7 @@ class LandingLog:
         )
 
     def usage(self, name: str) -> Mapping[int, Usage]:
-        """See `Log.usage`."""
+        """Return how much each partition takes in the store."""
         self.topic(name)
         found = {}
         for number in self._numbers(name):
@@ -108,7 +112,7 @@ class LandingLog:
         return Topic(name=name, topic_id=f"kafka-connect/{name}", partitions=max(numbers) + 1, layout="kafka-connect")
 
     def _numbers(self, name: str) -> list[int]:
-        """The partitions that have a folder, in order; the highest number may be far above how many there are."""
+        """The partitions that have a folder, in order. The highest number may be far above their count."""
         folders = (folder.removeprefix(_FOLDER) for folder in self._store.list(name) if folder.startswith(_FOLDER))
         return sorted(int(number) for number in folders if number.isdecimal() and number == str(int(number)))
 
@@ -119,7 +123,7 @@ class LandingLog:
         return OffsetRange(place, first, last + self._length(path))
 
     def _files(self, name: str, partition: int) -> list[tuple[int, str]]:
-        """First offsets and names, in order."""
+        """The first offset and the path of each file, in order."""
         folder = f"{name}/{_FOLDER}{partition}"
         found = {}
         for file in self._store.list(folder):

@@ -26,9 +26,10 @@ STANDARD_INPUT = "-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What an append found in its inputs: ranges are merged, `bytes` are those of the inputs.
+    """The result of an append. `ranges` are merged; `bytes` is the size of the inputs.
 
-    Of all `records`, `there` were in the log before. `ranges` say where records are, as far as the log knows.
+    `records` counts all records of the inputs, `there` those that were in the log before. `ranges` say where the
+    records are, as far as the log knows.
     """
 
     records: int
@@ -38,7 +39,7 @@ class Loaded:
 
     @property
     def appended(self) -> int:
-        """How many records are in the log since now."""
+        """How many records this append added to the log."""
         return self.records - self.there
 
 
@@ -51,20 +52,20 @@ def load(  # noqa: PLR0913  an append is all of these
     go_on: str = "append the same input again under the same producer id",
     progress: Callable[[int], None] = lambda consumed: None,
 ) -> Loaded:
-    """Append the records of the sources, in their order, chunk by chunk; memory holds one or two chunks.
+    """Append the records of the sources in their order, chunk by chunk. Memory holds one or two chunks.
 
-    Chunks are numbered from 0, so that a repeated load of the same sources appends only what is not there yet.
+    Chunks are numbered from 0, so that loading the same sources again appends only what is missing.
 
     Args:
-        producer: whose topic gets the records; it has an id.
+        producer: appends to the topic; it must have an id.
         sources: paths, or `-` for standard input.
         input_format: how to read all of them.
         size: how large a chunk is.
-        go_on: what somebody does whose append ended on the way.
-        progress: told the bytes consumed so far after each chunk.
+        go_on: advice for the user if the append fails halfway; it becomes part of the error.
+        progress: called after each chunk with the bytes consumed so far.
 
     Raises:
-        LogInputError: a source cannot be read, or a row of it; or a file changed while it was read.
+        LogInputError: a source or one of its rows cannot be read, or a file changed meanwhile.
         TidemillError: the log failed. Every error says how many records are in the log, and where.
     """
     loading = _Loading(producer, progress)
@@ -83,7 +84,7 @@ def load(  # noqa: PLR0913  an append is all of these
 
 
 class _Loading:
-    """What became of the chunks so far."""
+    """The progress of an append: which chunks are in the log."""
 
     def __init__(self, producer: Producer, progress: Callable[[int], None]) -> None:
         self._producer, self._progress = producer, progress
@@ -93,7 +94,7 @@ class _Loading:
         self._tried = 0
 
     def append(self, chunk: Chunk) -> None:
-        """Append one more chunk, unless it is there."""
+        """Append the next chunk, unless it is in the log already."""
         sequence, count = self._chunks, len(chunk.records)
         there = self._landed(sequence, count) if sequence < self._known else 0
         self._tried = count
@@ -104,10 +105,10 @@ class _Loading:
         self._progress(chunk.consumed)
 
     def done(self) -> Loaded:
-        """What came of all of it.
+        """Return the result of the whole append.
 
         Raises:
-            LogInputError: the log has more under this name than the input.
+            LogInputError: the log has more chunks of this producer than the input.
         """
         if self._known > self._chunks:
             raise LogInputError(
@@ -119,9 +120,9 @@ class _Loading:
         return Loaded(records=self._records, bytes=self._bytes, ranges=self._ranges, there=self._there)
 
     def so_far(self) -> tuple[str, bool]:
-        """What is in the log of this input, by partition, and whether anything may be.
+        """Describe which records of this input are in the log, and say whether any may be.
 
-        The log is asked what it holds of the chunk that failed.
+        Asks the log about the chunk that failed.
         """
         parts: tuple[OffsetRange, ...] = ()
         count, unknown = self._records, ""
@@ -137,17 +138,17 @@ class _Loading:
         return f"{count:,} records of this input are in the log{f' ({ranges})' if ranges else ''}{unknown}", True
 
     def _landed(self, sequence: int, count: int) -> int:
-        """How many records of a chunk are in the log, for an answer: of what retention took nobody knows."""
+        """How many records of a chunk are in the log. Earlier chunks than the newest landed whole."""
         if sequence < self._known - 1:
             return count
         return min(self._producer.landed_records(sequence), count)
 
 
 def check(sources: Sequence[str], input_format: InputFormat, size: ChunkSize) -> None:
-    """Read the sources once and append nothing, so that a bad row is found before its predecessors are in the log.
+    """Read the sources once without appending, so that a bad row is found before earlier rows are in the log.
 
     Raises:
-        LogInputError: a source cannot be read, or a row of it.
+        LogInputError: a source or one of its rows cannot be read.
     """
     try:
         for _ in _all_chunks(sources, input_format, size):
@@ -157,12 +158,12 @@ def check(sources: Sequence[str], input_format: InputFormat, size: ChunkSize) ->
 
 
 def can_be_read_twice(sources: Sequence[str]) -> bool:
-    """Whether all of them are regular files."""
+    """Whether all sources are regular files."""
     return all(source != STANDARD_INPUT and Path(source).is_file() for source in sources)
 
 
 def _look(sources: Sequence[str]) -> list[tuple[int, int, int] | None]:
-    """What of files tells that somebody wrote to them."""
+    """Inode, size and modification time of each file, to notice changes; None for a source that is no file."""
     found: list[tuple[int, int, int] | None] = []
     for source in sources:
         path = Path(source)
@@ -172,10 +173,10 @@ def _look(sources: Sequence[str]) -> list[tuple[int, int, int] | None]:
 
 
 def total_bytes(sources: Sequence[str]) -> int | None:
-    """The size of all sources, None when one of them is no regular file.
+    """The size of all sources; None if one of them is not a regular file.
 
     Raises:
-        LogInputError: one of them does not exist or is a folder.
+        LogInputError: a source does not exist or is a folder.
     """
     paths = [Path(source) for source in sources if source != STANDARD_INPUT]
     for path in paths:
@@ -232,7 +233,7 @@ def _opened(source: str, name: str, *, seekable: bool) -> Iterator[IO[bytes]]:
 
 
 def _standard_input(name: str) -> IO[bytes]:
-    # Python has none where it was closed.
+    # Python sets it to None if the process started with it closed.
     if sys.stdin is None:
         raise LogInputError(f"{name} cannot be read: it is closed", fix="name a file, or write to standard input")
     return sys.stdin.buffer

@@ -23,7 +23,7 @@ _WHERE = "the memory log"
 
 @dataclass(slots=True)
 class _Partition:
-    """Records from offset `start` on, and every producer's shares in order of writing."""
+    """The records from offset `start` on, and the shares of all producers in the order they were written."""
 
     place: TopicPartition
     start: int = 0
@@ -53,29 +53,29 @@ class MemoryLog:
         self._topics: dict[str, tuple[Topic, list[_Partition]]] = {}
 
     def names(self) -> Sequence[str]:
-        """See `Log.names`."""
+        """Return the names of all topics, sorted."""
         return [topic.name for topic in self.topics()]
 
     def topics(self) -> Sequence[Topic]:
-        """See `Log.topics`."""
+        """Return all topics, sorted by name."""
         with self._lock:
             return [self._topics[name][0] for name in sorted(self._topics)]
 
     def topic(self, name: str) -> Topic:
-        """See `Log.topic`."""
+        """Return the topic called `name`, or raise `UnknownTopic`."""
         return self._of(name)[0]
 
     def bounds(self, name: str) -> Mapping[int, OffsetRange]:
-        """See `Log.bounds`."""
+        """Return for each partition the range from its first offset still held to its next offset."""
         with self._lock:
             return {part.place.partition: part.held for part in self._of(name)[1]}
 
     def offset_at(self, name: str, partition: int, moment: datetime) -> int:
-        """See `Log.offset_at`."""
+        """Return the first offset whose record has `moment` or a later time, or the end."""
         return first_at(self, name, partition, moment)
 
     def scan(self, topic_id: str, ranges: Sequence[OffsetRange]) -> MemoryScan:
-        """See `Log.scan`."""
+        """Check these ranges of one topic and return how to read them."""
         if not ranges:
             return MemoryScan(records=(), ranges=())
         with self._lock:
@@ -89,7 +89,7 @@ class MemoryLog:
             return MemoryScan(records=tuple(records), ranges=tuple(ranges))
 
     def create_topic(self, name: str, partitions: int, *, force: bool = False) -> Topic:
-        """See `WritableLog.create_topic`."""
+        """Create an empty topic, or raise `LogInputError` if the name is taken or not allowed."""
         refusals.check_new_topic(name, partitions, force=force)
         with self._lock:
             if name in self._topics:
@@ -101,7 +101,7 @@ class MemoryLog:
             return topic
 
     def delete_topic(self, name: str) -> None:
-        """See `WritableLog.delete_topic`."""
+        """Delete the topic and all its records."""
         with self._lock:
             self._of(name)
             del self._topics[name]
@@ -115,7 +115,7 @@ class MemoryLog:
         at: int | None = None,
         batch: ProducerBatch | None = None,
     ) -> OffsetRange:
-        """See `WritableLog.append`."""
+        """Append the records to the partition, all or none, and return their offsets."""
         rows = as_new_records(as_table(records))
         with self._lock:
             part = self._partition(topic, partition)
@@ -131,7 +131,7 @@ class MemoryLog:
             return written
 
     def landed(self, topic: str, partition: int, producer_id: str, sequence: int | None = None) -> LandedBatch | None:
-        """See `WritableLog.landed`."""
+        """Return the share of a producer's batch in this partition, or None if it is not known."""
         with self._lock:
             shares = self._partition(topic, partition).shares(producer_id)
             if sequence is None:
@@ -139,7 +139,7 @@ class MemoryLog:
             return next((share for share in shares if share.batch.sequence == sequence), None)
 
     def trim(self, topic: str, partition: int, before_offset: int) -> OffsetRange:
-        """See `WritableLog.trim`."""
+        """Delete the records below `before_offset` and return the range that is left."""
         with self._lock:
             part = self._partition(topic, partition)
             refusals.check_trim(part.held, before_offset)
@@ -149,7 +149,7 @@ class MemoryLog:
             return part.held
 
     def usage(self, name: str) -> Mapping[int, Usage]:
-        """See `WritableLog.usage`; the bytes are those of keys and values, there are no segments."""
+        """Return the size of the keys and values of each partition. There are no segments."""
         with self._lock:
             return {
                 part.place.partition: Usage(

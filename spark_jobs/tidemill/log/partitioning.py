@@ -18,15 +18,15 @@ _Words = npt.NDArray[np.uint32]
 
 @dataclass(frozen=True, slots=True)
 class ByKey:
-    """Records of one key to one partition, the one that Kafka's default partitioner chooses.
+    """A key always goes to the same partition, the one that Kafka's default partitioner chooses.
 
-    Records without a key are dealt to the partitions in turn.
+    Records without a key go to the partitions in turn.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class RoundRobin:
-    """Records to the partitions strictly in turn, whatever their keys."""
+    """All records go to the partitions in turn, whatever their keys."""
 
 
 Partitioning = ByKey | RoundRobin
@@ -41,7 +41,7 @@ def murmur2(data: bytes) -> int:
 
 
 def murmur2_of(keys: list[bytes]) -> npt.NDArray[np.int32]:
-    """`murmur2` of each key, computed for all keys of one length together."""
+    """Compute `murmur2` of each key; keys of the same length are computed together."""
     hashes = np.empty(len(keys), dtype=np.int32)
     lengths = np.fromiter(map(len, keys), dtype=np.int64, count=len(keys))
     for length in np.unique(lengths):
@@ -54,9 +54,9 @@ def murmur2_of(keys: list[bytes]) -> npt.NDArray[np.int32]:
 def deal(
     records: pa.Table, partitioning: Partitioning, partitions: int, first_slot: int
 ) -> tuple[list[tuple[int, pa.Table]], int]:
-    """The records of each partition that gets some, in their order, and the slot after the last dealt in turn.
+    """Split records among partitions. Returns the records of each partition that gets some, and the next free slot.
 
-    The n-th record dealt in turn goes to partition `(first_slot + n) % partitions`.
+    The records keep their order. The n-th record dealt in turn goes to partition `(first_slot + n) % partitions`.
     """
     match partitioning:
         case RoundRobin():
@@ -88,7 +88,7 @@ def _by_key(keys: pa.ChunkedArray, partitions: int, first_slot: int) -> tuple[np
 
 
 def _murmur2_rows(octets: npt.NDArray[np.uint8]) -> _Words:
-    """The hashes of rows of equal length; arithmetic wraps at 32 bits."""
+    """The hashes of keys of equal length, one key per row. The arithmetic wraps at 32 bits."""
     count, length = octets.shape
     multiplier = np.uint32(_MULTIPLIER)
     hashes = np.full(count, (_SEED ^ length) & _MASK, dtype=np.uint32)

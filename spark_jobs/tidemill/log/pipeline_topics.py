@@ -1,4 +1,4 @@
-"""What a pipeline finds in a log: topics that its patterns match, and whether it takes the rows that are sent."""
+"""What a pipeline needs from a log: the topics that its patterns match, and a log that accepts the rows it sends."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tidemill.log.interface import HoldsBack, Log, Sends
 
 
 def readable(flow: Flow, log: Log, position: Position | None = None) -> Flow:
-    """The flow with what its patterns match now, and what they matched before: a topic that is gone is not forgotten.
+    """Replace the patterns of a flow by the topics that match now or are known from `position`.
 
-    `position` is where the pipeline stands. The log is asked only where there is a pattern.
+    So a topic that was read and then deleted is not forgotten. The log is asked only if there is a pattern.
 
     Raises:
         DeclarationError: a topic would be read twice.
@@ -29,11 +29,12 @@ def readable(flow: Flow, log: Log, position: Position | None = None) -> Flow:
 
 
 def to_be_read(flow: Flow, log: Log, position: Position) -> Flow:
-    """The same for a plan: every pattern has found something, though it may be gone by now.
+    """Replace the patterns as `readable` does, and require that each one matches a topic, present or past.
 
     Raises:
         UnknownTopic: a pattern matches nothing.
-        DeclarationError, LogError: see `readable`.
+        DeclarationError: a topic would be read twice.
+        LogError: the log does not answer.
     """
     if not flow.patterns:
         return flow
@@ -49,19 +50,19 @@ def to_be_read(flow: Flow, log: Log, position: Position) -> Flow:
 
 
 def bounds_of(log: Log, name: str) -> TopicBounds:
-    """What a plan must know of a topic.
+    """Return what a plan must know about a topic: its id, the bounds of its partitions, and which ones wait.
 
     Raises:
-        LogError: the topic is not there, or the log does not answer.
+        LogError: the topic does not exist, or the log does not answer.
     """
     topic = log.topic(name)
-    # First, so that a transaction which ends meanwhile is not taken for silence.
+    # Ask this first: otherwise a transaction that ends in between would look like an idle partition.
     waiting = log.waiting(name) if isinstance(log, HoldsBack) else {}
     return TopicBounds(topic_id=topic.topic_id, partitions=log.bounds(name), waiting=frozenset(waiting))
 
 
 def held_of(log: Log, topics: Iterable[str]) -> dict[str, Mapping[int, OffsetRange]]:
-    """What the log holds of each topic: nothing of one that is not there, or of a partition that is missing.
+    """Return the ranges that the log holds of each topic; empty for a topic that does not exist.
 
     Raises:
         LogError: the log does not answer.
@@ -75,11 +76,11 @@ def held_of(log: Log, topics: Iterable[str]) -> dict[str, Mapping[int, OffsetRan
 
 
 def check_sends(flow: Flow, log: Log) -> None:
-    """A pipeline sends rows only to a log that takes those of a batch all at once, and to topics that are there.
+    """Check that the log can send the rows of a batch all at once, and that the topics exist.
 
     Raises:
-        ConfigError: it would send to another log.
-        LogError: a topic is not there, or the log does not answer.
+        ConfigError: the pipeline sends rows, but the log cannot.
+        LogError: a topic does not exist, or the log does not answer.
     """
     topics = [sink.topic for sink in flow.sinks if sink.topic is not None]
     if topics and not isinstance(log, Sends):

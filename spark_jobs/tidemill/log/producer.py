@@ -1,4 +1,4 @@
-"""Appending to a topic: choose the partitions, write each share, and never the same batch twice."""
+"""Appends to a topic: chooses the partitions, writes each share, and never writes the same batch twice."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ class Producer:
     Records keep their order within a partition. In Kafka a batch lands as a whole or not at all. In a file log it is
     written partition by partition, each share as a whole; a crash between two shares leaves the first ones in the log.
 
-    With a `producer_id` the producer is idempotent: each batch has a sequence number, growing from 0,
-    and a batch that is appended again, by this process or by one after it, after any crash or lost
-    answer, completes the shares that are missing and writes nothing twice. The caller's duty: the same
-    records under the same number, no new number before the last one succeeded, and one process at a
-    time for an id. An idempotent producer deals keyless records on from where its last batch ended,
-    another one from partition 0.
+    With a `producer_id` the producer is idempotent. Each batch has a sequence number, growing from 0. If a batch is
+    appended again, by this process or a later one, after a crash or a lost answer, only its missing shares are written.
+    The caller must use the same records under the same number, must not use a new number before the last one succeeded,
+    and must use an id in one process at a time. An idempotent producer deals records without a key on from where its
+    last batch ended; a producer without an id starts at partition 0.
 
     Raises:
-        UnknownTopic: there is no such topic.
-        TooManyPartitions: it has more than can be asked.
+        UnknownTopic: the topic does not exist.
+        TooManyPartitions: the topic has more partitions than a batch can ask.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class Producer:
 
     @property
     def producer_id(self) -> str | None:
-        """Whose batches these are."""
+        """The id under which batches are appended; None if the producer is not idempotent."""
         return self._producer_id
 
     @property
@@ -67,20 +66,20 @@ class Producer:
     def append(
         self, records: pa.Table | Iterable[NewRecord], *, sequence: int | None = None
     ) -> tuple[OffsetRange, ...]:
-        """Append one batch and say where its records are, at most one range per partition.
+        """Append one batch and return where its records are, at most one range per partition.
 
-        For a batch that landed before, the ranges are those it landed at; a share that retention has
-        removed since may be left out, and Kafka knows only where the newest batch is.
+        If the batch landed before, these are the ranges where it landed. A share that retention has deleted since may
+        be left out, and Kafka knows only the ranges of the newest batch.
 
         Args:
             records: what to append; may be empty.
-            sequence: the number of the batch, exactly when the producer has an id.
+            sequence: the number of the batch. Required with a producer id, forbidden without one.
 
         Raises:
-            LogInputError: a sequence number without a producer id or the other way round; the batch
-                before did not land as a whole; the batch landed with other records.
+            LogInputError: a sequence number without a producer id or the other way round; the batch before did not land
+                as a whole; the batch landed with other records.
             TopicRecreated: the topic was deleted and created again since this producer was made.
-            CommitUnknown: see `WritableLog.append`.
+            CommitUnknown: the records may or may not have been written.
         """
         refusals.check_identity(self._log.topic(self._topic.name), self._topic.topic_id)
         table = as_table(records)
@@ -99,12 +98,12 @@ class Producer:
         return isinstance(self._log, AppendsAtOnce)
 
     def next_sequence(self) -> int:
-        """One more than the highest sequence number of this producer in the log; 0 when there is none."""
+        """One more than this producer's highest sequence number in the log; 0 if it has no batch there."""
         newest = self._newest(self._producer_id) if self._producer_id else None
         return newest.batch.sequence + 1 if newest else 0
 
     def landed(self, sequence: int) -> tuple[OffsetRange, ...]:
-        """Where the records of a batch are, as far as the log knows; nothing where it did not land."""
+        """Where the records of a batch are, as far as the log knows; empty if it did not land."""
         if self._producer_id is None:
             return ()
         if isinstance(self._log, AppendsAtOnce):
@@ -113,7 +112,7 @@ class Producer:
         return tuple(share.range for share in self._shares(self._producer_id, sequence))
 
     def landed_records(self, sequence: int) -> int:
-        """How many records of a batch are in the log, or were before retention took them, as far as it knows."""
+        """How many records of a batch landed, as far as the log knows. Records deleted since by retention may count."""
         if self._producer_id is None:
             return 0
         if isinstance(self._log, AppendsAtOnce):
@@ -127,7 +126,7 @@ class Producer:
         return tuple(self._log.append(self._topic.name, number, share, batch=batch) for number, share in shares)
 
     def _newest(self, producer_id: str) -> LandedWhole | None:
-        """The producer's newest batch, and where those of its shares are that are in the log."""
+        """The producer's newest batch, and the ranges of those of its shares that the log knows."""
         if isinstance(self._log, AppendsAtOnce):
             return self._log.last_batch(self._topic.name, producer_id)
         landed = [
@@ -161,12 +160,12 @@ class Producer:
         if newest and newest.batch.sequence == sequence:
             refusals.same_batch(self._topic, newest, batch, None if self._at_once else shares)
         written = self._write(shares, batch)
-        # The caller sees to it that nobody else appends under this id.
+        # The caller must ensure that nobody else appends under this id.
         self._last = batch
         return written
 
     def _older(self, producer_id: str, sequence: int, table: pa.Table) -> tuple[OffsetRange, ...]:
-        """Where a batch landed that newer ones have followed; Kafka does not know."""
+        """Where a batch landed that is not the newest; Kafka does not know, so it is empty there."""
         if isinstance(self._log, AppendsAtOnce):
             return ()
         shares = self._shares(producer_id, sequence)
@@ -185,7 +184,7 @@ class Producer:
 
 
 def _first_slot(newest: LandedWhole, sequence: int, *, whole: bool) -> int:
-    """Where a batch that is not older than the newest begins to deal."""
+    """The slot from which to deal a batch that is not older than the newest one."""
     last = newest.batch
     if sequence == last.sequence:
         return last.first_slot

@@ -1,4 +1,4 @@
-"""Records one by one, without Spark: for people and for tests."""
+"""Reads records one by one, without Spark: for people and for tests."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _BATCH_ROWS = 1_000
 
 
 def read_records(scan: Scan) -> Iterator[Record]:
-    """The records of a scan of this machine's files, by partition, then offset; a thousand in memory.
+    """Yield the records of a scan, by partition, then offset. Memory holds about a thousand.
 
     Raises:
-        SegmentDamaged: a file of the scan is damaged behind its intact footer, or gone since.
+        SegmentDamaged: a file of the scan is damaged although its footer is intact, or it was deleted.
     """
     match scan:
         case MemoryScan(records=records):
@@ -57,19 +57,19 @@ def read_topic(
     from_offset: int | None = None,
     limit: int | None = None,
 ) -> Iterator[Record]:
-    """The records that a topic holds now, partition by partition; at most `limit`.
+    """Yield the records that a topic holds now, partition by partition; at most `limit`.
 
     Args:
-        log: where the topic is.
-        name: the topic's.
-        partition: only this one, else all.
-        from_offset: where to begin in each of them, else at its start.
-        limit: how many records at most, of all partitions together.
+        log: the log that has the topic.
+        name: the name of the topic.
+        partition: read only this one; otherwise all.
+        from_offset: where to begin in each partition; otherwise at its start.
+        limit: the most records to read from all partitions together.
 
     Raises:
         LogInputError: there is no such partition, or `from_offset` is past its end.
         OffsetsLost: `from_offset` is below its start.
-        SegmentDamaged: see `read_records`.
+        SegmentDamaged: a file is damaged or was deleted.
     """
     topic = log.topic(name)
     bounds = log.bounds(name)
@@ -134,7 +134,7 @@ def _of_ranges(batch: pa.RecordBatch, ranges: Sequence[OffsetRange]) -> Iterator
 
 
 def first_at(log: Log, name: str, partition: int, moment: datetime) -> int:
-    """See `Log.offset_at`, for a log that has to look. Files are passed over by their statistics."""
+    """Find the offset for `Log.offset_at` by reading. Statistics tell which files can be skipped."""
     held = log.bounds(name)[partition]
     scan = log.scan(log.topic(name).topic_id, [held])
     if isinstance(scan, ParquetScan):
@@ -146,7 +146,7 @@ def first_at(log: Log, name: str, partition: int, moment: datetime) -> int:
 
 
 def _first_since(path: str, storage: Mapping[str, str], moment: datetime, held: OffsetRange) -> int | None:
-    """The first of these offsets in a file whose record is not before `moment`."""
+    """The first of the offsets `held` in a file whose record has `moment` or a later time."""
     try:
         with pq.ParquetFile(opened(path, storage)) as file:
             groups = [g for g in range(file.num_row_groups) if _ends(file.metadata.row_group(g)) >= moment]
@@ -164,6 +164,6 @@ def _first_since(path: str, storage: Mapping[str, str], moment: datetime, held: 
 
 
 def _ends(group: pq.RowGroupMetaData) -> datetime:
-    """The latest timestamp of its records."""
+    """The latest timestamp in a row group."""
     found = next(c for i in range(group.num_columns) if (c := group.column(i)).path_in_schema == "timestamp")
     return nearest_moment(found.statistics.max_raw)

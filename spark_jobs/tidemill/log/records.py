@@ -1,4 +1,4 @@
-"""Records on their way into a log."""
+"""Records before they have an offset, and the schemas of inputs and segments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INPUT_SCHEMA = pa.schema(
         pa.field("headers", _HEADERS),
     ]
 )
-"""What a producer gives. Only `value` must be there as a column; every cell may be null."""
+"""The columns that a producer accepts. Only the column `value` is required; every cell may be null."""
 
 SEGMENT_SCHEMA = pa.schema(
     [
@@ -36,18 +36,18 @@ SEGMENT_SCHEMA = pa.schema(
         pa.field("headers", _HEADERS),
     ]
 )
-"""What a segment holds: the columns of Spark's Kafka source, with times in microseconds, UTC."""
+"""The columns of a segment: those of Spark's Kafka source, with times in microseconds, UTC."""
 
 CREATE_TIME, APPEND_TIME = 0, 1
-"""`timestampType`, as Kafka has it: given by the producer, or the log's clock at the append."""
+"""`timestampType` as in Kafka: the producer gave the time, or the log's clock did at the append."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRecord:
     """A record that has no offset yet.
 
-    `key` decides the partition when a producer partitions by key. `value` is None for a tombstone.
-    `timestamp` is aware; None means the moment of the append.
+    `key` decides the partition if a producer partitions by key. `value` is None for a tombstone. `timestamp` has a time
+    zone; None means the moment of the append.
     """
 
     value: bytes | None
@@ -65,11 +65,11 @@ class NewRecord:
 
 
 def as_table(records: pa.Table | Iterable[NewRecord]) -> pa.Table:
-    """The records as a table with `INPUT_SCHEMA`, in the same order.
+    """Convert the records to a table with `INPUT_SCHEMA`, in the same order.
 
     Raises:
-        LogInputError: a given table lacks `value`, has a column that records do not have, or one of
-            another type.
+        LogInputError: a given table lacks `value`, or has a column that records do not have, or a column of a wrong
+            type.
     """
     if isinstance(records, pa.Table):
         return _conformed(records)
@@ -84,7 +84,7 @@ def as_table(records: pa.Table | Iterable[NewRecord]) -> pa.Table:
 
 
 def as_new_records(table: pa.Table) -> list[NewRecord]:
-    """The rows of a table with `INPUT_SCHEMA`, one value each."""
+    """Convert the rows of a table with `INPUT_SCHEMA` to `NewRecord` values."""
     return [
         NewRecord(
             value=row["value"],
@@ -97,13 +97,13 @@ def as_new_records(table: pa.Table) -> list[NewRecord]:
 
 
 def in_years(times: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times of records, each outside of the years 1 to 9999 as the nearest in them: Python has no others."""
+    """Move times outside the years 1 to 9999 to the nearest time inside them: Python knows no others."""
     first, last = (pa.scalar(edge, pa.int64()).cast(times.type) for edge in (FIRST, LAST))
     return pc.if_else(pc.less(times, first), first, pc.if_else(pc.greater(times, last), last, times))
 
 
 def utc_now() -> datetime:
-    """The system's clock, in UTC."""
+    """The time of the system's clock, in UTC."""
     return datetime.now(UTC)
 
 

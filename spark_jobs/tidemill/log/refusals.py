@@ -1,4 +1,4 @@
-"""What every log refuses, in the same words."""
+"""Checks that every log makes, with the same error texts."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from tidemill.log.interface import Topic
 from tidemill.log.writable import LandedBatch, LandedWhole, ProducerBatch
 
 MAX_SEGMENT_RECORDS = 1_000_000
-"""An append of more records to one partition is refused: segments are read and retried whole."""
+"""An append of more records to one partition is refused: a segment is read, and retried, as a whole."""
 
 USUAL_PARTITIONS = 1_024
-"""A new topic with more needs force. Each batch asks each partition for its bounds, and names each in its plan.
+"""A new topic with more partitions needs force. Each batch asks each partition for its bounds and names it in its plan.
 
-With 1,024 partitions of a file log that takes 0.3 s of every batch, measured on a local disk.
+With 1,024 partitions of a file log this takes 0.3 s of every batch, measured on a local disk.
 """
 
 MOST_PARTITIONS = 10_000
-"""A topic with more is neither made nor read: a batch would spend seconds on asking partitions, and then minutes."""
+"""A topic with more partitions is neither created nor read: a batch would spend seconds to minutes on asking them."""
 
 _TOPIC_NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}\Z")
 
 
 def is_topic_name(name: str) -> bool:
-    """Whether Kafka, too, would take it as a topic's name."""
+    """Whether Kafka, too, would accept this name for a topic."""
     return _TOPIC_NAME.match(name) is not None
 
 
@@ -50,7 +50,7 @@ def check_new_topic(name: str, partitions: int, *, force: bool = False) -> None:
 
 
 def check_readable(topic: Topic) -> None:
-    """Refuse a topic of so many partitions that asking them would not end."""
+    """Refuse a topic with so many partitions that a batch would spend minutes on asking them."""
     if topic.partitions > MOST_PARTITIONS:
         raise TooManyPartitions(
             f"topic {topic.name} has {topic.partitions:,} partitions: every batch asks each of them for its offsets, "
@@ -60,7 +60,7 @@ def check_readable(topic: Topic) -> None:
 
 
 def topic_exists(topic: Topic, where: str) -> LogInputError:
-    """The error for creating a topic that is there."""
+    """The error for creating a topic that already exists."""
     return LogInputError(
         f"topic {topic.name} is already in {where}, with {topic.partitions} partitions (id {topic.topic_id})",
         fix="append to it, or choose another name",
@@ -68,7 +68,7 @@ def topic_exists(topic: Topic, where: str) -> LogInputError:
 
 
 def unknown_topic(name: str, where: str, existing: Sequence[str]) -> UnknownTopic:
-    """The error for a topic that is not there; it lists those that are."""
+    """The error for a topic that does not exist; it lists the topics that do."""
     found = f"topics there: {', '.join(existing)}" if existing else "there are no topics there"
     return UnknownTopic(
         f"no topic {name!r} in {where}; {found}",
@@ -87,14 +87,14 @@ def check_identity(topic: Topic, topic_id: str) -> None:
 
 
 def check_partition(topic: Topic, partition: int) -> TopicPartition:
-    """The topic-partition, or an error when the topic has no such partition."""
+    """Return the topic-partition; raise an error if the topic has no such partition."""
     if not 0 <= partition < topic.partitions:
         raise LogInputError(f"topic {topic.name} has no partition {partition}; it has 0 to {topic.partitions - 1}")
     return TopicPartition(topic.name, partition)
 
 
 def check_scan(topic: Topic, topic_id: str, ranges: Sequence[OffsetRange]) -> None:
-    """Refuse ranges that are not all of this topic, as it was identified when they were planned."""
+    """Refuse ranges of other topics, and a topic that is not the one identified by `topic_id`."""
     check_identity(topic, topic_id)
     for item in ranges:
         if item.topic_partition.topic != topic.name:
@@ -137,7 +137,7 @@ def hole(topic_partition: TopicPartition, from_offset: int, until_offset: int) -
 
 
 def check_size(topic_partition: TopicPartition, count: int) -> None:
-    """Refuse more records than a segment may have."""
+    """Refuse more records than a segment may hold."""
     if count > MAX_SEGMENT_RECORDS:
         raise LogInputError(
             f"{topic_partition}: one append of {count} records, at most {MAX_SEGMENT_RECORDS} fit",
@@ -146,7 +146,7 @@ def check_size(topic_partition: TopicPartition, count: int) -> None:
 
 
 def check_position(held: OffsetRange, at: int | None) -> None:
-    """Refuse to write anywhere but at the end."""
+    """Refuse to write anywhere but at the end of the partition. `at` None means wherever the end is."""
     end = held.until_offset
     if at is None or at == end:
         return
@@ -158,7 +158,7 @@ def check_position(held: OffsetRange, at: int | None) -> None:
 
 
 def check_start(held: OffsetRange, from_offset: int) -> None:
-    """Refuse to begin where the partition has nothing any more, or nothing yet."""
+    """Refuse to begin to read outside the offsets that the partition holds."""
     if held.from_offset <= from_offset <= held.until_offset:
         return
     fix = f"give an offset from {held.from_offset} to {held.until_offset}"
@@ -169,7 +169,7 @@ def check_start(held: OffsetRange, from_offset: int) -> None:
 
 
 def check_trim(held: OffsetRange, before_offset: int) -> None:
-    """Refuse to trim what has not been written."""
+    """Refuse to trim beyond the end of the partition."""
     if not 0 <= before_offset <= held.until_offset:
         raise LogInputError(
             f"{_place(held)}: cannot trim before offset {before_offset}: the log ends at {held.until_offset}",
@@ -178,22 +178,22 @@ def check_trim(held: OffsetRange, before_offset: int) -> None:
 
 
 def is_same(landed: ProducerBatch, batch: ProducerBatch) -> bool:
-    """Whether a batch that landed is the one that is appended now; digests count where both have one."""
+    """Whether `landed` and `batch` are the same batch. Digests are compared if both have one."""
     if landed.digest is None or batch.digest is None:
         landed, batch = replace(landed, digest=None), replace(batch, digest=None)
     return landed == batch
 
 
 class OtherBatch(LogInputError):
-    """The number of a batch is taken by one with other records, or that was dealt otherwise."""
+    """Another batch has this sequence number: one with other records, or with the records split differently."""
 
 
 def same_batch(
     topic: Topic, landed: LandedWhole, batch: ProducerBatch, shares: Sequence[tuple[int, Sized]] | None = None
 ) -> None:
-    """Refuse, before anything is written, to complete a batch with other records or with other shares.
+    """Refuse to complete a batch with other records or other shares. Runs before anything is written.
 
-    `shares` are those of each partition, where the log has a batch share by share.
+    `shares` are given where the log writes a batch partition by partition.
     """
     counts = None if shares is None else {number: len(share) for number, share in shares}
     fits = counts is None or all(counts.get(r.topic_partition.partition) == len(r) for r in landed.ranges)
@@ -209,7 +209,7 @@ def same_batch(
 
 
 def repeated(landed: LandedBatch, batch: ProducerBatch, count: int) -> OffsetRange:
-    """The range of a share that landed before, or an error when the retry is not the same share."""
+    """Return the range of a share that landed before; raise an error if the retry is a different share."""
     if is_same(landed.batch, batch) and len(landed.range) == count:
         return landed.range
     raise LogInputError(
@@ -221,7 +221,7 @@ def repeated(landed: LandedBatch, batch: ProducerBatch, count: int) -> OffsetRan
 
 
 def outdated(topic_partition: TopicPartition, batch: ProducerBatch, newest: int) -> LogInputError:
-    """The error for a batch that is older than what its producer has written since."""
+    """The error for a batch that is missing although its producer has written newer ones."""
     return LogInputError(
         f"{topic_partition}: sequence {batch.sequence} of producer {batch.producer_id} is not there, "
         f"and the producer has gone on to sequence {newest}",

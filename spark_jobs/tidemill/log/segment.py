@@ -21,20 +21,20 @@ from tidemill.stores.interface import Tail
 
 FORMAT_VERSION = 1
 TAIL_LENGTH = 64 * 1024
-"""Bytes from the end of a segment that nearly always hold its footer."""
+"""So many bytes from the end of a segment nearly always contain its footer."""
 
 _METADATA_KEY = b"tidemill.segment"
 _REMEMBERED = {ANONYMOUS: 20, OF_FILES: 200, "": 1_000}
-"""How many producers of each kind a partition remembers: passing ones must not crowd out those that go on for ever."""
+"""How many producers of each kind a partition remembers: one-time producers must not crowd out permanent ones."""
 _MAGIC = b"PAR1"
 
-# Spark gives one task at least one row group, and a batch that reads a part of a segment reads whole ones.
+# Spark gives each task at least one row group, and a batch that reads a part of a row group reads all of it.
 _GROUP_RECORDS = 65_536
 _GROUP_BYTES = 32 * 1024 * 1024
 
 
 class _Share(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a footer keeps of the newest batch of a producer."""
+    """What a footer stores about the newest batch of a producer."""
 
     sequence: int
     first_slot: int
@@ -58,10 +58,10 @@ class _Metadata(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footer:
-    """What is known of a segment without reading its records.
+    """What is known about a segment without reading its records.
 
-    `newest` has, for each of the producers that appended last to the partition, its newest share up to and including
-    this segment: of at most 1,000 producers with a name, of the last 200 files, and of the last 20 other inputs.
+    `newest` holds the newest share of each producer that appended last to the partition, up to and including this
+    segment. It remembers at most 1,000 named producers, the last 200 files and the last 20 other inputs.
     """
 
     range: OffsetRange
@@ -69,7 +69,7 @@ class Footer:
 
 
 def remember(newest: Mapping[str, LandedBatch], landed: LandedBatch | None) -> Mapping[str, LandedBatch]:
-    """The newest shares after one more, without those of producers silent for longest."""
+    """Add a share to the newest ones, and forget the producers that have been silent longest."""
     if landed is None:
         return newest
     known = dict(newest) | {landed.batch.producer_id: landed}
@@ -85,7 +85,7 @@ def _kind(producer_id: str) -> str:
 
 
 def encode(topic_id: str, footer: Footer, records: pa.Table, now: datetime) -> pa.Buffer:
-    """The segment as bytes. `records` has `INPUT_SCHEMA`; those without a time get `now`."""
+    """Encode the segment as bytes. `records` has `INPUT_SCHEMA`; records without a time get `now`."""
     table = _numbered(footer.range, records, now)
     group = min(_GROUP_RECORDS, _GROUP_BYTES * len(table) // max(table.nbytes, 1))
     sink = pa.BufferOutputStream()
@@ -110,12 +110,12 @@ def encode(topic_id: str, footer: Footer, records: pa.Table, now: datetime) -> p
 
 
 def decode_footer(path: str, tail: Tail, *, topic_id: str, place: TopicPartition, base_offset: int) -> Footer:
-    """What the footer says, when it agrees with the place and the name of the file.
+    """Decode the footer and check that it agrees with the place and the name of the file.
 
     `tail` has at least `footer_length(tail.data)` bytes.
 
     Raises:
-        SegmentDamaged: the file is cut short, is no segment, or belongs elsewhere.
+        SegmentDamaged: the file is cut short, is not a segment, or belongs to another place.
     """
     try:
         parquet = pq.read_metadata(pa.BufferReader(tail.data))
@@ -139,14 +139,14 @@ def decode_footer(path: str, tail: Tail, *, topic_id: str, place: TopicPartition
 
 
 def footer_length(tail: bytes) -> int:
-    """The length of the footer and what stands behind it, from the last bytes of a file; 0 if it has none."""
+    """The length of the footer and the trailer after it, read from the last bytes of a file; 0 if there is none."""
     if len(tail) < 12 or tail[-4:] != _MAGIC:
         return 0
     return int.from_bytes(tail[-8:-4], "little") + 8
 
 
 def damaged(path: str, expected: str, found: str) -> SegmentDamaged:
-    """The error for a file that is not what its name promises."""
+    """The error for a file that is not the segment its name promises."""
     return SegmentDamaged(
         f"segment {path} is damaged: expected {expected}, found {found}",
         fix="bring the file back from a copy; without one, give up the records up to the next segment "
@@ -228,7 +228,7 @@ def _constant(text: str, count: int) -> pa.Array:
 
 
 def _data_end(parquet: pq.FileMetaData) -> int:
-    """Where the last column chunk ends: the footer begins there, so a file of another size was cut."""
+    """Where the last column chunk ends and the footer must begin. Otherwise the file was cut."""
     group = parquet.row_group(parquet.num_row_groups - 1) if parquet.num_row_groups else None
     if group is None:
         return len(_MAGIC)

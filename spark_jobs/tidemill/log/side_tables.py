@@ -1,4 +1,4 @@
-"""Records that were put aside, as something to read again: their values are kept, whatever retention took since."""
+"""Reads rejected and late records again. Their values are kept here, even if retention has deleted them in the log."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ _RECORD = ("topic", "partition", "offset", "timestamp", "value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """Rows of a table of records put aside, at one version of it."""
+    """Rows of the quarantine or the late table, at one version of that table."""
 
     version: int
     rows: pa.Table
 
     @property
     def batches(self) -> tuple[BatchRange, ...]:
-        """The batches that put them there."""
+        """The batches that wrote these rows."""
         return batch_ranges(pc.unique(self.rows["batch_id"]).to_pylist())
 
     @property
     def ranges(self) -> Ranges:
-        """Where they are in the log, each once."""
+        """The offsets of these rows in the log, each once."""
         topics = sorted(pc.unique(self.rows["topic"]).to_pylist())
         return {topic: self._ranges(topic) for topic in topics}
 
@@ -58,21 +58,21 @@ class Chosen:
         return tuple(found)
 
     def take(self, most: int | None) -> Chosen:
-        """The oldest of them, at most so many."""
+        """Return the `most` oldest of these rows, or all."""
         order = [(c, "ascending") for c in _PLACE]
         return Chosen(version=self.version, rows=self.rows.sort_by(order).slice(0, most))
 
 
 class SideTables:
-    """The quarantine and the late table of a pipeline. `uri` says where each lies."""
+    """The quarantine and the late table of a pipeline. `uri` returns where each one lies."""
 
     def __init__(self, uri: Callable[[str], str], storage: Callable[[], Mapping[str, str]] = dict) -> None:
         self._uri, self._storage = uri, storage
 
     def choose(self, output: SideOutput, selection: Selection, columns: Sequence[str] = ()) -> Chosen | None:
-        """The rows that are meant, at the newest version; None while there is no table.
+        """Return the selected rows at the newest version; None if the table does not exist.
 
-        With `columns`, no others are read but those that it takes to choose.
+        With `columns`, only these columns and those needed for the selection are read.
         """
         spec = self._spec(output)
         handle = newest(spec)
@@ -82,9 +82,9 @@ class SideTables:
         return self._chosen(spec, handle.version(), selection, read)
 
     def oldest(self, output: SideOutput, selection: Selection, most: int) -> Chosen | None:
-        """Where the oldest rows are that are meant, at most so many; None while there is no table.
+        """Return the place of the oldest selected rows, at most `most`; None if the table does not exist.
 
-        Only as many batches are read as it takes to find them, and no values.
+        Reads no values, and only as many batches as it takes to find these rows.
         """
         spec = self._spec(output)
         handle = newest(spec)
@@ -99,10 +99,10 @@ class SideTables:
         return Chosen(version=handle.version(), rows=pa.concat_tables(found)).take(most)
 
     def scans(self, repair: Repair, ranges: Ranges) -> Mapping[str, TableScan]:
-        """The records of a repair, by topic, as its plan names them.
+        """Return the records of a repair by topic, as its plan names them.
 
         Raises:
-            LogError: some are not there, at the version that the plan names.
+            LogError: some records are missing in the version that the plan names.
         """
         table = DeltaRsTable(self._spec(repair.source))
         within = of_batches(repair.batches)
@@ -113,7 +113,7 @@ class SideTables:
         }
 
     def _all_of(self, repair: Repair, rows: pa.Table, items: tuple[OffsetRange, ...]) -> pa.Table:
-        """The rows of one topic, which have each of its records once, when all of them are there."""
+        """Return the rows of one topic, which hold each of its records once, after checking that none is missing."""
         if rows.num_rows < sum(map(len, items)):
             there = set(zip(rows["partition"].to_pylist(), rows["offset"].to_pylist(), strict=True))
             tp, offset = next(place for place in _places(items) if (place[0].partition, place[1]) not in there)
@@ -148,21 +148,21 @@ _ALL = BatchRange(1, MAX_OFFSET)
 
 
 def _in_parts(wanted: tuple[BatchRange, ...], edges: Sequence[int]) -> Iterator[tuple[BatchRange, ...]]:
-    """The same batches, one part after the other, cut at these edges; at least one part."""
+    """Split the wanted batches at these edges, in order; empty parts are left out."""
     for low, high in pairwise([1, *edges, MAX_OFFSET]):
         if low < high and (part := in_both(wanted, [BatchRange(low, high)])):
             yield part
 
 
 def _columns(output: SideOutput, selection: Selection) -> tuple[str, ...]:
-    """What it takes to choose."""
+    """The columns needed for the selection."""
     bounded = selection.since is not None or selection.until is not None
     names = {"recorded_at": bounded, "reasons": selection.reason is not None, "table_name": output is SideOutput.LATE}
     return (*_PLACE, *(name for name, needed in names.items() if needed))
 
 
 def _placed(rows: pa.Table, topic: str, items: tuple[OffsetRange, ...]) -> pa.Table:
-    """The rows of these offsets, in their order, each once: the late table has a row for each table that refused it."""
+    """Return the rows of these offsets in order, each once: the late table has a row for each table they missed."""
     rows = rows.filter(pc.equal(rows["topic"], topic))
     rows = rows.filter(pa.array(Lookup(items).find(rows["partition"], rows["offset"]) >= 0))
     rows = rows.sort_by([("partition", "ascending"), ("offset", "ascending")])
@@ -193,7 +193,7 @@ def _meeting(selection: Selection, rows: pa.Table) -> pa.Table:
 
 
 def _mention(reasons: pa.ChunkedArray, text: str) -> pa.Array:
-    """Whether one of the reasons of each row, or its sort, contains the text; the text of one of before has no sort."""
+    """Whether a reason of each row, or its sort, contains the text. Reasons written by old versions have no sort."""
     column = reasons.combine_chunks()
     texts = pc.list_flatten(column).dictionary_encode()
     told = [text in reason or text in sort_of(reason) for reason in texts.dictionary.to_pylist()]

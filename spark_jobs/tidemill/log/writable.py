@@ -1,4 +1,4 @@
-"""What Tidemill asks of a log that it writes to as well."""
+"""The interfaces of a log that can also be written to."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from tidemill.log.records import NewRecord
 class ProducerBatch:
     """The identity of one append of an idempotent producer, over all partitions it touches.
 
-    Batches of a producer have growing `sequence` numbers from 0. Keyless records are dealt to
-    partitions in turn: the batch was dealt from `first_slot` on, and the next one begins at
-    `next_slot`. `records` counts all of the batch. `digest` is that of its records, where it was taken: other records
-    under the same number are refused.
+    The `sequence` numbers of a producer grow from 0. Records without a key are dealt to partitions in turn: the batch
+    begins at `first_slot`, and the next batch begins at `next_slot`. `records` counts the whole batch. If a `digest` of
+    the records was taken, other records under the same number are refused.
     """
 
     producer_id: str
@@ -41,7 +40,7 @@ class ProducerBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandedBatch:
-    """The share of a producer's batch that is in one partition, and where."""
+    """The share of a producer's batch that is in one partition, and its offsets."""
 
     batch: ProducerBatch
     range: OffsetRange
@@ -49,7 +48,7 @@ class LandedBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandedWhole:
-    """A producer's batch that is in a topic as a whole; `ranges` say where, if that is known."""
+    """A producer's batch that is in a topic as a whole. `ranges` say where, if that is known."""
 
     batch: ProducerBatch
     ranges: tuple[OffsetRange, ...] = ()
@@ -57,26 +56,26 @@ class LandedWhole:
 
 @runtime_checkable
 class AppendsAtOnce(Protocol):
-    """A log that takes records for several partitions all at once."""
+    """A log that accepts records for several partitions all at once."""
 
     def append_at_once(
         self, topic: str, shares: Sequence[tuple[int, pa.Table]], *, batch: ProducerBatch | None = None
     ) -> tuple[OffsetRange, ...]:
-        """Write the share of each partition behind its end, all of them or none, durably, and say where.
+        """Append the share of each partition, all of them or none, durably, and return where they are.
 
-        With `batch`, only if it is not in the topic yet; otherwise nothing is written, and the answer is where it is,
-        if that is known. Ranges may hold records of others, too.
+        With `batch`, nothing is written if the batch is in the topic already; then the result says where, if that is
+        known. Ranges may also hold records of others.
 
         Raises:
-            UnknownTopic: there is no such topic.
-            LogInputError: the batch is there with other records, or the producer has gone on to newer ones.
+            UnknownTopic: the topic does not exist.
+            LogInputError: the batch is there with other records, or the producer has appended newer ones.
             Fenced: another process appends for this producer.
             CommitUnknown: the records may have been written.
         """
         ...
 
     def last_batch(self, topic: str, producer_id: str) -> LandedWhole | None:
-        """The producer's newest batch in the topic; what an earlier process left open is given up before."""
+        """Return the producer's newest batch in the topic. Ends what an earlier process left open first."""
         ...
 
 
@@ -85,19 +84,19 @@ class WritableLog(Log, Protocol):
     """A log that can be appended to and trimmed from the front. Records never change once written."""
 
     def create_topic(self, name: str, partitions: int, *, force: bool = False) -> Topic:
-        """A new, empty topic; of two who create it at once, one succeeds.
+        """Create an empty topic. If two processes create it at once, one succeeds.
 
         Raises:
-            LogInputError: the name is taken or not a name, or `partitions` is below 1 or too many, see
-                `checks.check_new_topic`; `force` allows more.
+            LogInputError: the name is taken or not allowed, or `partitions` is below 1 or above the limits of
+                `checks.check_new_topic`; `force` raises the limit.
         """
         ...
 
     def delete_topic(self, name: str) -> None:
-        """Remove the topic and all its records.
+        """Delete the topic and all its records.
 
         Raises:
-            UnknownTopic: there is no such topic.
+            UnknownTopic: the topic does not exist.
         """
         ...
 
@@ -110,28 +109,28 @@ class WritableLog(Log, Protocol):
         at: int | None = None,
         batch: ProducerBatch | None = None,
     ) -> OffsetRange:
-        """Write the records behind the end of the partition, all or none, durably, and say where.
+        """Append the records to the end of the partition, all or none, durably, and return their offsets.
 
-        With `at`, only if the end is there. With `batch`, only if no share of this batch is in the
-        partition yet; otherwise nothing is written and the range of that share is the answer.
+        With `at`, only if the partition ends there. With `batch`, nothing is written if a share of this batch is in the
+        partition already; then the result is the range of that share.
 
         Raises:
-            UnknownTopic: there is no such topic.
-            LogInputError: no such partition; `at` is not the end; a share of the batch is there with
-                another number of records, or the producer has gone on to newer batches since.
+            UnknownTopic: the topic does not exist.
+            LogInputError: there is no such partition; `at` is not the end; a share of the batch is there with another
+                number of records; or the producer has appended newer batches.
             CommitUnknown: the records may have been written and trimmed away at once.
         """
         ...
 
     def landed(self, topic: str, partition: int, producer_id: str, sequence: int | None = None) -> LandedBatch | None:
-        """The share of a producer's batch in this partition; without `sequence`, of its newest here.
+        """Return the share of a producer's batch in this partition; without `sequence`, of its newest batch here.
 
-        None when there is none, or when retention or many other producers made the log forget it.
+        None if there is no such share, or if the log forgot it because of retention or many other producers.
         """
         ...
 
     def trim(self, topic: str, partition: int, before_offset: int) -> OffsetRange:
-        """Give up every record below `before_offset`, for good, and return what the partition now holds.
+        """Delete every record below `before_offset` for good, and return the range that is left.
 
         A start that is already higher stays.
 

@@ -1,1 +1,1 @@
-"""What keeps a pipeline small for years."""
+"""Keeps a pipeline small for years."""

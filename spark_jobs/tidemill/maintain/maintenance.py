@@ -1,10 +1,10 @@
-"""What keeps a pipeline small for years: beyond the upkeep of batches, it takes out what nobody can go back to.
+"""Maintenance: beyond the upkeep after batches, it removes what nobody can go back to.
 
-A *horizon* says how far back one may want to go: commits younger than `keep` can be rewound to, and their versions of
-published tables can be read. State that was superseded before the horizon, files that no such version needs, and rows
-that waited for a backfill are removed. So is the state of windows that closed for good longer ago than the project's
-`state`, wherever one may go back to: first the ledger says so, then rows go. It may run beside batches at any time, and
-be killed at any time.
+The *horizon* limits how far one can go back: a pipeline can be rewound to commits younger than `keep`, and the versions
+of published tables from these commits stay readable. Maintenance removes state that was superseded before the horizon,
+files that no such version needs, and rows of finished backfills. It also removes the state of windows that closed for
+good longer ago than the project's `state`, whatever the horizon; the ledger records this before the rows go.
+Maintenance can run beside batches and can be killed at any time.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from tidemill.tables.interface import Between, TableSpec, Transaction
 from tidemill.tables.keeping import KeptTable
 
 READERS = timedelta(hours=1)
-"""How long a file that no version needs stays for readers that have opened the table before."""
+"""How long unneeded files stay, for readers that opened the table before."""
 
 AT_LEAST = 10
-"""So many of the newest commits can be rewound to, however old they are."""
+"""The newest commits, so many of them, can always be rewound to, however old they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceTask:
-    """Something done, or to be done, to one table: `count` files or rows."""
+    """A maintenance task on one table, done or only planned: `count` files or rows."""
 
     table: str
     what: str
@@ -56,9 +56,9 @@ class MaintenanceTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """What can be gone back to: commits from the horizon on, oldest first, and what an open rewind goes back to.
+    """What one can go back to: the commits from the horizon on, oldest first, and the target of an open rewind.
 
-    `past` is what the ledger knows of all batches: those before a switch wrote the tables that are its own.
+    `past` describes all batches of the ledger; batches before a switch wrote only the generation's own tables.
     """
 
     commits: Sequence[Committed]
@@ -68,7 +68,7 @@ class _Kept:
 
     @staticmethod
     def of(ledger: Ledger, horizon: datetime) -> _Kept | None:
-        """None before the first commit."""
+        """Read the ledger; None if it has no commit yet."""
         past, opened = ledger.past(), ledger.view().open_batch
         young = next((b for b in past.generation(lambda z: z.times[1] >= horizon) if b.at >= horizon), None)
         few = list(islice(past.backwards(), AT_LEAST))
@@ -84,13 +84,13 @@ class _Kept:
         )
 
     def unused(self, now: datetime) -> timedelta:
-        """How long a file must be out of use to go: longer than a batch is open, which may have written it."""
+        """How long a file must be unused before it is deleted: longer than the open batch may have been writing it."""
         since = now if self.opened is None else min(self.opened.plan.clock, self.opened.claimed_at, now)
         return READERS + (now - since)
 
     @property
     def horizon(self) -> int:
-        """The earliest batch that can be gone back to."""
+        """The earliest batch that one can go back to."""
         return self.commits[0].batch_id
 
     @property
@@ -100,12 +100,12 @@ class _Kept:
 
     @property
     def positions(self) -> Sequence[Position]:
-        """Where one may stand again."""
+        """All positions that one can go back to."""
         return [c.position for c in self.commits] + ([self.rewind.position] if self.rewind is not None else [])
 
     @property
     def dead(self) -> Sequence[BatchRange]:
-        """The batches whose slices none of these positions shows, nor shows again once its backfill is complete."""
+        """The batches whose slices none of these positions shows, not even after its open backfill completes."""
         first, *others = self.positions
         found = _hidden(first)
         for position in others:
@@ -114,20 +114,20 @@ class _Kept:
         return found
 
     def unmerged(self, sink: WindowedSink, there: Sequence[BatchRange]) -> Sequence[BatchRange]:
-        """Of the batches that are `there`, those of whose nodes none is looked at any more from these positions."""
+        """Of the batches in `there`, those whose merged panes no batch reads from any of these positions."""
         watermark = min(position.watermark for position in self.positions)
         edge = forgotten(sink.window.panes, watermark, micros(sink.allowed_lateness))
         return batch_ranges([*self.dead, *(b.batch_id for b in self.past.with_ids(there) if b.after <= edge)])
 
     @property
     def waited(self) -> Sequence[BatchRange]:
-        """The batches whose rows wait for no backfill any more that is open in one of these positions."""
+        """The batches whose waiting rows no backfill needs that is open in one of these positions."""
         since = [p.backfill.since for p in self.positions if p.backfill is not None]
         until = min(since, default=self.newest.batch_id + 1)
         return [BatchRange(1, until)] if until > 1 else []
 
     def versions(self, spec: TableSpec, *, published: bool) -> list[int]:
-        """The versions that these commits left, and the one that stood when the first of them committed."""
+        """The versions that these commits left, and the version at the time of the first of them."""
         since = self.past.since if published else 1
         older = self.past.version(spec.name, since=since, through=self.horizon)
         then = None if self.rewind is None else self.rewind.versions.get(spec.name)
@@ -145,9 +145,9 @@ def _hidden(position: Position) -> tuple[BatchRange, ...]:
 
 
 def goes_back_to(project: Project, pipeline: str, *, keep: timedelta, now: datetime) -> int | None:
-    """The earliest batch that one can rewind to once `maintain` is done; None before the first commit.
+    """Return the earliest batch that one can rewind to after `maintain`; None before the first commit.
 
-    What is needed for that stays, however old it is.
+    Everything needed for that rewind stays, however old it is.
     """
     kept = _Kept.of(project.ledger(pipeline), now - keep)
     return None if kept is None else kept.horizon
@@ -156,15 +156,15 @@ def goes_back_to(project: Project, pipeline: str, *, keep: timedelta, now: datet
 def maintain(
     project: Project, pipeline: str, *, keep: timedelta, now: datetime, dry_run: bool = False
 ) -> Iterator[MaintenanceTask]:
-    """Everything that can be made smaller, done as it is told; only told in a dry run.
+    """Do every maintenance task and yield it when done. A dry run only yields the tasks.
 
     Raises:
-        TidemillError: a table or the ledger cannot be read or written; what was done before stays.
+        TidemillError: a table or the ledger cannot be read or written. Tasks done before stay done.
     """
     flow, ledger = project.pipeline(pipeline), project.ledger(pipeline)
     uris = project.uris(pipeline)
     if not dry_run:
-        # What follows would read all events of a ledger that was never indexed.
+        # Otherwise the next steps would read all events of a ledger that was never indexed.
         ledger.index_old()
     kept = _Kept.of(ledger, now - keep)
     if kept is None:
@@ -174,7 +174,7 @@ def maintain(
     forgotten = _forgotten(ledger, until_of, now, dry_run=dry_run)
     for name, files in foldable(flow, uris, newest_commit):
         yield MaintenanceTask(table=name, what="small files folded", count=files)
-    # First, so that what is folded now stays until the next time for those who read it.
+    # Sweep first, so that files folded now stay for their readers until the next maintenance.
     unused = kept.unused(now)
     swept = ledger.sweep(unused, dry_run=dry_run)
     yield MaintenanceTask(table=f"ledger of {pipeline}", what="files removed that were folded", count=swept)
@@ -197,15 +197,15 @@ def maintain(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Forgotten:
-    """The state that goes: of windows that end at `until` or earlier, in slices of batches up to `through`."""
+    """The state to remove: of windows that end at `until` or earlier, in slices of batches up to `through`."""
 
     until: int
     through: int
 
     def removed(self, uris: Uris, sink: WindowedSink, spec: TableSpec, *, dry_run: bool) -> MaintenanceTask:
-        """Their panes, but for those that are in later windows, too."""
+        """Remove the panes of these windows, except panes that later windows share."""
         edge = moment(first_kept(sink.window.panes, self.until))
-        # What a backfill that begins meanwhile writes there stays.
+        # Rows that a backfill writes there meanwhile stay.
         where = (
             Between(column="pane_start", low=None, high=edge),
             Between(column="batch_id", low=None, high=self.through + 1),
@@ -219,7 +219,7 @@ class _Forgotten:
 def _forgotten(
     ledger: Ledger, until_of: Callable[[Position], int | None], now: datetime, *, dry_run: bool
 ) -> _Forgotten | None:
-    """What may go, once the ledger says so; None while a backfill is open, which may need it."""
+    """Record in the ledger what is removed, and return it. None while a backfill is open, because it may need it."""
 
     def event(view: View) -> Forgotten:
         until = until_of(view.position)
@@ -229,7 +229,7 @@ def _forgotten(
 
     view = ledger.view()
     until = until_of(view.position)
-    # A batch that is open may count on what would be forgotten.
+    # An open batch may need the state that would be removed.
     if until is not None and view.open_batch is None and view.superseded is None and not dry_run:
         with suppress(Fenced), boundary("forgotten", view.last_batch_id):
             ledger.append(event)
@@ -243,7 +243,7 @@ def _forgotten(
 def _state(
     uris: Uris, sink: WindowedSink, kept: _Kept, forgotten: _Forgotten | None, *, dry_run: bool
 ) -> Iterator[MaintenanceTask]:
-    """Rows of state that nobody looks at any more."""
+    """Remove state of slices that no position shows any more, and state that was forgotten."""
     state = State.of(uris, sink)
     if state is not None:
         horizon = Transaction(state_horizon(uris.owner, sink), kept.horizon)
@@ -254,7 +254,7 @@ def _state(
 
 
 def _merged(uris: Uris, sink: WindowedSink, kept: _Kept, *, dry_run: bool) -> Iterator[MaintenanceTask]:
-    """Panes merged ahead: of superseded slices, and those that only windows hold which are closed for good."""
+    """Remove panes merged ahead that belong to superseded slices or only to windows that are closed for good."""
     state = State.merged(uris, sink) if sink.merges_ahead else None
     if state is not None:
         table = KeptTable(state.spec, opened=state.handle)
@@ -264,7 +264,7 @@ def _merged(uris: Uris, sink: WindowedSink, kept: _Kept, *, dry_run: bool) -> It
 
 
 def _readable(flow: Flow, uris: Uris, kept: _Kept, readers: timedelta, *, dry_run: bool) -> Iterator[MaintenanceTask]:
-    """Files of the tables that people read."""
+    """Delete unneeded files of the tables that people read."""
     published = [(uris.published_table(s), True) for s in flow.sinks]
     own = [(spec, False) for spec in (uris.quarantine(), uris.late(), uris.corrections())]
     for spec, is_published in (*published, *own):
@@ -273,7 +273,7 @@ def _readable(flow: Flow, uris: Uris, kept: _Kept, readers: timedelta, *, dry_ru
 
 
 def _waited(flow: Flow, uris: Uris, kept: _Kept, unused: timedelta, *, dry_run: bool) -> Iterator[MaintenanceTask]:
-    """What waited for backfills that are complete or given up."""
+    """Remove rows that waited for backfills which are now complete or given up."""
     rows = [uris.published_table(sink) for sink in flow.sinks if isinstance(sink, RowSink)]
     for spec in (uris.waiting(spec) for spec in (*rows, uris.quarantine(), uris.late())):
         if newest(spec) is not None:
@@ -285,7 +285,7 @@ def _waited(flow: Flow, uris: Uris, kept: _Kept, unused: timedelta, *, dry_run: 
 def _outdated(
     project: Project, pipeline: str, kept: _Kept, horizon: datetime, *, dry_run: bool
 ) -> Iterator[MaintenanceTask]:
-    """Generations that another one replaced before the horizon: nobody can go back to them."""
+    """Remove generations that were replaced before the horizon: nobody can go back to them."""
     switch = kept.past.switch
     if switch is not None and switch.at < horizon:
         folders, name = project.generations.outdated(pipeline), f"generations of {pipeline}"

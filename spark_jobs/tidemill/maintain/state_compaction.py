@@ -1,4 +1,4 @@
-"""Slices folded: state grows with panes and keys then, not with the number of batches."""
+"""Folds slices: then state grows with panes and keys, not with the number of batches."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ FOLDING = Folding()
 
 
 def due(amendment: AmendmentJob, view: View, folding: Folding | None = None) -> tuple[tuple[Cover, ...], ...]:
-    """The groups of batches that `fold` would make one slice each.
+    """Return the groups of batches that `fold` would turn into one slice each.
 
-    There are none while a batch is open, which goes first, nor of state that another declaration built.
+    Empty while a batch is open, which must end first, and if another declaration built the state.
     """
     if view.open_batch is not None:
         return ()
@@ -43,13 +43,13 @@ def due(amendment: AmendmentJob, view: View, folding: Folding | None = None) -> 
 
 
 def fold(amendment: AmendmentJob, folding: Folding | None = None) -> Iterator[Committed]:
-    """Batches as they commit, one for each group that is due now.
+    """Execute one fold batch for each group that is due now, and yield each commit.
 
-    Readers see nothing of it, and offsets and watermark stay. Live batches may run in between. What is open is left to
-    its own run.
+    Readers see no change, and offsets and watermark stay. Live batches may run in between. An open batch is left to its
+    own run.
 
     Raises:
-        TidemillError: a batch did not commit; the next run, whichever it is, continues it.
+        TidemillError: a batch did not commit; the next run of any kind continues it.
     """
     waiting = [frozenset(c.batch_id for c in group) for group in due(amendment, amendment.ledger.view(), folding)]
 

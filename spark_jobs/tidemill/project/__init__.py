@@ -1,1 +1,1 @@
-"""A user's project: its folder, settings, pipeline files, and the names and generations of its pipelines."""
+"""A user's project: its folder, settings and pipeline files, and the names and generations of its pipelines."""

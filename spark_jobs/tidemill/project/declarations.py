@@ -1,4 +1,4 @@
-"""What the pipeline files of a project declare. What is wrong with one file or pipeline stops no other."""
+"""What the pipeline files of a project declare. A fault in one file or pipeline does not stop the others."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tidemill.core.errors import ConfigError, DeclarationError
 
 
 class Load(Protocol):
-    """Loads files together, and says what each declares or what is wrong with it."""
+    """Loads files together and returns what each declares, or what is wrong with it."""
 
     def __call__(
         self, paths: Iterable[Path], *, wanted: str | None
     ) -> Mapping[Path, tuple[Pipeline, ...] | DeclarationError]:
-        """The same paths, in their order; `wanted` is the pipeline that somebody waits for."""
+        """Load the files and keep their order; `wanted` is the pipeline that the caller waits for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declarations:
     """What the files of a folder declare.
 
-    `pipelines` can be bound to their contracts. `refused` are declared, but cannot be told from another pipeline or
-    from the owner of a table. `unloaded` are the files that could not be loaded: what they declare is not known.
+    `pipelines` can be bound to their contracts. `refused` are declared, but share their name or a published table with
+    another pipeline. `unloaded` are files that could not be loaded, so what they declare is not known.
     """
 
     folder: str
@@ -38,14 +38,15 @@ class Declarations:
 
     @property
     def faults(self) -> tuple[DeclarationError, ...]:
-        """Everything that is wrong, each fault once."""
+        """Every fault, each one once."""
         return tuple(dict.fromkeys((*self.unloaded.values(), *self.refused.values())))
 
     def pipeline(self, name: str) -> Pipeline:
-        """The pipeline of this name.
+        """Return the pipeline with this name.
 
         Raises:
-            DeclarationError: it was refused, the file that seems to declare it could not be loaded, or there is none.
+            DeclarationError: the pipeline was refused, the file that seems to declare it could not be loaded, or it
+                does not exist.
         """
         if name in self.pipelines:
             return self.pipelines[name]
@@ -67,12 +68,12 @@ class Declarations:
 
 
 def read_declarations(folder: Path, load: Load, wanted: str | None = None) -> Declarations:
-    """What the Python files of a folder declare, by `load`; nothing when there is no such folder.
+    """Load what the Python files of a folder declare; empty if the folder does not exist.
 
-    With a pipeline that is `wanted`, files that mention it come first.
+    Files that mention the pipeline `wanted` are loaded first.
 
     Raises:
-        ConfigError: it is no folder, or cannot be read.
+        ConfigError: it is not a folder, or cannot be read.
     """
     files = _files(folder)
     order = files if wanted is None else sorted(files, key=lambda path: not _mentions(path, wanted))
@@ -88,7 +89,7 @@ def read_declarations(folder: Path, load: Load, wanted: str | None = None) -> De
 
 def _files(folder: Path) -> list[Path]:
     try:
-        # Files that begin with a dot are those of editors.
+        # Editors create files that begin with a dot.
         named = sorted(p for p in folder.iterdir() if p.suffix == ".py" and not p.name.startswith("."))
     except FileNotFoundError:
         return []
@@ -96,12 +97,12 @@ def _files(folder: Path) -> list[Path]:
         raise ConfigError(
             f"{folder}: expected a folder of pipelines: {error.strerror}", fix="change it, or [project] pipelines"
         ) from None
-    # A file that is there under two names is one file.
+    # Two names of the same file count once.
     return list({path.resolve(): path for path in reversed(named)}.values())[::-1]
 
 
 def _mentions(path: Path, name: str) -> bool:
-    # What is no file, such as a pipe, may never end.
+    # Reading something that is not a regular file, such as a pipe, might never end.
     if path.stem == name or not path.is_file():
         return path.stem == name
     try:
@@ -122,7 +123,7 @@ def _unfinished(declared: Iterable[tuple[Path, Pipeline]]) -> dict[str, Declarat
 
 
 def _of_one_name(declared: Iterable[tuple[Path, Pipeline]]) -> dict[str, DeclarationError]:
-    """Neither of two pipelines with one name runs: which of them the ledger belongs to cannot be known."""
+    """Refuse both of two pipelines with the same name: nobody can tell which of them owns the ledger."""
     first: dict[str, tuple[Path, Pipeline]] = {}
     found = {}
     for path, pipeline in declared:
@@ -135,7 +136,7 @@ def _of_one_name(declared: Iterable[tuple[Path, Pipeline]]) -> dict[str, Declara
 
 
 def _of_one_table(declared: Iterable[tuple[Path, Pipeline]]) -> dict[str, DeclarationError]:
-    """Neither of two pipelines that publish one table runs: each would write over the other's rows."""
+    """Refuse both of two pipelines that publish the same table: each would overwrite the other's rows."""
     owners: dict[str, str] = {}
     found: dict[str, DeclarationError] = {}
     for path, pipeline in declared:

@@ -1,7 +1,7 @@
-"""Generations of a pipeline: each has state, ledger and records put aside of its own; one of them is published.
+"""Generations of a pipeline: each has its own state, ledger and side outputs; one of them is published.
 
-The first lies in the pipeline's folder, the others below it. Objects called after a number say which one is published:
-the highest counts. So that does not depend on a ledger, which may be what was lost.
+The first generation lies in the pipeline's folder, later ones below it. Objects named by number say which generation is
+published: the highest number counts. This does not depend on a ledger, because the ledger may be what was lost.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _PUBLISHED = ".published"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generations:
-    """Where the generations of a lake's pipelines lie.
+    """Locations of the generations of a lake's pipelines.
 
-    `chosen` names the generation of some pipelines; of others it is the one that was published when it was first asked
-    for, so that a run never works on two. The pipeline that is `building` publishes into its own folder.
+    `chosen` fixes the generation of some pipelines. For others it is the one that is published at the first question,
+    so that a run never works on two generations. The pipeline named by `building` publishes into its own folder.
     """
 
     lake: str
@@ -29,51 +29,51 @@ class Generations:
     building: str | None = None
 
     def pipelines(self) -> list[str]:
-        """What all pipelines that have begun are called now, whether they are still declared or not."""
+        """The present names of all pipelines that have begun, even if they are no longer declared."""
         names = self.known_names()
         return sorted(names.current(key) for key in self.store.list("pipelines"))
 
     def only(self, pipeline: str, number: int, *, built: bool) -> Generations:
-        """The same lake with a pipeline in this generation; while it is `built`, it publishes aside."""
+        """The same lake, with this generation of a pipeline. If `built`, the generation publishes to hidden tables."""
         return replace(self, chosen={pipeline: number}, building=pipeline if built else None)
 
     def known_names(self) -> Names:
-        """Which pipelines were renamed, as it was when it was first asked for."""
+        """Which pipelines were renamed; read once."""
         return self.names.get("") or self.names.setdefault("", Names.read(self.store))
 
     def current(self, pipeline: str) -> int:
-        """The published generation; 1 unless another one took over."""
+        """The number of the published generation; 1 if no other was published."""
         names = self.store.list(f"{self._root(pipeline)}/generations")
         numbers = (name.removesuffix(_PUBLISHED) for name in names if name.endswith(_PUBLISHED))
         return max((int(number) for number in numbers), default=1)
 
     def of(self, pipeline: str) -> int:
-        """The generation of a pipeline that is meant here."""
+        """The generation of a pipeline that this object works on."""
         return self.chosen.get(pipeline) or self.chosen.setdefault(pipeline, self.current(pipeline))
 
     def folder(self, pipeline: str) -> str:
-        """Where the tables of a pipeline lie that belong to it alone."""
+        """The folder of the tables that belong to this pipeline alone."""
         return f"{self.lake}/{self.inside(pipeline)}"
 
     def inside(self, pipeline: str) -> str:
-        """The same, as the store of the lake calls it."""
+        """The same folder as `folder`, relative to the root of the lake's store."""
         number, root = self.of(pipeline), self._root(pipeline)
         return root if number == 1 else f"{root}/generations/{number}"
 
     def published(self, table: str) -> str:
-        """Where a published table lies."""
+        """The location of a published table."""
         if self.building is not None:
             return f"{self.folder(self.building)}/published/{table}"
         return f"{self.lake}/published/{table}"
 
     def publish(self, pipeline: str, number: int) -> None:
-        """Make this the published generation, once its tables are."""
+        """Publish this generation. Its tables must be complete."""
         self.store.put_if_absent(f"{self._root(pipeline)}/generations/{number}{_PUBLISHED}", b"")
 
     def outdated(self, pipeline: str) -> list[str]:
-        """What is left of generations before the published one, and of what was published aside while it was built.
+        """Folders of generations before the published one, and the hidden tables from when the published one was built.
 
-        Those of a generation that is being built are not among them. Names in the store of the lake.
+        Returns names in the lake's store. A generation that is still being built is not included.
         """
         root, current = self._root(pipeline), self.current(pipeline)
         if current == 1:
@@ -85,7 +85,7 @@ class Generations:
         return sorted([*older, *first, *([aside] if self.store.list(aside) else [])])
 
     def remove(self, name: str) -> None:
-        """Remove one of those."""
+        """Delete a folder that `outdated` returned."""
         self.store.delete_folder(name)
 
     def _root(self, pipeline: str) -> str:

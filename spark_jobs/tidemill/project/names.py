@@ -1,8 +1,8 @@
-"""The names of a lake's pipelines: one that is renamed keeps the folder, tables and transactions of its first name.
+"""The names of a lake's pipelines. A renamed pipeline keeps the folder, tables and transactions of its first name.
 
     <lake>/names/<number>       one object for each rename: old and new name, who, when and why
 
-So a rename is one object that is put or not: nothing moves, whoever is killed, and a batch that is open goes on.
+So a rename writes one object, completely or not at all. Nothing moves, and an open batch can continue.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FOLDER = "names"
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What is known of names at one moment: the first name of each that is in use, and what others were renamed to."""
+    """The names at one moment: `first` maps names in use to first names, `renamed` maps old names to newer ones."""
 
     first: Mapping[str, str]
     renamed: Mapping[str, str]
@@ -31,10 +31,10 @@ class Names:
 
     @staticmethod
     def read(store: Store) -> Names:
-        """The names of a lake now.
+        """Read the present names of a lake.
 
         Raises:
-            ConfigError: an object is not what `rename` writes.
+            ConfigError: an object is not one that `rename` writes.
         """
         first: dict[str, str] = {}
         renamed: dict[str, str] = {}
@@ -52,11 +52,11 @@ class Names:
         return self.first.get(name, name)
 
     def current(self, key: str) -> str:
-        """What the pipeline with this first name is called now."""
+        """The present name of the pipeline with this first name."""
         return next((name for name, first in self.first.items() if first == key), key)
 
     def check(self, name: str) -> None:
-        """Raises ConfigError when a pipeline of this name is called otherwise now."""
+        """Raise a ConfigError if the pipeline with this name was renamed."""
         if name in self.renamed:
             new = self.renamed[name]
             raise ConfigError(
@@ -77,11 +77,11 @@ def _rename_in(store: Store, path: str) -> tuple[str, str]:
 
 
 def rename(store: Store, old: str, new: str, reason: Reason, *, at: datetime) -> None:
-    """From now on the pipeline `old` is called `new`.
+    """Rename the pipeline `old` to `new`.
 
     Raises:
         ConfigError: there is no such pipeline, or the name is taken.
-        DeclarationError: one of them cannot be a pipeline's name.
+        DeclarationError: one of the names is not valid for a pipeline.
     """
     checked_name(old, "a pipeline")
     names = Names.read(store)

@@ -1,7 +1,7 @@
-"""Loads the Python files of a project: within one bounded time, and so that what one raises is an error that names it.
+"""Loads the Python files of a project within a time limit. What a file raises becomes an error that names the file.
 
-Each file runs in a thread of its own. The caller waits, can be interrupted, and goes on when a file does not return.
-Not everything can be caught: `os._exit` ends the process, and a file that waits in foreign code keeps its thread.
+Each file runs in a thread of its own. The caller waits, can be interrupted, and continues if a file does not return.
+Not everything can be caught: `os._exit` ends the process, and a file that waits in native code keeps its thread.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from tidemill.core.errors import DeclarationError
 from tidemill.core.time.times import show_duration
 
 TOLD_AFTER = timedelta(seconds=10)
-"""How long a file may load before it is named as one that takes long."""
+"""After this time, a file that is still loading is named in a warning."""
 
 OTHERS = timedelta(seconds=5)
-"""How long the other files are waited for once the one pipeline that is wanted has been found."""
+"""How long to wait for the other files once the wanted pipeline is found."""
 
 Loaded = tuple[Pipeline, ...] | DeclarationError
-"""The pipelines among the names of a file, or what is wrong with it."""
+"""The pipelines that a file declares, or the error that it caused."""
 
 _logger = logging.getLogger(__name__)
 _SHOWN_LINES = 8
@@ -43,14 +43,14 @@ _SHOWN_LINES = 8
 def load_files(
     paths: Iterable[Path], *, patience: timedelta, wanted: str | None = None, told_after: timedelta = TOLD_AFTER
 ) -> Mapping[Path, Loaded]:
-    """What each file declares, in the order of the paths; all together take `patience` at most.
+    """Load the files and return what each declares, in the order of `paths`, within `patience` for all together.
 
-    One file is loaded after the other. One that takes long is left to itself, so that all have begun by half of the
-    time. Once the pipeline that is `wanted` is found, all others have `OTHERS`, and who has not returned is named in
-    the log. What files print goes to standard error; the working folder stays the caller's.
+    Files are loaded one after the other. A slow file continues in the background, so that every file has started after
+    half of the time. Once the pipeline `wanted` is found, the others get only `OTHERS` more, and the log names files
+    that have not returned. What files print goes to standard error, and the working directory stays as it was.
 
-    An error begins with the file and, where one is known, the line: the file cannot be read or compiled, raises
-    anything, leaves the process, or does not return.
+    An error begins with the file and, if known, the line. Errors are: the file cannot be read or compiled, raises
+    anything, exits the process, or does not return.
     """
     loads, time = [_Load(path) for path in paths], _Time(patience)
     with _as_it_was():
@@ -71,7 +71,7 @@ def load_files(
 
 
 class _Time:
-    """What is left of the time that all files have together."""
+    """The time left for all files together."""
 
     def __init__(self, patience: timedelta) -> None:
         self.patience, self.shortened = patience, False
@@ -82,15 +82,15 @@ class _Time:
         self._end, self._begun_by = monotonic() + seconds, monotonic() + seconds / 2
 
     def left(self) -> float:
-        """Seconds until the end."""
+        """Seconds until the time limit."""
         return max(0.0, self._end - monotonic())
 
     def turn(self, files: int) -> float:
-        """Seconds that the first of so many files may have for itself."""
+        """Seconds to wait for the next file if this number of files has not started yet."""
         return max(0.0, self._begun_by - monotonic()) / files
 
     def found(self, load: _Load, wanted: str | None) -> None:
-        """Shorten what is left when this file declares the pipeline that is wanted."""
+        """Shorten the time left if this file declares the wanted pipeline."""
         declared = load.result if isinstance(load.result, tuple) else ()
         if not self.shortened and any(p.name == wanted for p in declared):
             self.shortened = True
@@ -101,10 +101,10 @@ class _Time:
 
 @contextmanager
 def _as_it_was() -> Iterator[None]:
-    """Working directory and standard streams as they are now, whatever a file does to them."""
+    """Restore the working directory and the standard streams afterwards, whatever a file does to them."""
     streams, folder = (sys.stdin, sys.stdout, sys.stderr), _working_directory()
     try:
-        # Standard output belongs to the command: a program may read JSON from it.
+        # Standard output belongs to the command: programs may read JSON from it.
         with redirect_stdout(sys.stderr):
             yield
     finally:
@@ -125,7 +125,7 @@ class _Abandoned(BaseException):
 
 
 class _Load(Thread):
-    """One file being loaded. Once `done` is set there is a `result`."""
+    """Loads one file. `result` is set before `done`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(name=f"loading {path}", daemon=True)
@@ -134,14 +134,14 @@ class _Load(Thread):
         self._context = contextvars.copy_context()
 
     def start(self) -> None:
-        """Begin to load the file."""
+        """Start to load the file."""
         self.began = monotonic()
         super().start()
 
     def run(self) -> None:
         """Load the file; never raises."""
         with suppress(_Abandoned):
-            # A file may raise anything, `SystemExit` too, and what it raises may take long to say what it is.
+            # A file may raise anything, even `SystemExit`, and formatting the error may take long.
             try:
                 self.result = self._context.run(_declared_in, self.path)
             except BaseException as error:
@@ -150,7 +150,7 @@ class _Load(Thread):
         self.done.set()
 
     def abandoned(self, time: _Time) -> DeclarationError:
-        """Ask the thread to end, and say where it is; one that waits outside of Python goes on waiting."""
+        """Ask the thread to end, and describe where it is. A thread that waits in native code keeps waiting."""
         place = self._place()
         if self.ident is not None:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident), ctypes.py_object(_Abandoned))
@@ -169,7 +169,7 @@ class _Load(Thread):
 
 
 class _AsWritten(SourceFileLoader):
-    """Compiles the file each time: Python's cache takes a file that changed twice in a second for the old one."""
+    """Compiles the file each time: Python's cache misses a second change within the same second."""
 
     def get_code(self, fullname: str) -> CodeType:
         """The code of the file as it is now."""
@@ -178,7 +178,7 @@ class _AsWritten(SourceFileLoader):
 
 
 def _declared_in(path: Path) -> tuple[Pipeline, ...]:
-    # What is no file, such as a pipe, may never end.
+    # Reading something that is not a regular file, such as a pipe, might never end.
     if not path.is_file():
         found = "a link to nothing" if path.is_symlink() and not path.exists() else "no file"
         raise DeclarationError(f"expected a Python file, found {found}", fix="remove it from the pipelines")
@@ -193,7 +193,7 @@ def _module(path: Path) -> ModuleType:
     if spec is None:
         raise DeclarationError("not a Python file")
     module = importlib.util.module_from_spec(spec)
-    # As for any import: data classes look their module up.
+    # A normal import does this too: data classes look their module up.
     sys.modules[name] = module
     loader.exec_module(module)
     return module
@@ -227,7 +227,7 @@ def _line(path: Path, error: BaseException) -> int | None:
 
 
 def _said(error: BaseException) -> str:
-    """The first lines of what it says. The text is the file's own, so it may fail, too."""
+    """The first lines of an error's text. The file may define the text, so producing it may fail."""
     said = ""
     with suppress(Exception):
         said = error.msg if isinstance(error, SyntaxError) else str(error)

@@ -1,4 +1,4 @@
-"""A user's project: a folder with `tidemill.toml`, pipelines and contracts. No Spark is needed to read it."""
+"""A user's project: a folder with `tidemill.toml`, pipelines and contracts. Reading it needs no Spark."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 VARIABLE = "TIDEMILL_PROJECT"
 
 _SHARED = ("_files", "_cluster", "access", "contracts", "_read")
-"""What does not depend on the generation, and is costly to make again."""
+"""Attributes that do not depend on the generation and are costly to create."""
 
 
 class Project:
-    """Settings, contracts and pipelines of one folder."""
+    """The settings, contracts and pipelines of one folder."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         self.folder, self.settings = folder, settings
@@ -47,7 +47,7 @@ class Project:
 
     @staticmethod
     def load(folder: str | Path | None = None) -> Project:
-        """The project in `folder`, or named by TIDEMILL_PROJECT, or around the working directory.
+        """Load the project in `folder`, or named by TIDEMILL_PROJECT, or around the working directory.
 
         Raises:
             ConfigError: there is no `tidemill.toml`, or something in it is wrong.
@@ -57,62 +57,62 @@ class Project:
 
     @cached_property
     def contracts(self) -> Mapping[str, Contract]:
-        """The contracts by name, each read when it is asked for."""
+        """The contracts by name, each loaded on first use."""
         return Contracts(Path(self.settings.contracts))
 
     def pipeline_names(self) -> tuple[str, ...]:
-        """The names of all pipelines, sorted; without those of `faults`."""
+        """The names of all pipelines without faults, sorted."""
         return tuple(sorted(self._declared().pipelines))
 
     @property
     def faults(self) -> tuple[DeclarationError, ...]:
-        """What is wrong with pipeline files, and with pipelines that exclude each other; all others can run."""
+        """Faults of pipeline files, and of pipelines that exclude each other. All other pipelines can run."""
         return self._declared().faults
 
     def check_declared(self, name: str) -> None:
-        """Raise what `pipeline` raises of the declaration alone, without its contracts."""
+        """Raise what `pipeline` would raise for the declaration alone, without contracts."""
         self._declared(name).pipeline(name)
 
     def pipeline(self, name: str) -> Flow:
-        """A pipeline joined with its contracts, as the lake knows it.
+        """Return a pipeline bound to its contracts, after checking that it was not renamed.
 
         Raises:
-            DeclarationError: there is no such pipeline, or it does not fit its contracts.
-            ConfigError: it was renamed.
+            DeclarationError: the pipeline does not exist, or does not fit its contracts.
+            ConfigError: the pipeline was renamed.
         """
         names = self.generations.known_names()
         try:
             flow = self.declared(name)
         except DeclarationError:
-            # That it was renamed says more than that it is not declared.
+            # That it was renamed is more helpful than that it is not declared.
             names.check(name)
             raise
         names.check(name)
         return replace(flow, key=names.key(name))
 
     def declared(self, name: str) -> Flow:
-        """The same without a look at the lake.
+        """Return a pipeline bound to its contracts, without reading the lake.
 
         Raises:
-            DeclarationError: there is no such pipeline, its file cannot be loaded, it does not fit its contracts, or
-                its windows take records for longer than state is kept.
-            ContractError: one of its contracts cannot be used; those of others do not matter.
+            DeclarationError: the pipeline does not exist, its file cannot be loaded, it does not fit its contracts, or
+                its windows accept records for longer than state is kept.
+            ContractError: one of its contracts cannot be used. Contracts of other pipelines do not matter.
         """
         flow = bind(self._declared(name).pipeline(name).spec, self.contracts)
         check_age(flow, self.settings.state)
         return flow
 
     def limit(self, records: int | None = None) -> ReadLimit:
-        """How much one batch reads at most: so many records, or what the settings say."""
+        """The most that one batch reads: `records`, or what the settings say."""
         return ReadLimit(records or self.settings.batch_records, self.settings.partition_records)
 
-    # What follows loads Arrow and delta-rs: a DAG is parsed without them.
+    # The methods below load Arrow and delta-rs; Airflow parses a DAG without them.
 
     def log(self) -> Log:
         """The log that the pipelines read.
 
         Raises:
-            ConfigError: credentials are not where the settings say, or the client of Kafka is not installed.
+            ConfigError: credentials are missing where the settings name them, or Kafka's client is not installed.
         """
         return self._cluster if self.settings.kafka is not None else self._files
 
@@ -129,7 +129,7 @@ class Project:
 
     @cached_property
     def _cluster(self) -> Log:
-        """The cluster of Kafka: its client keeps its connections for all batches of a process."""
+        """The Kafka cluster. Its client keeps its connections for all batches of a process."""
         from tidemill.log.kafka_access import access_of
 
         access = access_of(self.settings.kafka or {}, os.environ)
@@ -143,18 +143,18 @@ class Project:
 
     @cached_property
     def access(self) -> S3Access:
-        """How the store of the lake or the log is reached that is not this machine's."""
+        """How to reach a lake or log in S3."""
         from tidemill.stores.access import S3Access
 
         return S3Access(self.settings.s3)
 
     @cached_property
     def generations(self) -> Generations:
-        """Where the lake's generations lie."""
+        """The locations of the lake's generations."""
         return Generations(lake=self.settings.lake, store=self._readable(self.settings.lake))
 
     def storage(self) -> Mapping[str, str]:
-        """How delta-rs reaches the lake now; {} for a folder. It holds keys, which may last for a short time only."""
+        """Options with which delta-rs reaches the lake now; {} for a folder. They hold keys, which may expire soon."""
         return self.access.delta() if is_remote(self.settings.lake) else {}
 
     def _readable(self, uri: str) -> Store:
@@ -163,11 +163,11 @@ class Project:
         return store_at(uri, self.access if is_remote(uri) else None)
 
     def bridge(self, stream: str, topic: str) -> KinesisBridge:
-        """What brings a stream of Kinesis into a topic of the project's file log.
+        """Return the bridge from a Kinesis stream to a topic of the project's file log.
 
         Raises:
-            ConfigError: the log is none that records can be brought into; or nobody says who asks for the stream.
-            UnknownTopic: there is no such topic.
+            ConfigError: the log is not a file log, or there are no credentials for the stream.
+            UnknownTopic: the topic does not exist.
         """
         from tidemill.log.file import FileLog
         from tidemill.log.kinesis import KinesisBridge
@@ -186,14 +186,14 @@ class Project:
         return Ledger(self.table_uri(name, "ledger"), key, self.storage, before_writing=store.check_writer)
 
     def lease(self, pipeline: str, takeover_after: timedelta) -> Lease:
-        """What a run of a pipeline holds while it works, and by which it knows whether another one does."""
+        """The lease of a pipeline's runs: a run holds it while it works, and other runs check it."""
         from tidemill.ledger.lease import Lease
 
         folder = f"{self.generations.inside(pipeline)}/leases"
         return Lease(self.generations.store, folder, takeover_after=takeover_after)
 
     def uris(self, pipeline: str) -> Uris:
-        """Where the tables of a pipeline lie, its own and those it publishes."""
+        """The locations of a pipeline's tables: its own and those it publishes."""
         from tidemill.engine.storage.table_layout import Uris
 
         owner = self.generations.known_names().key(pipeline)
@@ -206,28 +206,28 @@ class Project:
         )
 
     def side_tables(self, pipeline: str) -> SideTables:
-        """What a pipeline put aside."""
+        """The quarantine and the late table of a pipeline."""
         from tidemill.log.side_tables import SideTables
 
         return SideTables(partial(self.table_uri, pipeline), self.storage)
 
     def table_uri(self, pipeline: str, *parts: str) -> str:
-        """Where a table lies that belongs to one pipeline alone."""
+        """The location of a table that belongs to one pipeline alone."""
         return "/".join((self.generations.folder(pipeline), *parts))
 
     def published_uri(self, table: str) -> str:
-        """Where a published table lies."""
+        """The location of a published table."""
         return self.generations.published(table)
 
     def of_generation(self, pipeline: str, number: int, *, built: bool = False) -> Project:
-        """The same project with a pipeline in one of its generations; while it is `built`, it publishes aside."""
+        """The same project with this generation of a pipeline. If `built`, it publishes to hidden tables."""
         other = Project(self.folder, self.settings)
         other.__dict__ |= {name: value for name, value in self.__dict__.items() if name in _SHARED}
         other.generations = self.generations.only(pipeline, number, built=built)
         return other
 
     def _declared(self, wanted: str | None = None) -> Declarations:
-        """What the files declare. Where one pipeline is wanted, other files are not waited for as long."""
+        """What the files declare. If one pipeline is wanted, the wait for other files is shorter."""
         known = next((self._read[name] for name in (None, wanted) if name in self._read), None)
         if known is not None:
             return known

@@ -1,4 +1,4 @@
-"""What `tidemill.toml` says, checked."""
+"""Reads and checks `tidemill.toml`."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from tidemill.core.time.times import duration
 
 FILE = "tidemill.toml"
 LANDING = "kafka-connect"
-"""The layout of files that Kafka Connect's S3 sink wrote."""
+"""The layout of files that Kafka Connect's S3 sink writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What `tidemill.toml` says. Paths are absolute.
+    """The settings in `tidemill.toml`. Paths are absolute.
 
-    `driver_rows` is how many rows a batch may carry through the driver, four times as many of light state; beyond
-    it Spark writes. `writer` forces "delta-rs" or "spark"; None chooses by size. `batch_records` is the most that
-    one batch reads, `partition_records` the most that it reads of one topic-partition. `remote` is the address of a
-    Spark Connect server, `master` that of a cluster; both are empty for a session on this machine. `keep` is how
-    far back maintenance lets one go, `state` how long windows that are closed for good can be repaired from state.
-    `kafka` says how to reach the cluster whose topics are the log, instead of `log`; secrets are not in it. `lake`
-    and `log` are folders, or addresses in S3, `s3://BUCKET/FOLDER`, and `s3` says how its store is reached.
-    `layout` says that the log's files are those of others, and `gaps` whether offsets may be missing between them.
-    `kinesis` says of streams what `s3` says of stores. `load_timeout` is how long all pipeline files may load: by
-    default less than the 30 s that Airflow gives a DAG file.
+    `driver_rows` is the most rows that a batch may carry through the driver (four times as many for light state);
+    beyond it, Spark writes. `writer` forces "delta-rs" or "spark"; None chooses by size. `batch_records` is the most
+    that one batch reads, `partition_records` the most that it reads from one topic-partition. `remote` is the address
+    of a Spark Connect server, `master` that of a cluster; both are empty for a session on this machine. `keep` is how
+    far back one can go after maintenance, `state` how long windows that are closed for good can be repaired from state.
+    `kafka` says how to reach the cluster that is the log instead of `log`; it holds no secrets. `lake` and `log` are
+    folders or S3 addresses, `s3://BUCKET/FOLDER`, and `s3` says how to reach that store. `layout` says that another
+    program writes the log's files, and `gaps` whether offsets may be missing between them. `kinesis` is for streams
+    what `s3` is for stores. `load_timeout` is how long all pipeline files together may load: by default less than the
+    30 s that Airflow gives a DAG file.
     """
 
     lake: str
@@ -106,7 +106,7 @@ def _place(path: Path, data: Mapping[str, Any], section: str, key: str, default:
 
 
 def is_remote(place: str) -> bool:
-    """Whether a lake or a log is not a folder of this machine."""
+    """Whether a lake or a log is in S3."""
     return place.startswith("s3://")
 
 
@@ -120,10 +120,10 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def read_settings(root: Path) -> Settings:
-    """The settings of the project in this folder.
+    """Read the settings of the project in this folder.
 
     Raises:
-        ConfigError: there is something in its `tidemill.toml` that is wrong, or not known.
+        ConfigError: something in its `tidemill.toml` is wrong or unknown.
     """
     path = root / FILE
     data = _toml(path)
@@ -156,7 +156,7 @@ def read_settings(root: Path) -> Settings:
 
 
 def _check_apart(path: Path, lake: str, log: str) -> None:
-    """Neither of the lake and the log lies in the other: both make folders of any name."""
+    """Refuse a lake inside the log and a log inside the lake: both create folders with any name."""
     if f"{lake}/".startswith(f"{log}/") or f"{log}/".startswith(f"{lake}/"):
         raise ConfigError(
             f"{path}: the lake and the log lie in each other: {lake} and {log}",
@@ -165,12 +165,12 @@ def _check_apart(path: Path, lake: str, log: str) -> None:
 
 
 def _log(root: Path, path: Path, log: Mapping[str, Any]) -> dict[str, Any]:
-    """What sort of log it is: the settings beside its place."""
+    """The settings that say what kind of log it is."""
     return {"kafka": _kafka(root, path, log), "layout": _layout(path, log), "gaps": log.get("gaps", False)}
 
 
 def _kafka(root: Path, path: Path, log: Mapping[str, str]) -> Mapping[str, str] | None:
-    """How Kafka is reached, without secrets; None where the log is a folder."""
+    """How to reach Kafka, without secrets; None if the log is a folder."""
     settings = {name: value for name, value in log.items() if name not in ("path", "layout", "gaps")}
     if not settings:
         return None
@@ -236,7 +236,7 @@ def _spark_conf(path: Path, conf: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _length(path: Path, key: str, text: str, *, least: int = 0) -> timedelta:
-    """A duration of at least so many seconds."""
+    """Parse a duration of at least `least` seconds."""
     try:
         found = duration(text)
     except DeclarationError as error:

@@ -1,1 +1,1 @@
-"""Going back: backfills, repairs, rewinds and decisions about blocked batches, as batches of a pipeline."""
+"""Changes to the past, as batches of a pipeline: backfills, repairs, rewinds, and decisions about blocked batches."""

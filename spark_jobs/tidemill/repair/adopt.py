@@ -1,4 +1,4 @@
-"""A published table gets another owner, on purpose."""
+"""Gives a published table to another pipeline, on purpose."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tidemill.tables.owner import hand_over, owner_of
 
 
 def adopt(amendment: AmendmentJob, table: str) -> str | None:
-    """Make a published table that of the pipeline, with the rows that it has; who owned it before, None for nobody.
+    """Make the pipeline the owner of a published table, which keeps its rows. Return the owner before, or None.
 
-    The table's history keeps who wanted it and why. From then on the pipeline that owned it is refused there.
+    The table's history records who did this and why. From then on the former owner cannot write to the table.
 
     Raises:
         DeclarationError: the pipeline does not publish the table.
-        AmendmentError: there is no such table, it is the pipeline's own, its owner has a batch open, or somebody writes
-            to it now.
+        AmendmentError: the table does not exist, already belongs to the pipeline, its owner has an open batch, or
+            someone is writing to it.
     """
     sinks = {sink.table: sink for sink in amendment.flow.sinks}
     if (found := sinks.get(table)) is None:

@@ -1,4 +1,4 @@
-"""Offsets of the past, read again: what was computed from them is replaced, once all of it is there."""
+"""Backfills: offsets of the past are read again, and then all results computed from them are replaced at once."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ _RECORDS_A_SECOND = 100_000.0
 class Preview:
     """What a backfill would do. `windows` are those that change or may change, by table; `seconds` is an estimate.
 
-    So many windows are `left` as they were published, by table: their state was removed, and it does not read all that
-    they are made of. Tables are `unknown` that batches left out: they may get windows that are not named.
+    `left` counts, by table, the windows that keep their published rows: their state was removed, and the backfill does
+    not read all of their records. `unknown` names tables that earlier batches did not publish: more of their windows
+    may change than `windows` names.
     """
 
     covers: tuple[Cover, ...]
@@ -54,15 +55,15 @@ class Preview:
 
 
 def backfill(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = False) -> Iterator[Committed]:
-    """Batches as they commit: those of the job, and between two of them live ones, when the log has more.
+    """Execute the batches of a backfill and yield each commit. Live batches run in between if the log has more.
 
-    Nothing changes for readers before the last batch, which replaces every window of the old results and the new.
+    Readers see no change before the last batch, which replaces every window of the old and the new results.
 
     Raises:
-        AmendmentError: another backfill is not complete, nothing of what is wanted was ever read, or nothing would
-            change, because the state of all these windows was removed and others have a part in them.
-        OffsetsLost: the log no longer holds a part of it, and no loss is accepted.
-        TidemillError: a batch did not commit; `resume` goes on from there.
+        AmendmentError: another backfill is incomplete, no batch has read any of the wanted offsets, or nothing would
+            change because the state of all these windows was removed and other offsets contributed to them.
+        OffsetsLost: the log no longer holds some of the offsets, and `accept_loss` is False.
+        TidemillError: a batch did not commit; `resume` continues the backfill.
     """
     began: list[int] = []
 
@@ -78,7 +79,7 @@ def backfill(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fal
         return plan_backfill(amendment.flow, view, job, clock=datetime.now(UTC), most=amendment.batch_records)
 
     def is_last(commit: Committed) -> bool:
-        """Whether it completes this job; another's may have been open."""
+        """Whether this commit completes this job. Another person's job may have been open before it."""
         if not _ends_a_job(commit) or not began:
             return False
         return commit.batch_id in [p.batch_id for p in _of_job(amendment, began[0])]
@@ -87,14 +88,14 @@ def backfill(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fal
 
 
 def _of_job(amendment: AmendmentJob, since: int) -> Sequence[BatchPlan]:
-    """The plans of a job that began with this batch, and that somebody asked for with these words."""
+    """The plans of the job that began with this batch and that the same person requested for the same reason."""
     words = (amendment.reason.by, amendment.reason.why)
     jobs = ((p, p.job) for p in amendment.plans_since(since))
     return [p for p, job in jobs if job is not None and job.since == since and (job.by, job.why) == words]
 
 
 def _check_not_given_up(amendment: AmendmentJob, plans: Sequence[BatchPlan]) -> None:
-    """A job that is open no more was completed by somebody else, or given up."""
+    """If the job is no longer open, check that its last batch completed it: someone may have given it up."""
     last = plans[-1].job
     if last is None or not last.supersedes or not last.complete:
         raise AmendmentError(
@@ -109,10 +110,10 @@ def _ends_a_job(commit: Committed) -> bool:
 
 
 def resume(amendment: AmendmentJob) -> Iterator[Committed]:
-    """The rest of the job that is not complete.
+    """Execute the remaining batches of the open backfill.
 
     Raises:
-        AmendmentError: there is none.
+        AmendmentError: no backfill is open.
     """
 
     def plan(view: View) -> BatchPlan:
@@ -127,16 +128,16 @@ def resume(amendment: AmendmentJob) -> Iterator[Committed]:
 
 
 def cancel(amendment: AmendmentJob) -> Iterator[Committed]:
-    """The batch after which the open job is forgotten; readers never saw anything of it."""
+    """Execute the batch that discards the open backfill. Readers never saw any of its results."""
     return amendment.by_turns(lambda view: plan_giving_up(amendment.flow, view, clock=datetime.now(UTC)), _ends_a_job)
 
 
 def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = False) -> Preview:
-    """What `backfill` would do now; nothing is written.
+    """Return what `backfill` would do now, without writing anything.
 
     Raises:
-        AmendmentError: see `backfill`.
-        OffsetsLost: see `backfill`.
+        AmendmentError: `backfill` would refuse.
+        OffsetsLost: the log no longer holds some of the offsets, and `accept_loss` is False.
     """
     view = amendment.ledger.view()
     covers, ranges = _held(amendment, view, wanted, accept_loss=accept_loss)
@@ -158,7 +159,7 @@ def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fals
 
 
 def _job_of(amendment: AmendmentJob, view: View, covers: tuple[Cover, ...], ranges: Ranges) -> Backfill:
-    """The job that reads these ranges again, if it changes anything."""
+    """The job that reads these ranges again. Raises an AmendmentError if it would change nothing."""
     job = backfill_of(amendment.flow, view, amendment.ledger.past(), covers, ranges)
     left = sum(_left_of(amendment, view, job).values())
     if (
@@ -182,7 +183,7 @@ def _windows_of(amendment: AmendmentJob, view: View, job: Backfill) -> Mapping[s
 
 
 def _was_left_out(sink: WindowedSink, position: Position, covers: Sequence[Cover]) -> bool:
-    """Whether some of the batches that are read again did not publish the table: where its windows lie, none knows."""
+    """Whether some of the batches to read again did not publish the table: then its windows are not known."""
     since = (position.since or {}).get(sink.table)
     joined = since is not None and since.event_time is not None
     return joined and any(c.batches[0].from_batch < position.first_of_meaning(sink.table) for c in covers)

@@ -1,4 +1,4 @@
-"""What a person decides about a batch that its audit blocks."""
+"""A person's decision about a batch that its audit blocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidemill.ledger.ledger import Ledger
 
 
 def decide(ledger: Ledger, pipeline: str, decision: Decision, reason: Reason, at: datetime) -> int:
-    """Record the decision, for the next run to obey; which batch it is about.
+    """Record the decision, which the next run obeys. Return the number of the batch it is about.
 
     Raises:
         AmendmentError: no batch is blocked.

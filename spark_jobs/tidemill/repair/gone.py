@@ -1,4 +1,4 @@
-"""Partitions that disappeared from the log for good: batches go on without them, because somebody said so."""
+"""Partitions that are gone from the log for good: batches continue without them after a person has declared it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tidemill.run.claiming import Request, next_plan
 
 
 def declare_gone(amendment: AmendmentJob, places: Collection[TopicPartition]) -> Iterator[Committed]:
-    """The batch that goes on without these partitions; it reads what is next of the others.
+    """Execute the batch that continues without these partitions. It reads the next offsets of the others.
 
-    Offsets and state of theirs are kept. One that comes back is read from its committed offset on.
+    Offsets and state of these partitions are kept. If one comes back, it is read from its committed offset on.
 
     Raises:
-        AmendmentError: the pipeline never read one of them, or the log shows it.
+        AmendmentError: the pipeline never read one of them, or one is still in the log.
         LogError: another partition is missing too.
     """
 

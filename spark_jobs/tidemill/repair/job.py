@@ -1,4 +1,4 @@
-"""What backfills, repairs and rewinds have in common: how their batches come to be executed."""
+"""What backfills, repairs and rewinds have in common: how their batches are executed."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class AmendmentJob:
-    """Something that a person wants done to a pipeline, and the means to do it.
+    """What a person wants to change in a pipeline, and what it takes to do it.
 
-    `most` is the most records of one batch, else the project's limit. A run with the `identity` of another takes over
-    at once what that one left open. `begin` and `silent` are as a request has them.
+    `most` is the most records per batch; None means the project's limit. A run with the same `identity` as an earlier
+    run continues its open batch at once. `begin` and `silent` have the same meaning as in `Request`.
     """
 
     project: Project
@@ -55,12 +55,12 @@ class AmendmentJob:
 
     @cached_property
     def flow(self) -> Flow:
-        """The pipeline as it is declared now, with what its patterns match."""
+        """The pipeline as it is declared now, with its patterns replaced by the topics they match."""
         flow = self.project.pipeline(self.pipeline)
         if not flow.patterns:
             return flow
         position = None
-        # A rebuild begins from a ledger that nobody can read.
+        # A rebuild starts even if the ledger cannot be read.
         with suppress(LedgerDamaged):
             position = self.ledger.view().position
         return readable(flow, self.project.log(), position)
@@ -77,22 +77,22 @@ class AmendmentJob:
 
     @property
     def side_tables(self) -> SideTables:
-        """What the pipeline put aside."""
+        """The quarantine and the late table of the pipeline."""
         return self.project.side_tables(self.pipeline)
 
     @property
     def uris(self) -> Uris:
-        """Where the pipeline's tables lie."""
+        """The locations of the pipeline's tables."""
         return self.project.uris(self.pipeline)
 
     def plans_since(self, batch_id: int) -> Iterator[BatchPlan]:
-        """The plans of this batch and later ones, in their order."""
+        """The plans of this batch and all later ones, in order."""
         batches = BatchRange(batch_id, MAX_OFFSET)
         return plans_of(entry.event for entry in self.ledger.of_batches(batches, Planned))
 
     @property
     def first_asked(self) -> int | None:
-        """The first batch that was planned for the same reason; None before there is one."""
+        """The first batch planned for the same person and reason; None if there is none yet."""
         past = self.ledger.past()
         batches = [b.batch_id for b in past.asked(self.reason.by) if b.asked == self.reason]
         opened = [p.batch_id for p in plans_of(past.events) if asked_of(p) == self.reason]
@@ -104,13 +104,13 @@ class AmendmentJob:
         return self.most or self.project.settings.batch_records
 
     def within(self, project: Project) -> AmendmentJob:
-        """The same in another project."""
+        """A copy of this job for another project."""
         return replace(self, project=project)
 
     def execute(self, planner: Planner | None = None, *, drain: bool = False) -> Committed | None:
-        """The open batch, whoever planned it, or the one that `planner` plans, or the next offsets; None for none.
+        """Execute the open batch, else one planned by `planner`, else the next offsets. None if there is nothing to do.
 
-        `drain` says that the input has ended.
+        An open batch comes first, whoever planned it. `drain` says that the input has ended.
 
         Raises:
             TidemillError: the batch did not commit; the next run continues it.
@@ -128,9 +128,9 @@ class AmendmentJob:
         return None if isinstance(outcome, NothingToDo) else outcome
 
     def by_turns(self, planner: Planner, ended: Callable[[Committed], bool] = lambda _: False) -> Iterator[Committed]:
-        """Batches of `planner` and live ones by turns: the newest data waits for one batch at most.
+        """Execute batches of `planner` and live batches in turn, so that new data waits for one batch at most.
 
-        Until nothing is left to plan, or one of them `ended` it.
+        Stops when nothing is left to plan, or after a commit for which `ended` returns True.
         """
         while (commit := self.execute(planner)) is not None:
             yield commit
@@ -140,6 +140,6 @@ class AmendmentJob:
                 yield live
 
     def until_done(self, planner: Planner) -> Iterator[Committed]:
-        """Batches as they commit, until `planner` has nothing left to plan."""
+        """Execute batches and yield each commit, until `planner` has nothing left to plan."""
         while (commit := self.execute(planner)) is not None:
             yield commit

@@ -1,14 +1,14 @@
-"""State and tables, made again from the log: a new generation beside the published one, then one batch that switches.
+"""Rebuilds state and tables from the log: a new generation beside the published one, then one batch that switches.
 
-    1. build     the new generation reads the log from its start, batch by batch, and publishes where nobody looks
-    2. end       the ledger of the old one says that nothing follows, so that its runs stop; what was open is completed,
-                 or left as it is when that cannot be
-    3. catch up  the new one reads what the old one had read since
-    4. switch    each published table becomes what was built, in a commit that is later than any of the old generation;
-                 windows that are sent to topics are sent, all of them
-    5. publish   from now on runs find the new generation
+  1. build     the new generation reads the log from its start, batch by batch, and publishes to hidden tables
+  2. end       the old generation's ledger is closed, so that its runs stop; its open batch is completed, or left open
+               if that is impossible
+  3. catch up  the new generation reads what the old one has read meanwhile
+  4. switch    each published table is replaced by the rebuilt one, in a commit later than any of the old generation;
+               windows that are sent to topics are sent, all of them
+  5. publish   from now on runs use the new generation
 
-Whoever is killed on the way goes on with the same command.
+If a rebuild is killed, the same command continues it.
 """
 
 from __future__ import annotations
@@ -41,17 +41,18 @@ _logger = logging.getLogger(__name__)
 
 
 def rebuild(amendment: AmendmentJob, *, accept_loss: bool = False) -> Iterator[Committed]:
-    """Batches of the new generation as they commit, to the one that switches.
+    """Execute the batches of the new generation and yield each commit, up to the one that switches.
 
-    It begins where the old generation had begun, or at the log's start when no ledger tells. Late records are found
-    anew, with larger batches fewer of them. What the log lost will not be in the new tables, which must be accepted.
+    It begins where the old generation began, or at the log's start if no ledger tells where. Lateness is decided again:
+    larger batches make fewer records late. Records that the log lost are missing in the new tables; this needs
+    `accept_loss`.
 
     Raises:
-        AmendmentError: rows without windows are sent to a topic, and no loss is accepted: it would lack those that the
-            new generation reads before it takes over.
-        OffsetsLost: the log no longer holds what the old generation began with, and no loss is accepted.
+        AmendmentError: rows without windows are sent to a topic, and `accept_loss` is False: the topic would lack the
+            rows that the new generation reads before it takes over.
+        OffsetsLost: the log no longer holds the first offsets of the old generation, and `accept_loss` is False.
         Busy: a batch of the old generation is open, and its holder is alive.
-        TidemillError: a batch did not commit; the same command goes on.
+        TidemillError: a batch did not commit; the same command continues.
     """
     building = _Building.of(amendment)
     if not building.is_switching:
@@ -70,9 +71,9 @@ def rebuild(amendment: AmendmentJob, *, accept_loss: bool = False) -> Iterator[C
 
 
 def built_generation(project: Project, pipeline: str) -> int:
-    """The number of the generation that is being built, or of the next one to be.
+    """Return the number of the generation that is being built, or of the next one to build.
 
-    One that was begun by another declaration is left as it is: its state and rows mean something else.
+    A generation that another declaration began to build is left alone: its state and rows have another meaning.
     """
     number, wanted = project.generations.current(pipeline) + 1, project.pipeline(pipeline).hashes
     while True:
@@ -108,17 +109,17 @@ class _Building:
             ledger = amendment.ledger
             plans = (e.event.plan for e in ledger.backwards() if isinstance(e.event, Planned))
             live = next((plan for plan in plans if plan.live), None)
-            # A partition that was silent for long must not hold back windows that are published.
+            # A partition that has been silent for long must not hold back windows that are published.
             begin, silent = ledger.past().begin, idle_in(live)
         return _Building(amendment, replace(amendment.within(built), begin=begin, silent=silent), number)
 
     @property
     def is_switching(self) -> bool:
-        """Whether the batch that switches is planned already: it is no batch of the building any more."""
+        """Whether the batch that switches is planned already. Then the building has ended."""
         return _is_switching(self.new.ledger.view())
 
     def check_log(self) -> None:
-        """Refuses to begin with less than the old generation had begun with."""
+        """Refuse to build if the log no longer holds the first offsets of the old generation."""
         begin = self.new.begin or {}
         held = held_of(self.old.project.log(), [source.topic for source in self.old.flow.inputs])
         gone = [
@@ -137,9 +138,9 @@ class _Building:
             )
 
     def check_complete(self) -> None:
-        """Refuses to replace what was computed from offsets that the log did not show while it was built.
+        """Refuse to switch if the new generation has read less of the log than the old one.
 
-        A partition whose files are away, or that a topic does not show, looks like one that never had more.
+        A partition whose files are missing, or that a topic does not show, looks like one that never had more records.
         """
         then, now = self._positions()
         short = [
@@ -157,14 +158,14 @@ class _Building:
             )
 
     def _positions(self) -> tuple[Mapping[str, TopicPosition], Mapping[str, TopicPosition]]:
-        """Where the old generation stands, as far as its ledger tells, and where the new one does."""
+        """The positions of the old generation, as far as its ledger can be read, and of the new one."""
         now = self.new.ledger.view().position.topics
         with suppress(LedgerDamaged):
             return self.old.ledger.view().position.topics, now
         return {}, now
 
     def check_sent(self) -> None:
-        """Refuses to leave out of a topic what nothing could send there later."""
+        """Refuse to rebuild if a topic would lack rows that cannot be sent later."""
         topics = [sink.topic for sink in self.new.flow.sinks if isinstance(sink, RowSink) and sink.topic]
         if topics:
             raise AmendmentError(
@@ -174,7 +175,7 @@ class _Building:
             )
 
     def build(self) -> Iterator[Committed]:
-        """Everything that the log holds now."""
+        """Read everything that the log holds now."""
         while (commit := self.new.execute(drain=self._is_drained)) is not None:
             yield commit
 
@@ -186,7 +187,7 @@ class _Building:
             return False
 
     def end_old(self) -> None:
-        """After this no batch of the old generation commits; a ledger that cannot be read is left as it is."""
+        """Close the old generation's ledger, so that none of its batches commits any more. Skip an unreadable one."""
         old = self.old.ledger
         try:
             view = old.view()
@@ -218,7 +219,7 @@ class _Building:
             return
 
     def switch(self) -> Iterator[Committed]:
-        """The batch that makes published tables those of the new generation."""
+        """Execute the batch that replaces the published tables by those of the new generation."""
         project = self.old.project.of_generation(self.old.pipeline, self.number)
         amendment = self.new.within(project)
         switch = Switch(generation=self.number, reason=self.old.reason)
@@ -232,17 +233,17 @@ class _Building:
         yield from amendment.until_done(plan)
 
     def _last_batch(self, project: Project) -> int:
-        """The latest batch that any generation has published: a later one fences all of them."""
+        """The latest batch that any generation has published. A later number fences all of them."""
         uris = project.uris(self.old.pipeline)
         specs = [uris.published_table(sink) for sink in self.new.flow.sinks]
         handles = [(spec, handle) for spec in specs if (handle := newest(spec)) is not None]
         last = [handle.transaction_version(f"{self.new.flow.key}/{spec.name}") or 0 for spec, handle in handles]
         with suppress(LedgerDamaged):
-            # A zombie of the batch that was open last must come too late, whenever it comes.
+            # An old attempt at the last open batch must be fenced, however late it returns.
             last.append(self.old.ledger.view().last_batch_id)
         return max(last, default=0)
 
     def publish(self) -> None:
-        """From now on runs find this generation."""
+        """Publish this generation: runs use it from now on."""
         with boundary("generation", self.new.ledger.view().last_batch_id):
             self.old.project.generations.publish(self.old.pipeline, self.number)

@@ -1,4 +1,4 @@
-"""Records that were put aside, once more through the pipeline: late ones admitted, quarantined ones replayed."""
+"""Repairs: late records are admitted and quarantined records are replayed through the pipeline."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from tidemill.log.side_tables import Chosen
 from tidemill.repair.job import AmendmentJob
 
 MOST = 100_000
-"""Records of one repair: a plan names each of them, and live batches wait for it."""
+"""The most records of one repair batch: its plan names each of them, and live batches wait for it."""
 
 
 def repair(
     amendment: AmendmentJob, output: SideOutput, selection: Selection, *, before: int | None = None, mixed: bool = False
 ) -> Iterator[Committed]:
-    """Batches as they commit, until none of the chosen records is left where it was, and live ones in between.
+    """Execute repair batches and yield each commit, with live ones in between, until no chosen record is left.
 
-    Each takes the oldest records, at most `MOST` of them. A record that fails again is put aside again, with its new
-    reasons and the batch of the repair; it is not taken twice: only what batches `before` this one put there is meant,
-    else before the first of the repair. Late records go in each batch to one published table, one that refused them.
-    Only when numbers of two meanings may be `mixed`, records that were put aside before a change of meaning count.
+    Each batch takes the oldest records, at most `MOST`. A record that fails again goes back to its side table with its
+    new reasons and the number of the repair batch. It is not taken twice: only records that batches before `before` put
+    there are taken, by default those before the first repair batch. A batch of late records repairs one published table
+    that refused them. Records from before a change of meaning are taken only with `mixed`.
 
     Raises:
-        BackfillOpen: a backfill is not complete.
+        BackfillOpen: a backfill is incomplete.
         TidemillError: a batch did not commit; the next run continues it.
     """
     return amendment.by_turns(_Repairing(amendment, output, selection, before, mixed).plan)
 
 
 def batches_needed(amendment: AmendmentJob, output: SideOutput, chosen: Chosen) -> int:
-    """How many batches it takes to repair these records."""
+    """How many batches the repair of these records takes."""
     most = _most(amendment)
     tables = chosen.rows["table_name"].to_pylist() if output is SideOutput.LATE else [None] * chosen.rows.num_rows
     return sum(-(-count // most) for count in Counter(tables).values())
@@ -53,7 +53,7 @@ def _most(amendment: AmendmentJob) -> int:
 
 @dataclass
 class _Repairing:
-    """A repair on its way. `since` is a batch before which nothing that is meant is left."""
+    """A running repair. No batch before `since` has wanted records left."""
 
     amendment: AmendmentJob
     output: SideOutput
@@ -63,7 +63,7 @@ class _Repairing:
     since: int = field(default=1, init=False)
 
     def plan(self, view: View) -> BatchPlan | None:
-        """The next batch."""
+        """Plan the next batch, or return None if no records are left."""
         self.before = self.before or view.last_batch_id + 1
         found = self._next()
         if found is None:
@@ -81,17 +81,17 @@ class _Repairing:
         return plan_repair(self.amendment.flow, view, asked, chosen.ranges, clock=datetime.now(UTC))
 
     def _next(self) -> tuple[Chosen, str | None] | None:
-        """The oldest of the chosen records; late ones are those of one table, which is named."""
+        """The oldest of the chosen records. Late records are limited to one table, which is returned with them."""
         chosen = self._oldest(self.selection)
         if chosen is None or self.output is not SideOutput.LATE:
             return None if chosen is None else (chosen, None)
         table = chosen.rows["table_name"][0].as_py()
         of_table = self._oldest(replace(self.selection, table=table))
-        # Where somebody admitted all of them between the two looks, others are the oldest now.
+        # If someone admitted all of them between the two reads, other records are the oldest now.
         return self._next() if of_table is None else (of_table, table)
 
     def _oldest(self, selection: Selection) -> Chosen | None:
-        """The oldest of these records that batches before the first of the repair put aside; None without any."""
+        """The oldest of these records from batches before the first one of the repair; None if there are none."""
         within = _bounded(selection, self.since, self.before or 0)
         if within is None:
             return None
@@ -101,7 +101,7 @@ class _Repairing:
 
 
 def _bounded(selection: Selection, since: int, before: int) -> Selection | None:
-    """The same records, of those that batches in `[since, before)` put aside; None when there can be none."""
+    """Limit the selection to records that batches in `[since, before)` put aside; None if no batch is left."""
     if since >= before:
         return None
     batches = in_both(selection.batches or [BatchRange(1, MAX_OFFSET)], [BatchRange(since, before)])

@@ -1,4 +1,4 @@
-"""Back to what a pipeline was after one of its batches."""
+"""Rewinds: take a pipeline back to its position and tables after an earlier batch."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from tidemill.tables.keeping import KeptTable
 
 
 def rewind(amendment: AmendmentJob, to: int) -> Iterator[Committed]:
-    """The batch after which offsets, watermark, state and tables are what they were after batch `to`.
+    """Execute the batch after which offsets, watermark, state and tables are as they were after batch `to`.
 
-    What the open batch may be is completed first, and is taken back with the others.
+    An open batch is completed first, and taken back with the others.
 
     Raises:
-        AmendmentError: there was no such commit, or it is the last one; or a table is declared no more, and would keep
-            the rows of batches that are taken back.
-        OffsetsLost: the log no longer holds what would have to be read again.
-        EngineError: a table no longer has the version of then, or not its state.
+        AmendmentError: batch `to` has no commit or is the last one; or a table is no longer declared and would keep the
+            rows of batches that are taken back.
+        OffsetsLost: the log no longer holds offsets that must be read again.
+        EngineError: a table no longer has its version from then, or not its state.
     """
 
     def plan(view: View) -> BatchPlan:
@@ -51,7 +51,7 @@ def rewind(amendment: AmendmentJob, to: int) -> Iterator[Committed]:
 
 
 def _target(amendment: AmendmentJob, commit: Committed) -> int | None:
-    """The batch that a rewind, which may have been somebody else's, went back to."""
+    """The batch that this rewind went back to. Another person may have requested it."""
     plans = amendment.plans_since(commit.batch_id)
     rewinds = (p.work for p in plans if p.batch_id == commit.batch_id)
     return next((work.position.batch_id for work in rewinds if isinstance(work, Rewind)), None)
@@ -59,9 +59,9 @@ def _target(amendment: AmendmentJob, commit: Committed) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenBack:
-    """What a rewind would do: batches that it takes back, offsets that are read again, versions of the tables.
+    """What a rewind would do: batches it takes back, offsets it makes the pipeline read again, versions of the tables.
 
-    `decisions` are those that it takes back, by table: from which batch on numbers mean what they mean now.
+    `decisions` gives by table the decisions about the meaning of numbers that are taken back with these batches.
     """
 
     batches: tuple[int, ...]
@@ -71,10 +71,10 @@ class TakenBack:
 
 
 def preview(amendment: AmendmentJob, to: int) -> TakenBack:
-    """What `rewind` would do now; nothing is written.
+    """Return what `rewind` would do now, without writing anything.
 
     Raises:
-        TidemillError: see `rewind`.
+        TidemillError: `rewind` would refuse.
     """
     view, past = amendment.ledger.view(), amendment.ledger.past()
     position, versions = _checked(amendment, view, past, to)
@@ -88,12 +88,12 @@ def preview(amendment: AmendmentJob, to: int) -> TakenBack:
 
 
 def undone(position: Position, to: int) -> Mapping[str, Since]:
-    """The decisions about what numbers mean, by table, that a rewind to batch `to` takes back."""
+    """The decisions about the meaning of numbers, by table, that a rewind to batch `to` takes back."""
     return {table: since for table, since in (position.since or {}).items() if since.batch_id > to}
 
 
 def _checked(amendment: AmendmentJob, view: View, past: Past, to: int) -> tuple[Position, dict[str, int | None]]:
-    """Position and versions of tables after batch `to`, which can be gone back to."""
+    """Return position and table versions after batch `to`, after checking that a rewind can restore them."""
     position = back_to(amendment.flow, _position(amendment, view, past, to), view.position)
     _check_log(amendment, view, position, past.begin)
     _check_left(amendment, view, past, to)
@@ -102,7 +102,7 @@ def _checked(amendment: AmendmentJob, view: View, past: Past, to: int) -> tuple[
             check_horizon(amendment.uris, sink, to)
     published = {sink.table for sink in amendment.flow.sinks}
     own = {amendment.uris.corrections().name, *(spec.name for spec in tables_of(amendment))} - published
-    # Quarantine and late table were the generation's own before it was published.
+    # The quarantine and the late table belonged to the generation itself before it was published.
     found = past.versions(published, since=past.since, through=to) | past.versions(own, since=1, through=to)
     versions: dict[str, int | None] = {**found}
     for spec in tables_of(amendment):
@@ -112,7 +112,7 @@ def _checked(amendment: AmendmentJob, view: View, past: Past, to: int) -> tuple[
 
 
 def tables_of(amendment: AmendmentJob) -> tuple[TableSpec, ...]:
-    """The tables that a rewind takes back."""
+    """The tables that a rewind restores."""
     uris = amendment.uris
     return (*(uris.published_table(s) for s in amendment.flow.sinks), uris.quarantine(), uris.late())
 
@@ -137,7 +137,7 @@ def _position(amendment: AmendmentJob, view: View, past: Past, to: int) -> Posit
 
 
 def _check_log(amendment: AmendmentJob, view: View, position: Position, first: Mapping[TopicPartition, int]) -> None:
-    """Everything that was read since then must be there to be read again."""
+    """Refuse if the log no longer holds everything that must be read again."""
     log = amendment.project.log()
     then = amendment.flow.reading(view.position.topics, known=position.topics)
     latest = {source.topic for source in then.inputs if source.start is StartFrom.LATEST}
@@ -160,7 +160,7 @@ def _check_log(amendment: AmendmentJob, view: View, position: Position, first: M
 
 
 def _check_left(amendment: AmendmentJob, view: View, past: Past, to: int) -> None:
-    """A table that is declared no more is not taken back: what was written to it since then would stay there."""
+    """Refuse if a table is no longer declared: a rewind does not restore it, and newer rows would stay in it."""
     known = {name.removeprefix(PUBLISHED) for name in view.position.tables if name.startswith(PUBLISHED)}
     for table in sorted(known - {sink.table for sink in amendment.flow.sinks}):
         spec = TableSpec(name=table, uri=amendment.uris.published(table), storage=amendment.uris.storage, fields=())
@@ -175,9 +175,9 @@ def _check_left(amendment: AmendmentJob, view: View, past: Past, to: int) -> Non
 
 
 def _read_again(view: View, position: Position, first: Mapping[TopicPartition, int]) -> Iterator[OffsetRange]:
-    """What was read since `position`; a partition that it does not know was read from its first offset on.
+    """Yield what was read since `position`. A partition unknown to it was read from its first offset on.
 
-    Nothing of a partition whose offset is behind `position`, because a rewind took it back further.
+    The range is empty for a partition that an earlier rewind already took back further than `position`.
     """
     for topic, now in view.position.topics.items():
         then = position.topics[topic].offsets if topic in position.topics else {}

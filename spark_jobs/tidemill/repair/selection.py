@@ -1,4 +1,4 @@
-"""The batches that a backfill means."""
+"""Selects the batches that a backfill reads again."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tidemill.repair.job import AmendmentJob
 
 
 def wanted_covers(amendment: AmendmentJob, view: View, wanted: Wanted) -> tuple[Cover, ...]:
-    """The batches that are meant, with all that belong to them.
+    """Return the wanted batches, together with those that share a slice with them.
 
     Raises:
-        AmendmentError: none is, or what is wanted was not read yet.
+        AmendmentError: there are none, or the wanted offsets were not read yet.
     """
     past, slices = amendment.ledger.past(), view.position.slices
     if isinstance(wanted, OfWindows):
@@ -39,7 +39,7 @@ def wanted_covers(amendment: AmendmentJob, view: View, wanted: Wanted) -> tuple[
 
 
 def _panes(amendment: AmendmentJob, wanted: OfWindows) -> list[tuple[str, int, int]]:
-    """Where panes of these windows start, half-open, by table."""
+    """Half-open ranges of pane starts for these windows, by table."""
     found = []
     for sink in amendment.flow.sinks:
         if isinstance(sink, WindowedSink):
@@ -68,7 +68,7 @@ def _bounds(amendment: AmendmentJob, wanted: OfOffsets | OfTimes, tp: TopicParti
         return wanted.since.get(tp, 0), wanted.until.get(tp, end)
     log = amendment.project.log()
     if tp.partition not in held_of(log, [tp.topic])[tp.topic]:
-        # Nobody knows the times of what is missing; batches that read some of it, too, are refused by name.
+        # The times of missing records are not known. Batches that read some of them are refused later, by name.
         return 0, 0
     low = 0 if wanted.since is None else log.offset_at(tp.topic, tp.partition, wanted.since)
     high = end if wanted.until is None else log.offset_at(tp.topic, tp.partition, wanted.until)

@@ -1,1 +1,1 @@
-"""Batches, from plan to commit, one after the other."""
+"""Executes batches, from plan to commit, one after the other."""

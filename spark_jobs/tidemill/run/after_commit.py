@@ -1,8 +1,8 @@
-"""What keeps the thousandth batch as cheap as the first: small files are folded, and internal logs kept short.
+"""Keeps the thousandth batch as cheap as the first: folds small files and keeps internal Delta logs short.
 
-Every batch adds a file or two to each of its tables, and whoever opens a table reads the list of its files. So every
-`EVERY` batches, after the commit, neighbouring small files become larger ones. No row changes and no offset moves;
-whoever is killed here leaves nothing to repair, and writers go on meanwhile.
+Every batch adds a file or two to each of its tables, and everyone who opens a table reads the list of its files. So
+every `EVERY` batches, after the commit, neighbouring small files are folded into larger ones. No row and no offset
+changes. A process that is killed here leaves nothing to repair, and writers can go on meanwhile.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from tidemill.tables.trim import trim_log
 
 EVERY = 64
 KEEP_VERSIONS = 500
-"""Of tables that only Tidemill reads; published tables keep what Delta's `logRetentionDuration` says."""
+"""Versions kept of tables that only Tidemill reads. Published tables follow Delta's `logRetentionDuration`."""
 
 _logger = logging.getLogger(__name__)
 
 
 def tidy(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed, *, before: int) -> None:
-    """Fold what has become small since the last time, when this batch is the one to do it.
+    """Fold small files if it is this batch's turn.
 
-    It is when a multiple of `EVERY` lies after batch `before`, which committed last, and not after this one.
+    It is its turn if a multiple of `EVERY` lies after batch `before`, the previous commit, and not after this batch.
 
-    A failure is logged, never raised: the batch has committed, and a later one does it again.
+    Failures are logged and never raised: the batch has committed, and a later batch tries again.
     """
     if commit.batch_id // EVERY == before // EVERY:
         return
@@ -47,7 +47,7 @@ def tidy(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed, *, before: i
 
 
 def tidy_now(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed) -> None:
-    """Fold small files, and shorten the logs of what only Tidemill reads, as of the last commit."""
+    """Fold small files, and shorten the logs of tables that only Tidemill reads, as of the last commit."""
     ledger.keep_short(keep=KEEP_VERSIONS)
     for table, within in _own_tables(flow, uris):
         table.compact(within)
@@ -61,7 +61,7 @@ def tidy_now(flow: Flow, uris: Uris, ledger: Ledger, commit: Committed) -> None:
 
 
 def foldable(flow: Flow, uris: Uris, commit: Committed) -> Iterator[tuple[str, int]]:
-    """How many files of each table `tidy_now` would fold."""
+    """Yield each table and how many of its files `tidy_now` would fold."""
     for table, within in (*_own_tables(flow, uris), *_published(flow, uris, commit.position.watermark)):
         yield table.spec.name, table.foldable(within)
 
@@ -79,7 +79,7 @@ def _own_tables(flow: Flow, uris: Uris) -> Iterator[tuple[KeptTable, Between]]:
 
 
 def _published(flow: Flow, uris: Uris, watermark: int) -> Iterator[tuple[KeptTable, Between]]:
-    """Without the windows that batches still replace."""
+    """The published tables, limited to windows that batches no longer replace."""
     for sink in flow.sinks:
         spec = uris.published_table(sink)
         handle = newest(spec)

@@ -8,7 +8,7 @@
     6. publish   each table once, with the batch as its transaction; then rows that are sent to topics
     7. commit    offsets, watermark, account and state, in one row of the ledger
 
-Whatever dies between two steps leaves nothing that counts: the same plan is executed again by a newer attempt.
+If an attempt dies between two steps, what it wrote does not count, and a newer attempt executes the same plan.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from tidemill.run.sessions import project_session, renewing
 
 @dataclass(frozen=True, slots=True)
 class NothingToDo:
-    """The log holds no record beyond the committed offsets, and no window waits for the watermark."""
+    """The log has no records after the committed offsets, and no window waits for the watermark."""
 
 
 Outcome = Committed | NothingToDo
@@ -71,13 +71,13 @@ def run_batch(
     session: Callable[[], SparkSession] | None = None,
     ledger: Ledger | None = None,
 ) -> Outcome:
-    """Execute the open batch of a pipeline, or the next one, once and completely.
+    """Execute the open batch of a pipeline, or else the next one, completely.
 
-    `session` is called only when there is work; without it the project says where Spark runs. `ledger` may be kept for
-    many batches of one pipeline.
+    `session` is called only if there is work; without it, the project's settings say where Spark runs. A caller may
+    keep `ledger` for many batches of one pipeline.
 
     Raises:
-        TidemillError: the batch did not commit; what it wrote does not count, and the next run continues it.
+        TidemillError: the batch did not commit. What it wrote does not count, and the next run continues it.
     """
     log, book = project.log(), ledger or project.ledger(name)
     flow = _checked(project, name, log)
@@ -109,7 +109,7 @@ def run_batch(
 
 @dataclass(frozen=True)
 class _Session:
-    """The session of a batch, opened when there is work."""
+    """The Spark session of a batch, opened when it is needed."""
 
     project: Project
     name: str
@@ -117,12 +117,12 @@ class _Session:
 
     @cached_property
     def spark(self) -> SparkSession:
-        """The session."""
+        """The session; opened on first use."""
         return self.opens() if self.opens else project_session(self.project, self.name)
 
 
 def _check_types(session: _Session, flow: Flow, uris: Uris, view: View) -> None:
-    """Before the first plan of a declaration is written: afterwards its types are known to fit."""
+    """Check the types of a new declaration before its first plan is written."""
     last = view.last_commit
     if last is None or last.logical_hash != flow.logical_hash:
         with explained(f"{flow.name}: types of the declaration"):
@@ -146,7 +146,7 @@ def _attempt(project: Project, flow: Flow, claim: Claim, spark: SparkSession, ur
 
 
 def _checked(project: Project, name: str, log: Log) -> Flow:
-    """The pipeline, if nothing is wrong with what it is asked to do."""
+    """Return the pipeline after checking that it can read its topics and send its rows."""
     flow = project.pipeline(name)
     check_wanted(flow, lambda: readable(flow, log))
     check_sends(flow, log)
@@ -154,7 +154,7 @@ def _checked(project: Project, name: str, log: Log) -> Flow:
 
 
 def _tell_position(log: Log, pipeline: str, commit: Committed) -> None:
-    """Lag tools may know how far the pipeline is; whether they do changes nothing here."""
+    """Publish the position for lag tools. A failure is only logged."""
     if isinstance(log, TellsPosition):
         topics = commit.position.topics.items()
         offsets = {TopicPartition(t, p): offset for t, at in topics for p, offset in at.offsets.items()}
@@ -190,7 +190,7 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, *, started: datetim
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """What the steps before the commit gave."""
+    """The results of the steps before the commit."""
 
     found: Aggregated
     staged: Staged
@@ -199,7 +199,7 @@ class _Done:
 
 
 def _commit_of(attempt: Attempt, position: Position, done: _Done, *, started: datetime) -> Committed:
-    """Step 7: the one row that makes all of it count."""
+    """Step 7: build the one event that makes the whole batch count."""
     plan, found = attempt.plan, done.found
     skipped = plan.live.skipped if plan.live is not None else None
     return Committed(
@@ -232,7 +232,7 @@ def _check_accounts(attempt: Attempt, accounts: dict[str, Account]) -> None:
 
 
 def _audit(attempt: Attempt, claim: Claim, found: Aggregated, staged: Staged, ledger: Ledger) -> Verdict:
-    """Step 5: a verdict that some attempt already wrote is obeyed, not found again."""
+    """Step 5: audit the staged rows. A verdict that an earlier attempt wrote is obeyed and not computed again."""
     plan = claim.plan
     if claim.audited is not None:
         verdict = claim.audited.verdict

@@ -1,4 +1,4 @@
-"""Step 1 of a batch: continue the open one, or plan the next, and hold the claim on it."""
+"""Step 1 of a batch: continue the open batch or plan the next one, and claim it."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from tidemill.log.pipeline_topics import bounds_of, to_be_read
 from tidemill.log.side_tables import SideTables
 
 Check = Callable[[BatchPlan, OpenBatch | None], None]
-"""Given a plan, and the open batch when it is the plan of that: raises when the tables do not fit the ledger."""
+"""Called with a plan, and with the open batch if the plan is its plan. Raises if the tables do not fit the ledger."""
 
 Accept = Callable[[View], None]
-"""Given what the ledger holds, before a new plan follows it: raises when the declaration cannot be run."""
+"""Called with the ledger's view before a new plan is written. Raises if the declaration cannot be run."""
 
 _RACES = 5
 
 
 Planner = Callable[[View], BatchPlan | None]
-"""The next plan after what the ledger holds, or None when there is nothing to do."""
+"""Returns the plan that follows the ledger's view, or None if there is nothing to do."""
 
 
 def _unchecked(_: BatchPlan, __: OpenBatch | None) -> None:
@@ -58,12 +58,13 @@ def _accepted(_: View) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Who asks for a batch, when, and how much of it. `drain` says that the input has ended.
+    """Who asks for a batch, when, and how much it may read. `drain` says that the input has ended.
 
-    `planner` plans the next batch, where none is open; without it, the next offsets are taken. `begin` says where a
-    pipeline begins that has read nothing yet, partitions that it leaves out at their start; without it, the
-    declaration does. `silent` partitions hold no watermark back once they are read. Those that are `gone` are done
-    without from now on. `from_now` is the decision that a change of what numbers mean holds from the next batch on.
+    If no batch is open, `planner` plans the next one; without it, the batch reads the next offsets. `begin` gives the
+    first offsets of a pipeline that has read nothing yet; partitions it leaves out begin at their start, and without
+    `begin` the declaration decides. Partitions in `silent` no longer hold the watermark back once they are read.
+    Partitions in `gone` are left out from now on. `from_now` is a person's decision that a change in the meaning of
+    numbers applies from the next batch on.
     """
 
     executor: Executor
@@ -79,11 +80,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """The right to execute a plan, until somebody claims a newer attempt. `audited` is a verdict that stands.
+    """The right to execute a plan, until someone claims a newer attempt. `audited` is a verdict that still stands.
 
-    `scans` say how to read each topic of which the plan wants records: all of them were there just now. A person may
-    have `decided` what becomes of a verdict that blocks. What is `given_up` is not read again, by a pipeline whose
-    records count at most once.
+    `scans` say how to read each topic in the plan; all of these records existed when the batch was claimed. `decided`
+    is a person's decision about a blocking verdict. `given_up` means that the records are not read again, because the
+    pipeline counts records at most once.
     """
 
     plan: BatchPlan
@@ -95,12 +96,12 @@ class Claim:
 
     @property
     def accepted(self) -> bool:
-        """Whether a verdict that blocks is published all the same."""
+        """Whether a person decided to publish the rows although the audit blocked them."""
         return self.decided is not None and self.decided.decision is Decision.ACCEPT
 
     @property
     def diverted(self) -> str | None:
-        """Why all records go to quarantine; None when they do not."""
+        """Why all records go to quarantine; None if they do not."""
         if self.decided is None or self.decided.decision is not Decision.DIVERT:
             return None
         return f"batch diverted by {self.decided.by}: {self.decided.why}"
@@ -108,7 +109,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where a batch reads: the log, and the records that the pipeline put aside."""
+    """What a batch reads from: the log, and the pipeline's rejected and late records."""
 
     log: Log
     side_tables: SideTables
@@ -123,15 +124,15 @@ def claim_batch(  # noqa: PLR0913, PLR0917  what a claim needs
     lease: Lease | None = None,
     accept: Accept = _accepted,
 ) -> Claim | None:
-    """The claim on the open batch, or on a new one; None when there is nothing to do.
+    """Claim the open batch, or plan and claim a new one; None if there is nothing to do.
 
-    `check` is asked before a plan or a claim is written, `accept` before a new plan is. `lease` is held from then on,
-    for the caller to release; without it a claim is judged by its age.
+    `check` is called before a plan or a claim is written, `accept` before a new plan is written. `lease` is held from
+    the claim on, and the caller must release it. Without a lease, others judge the claim by its age.
 
     Raises:
         Busy: another run holds the open batch.
-        AuditBlocked: the open batch was audited and blocked, and nothing has changed since.
-        Incompatible: the open batch may be published in part, and was planned by another declaration.
+        AuditBlocked: the audit blocked the open batch, and nothing has changed since.
+        Incompatible: the open batch may be partly published, and another declaration planned it.
         LogError: the log does not hold what comes next.
         LedgerDamaged, TableDamaged: ledger and tables do not fit each other.
     """
@@ -149,7 +150,7 @@ def claim_batch(  # noqa: PLR0913, PLR0917  what a claim needs
                 accept(view)
                 claim = _open(ledger, plan, _scans(sources, plan), request, check, lease)
         except (LedgerDamaged, TableDamaged):
-            # A table that another run wrote meanwhile looks the same.
+            # The error may only mean that another run has written the table meanwhile.
             if ledger.view() == view:
                 raise
             continue
@@ -159,11 +160,11 @@ def claim_batch(  # noqa: PLR0913, PLR0917  what a claim needs
 
 
 def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan | None:
-    """The plan that would follow `view`, or None when there is nothing to do; nothing is written.
+    """Return the plan that would follow `view`, or None if there is nothing to do. Writes nothing.
 
     Raises:
-        Incompatible: committed state was built by other keys, windows or aggregates, or numbers would mean something
-            else.
+        Incompatible: other keys, windows or aggregates built the committed state, or the meaning of numbers would
+            change.
         LogError: the log does not hold what comes next.
     """
     change = change_of(flow, view, request.from_now)
@@ -171,7 +172,7 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan |
     with boundary("bounds", batch_id):
         flow = to_be_read(flow, log, view.position)
         for source in flow.inputs:
-            # Whether a topic that was read may be missing, the plan decides.
+            # The plan decides whether a topic that was read before may be missing.
             with suppress(UnknownTopic) if source.topic in view.position.topics else nullcontext():
                 bounds[source.topic] = bounds_of(log, source.topic)
     if request.begin is not None and not view.position.topics:
@@ -191,11 +192,12 @@ def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan |
 
 
 def change_of(flow: Flow, view: View, decided: Reason | None = None) -> Redefined | None:
-    """What the next batch changes in the meaning of published numbers, as somebody `decided` it; None: nothing.
+    """Return what the next batch changes in the meaning of published numbers, as `decided`; None if nothing changes.
 
     Raises:
-        Incompatible: see `next_plan`.
-        BackfillOpen: see `redefined`.
+        Incompatible: other keys, windows or aggregates built the committed state, or the meaning of numbers would
+            change and nobody decided.
+        BackfillOpen: someone decided while a backfill is incomplete, whose batches must all mean the same.
     """
     check_compatibility(flow, view)
     check_lateness(flow, view.position)
@@ -231,7 +233,7 @@ def _continue(  # noqa: PLR0913, PLR0917  what a claim needs
     check: Check,
     lease: Lease | None,
 ) -> Claim | None:
-    """A claim on the open batch; None when the ledger must be looked at again."""
+    """Claim the open batch; None if the ledger must be read again."""
     check_takeover(
         batch,
         request.executor,
@@ -278,7 +280,7 @@ def _held(lease: Lease | None) -> str | None:
 
 
 def _holder(batch: OpenBatch, executor: Executor, lease: Lease | None) -> Holder:
-    """What is known of who holds the open batch; its lease is looked at only when nothing else tells."""
+    """What is known about the holder of the open batch. Its lease is read only if nothing else can tell."""
     if batch.executor.identity == executor.identity or is_gone(batch.executor):
         return Holder.STOPPED
     return Holder.UNKNOWN if lease is None else lease.look(batch)

@@ -1,4 +1,4 @@
-"""Whether ledger and tables fit each other, and what an error of a batch means once they were looked at."""
+"""Checks whether ledger and tables fit each other, and finds out what an error of a batch really means."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tidemill.tables.handles import newest
 
 
 def check_tables(flow: Flow, uris: Uris, plan: BatchPlan, batch: OpenBatch | None) -> None:
-    """Refuses a plan whose position does not fit the tables, before anything of it is written.
+    """Refuse a plan whose position does not fit the tables. Runs before anything is written for the plan.
 
-    Only a table that is not at the version of its last commit is opened.
+    Opens only tables that are not at the version of their last commit.
 
     Raises:
         ForeignTable: a table belongs to another pipeline.
-        TableDamaged: a table is not what the ledger says.
-        LedgerDamaged: a table holds what the ledger does not know.
+        TableDamaged: a table is not as the ledger describes it.
+        LedgerDamaged: a table holds something that the ledger does not know.
     """
     marks = ExpectedVersions(
         plan=plan,
@@ -41,12 +41,12 @@ def check_tables(flow: Flow, uris: Uris, plan: BatchPlan, batch: OpenBatch | Non
 
 @contextmanager
 def judged(flow: Flow, uris: Uris, claim: Claim, ledger: Ledger) -> Iterator[None]:
-    """What goes wrong inside leaves as what it means: an attempt that somebody has overtaken, damage, or what it was.
+    """Translate errors raised inside: the attempt was overtaken, or something is damaged, or the error itself stands.
 
     Raises:
-        Fenced: the ledger knows of a newer attempt.
-        TableDamaged: a table is not what the ledger says, or a file of it cannot be read.
-        LedgerDamaged: a table holds what the ledger does not know.
+        Fenced: the ledger has a newer attempt.
+        TableDamaged: a table is not as the ledger describes it, or one of its files cannot be read.
+        LedgerDamaged: a table holds something that the ledger does not know.
     """
     with _repairable(flow.name):
         try:
@@ -60,7 +60,7 @@ def judged(flow: Flow, uris: Uris, claim: Claim, ledger: Ledger) -> Iterator[Non
 
 
 def _judge(pipeline: str, claim: Claim, ledger: Ledger, error: TidemillError) -> NoReturn:
-    """A table that does not fit is damaged only while the attempt is still the newest."""
+    """A table that does not fit is damaged only if this attempt is still the newest one."""
     open_batch, batch_id = ledger.view().open_batch, claim.plan.batch_id
     overtaken = open_batch is None or (open_batch.plan.batch_id, open_batch.attempt) != (batch_id, claim.attempt)
     if isinstance(error, Fenced) == overtaken:
@@ -90,7 +90,7 @@ def _check_files(flow: Flow, uris: Uris, claim: Claim, error: Exception) -> None
 
 @contextmanager
 def _repairable(pipeline: str) -> Iterator[None]:
-    """Damage that nobody has given a way out of gets the one that all have."""
+    """Add the usual fix to errors about damage that name no other."""
     try:
         yield
     except (LedgerDamaged, TableDamaged) as error:

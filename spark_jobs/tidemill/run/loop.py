@@ -1,4 +1,4 @@
-"""Batches of a pipeline, one after the other, in this process."""
+"""Executes batches of a pipeline, one after the other, in this process."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """How many batches to execute, and of what size; `drain` says that the input has ended.
+    """How many batches to execute, and how large. `drain` says that the input has ended.
 
-    `limit` is the most records of a batch, else the project's; `most` None goes on until nothing is left to do.
-    `from_now` is the decision that a change of what numbers mean holds from the next batch on.
+    `limit` is the most records per batch; None means the project's limit. `most` is the most batches; None means until
+    nothing is left to do. `from_now` is a person's decision that a change in the meaning of numbers applies from the
+    next batch on.
     """
 
     limit: int | None = None
@@ -43,10 +44,10 @@ def run_batches(
     identity: str | None = None,
     session: Callable[[], SparkSession] | None = None,
 ) -> Iterator[Committed]:
-    """Batches as they commit, until there were as many as ordered or nothing is left to do.
+    """Execute batches and yield each commit, until the ordered number is reached or nothing is left to do.
 
-    They share one view of the ledger and one session, which is asked for when there is work. A run with the `identity`
-    of another takes over at once what that one left open.
+    The batches share one view of the ledger and one session, which is opened when there is work. A run with the same
+    `identity` as an earlier run continues its open batch at once.
 
     Raises:
         TidemillError: a batch did not commit; the next run continues it.
@@ -66,7 +67,7 @@ def run_batches(
 
 
 def warm_up_audit(flow: Flow) -> None:
-    """Load what the audit of a pipeline will need, in the background, while Spark starts."""
+    """Load what the audit of a pipeline needs, in the background, while Spark starts."""
     if any(sink.contract.table_rules for sink in flow.sinks):
         threading.Thread(target=_warm_up, daemon=True).start()
 
@@ -74,6 +75,6 @@ def warm_up_audit(flow: Flow) -> None:
 def _warm_up() -> None:
     from tidemill.contracts.audit import warm_up  # noqa: PLC0415
 
-    # Whatever is wrong here, the audit itself will say.
+    # If something is wrong here, the audit itself reports it.
     with suppress(Exception):
         warm_up()

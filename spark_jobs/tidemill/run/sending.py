@@ -1,7 +1,7 @@
-"""Step 6 of a batch, its second half: published rows go to topics, each batch once.
+"""Step 6 of a batch, second half: send published rows to topics, each batch once.
 
-What was sent cannot be taken back. So rows without windows are sent by the batches that bring them first, or repair
-them; rows of windows whenever they are published, under their key: the newest counts.
+Sent rows cannot be taken back. Rows without windows are therefore sent only by batches that read them for the first
+time or repair them. Rows of windows are sent whenever they are published, under their key: the newest row counts.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tidemill.project.project import Project
 def send(
     project: Project, flow: Flow, plan: BatchPlan, staged: Sequence[SinkRows], marks: Mapping[str, TableMark]
 ) -> None:
-    """The staged rows of every table with a topic; none while a generation is built aside.
+    """Send the staged rows of every table that has a topic. Sends nothing while a generation is being rebuilt.
 
-    `marks` are those of the tables that have the rows by now: a topic counts the batches of one table.
+    `marks` describe the tables that already have the rows: a topic counts the batches of one table.
 
     Raises:
         Fenced: a newer batch was sent.
-        LogError: the topic is not there, or it is not known whether it has the rows: the next attempt finds out.
+        LogError: the topic does not exist, or nobody knows whether it has the rows; the next attempt finds out.
     """
     log = project.log()
     if not isinstance(log, Sends) or project.generations.building is not None:

@@ -1,4 +1,4 @@
-"""The Spark session that a project asks for."""
+"""Opens the Spark session that a project's settings ask for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def place_of(project: Project, pipeline: str | None = None) -> Place:
     """Where the batches of a project run.
 
     Raises:
-        ConfigError: jars are missing that a session of our own needs, or nobody says who asks the store.
+        ConfigError: jars for a local session are missing, or there are no credentials for the store.
     """
     from tidemill.engine.spark.jars import jar_paths, locked_jars
     from tidemill.engine.spark.session import ClusterSpark, ConnectSpark, LocalSpark
@@ -39,10 +39,10 @@ def place_of(project: Project, pipeline: str | None = None) -> Place:
 
 
 def project_session(project: Project, pipeline: str | None = None) -> SparkSession:
-    """A session in that place, made or found.
+    """Open or reuse a session in the project's place.
 
-    With `pipeline` it is for whoever has claimed the pipeline's open batch: on a Connect server all of them share one
-    session, and what an earlier one left running there is interrupted.
+    Pass `pipeline` only after claiming its open batch: on a Connect server all claimants share one session, and work
+    that an earlier one left running there is interrupted.
     """
     from tidemill.engine.spark.session import open_session
 
@@ -50,7 +50,7 @@ def project_session(project: Project, pipeline: str | None = None) -> SparkSessi
 
 
 def _identity(project: Project, pipeline: str | None) -> str:
-    """The same for all who work on a generation of a pipeline with the same code; another one for those who look."""
+    """The session's id: the same for all batches of a generation with the same code; random without `pipeline`."""
     from tidemill.engine.spark.workers import code_hash
 
     if pipeline is None:
@@ -59,9 +59,9 @@ def _identity(project: Project, pipeline: str | None) -> str:
 
 
 def renewing(project: Project, session: SparkSession) -> Callable[[], None]:
-    """What gives a session the keys of the project's store as they are now; to be called before each of its jobs.
+    """Return a function that gives a session the store's current credentials. Call it before each job.
 
-    Those of a role end while a batch goes on. A job has keys that last for a quarter of an hour or longer.
+    Credentials of a role can expire during a batch. A job starts with ones that last at least a quarter of an hour.
     """
     if not (is_remote(project.settings.lake) or is_remote(project.settings.log)):
         return lambda: None

@@ -6,7 +6,7 @@
         sales.end()
         assert [row["cents"] for row in sales.rows()] == [500]
 
-pytest finds the fixture `trial` by itself where Tidemill is installed (`tidemill.testing.fixtures`).
+pytest finds the fixture `trial` by itself if Tidemill is installed (`tidemill.testing.fixtures`).
 """
 
 from tidemill.testing.trial import Trial

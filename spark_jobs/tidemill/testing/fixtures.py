@@ -1,4 +1,4 @@
-"""What pytest finds where Tidemill is installed: the fixture `trial`. Nothing of Spark is loaded until a test asks."""
+"""The pytest plugin of Tidemill: the fixture `trial`. Spark is loaded only when a test asks for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def tidemill_project(pytestconfig: pytest.Config) -> Project:
-    """The project that is tested: named by TIDEMILL_PROJECT, or around the folder in which pytest began."""
+    """The tested project: named by TIDEMILL_PROJECT, or found around the folder where pytest was started."""
     from tidemill.project.project import VARIABLE, Project
 
     named = os.environ.get(VARIABLE)
@@ -28,7 +28,7 @@ def tidemill_project(pytestconfig: pytest.Config) -> Project:
 
 @pytest.fixture(scope="session")
 def tidemill_session(tidemill_project: Project) -> Iterator[SparkSession]:
-    """One Spark for all tests, on this machine, with what the project says under `[spark.conf]`."""
+    """One local Spark session for all tests, with the project's `[spark.conf]`."""
     from dataclasses import replace
 
     from tidemill.project.project import Project
@@ -42,7 +42,7 @@ def tidemill_session(tidemill_project: Project) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def trial(tidemill_project: Project, tidemill_session: SparkSession, tmp_path: Path) -> Callable[[str], Trial]:
-    """Makes a `Trial` of a pipeline of the project, by its name."""
+    """Return a function that creates a `Trial` of a pipeline of the project, by name."""
     from tidemill.testing.trial import Trial
 
     return lambda pipeline: Trial(tidemill_project, pipeline, tmp_path / pipeline, tidemill_session)

@@ -1,4 +1,4 @@
-"""A pipeline on the records of a test."""
+"""Runs a pipeline on the records of a test."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Given: TypeAlias = "Mapping[str, Any] | str | bytes | NewRecord | None"
-"""A record: fields of a JSON object, a text, bytes, None for a tombstone, or one with a key and a time of its own."""
+"""A record: the fields of a JSON object, text, bytes, None for a tombstone, or a `NewRecord` with key and time."""
 
 
 class Trial:
     """One pipeline of a project on a log in memory, with a lake in a folder of its own. It runs real batches in Spark.
 
-    `clock` is the time of the batches that follow; None is now. Topics are made when the pipeline names them, with one
-    partition, so that a silent one holds nothing back.
+    `clock` is the time of the following batches; None means now. A topic is created, with one partition, when the
+    pipeline names it, so that no idle partition holds the watermark back.
 
     Raises:
         ConfigError: the pipeline was renamed.
-        DeclarationError: there is no such pipeline, or it does not fit its contracts.
+        DeclarationError: the pipeline does not exist, or does not fit its contracts.
     """
 
     def __init__(self, project: Project, pipeline: str, folder: Path, session: SparkSession) -> None:
@@ -59,7 +59,7 @@ class Trial:
         return self.project.pipeline(self._name)
 
     def give(self, topic: str, *records: Given) -> None:
-        """Append records to a topic, which is made where it is not there yet.
+        """Append records to a topic, which is created if it does not exist.
 
         Times in the fields of a record are written as ISO 8601, in UTC.
         """
@@ -68,22 +68,22 @@ class Trial:
         self._log.append(topic, 0, [_record(each) for each in records])
 
     def run(self, *, limit: int | None = None) -> Committed | None:
-        """One batch of all records that wait, or of so many; None when there is nothing to do.
+        """Run one batch of all waiting records, or of at most `limit`; None if there is nothing to do.
 
         Raises:
-            TidemillError: the batch did not commit, as it would not outside of a test.
+            TidemillError: the batch did not commit, as it would not outside a test.
         """
         return self._run(drain=False, limit=limit)
 
     def end(self) -> Committed | None:
-        """The last batch: the input has ended, and every window closes."""
+        """Run the last batch: the input ends, and every window closes."""
         return self._run(drain=True, limit=None)
 
     def rows(self, table: str | None = None) -> list[dict[str, Any]]:
-        """What is published now, without Tidemill's own columns, in the order of window and key.
+        """Return what is published now, without Tidemill's own columns, ordered by window and key.
 
         Raises:
-            ConfigError: there is no such table, or several where none is named.
+            ConfigError: the table does not exist, or none is named and there are several.
         """
         sink = self._sink(table)
         found = _read(self.project.uris(self._name).published_table(sink))
@@ -96,14 +96,14 @@ class Trial:
         return _oldest_first(_read(self.project.uris(self._name).quarantine()))
 
     def late(self) -> list[dict[str, Any]]:
-        """The records that came too late, oldest first; one of several tables for each that refused it."""
+        """The late records, oldest first. A record that several tables refused appears once for each of them."""
         return _oldest_first(_read(self.project.uris(self._name).late()))
 
     def firings(self, start: datetime, *, table: str | None = None, **key: object) -> list[tuple[int, str]]:
         """When the window that begins at `start` was published: each batch, and why (`ON_TIME`, `LATE`, ...).
 
         Raises:
-            InputError: no window starts there, or the key has other columns.
+            InputError: no window starts at `start`, or the key has other columns.
         """
         at = start if start.tzinfo else start.replace(tzinfo=UTC)
         named = {name: str(value) for name, value in key.items()}
@@ -127,7 +127,7 @@ class Trial:
 
 
 def _alone(project: Project, folder: Path) -> Settings:
-    """The project's settings on this machine, with lake and log of their own."""
+    """The project's settings for this machine, with a lake and a log of their own."""
     lake, log = str(folder / "lake"), str(folder / "log")
     return replace(project.settings, lake=lake, log=log, kafka=None, layout="", s3={}, remote="", master="")
 

@@ -1,1 +1,1 @@
-"""The commands of `tidemill`, a file each."""
+"""The commands of `tidemill`, one file each."""

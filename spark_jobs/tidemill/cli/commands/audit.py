@@ -1,4 +1,4 @@
-"""`tidemill audit`: a batch that its audit blocks, and what becomes of it."""
+"""`tidemill audit`: show a batch that its audit blocks, and decide what happens to it."""
 
 from __future__ import annotations
 

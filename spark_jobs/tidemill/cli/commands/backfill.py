@@ -1,6 +1,6 @@
-"""`tidemill backfill` and `tidemill rewind`: offsets of the past again, and positions of the past."""
+"""`tidemill backfill`, `rewind` and `rebuild`: read offsets again, go back to a position, build all again."""
 
-# A command's parameters are its options, however many.
+# A command's parameters are its options, so there may be many.
 # ruff: noqa: PLR0913, PLR0917
 
 from __future__ import annotations

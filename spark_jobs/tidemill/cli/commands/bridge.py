@@ -1,4 +1,4 @@
-"""`tidemill log bridge`: bring a stream of somebody else into a topic."""
+"""`tidemill log bridge`: copy a stream of another system into a topic."""
 
 from __future__ import annotations
 

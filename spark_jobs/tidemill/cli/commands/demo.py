@@ -1,4 +1,4 @@
-"""`tidemill demo`: the whole of Tidemill in a minute, with proof."""
+"""`tidemill demo`: all of Tidemill in a minute, with proof."""
 
 from __future__ import annotations
 

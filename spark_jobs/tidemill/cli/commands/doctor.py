@@ -1,4 +1,4 @@
-"""`tidemill doctor`: whether everything is there that batches need."""
+"""`tidemill doctor`: check that everything is there that batches need."""
 
 from __future__ import annotations
 

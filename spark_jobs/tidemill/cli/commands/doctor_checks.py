@@ -1,4 +1,4 @@
-"""What `tidemill doctor` looks at: each check answers with what it found and what to do, and never raises."""
+"""The checks of `tidemill doctor`. Each one returns what it found and what to do about it, and never raises."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OLDEST_JAVA = 17
 
 
 class State(StrEnum):
-    """Whether something works. A NOTE works, but somebody should know."""
+    """Whether something works. With NOTE it works, but somebody should know about it."""
 
     OK = "ok"
     NOTE = "note"
@@ -36,7 +36,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What one check found."""
+    """The result of one check."""
 
     name: str
     state: State
@@ -45,7 +45,7 @@ class Checked:
 
 
 def check_machine() -> Iterator[Checked]:
-    """Python and Java."""
+    """Check Python and Java."""
     version = ".".join(map(str, sys.version_info[:3]))
     fits = (3, 11) <= sys.version_info[:2] < (3, 14)
     fix = "" if fits else "use Python 3.11, 3.12 or 3.13"
@@ -54,7 +54,7 @@ def check_machine() -> Iterator[Checked]:
 
 
 def check_project(project: Project, *, spark: bool) -> Iterator[Checked]:
-    """Everything that a project needs; with `spark` a session is started, which takes seconds."""
+    """Check everything that a project needs. With `spark` a session is started, which takes seconds."""
     settings = project.settings
     yield Checked(name="project", state=State.OK, found=str(project.folder / "tidemill.toml"))
     if not settings.remote:
@@ -79,7 +79,7 @@ def _check(name: str, look: Callable[[], tuple[State, str, str]]) -> Checked:
         state, found, fix = look()
     except TidemillError as error:
         return Checked(name=name, state=State.PROBLEM, found=error.message, fix=error.fix)
-    # Whatever it is, the other checks go on.
+    # Whatever the error is, the other checks go on.
     except Exception as error:
         return Checked(name=name, state=State.PROBLEM, found=f"{type(error).__name__}: {error}")
     return Checked(name=name, state=state, found=found, fix=fix)
@@ -134,7 +134,7 @@ def _log(project: Project) -> tuple[State, str, str]:
 
 
 def _store(project: Project, place: str) -> tuple[State, str, str]:
-    """Reading is enough to look; the first write makes sure that the store refuses a name that is taken."""
+    """Check the store by reading. The first write of a run checks that the store refuses a name that is taken."""
     from tidemill.stores.opened import store_at
 
     written = "taken" in store_at(place, project.access).list(".tidemill")
@@ -167,7 +167,7 @@ def _contracts(folder: Path) -> tuple[State, str, str]:
 
 
 def _pipelines(project: Project, fit: list[str], faults: list[Checked]) -> tuple[State, str, str]:
-    """Appends the names of pipelines that are fit, and what is wrong with each of the others or with a file."""
+    """Append the names of usable pipelines to `fit`, and the faults of the other pipelines and files to `faults`."""
     names = project.pipeline_names()
     for name in names:
         try:

@@ -1,6 +1,6 @@
 """`tidemill explain`: what a pipeline computes, and how it is executed here."""
 
-# A command's parameters are its options, however many.
+# A command's parameters are its options, so there may be many.
 # ruff: noqa: PLR0913, PLR0917
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`tidemill explain --window`: what made a published number."""
+"""`tidemill explain --window`: show where a published number comes from."""
 
-# Parameters are options of the command.
+# Parameters are options of the command, so there may be many.
 # ruff: noqa: PLR0913
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REMOVED = (
 def show_lineage(
     project: Project, pipeline: str, *, window: str, key: str | None, table: str | None, as_json: bool
 ) -> None:
-    """Batches, offsets, firings, audits and table versions behind one number."""
+    """Print the batches, offsets, firings, audits and table versions behind one number."""
     from tidemill.inspect.lineage import lineage
 
     found = lineage(project, pipeline, table, time_of("--window", window), _key(project, pipeline, table, key))
@@ -45,7 +45,7 @@ def show_lineage(
 
 
 def _key(project: Project, pipeline: str, table: str | None, text: str | None) -> dict[str, str]:
-    """`a=1,b=2`, or the value alone where the key has one column."""
+    """Parse `a=1,b=2`, or the value alone if the key has one column."""
     if text is None:
         return {}
     from tidemill.core.bind.flow import WindowedSink
@@ -61,7 +61,7 @@ def _key(project: Project, pipeline: str, table: str | None, text: str | None) -
 
 
 def lineage_json(found: Lineage) -> dict[str, object]:
-    """The same as JSON values."""
+    """The lineage as JSON values."""
     return {
         "table": found.table,
         "window_start": moment(found.window.start).isoformat(),
@@ -136,7 +136,7 @@ def _show(pipeline: str, found: Lineage) -> None:
 
 
 def _show_meaning(out: Console, found: Lineage) -> None:
-    """Whether batches before another declaration had a part in it."""
+    """Print whether batches under an earlier declaration contributed to the number."""
     if found.since is not None:
         since, old = found.since, [c.batch_id for c in found.contributions if c.batch_id < found.since.batch_id]
         mixed = f"; {show_batches(batch_ranges(old))} counted by the one before" if old else ""

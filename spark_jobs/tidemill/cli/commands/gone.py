@@ -1,6 +1,6 @@
-"""`tidemill gone`: partitions that the log lost, and that batches do without from now on."""
+"""`tidemill gone`: partitions that the log has lost and that batches leave out from now on."""
 
-# A command's parameters are its options, however many.
+# A command's parameters are its options, so there may be many.
 # ruff: noqa: PLR0913, PLR0917
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`tidemill history`: what the ledger of a pipeline holds."""
+"""`tidemill history`: show what the ledger of a pipeline holds."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def history(
 
     project = open_project(ctx)
     ledger = project.ledger(pipeline)
-    # The history of a pipeline that is not declared any more stays readable.
+    # The history stays readable even if the pipeline is no longer declared.
     if not ledger.exists:
         project.check_declared(pipeline)
     parts = ledger.every() if everything or not last else iter([ledger.entries(last=last)])

@@ -1,4 +1,4 @@
-"""`tidemill init`: a project that runs at once."""
+"""`tidemill init`: create a project that runs at once."""
 
 from __future__ import annotations
 

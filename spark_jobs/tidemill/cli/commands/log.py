@@ -1,6 +1,6 @@
-"""`tidemill log`: make topics, fill them, look at them, and give up their old records."""
+"""`tidemill log`: create topics, append to them, look at them, and trim old records."""
 
-# A command's parameters are its options, however many; what is slow to import is imported by who needs it.
+# A command's parameters are its options, so there may be many. Slow imports are inside the functions that need them.
 # ruff: noqa: PLR0913, PLR0917
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ app = typer.Typer(no_args_is_help=True, help="Topics of records: make, fill, loo
 
 
 class Format(StrEnum):
-    """How an input is divided into records."""
+    """The format of an input: how it is split into records."""
 
     LINES = "lines"
     JSONL = "jsonl"
@@ -44,7 +44,7 @@ class Format(StrEnum):
 
 
 class Partitioning(StrEnum):
-    """How records are dealt to partitions."""
+    """How records are distributed to partitions."""
 
     KEY = "key"
     ROUND_ROBIN = "round-robin"
@@ -270,7 +270,7 @@ def _input_format(ctx: typer.Context) -> InputFormat:
 
 
 def _refuse_foreign_options(given: dict[str, object], chosen: Format) -> None:
-    """An option that would do nothing is a mistake."""
+    """Refuse an option that would have no effect with this format."""
     fields = {Format.JSONL, Format.CSV, Format.PARQUET}
     meant_for = {"key": fields, "timestamp_field": fields, "key_regex": {Format.LINES}, "raw": {Format.CSV}}
     for name, formats in meant_for.items():

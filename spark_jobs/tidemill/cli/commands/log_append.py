@@ -1,4 +1,4 @@
-"""What `tidemill log append` calls an input, and what it says of one."""
+"""How `tidemill log append` identifies an input and reports on it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def identify(sources: Sequence[str], given: str | None, *, resume: bool, again: bool) -> str:
-    """The producer id of an append: the one given, else that of the files' content, else a new one.
+    """Return the producer id of an append: the given one, else one made from the files' content, else a new one.
 
     Raises:
-        LogInputError: the options contradict each other, or nobody could say which input is to be resumed.
+        LogInputError: the options contradict each other, or it is not known which input to resume.
     """
     if again and (resume or given is not None):
         raise LogInputError(
@@ -41,7 +41,7 @@ def identify(sources: Sequence[str], given: str | None, *, resume: bool, again: 
 
 
 def check_resumed(producer: Producer, topic: str) -> None:
-    """Refuse to resume what never began.
+    """Refuse to resume an append that wrote nothing.
 
     Raises:
         LogInputError: the topic has nothing of this input.
@@ -55,7 +55,7 @@ def check_resumed(producer: Producer, topic: str) -> None:
 
 
 def go_on(producer_id: str) -> str:
-    """What somebody types whose append ended on the way."""
+    """Say what to type to complete an append that ended halfway."""
     if producer_id.startswith(identity.OF_FILES):
         return "type the same command with --resume, the files unchanged: only what is missing is appended"
     again = f"--resume --producer-id {producer_id}"
@@ -63,7 +63,7 @@ def go_on(producer_id: str) -> str:
 
 
 def appended_json(topic: str, producer_id: str, loaded: Loaded) -> dict[str, object]:
-    """What an append did, for programs."""
+    """The result of an append as JSON values."""
     return {
         "topic": topic,
         "records": loaded.records,
@@ -75,7 +75,7 @@ def appended_json(topic: str, producer_id: str, loaded: Loaded) -> dict[str, obj
 
 
 def show_appended(loaded: Loaded) -> None:
-    """The same for people."""
+    """Print the result of an append for people."""
     where = ", ".join(str(item) for item in loaded.ranges) or "nothing"
     if not loaded.there:
         typer.echo(f"{loaded.records:,} records: {where}")

@@ -1,6 +1,6 @@
 """`tidemill log delete`: remove a topic, unless a pipeline has read it."""
 
-# A command's parameters are its options, however many.
+# A command's parameters are its options, so there may be many.
 # ruff: noqa: PLR0913, PLR0917
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def delete(
 
 
 def _ask_again(topic: Topic) -> None:
-    """Go on only when the name is typed once more.
+    """Ask for the topic's name once more before deleting it.
 
     Raises:
-        LogInputError: nobody types, or another name was typed.
+        LogInputError: there is no input, or another name was typed.
     """
     try:
         typed = typer.prompt(f"this removes all records of {topic.name}; type its name to go on", err=True)

@@ -74,7 +74,8 @@ def _folded(ctx: typer.Context, project: Project, pipeline: str, *, dry_run: boo
         count = 0
         with ExitStack() as stack, suppress(Busy):
             opened = partial(spark_session, project, ctx.find_root().obj, pipeline=pipeline)
-            # Not before the job holds the claim: what a batch runs on a Connect server is left in peace.
+            # Open the session only when the job holds the claim: an earlier one would interrupt a batch on a Connect
+            # server.
             amendment.session = cache(lambda: stack.enter_context(opened()))
             for _ in fold(amendment):
                 count += 1

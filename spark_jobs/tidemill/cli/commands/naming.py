@@ -1,6 +1,6 @@
-"""`tidemill rename` and `tidemill adopt`: which pipeline is meant, and which tables are its own."""
+"""`tidemill rename` and `tidemill adopt`: change the name of a pipeline, or the owner of a table."""
 
-# A command's parameters are its options, however many.
+# A command's parameters are its options, so there may be many.
 
 from __future__ import annotations
 

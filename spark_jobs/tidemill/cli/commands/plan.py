@@ -1,6 +1,6 @@
 """`tidemill plan --dry-run`: what the next batch would read."""
 
-# A command's parameters are its options, however many.
+# A command's parameters are its options, so there may be many.
 # ruff: noqa: PLR0913, PLR0917
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _next(project: Project, name: str, limit: int | None, *, drain: bool) -> tup
     request = Request(executor=this_process(), clock=datetime.now(UTC), limit=project.limit(limit), drain=drain)
     found = next_plan(flow, project.log(), view, request)
     for sink in flow.sinks:
-        # As the batch does before it is planned.
+        # The batch makes this check too before it is planned.
         newest(project.uris(name).published_table(sink), thoroughly=True)
     return None, found
 

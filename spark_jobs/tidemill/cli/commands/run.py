@@ -1,6 +1,6 @@
 """`tidemill run`: execute batches of a pipeline, here and now."""
 
-# A command's parameters are its options, however many.
+# A command's parameters are its options, so there may be many.
 # ruff: noqa: PLR0913, PLR0917
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ def run(
 
 
 def _reason(by: str | None, why: str) -> Reason:
-    """Who decided, and why.
+    """Return who decided and why.
 
     Raises:
-        ConfigError: nobody says why.
+        ConfigError: no reason is given.
     """
     from tidemill.core.plan.amendments import Reason
 

@@ -1,6 +1,6 @@
-"""`tidemill late` and `tidemill quarantine`: records that were put aside, and their way back."""
+"""`tidemill late` and `tidemill quarantine`: show late and rejected records, and repair them."""
 
-# A command's parameters are its options, however many.
+# A command's parameters are its options, so there may be many.
 # ruff: noqa: PLR0913, PLR0917
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`tidemill verify`: published tables against a computation of their own over the log."""
+"""`tidemill verify`: compare published tables with a new computation over the log."""
 
-# A command's parameters are its options, however many.
+# A command's parameters are its options, so there may be many.
 # ruff: noqa: PLR0913, PLR0917
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tidemill.inspect.verify import Scope, Verified
 
 _SHOWN = 5
-"""Stretches of windows that a line names."""
+"""The most ranges of windows that a line names."""
 
 
 def verify(
@@ -94,7 +94,7 @@ def _text(row: Mapping[str, Any] | None) -> dict[str, str] | None:
 
 
 def _left_out(found: Verified) -> str:
-    """What cannot be compared, and why; empty when everything was."""
+    """What cannot be compared, and why; empty if everything was compared."""
     return "; ".join(text for text in (_of_before(found), _parted(found.parted)) if text)
 
 
@@ -113,7 +113,7 @@ def _stretches(windows: Sequence[Window]) -> str:
 
 
 def _of_before(found: Verified) -> str:
-    """What another declaration made; empty when nothing."""
+    """What another declaration computed; empty if there is nothing."""
     if found.since is None or (not found.earlier and found.since.event_time is None):
         return ""
     where = f", in windows that start from {_stretches(found.left_out)}" if found.left_out else ""

@@ -1,4 +1,4 @@
-"""Batches as they commit: a line each, and what happens meanwhile where somebody is looking."""
+"""Prints batches as they commit: one line each, and on a terminal also what is going on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tidemill.core.protocol.events import Committed
 
-# Together they fit a terminal of 80 columns.
+# Together these columns fit a terminal of 80 characters.
 _COLUMNS: Mapping[str, int] = {
     "batch": 5,
     "read": 9,
@@ -31,10 +31,10 @@ _COLUMNS: Mapping[str, int] = {
 
 
 class Progress(Protocol):
-    """Who is told how a run goes."""
+    """Receives the progress of a run."""
 
     def phase(self, what: str) -> None:
-        """Something begins that takes a while."""
+        """A phase begins that takes a while."""
         ...
 
     def committed(self, commit: Committed) -> None:
@@ -42,31 +42,31 @@ class Progress(Protocol):
         ...
 
     def ended(self, outcome: str, batches: int) -> None:
-        """Nothing more will be executed."""
+        """No more batches will be executed."""
         ...
 
 
 class BatchLines:
-    """Lines for people: one for each batch, and below them, on a terminal, what is going on."""
+    """Lines for people: one for each batch and, on a terminal, a status line below them."""
 
     def __init__(self, out: Console, status: Status | None) -> None:
         self._out, self._status, self._headed = out, status, False
 
     def phase(self, what: str) -> None:
-        """See `Progress.phase`; said only where it can be taken away again."""
+        """Show the phase in the status line; nothing if there is no terminal."""
         if self._status is not None:
             self._status.update(what)
 
     def committed(self, commit: Committed) -> None:
-        """See `Progress.committed`."""
+        """Print the line of a batch."""
         self.batch(commit_json(commit))
 
     def ended(self, outcome: str, batches: int) -> None:
-        """See `Progress.ended`."""
+        """Print how the run ended and after how many batches."""
         self.say(f"{outcome} after {batches} batch{'' if batches == 1 else 'es'}" if batches else outcome)
 
     def batch(self, facts: Mapping[str, Any]) -> None:
-        """A batch, as `commit_json` describes it."""
+        """Print a batch, given the fields of `commit_json`."""
         self._head()
         texts = {name: f"{facts[name]:,}" for name in _COLUMNS if isinstance(facts.get(name), int)}
         texts["batch"] = str(facts["batch_id"])
@@ -74,7 +74,7 @@ class BatchLines:
         texts["watermark"] = _short(facts["watermark"])
         texts["secs"] = f"{facts['seconds']:.1f}"
         attempt = f"  attempt {facts['attempt']}" if facts["attempt"] > 1 else ""
-        # What is wider than its column pushes the others; it never touches them.
+        # A value wider than its column moves the following ones, but never touches them.
         line = "".join(texts[name].rjust(max(width, len(texts[name]) + 1)) for name, width in _COLUMNS.items())
         self._out.print(styled(line, (attempt, "dim")), soft_wrap=True)
         if facts["kind"] != "live" and facts["late"]:
@@ -83,12 +83,12 @@ class BatchLines:
             self._out.print(f"       {text}", soft_wrap=True)
 
     def incident(self, batch: object, what: str) -> None:
-        """A line about a batch that did not commit."""
+        """Print a line about a batch that did not commit."""
         self._head()
         self._out.print(f"{batch!s:>{_COLUMNS['batch']}}  {what}", style="bold red", soft_wrap=True)
 
     def say(self, what: str) -> None:
-        """A line of its own."""
+        """Print a line of text."""
         self._out.print(what)
 
     def _head(self) -> None:
@@ -98,27 +98,27 @@ class BatchLines:
 
 
 class JsonLines:
-    """One JSON object a line, for programs."""
+    """One JSON object per line, for programs."""
 
     def phase(self, what: str) -> None:
-        """See `Progress.phase`; of no interest to a program."""
+        """Print nothing: phases do not matter to programs."""
 
     def committed(self, commit: Committed) -> None:
-        """See `Progress.committed`."""
+        """Print the commit as an object."""
         self.event(commit_json(commit))
 
     def ended(self, outcome: str, batches: int) -> None:
-        """See `Progress.ended`."""
+        """Print an object that says how the run ended."""
         self.event({"event": "ended", "outcome": outcome, "batches": batches})
 
     def event(self, facts: Mapping[str, object]) -> None:
-        """Any event, at once, so that a reader at the other end of a pipe sees it when it happens."""
+        """Print an event and flush it, so that a reader at the other end of a pipe sees it at once."""
         print(json.dumps(facts, ensure_ascii=False), flush=True)
 
 
 @contextmanager
 def batch_lines() -> Iterator[BatchLines]:
-    """Lines on standard output, with a status below them while somebody is looking."""
+    """Lines on standard output, with a status line on a terminal."""
     out = console()
     if not out.is_terminal:
         yield BatchLines(out, None)
@@ -128,14 +128,14 @@ def batch_lines() -> Iterator[BatchLines]:
 
 
 def _short(watermark: str | None) -> str:
-    """Month, day and time of a watermark as JSON has it."""
+    """Month, day and time of a watermark in JSON form."""
     if watermark is None:
         return "none yet"
     return "end of input" if watermark == "end" else watermark[5:19].replace("T", " ")
 
 
 def _of_forgotten(facts: Mapping[str, Any]) -> str:
-    """What became of records that were read again, of windows whose state was removed."""
+    """A note about records that were read again although the state of their windows was removed."""
     late, until = facts["late"], _short(facts["forgotten_until"])
     return (
         f"       {late:,} records are of windows that end by {until}, whose state was removed: those that were put "

@@ -1,4 +1,4 @@
-"""How the demonstration looks: calm, on a screen or two, the same in a file."""
+"""Prints the demonstration: a screen or two of text, the same on a terminal and in a file."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Stage:
         self._lines = BatchLines(out, status)
 
     def begins(self, what: str) -> None:
-        """See `Audience.begins`; said only where it can be taken away again."""
+        """Show what takes a while in the status line; nothing if there is no terminal."""
         if self._status is not None:
             self._status.update(what)
 
     def log_written(self, records: int, kinds: Mapping[Kind, int]) -> None:
-        """See `Audience.log_written`."""
+        """Print how many records were written, by kind."""
         self._act("The log")
         self._out.print(f"  {records:,} records in topic {TOPIC}")
         for kind in Kind:
@@ -45,16 +45,16 @@ class Stage:
         self._act("Batches")
 
     def committed(self, batch: Mapping[str, Any]) -> None:
-        """See `Audience.committed`."""
+        """Print the line of a batch."""
         self._lines.batch(batch)
         self.begins(f"batch {batch['batch_id'] + 1}")
 
     def killed(self, batch_id: int, place: str) -> None:
-        """See `Audience.killed`."""
+        """Print where the process was killed."""
         self._lines.incident(batch_id, f"SIGKILL at {place}, before the commit")
 
     def ends(self, ending: Ending) -> None:
-        """The account, the proof, and where everything is."""
+        """Print the account, the proof, and where everything is."""
         if self._status is not None:
             self._status.stop()
         self._act("The account")
@@ -112,7 +112,7 @@ class Stage:
 
 @contextmanager
 def stage_on_console() -> Iterator[Stage]:
-    """A stage on standard output, with a status below it while somebody is looking."""
+    """A stage on standard output, with a status line on a terminal."""
     out = console(markup=True)
     if not out.is_terminal:
         yield Stage(out, None)
@@ -127,6 +127,6 @@ def _bar(share: float) -> str:
 
 
 def _near(path: str | Path) -> str:
-    """A path as it would be typed here."""
+    """The path relative to the working directory if it lies below it."""
     here = Path.cwd()
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else str(path)

@@ -1,6 +1,6 @@
 """What `tidemill log` prints, for people and for programs."""
 
-# What is slow to import is imported by who needs it.
+# Slow imports are inside the functions that need them.
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NUMBERS = ("start", "end", "records", "segments", "bytes")
 
 @contextmanager
 def progress_bar(what: str, total: int | None, go_on: str) -> Iterator[Callable[[int], None]]:
-    """A bar of bytes on standard error while somebody is looking; an interrupt ends the command with its own code."""
+    """Show a progress bar in bytes on standard error, if it is a terminal. An interrupt has its own exit code."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
@@ -47,15 +47,15 @@ def progress_bar(what: str, total: int | None, go_on: str) -> Iterator[Callable[
 
 
 def print_json(value: object) -> None:
-    """One value on one line of standard output."""
+    """Print one value as one line of JSON on standard output."""
     typer.echo(json.dumps(value, ensure_ascii=False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """A topic and what its partitions hold and take; partitions without files are left out.
+    """A topic, and what its partitions hold and take in the store. Partitions without files are left out.
 
-    `too_many` says that there are more partitions than can be asked.
+    `too_many` says that the topic has more partitions than a batch can ask.
     """
 
     topic: Topic
@@ -65,10 +65,10 @@ class Described:
 
 
 def describe(log: Log, topic: Topic, *, only: bool) -> Described:
-    """What `tidemill log ls` shows of a topic.
+    """Collect what `tidemill log ls` shows of a topic.
 
     Raises:
-        TooManyPartitions: it is the `only` one asked for, and cannot be read; in a list it is shown as it is.
+        TooManyPartitions: the topic cannot be read and is the `only` one asked for. A list shows it with a note.
     """
     try:
         bounds, usage = log.bounds(topic.name), log.usage(topic.name)
@@ -80,14 +80,14 @@ def describe(log: Log, topic: Topic, *, only: bool) -> Described:
 
 
 def identity_json(topic: Topic) -> dict[str, object]:
-    """What a topic is, and how it was made; nobody knows when topics of others were."""
+    """The identity of a topic as JSON values. `created` is null if the log does not know it."""
     created = None if topic.created is None else topic.created.isoformat()
     identity = {"topic": topic.name, "topic_id": topic.topic_id, "partitions": topic.partitions}
     return identity | {"layout": topic.layout, "created": created}
 
 
 def range_json(item: OffsetRange) -> dict[str, object]:
-    """Offsets of one partition, the last one not included."""
+    """Offsets of one partition, without the last one."""
     return {
         "partition": item.topic_partition.partition,
         "from_offset": item.from_offset,
@@ -115,7 +115,7 @@ def _text(name: str, data: bytes | None) -> dict[str, str | None]:
 
 
 def topic_json(described: Described) -> dict[str, object]:
-    """A topic, what it holds in all, and each partition; nulls where there are too many to be asked."""
+    """A topic, its totals and each partition as JSON values; null if it has too many partitions to ask."""
     bounds, usage = described.bounds, described.usage
     parts = [
         range_json(held) | {"records": len(held), "segments": usage[n].segments, "bytes": usage[n].bytes}
@@ -133,7 +133,7 @@ def topic_json(described: Described) -> dict[str, object]:
 
 
 def topics_table(described: Sequence[Described]) -> Table:
-    """A row for each topic; of several partitions the lowest start and the highest end."""
+    """One row for each topic. `start` is the lowest of its partitions, `end` the highest."""
     table = grid("topic", "id", "partitions", *_NUMBERS, "made", numbers=("partitions", *_NUMBERS))
     for each in described:
         held, used = each.bounds.values(), each.usage.values()
@@ -151,7 +151,7 @@ def topics_table(described: Sequence[Described]) -> Table:
 
 
 def partitions_table(described: Described) -> Table:
-    """A row for each partition of one topic."""
+    """One row for each partition of a topic."""
     table = grid("partition", *_NUMBERS, numbers=("partition", *_NUMBERS))
     topic = described.topic
     table.title = f"{topic.name} ({topic.topic_id}), {_made(topic)}"
@@ -173,14 +173,14 @@ def partitions_table(described: Described) -> Table:
 
 
 def _made(topic: Topic) -> str:
-    """By whom a topic was made, and when, as far as that is known."""
+    """What created a topic, and when, as far as that is known."""
     by = {"kafka": "in Kafka", "kafka-connect": "by Kafka Connect", "tidemill": "by Tidemill"}
     when = "" if topic.created is None else f", {topic.created:%Y-%m-%d %H:%M}"
     return f"{by.get(topic.layout, topic.layout)}{when}"
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
-    """The sum, or None when one is not known."""
+    """The sum; None if one count is not known."""
     known = list(counts)
     return None if None in known else sum(count for count in known if count is not None)
 

@@ -1,4 +1,4 @@
-"""What a pipeline computes, as values that can be printed: operators, sinks, contracts."""
+"""What a pipeline computes, as values to print: operators, sinks, contracts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidemill.core.time.windows import WindowSpec
 
 
 def logical_json(flow: Flow) -> dict[str, Any]:
-    """The logical plan: the same wherever and however the pipeline is executed."""
+    """The logical plan. It does not depend on where and how the pipeline is executed."""
     graph = flow.spec.graph
     return {
         "pipeline": flow.name,
@@ -91,7 +91,7 @@ def _windows(spec: WindowSpec) -> str:
 
 
 def _call(aggregate: Aggregate) -> str:
-    """As it is declared, without what is so by default."""
+    """An aggregate as it is declared, without arguments that have their default."""
     values = [(getattr(aggregate, f.name), f) for f in fields(aggregate)]  # type: ignore[arg-type]
     plain = [(f, str(v) if isinstance(v, StrEnum) else v) for v, f in values if v != f.default]
     said = [repr(v) if f.default is MISSING else f"{f.name}={v!r}" for f, v in plain]

@@ -1,4 +1,4 @@
-"""How a pipeline is executed here: place, writer, and for each step of a batch the Spark jobs and the writes."""
+"""How a pipeline is executed here: where Spark runs, what writes, and for each step its Spark jobs and writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOfBatch:
-    """One of the seven steps: what it does, the Spark jobs that it starts, and the tables that it writes."""
+    """One of the seven steps: what it does, the Spark jobs it starts, and the tables it writes."""
 
     name: str
     what: str
@@ -23,7 +23,7 @@ class StepOfBatch:
 
 
 def physical_json(flow: Flow, settings: Settings) -> dict[str, Any]:
-    """The physical plan: another machine or setting gives another one, with the same results."""
+    """The physical plan. On another machine or with other settings it differs, but the results do not."""
     steps = steps_of(flow)
     return {
         "place": place(settings),
@@ -48,7 +48,7 @@ def place(settings: Settings) -> str:
 
 
 def writer(settings: Settings) -> str:
-    """Who writes tables."""
+    """What writes tables."""
     match settings.writer:
         case None:
             return f"delta-rs up to {settings.driver_rows:,} rows, Spark's Delta writer beyond"

@@ -1,4 +1,4 @@
-"""What `tidemill quarantine ls` prints: how many records were rejected for what, and where that began and ended."""
+"""Prints `tidemill quarantine ls`: how many records were rejected for which reason, in which batches."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 _SAMPLES = 3
 
 Key = tuple[str, str, int]
-"""Topic and sort of reason, and the batch where they are counted apart; else 0."""
+"""Topic, sort of reason, and the batch if batches are counted separately, otherwise 0."""
 
 
 @dataclass
 class Group:
-    """Rejected records with one sort of reason, and some of the different details."""
+    """Rejected records with the same sort of reason, from batch `first` to `last`, with samples of the details."""
 
     first: int
     last: int
@@ -34,9 +34,9 @@ class Group:
 
 
 def show_groups(amendment: AmendmentJob, wanted: Selection, *, by_batch: bool, as_json: bool) -> None:
-    """How many rejected records there are by topic and sort of reason, with samples of what was found.
+    """Print how many records were rejected, by topic and sort of reason, with samples of the details.
 
-    A record with several reasons counts for each. Values of records are not read.
+    A record with several reasons counts for each of them. The values of the records are not read.
     """
     chosen = amendment.side_tables.choose(SideOutput.QUARANTINE, wanted, columns=("reasons",))
     groups = {} if chosen is None else _groups(chosen.take(None).rows, by_batch=by_batch)
@@ -61,7 +61,7 @@ def _groups(rows: pa.Table, *, by_batch: bool) -> dict[Key, Group]:
 
 
 def _texts(rows: pa.Table) -> Iterator[Mapping[str, Any]]:
-    """How often each batch has each text in a topic, in the order of the rows."""
+    """Yield how often each text appears in a topic in each batch, in the order of the rows."""
     import pyarrow as pa
     import pyarrow.compute as pc  # type: ignore[import-untyped]
 

@@ -1,4 +1,4 @@
-"""What `tidemill late` and `tidemill quarantine` print."""
+"""Prints `tidemill late` and `tidemill quarantine`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WIDTH = 60
 
 
 def show_repair(amendment: AmendmentJob, output: SideOutput, wanted: Selection, *, as_json: bool) -> None:
-    """The records that a repair would take, and in how many batches."""
+    """Print the records that a repair would take, and how many batches it would need."""
     from tidemill.repair.repair import batches_needed
 
     chosen = show_records(amendment, output, wanted, limit=None if as_json else 50, as_json=as_json)
@@ -32,7 +32,7 @@ def show_repair(amendment: AmendmentJob, output: SideOutput, wanted: Selection, 
 def show_records(
     amendment: AmendmentJob, output: SideOutput, wanted: Selection, *, limit: int | None, as_json: bool
 ) -> Chosen | None:
-    """The chosen records, oldest first; which they were."""
+    """Print the chosen records, oldest first, and return them."""
     chosen = amendment.side_tables.choose(output, wanted)
     rows, total = _rows(chosen, limit)
     _show_rows(output, rows, total, as_json=as_json)

@@ -1,4 +1,4 @@
-"""Spark's own plan of the work of a batch."""
+"""Spark's own plan for the work of a batch."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
-    """Spark's formatted plan of the job that reads and aggregates, for each published table; nothing is written.
+    """Return Spark's formatted plan of the job that reads and aggregates, for each published table. Writes nothing.
 
     Raises:
-        LogError: a topic that the pipeline reads is not there.
+        LogError: a topic that the pipeline reads does not exist.
     """
     flow = to_be_read(flow, project.log(), Position())
     plan = _plan(project, flow)
@@ -50,9 +50,9 @@ def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
 
 
 def _plan(project: Project, flow: Flow) -> BatchPlan:
-    """A plan for a few of the oldest records; drained, there is one whatever the log holds."""
+    """A plan for a few of the oldest records. With `drain` there is a plan even if the log is empty."""
     log = project.log()
-    # Whatever waits there, it is drained.
+    # A drained input waits for no open transaction.
     bounds = {i.topic: replace(bounds_of(log, i.topic), waiting=()) for i in flow.inputs}
     limit = ReadLimit(sum(len(b.partitions) for b in bounds.values()))
     plan = plan_batch(flow, Position(), bounds, batch_id=1, clock=datetime.now(UTC), limit=limit, drain=True)

@@ -1,1 +1,1 @@
-"""What people have, made into records: lines, JSON lines, CSV and Parquet, in chunks of bounded size."""
+"""Turns input files into records: lines, JSON lines, CSV and Parquet, in chunks of bounded size."""

@@ -1,4 +1,4 @@
-"""Rows of an input, gathered into chunks that are appended as one batch each."""
+"""Collects the rows of an input in chunks. Each chunk is appended as one batch."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tidemill.core.errors import LogInputError
 from tidemill.log.records import INPUT_SCHEMA
 
 MAX_ROW_BYTES = 64 * 1024 * 1024
-"""A longer line or row is refused rather than read into memory."""
+"""A longer line or row is refused and not read into memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkSize:
-    """When a chunk is full: at `records`, or earlier when its values have `bytes`.
+    """When a chunk is full: at `records` rows, or earlier when its values have `bytes`.
 
-    Chunks depend on the content of an input alone, so that a repeated append makes the same ones.
+    Chunks depend only on the content of an input, so a repeated append makes the same chunks.
     """
 
     records: int = 200_000
@@ -27,7 +27,7 @@ class ChunkSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Records with `INPUT_SCHEMA`, and how many bytes of the input were read for them and all before."""
+    """Records with `INPUT_SCHEMA`. `consumed` counts the bytes read from the input so far."""
 
     records: pa.Table
     consumed: int
@@ -35,7 +35,7 @@ class Chunk:
 
 @dataclass(slots=True, kw_only=True)
 class Rows:
-    """Columns in the making; times are microseconds since 1970, None where the append decides."""
+    """The columns of rows not yet in a chunk. Times are microseconds since 1970; None means the time of the append."""
 
     values: list[bytes] = field(default_factory=list)
     keys: list[bytes | None] = field(default_factory=list)
@@ -43,13 +43,13 @@ class Rows:
     consumed: int = 0
 
     def add(self, value: bytes, key: bytes | None, time: int | None) -> None:
-        """Put one more row at the end."""
+        """Append one row."""
         self.values.append(value)
         self.keys.append(key)
         self.times.append(time)
 
     def extend(self, other: Rows) -> None:
-        """Put the rows of `other` at the end."""
+        """Append the rows of `other`."""
         self.values += other.values
         self.keys += other.keys
         self.times += other.times
@@ -71,7 +71,7 @@ class Rows:
 
 
 def gather(rows: Iterable[Rows], size: ChunkSize) -> Iterator[Chunk]:
-    """All rows, in order, in chunks of at most `size.records`; none is empty."""
+    """Yield all rows, in order, in chunks of at most `size.records`. No chunk is empty."""
     pending = Rows()
     weight = 0
     for some in rows:
@@ -88,12 +88,12 @@ def gather(rows: Iterable[Rows], size: ChunkSize) -> Iterator[Chunk]:
 
 
 def bad_row(name: str, line: int, what: str, fix: str = "") -> LogInputError:
-    """The error for a line or row, counted from 1, that cannot be a record."""
+    """The error for a row that cannot become a record. Lines count from 1."""
     return LogInputError(f"{name}, line {line}: {what}", fix=fix)
 
 
 def too_long(name: str, line: int) -> LogInputError:
-    """The error for a line beyond `MAX_ROW_BYTES`."""
+    """The error for a line longer than `MAX_ROW_BYTES`."""
     return bad_row(
         name,
         line,

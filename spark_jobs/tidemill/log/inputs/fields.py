@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?\Z")
 
 
 class TimeUnit(StrEnum):
-    """What a number counts since 1970."""
+    """The unit of a number that counts time since 1970."""
 
     SECONDS = "s"
     MILLISECONDS = "ms"
@@ -27,7 +27,7 @@ _MICROSECONDS = {TimeUnit.SECONDS: 1_000_000, TimeUnit.MILLISECONDS: 1_000, Time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldChoice:
-    """Which fields of a row become the key and the timestamp of its record; None for neither."""
+    """Which fields of a row become the key and the timestamp of its record. None: no key, or the time of the append."""
 
     key: str | None = None
     time: str | None = None
@@ -40,7 +40,7 @@ class FieldChoice:
 
 
 def key_bytes(value: object) -> bytes | None:
-    """The key that a value makes: text as UTF-8, anything else as its JSON; None for no key."""
+    """Convert a value to a key: text as UTF-8, anything else as JSON. None means no key."""
     match value:
         case None | bytes():
             return value
@@ -52,12 +52,12 @@ def key_bytes(value: object) -> bytes | None:
 
 
 def microseconds(value: object, unit: TimeUnit) -> int | None:
-    """A time as microseconds since 1970; None and empty text are no time.
+    """Convert a time to microseconds since 1970; None for None and empty text.
 
-    Text is ISO 8601, taken as UTC when it names no zone, or a number.
+    Text is ISO 8601, in UTC if it names no zone, or a number.
 
     Raises:
-        ValueError: the value is no time, or one outside of the years 1 to 9999.
+        ValueError: the value is not a time, or not in the years 1 to 9999.
     """
     match value:
         case bool():

@@ -1,4 +1,4 @@
-"""Lines of bytes, and lines of JSON. A line's bytes are the record's value, without its end."""
+"""Lines of bytes, and lines of JSON. The value of a record is the line without its line end."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _BLOCK = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """Any bytes, divided at line feeds.
+    """Any bytes, split at line feeds.
 
-    The key is what `key_regex` finds first in the line: its first group if it has one; a line in which
-    it finds nothing has no key.
+    The key is the first match of `key_regex` in the line, or the first group of that match if there is one. A line
+    without a match has no key.
     """
 
     key_regex: str | None = None
@@ -29,7 +29,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonLines:
-    """One JSON object a line. Without a field to take, the lines are not looked into."""
+    """One JSON object per line. If no field is chosen, the lines are not parsed."""
 
     fields: FieldChoice = field(default_factory=FieldChoice)
 
@@ -42,10 +42,10 @@ class _Block:
 
 
 def read_lines(stream: IO[bytes], name: str, source: Lines) -> Iterator[Rows]:
-    """The lines in order; an empty one is an empty value, the last may lack its end.
+    """Yield the lines in order. An empty line is an empty value; the last line may lack its line feed.
 
     Raises:
-        LogInputError: a line is longer than `MAX_ROW_BYTES`, or the expression is none.
+        LogInputError: a line is longer than `MAX_ROW_BYTES`, or `key_regex` is not a valid expression.
     """
     pattern = _compiled(source.key_regex) if source.key_regex is not None else None
     for block in _blocks(stream, name):
@@ -62,10 +62,10 @@ _AS_IT_IS = (
 
 
 def read_json_lines(stream: IO[bytes], name: str, source: JsonLines) -> Iterator[Rows]:
-    """The lines in order, with key and time from their fields. A null key is no key.
+    """Yield the lines in order, with key and time from their fields. A null key is no key.
 
     Raises:
-        LogInputError: a line is no JSON object, lacks one of the fields, or its time is none.
+        LogInputError: a line is not a JSON object, lacks a chosen field, or its time is not valid.
     """
     if not source.fields.names:
         yield from read_lines(stream, name, Lines())

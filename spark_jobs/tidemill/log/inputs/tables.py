@@ -1,4 +1,4 @@
-"""Rows with named columns, CSV and Parquet. A row's value is its JSON object."""
+"""Rows with named columns: CSV and Parquet. The value of a record is the row as a JSON object."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Csv:
-    """RFC 4180 with a header line, in UTF-8. Blank lines are left out.
+    """RFC 4180 with a header line, in UTF-8. Blank lines are skipped.
 
-    Values are JSON objects of strings, or with `raw` the bytes of the row as they stand in the file.
-    An empty cell is no key and no time.
+    Values are JSON objects of strings; with `raw` they are the bytes of the row in the file. An empty cell means no key
+    or no time.
     """
 
     fields: FieldChoice = field(default_factory=FieldChoice)
@@ -34,14 +34,14 @@ class Csv:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetRows:
-    """Any Parquet file. Times become ISO 8601, decimals text, bytes base64 in the JSON."""
+    """Any Parquet file. In the JSON, times are ISO 8601, decimals are text and bytes are base64."""
 
     fields: FieldChoice = field(default_factory=FieldChoice)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
-    """A CSV file's name, how to read it, and where its columns are."""
+    """The name of a CSV file, how to read it, and the index of each column."""
 
     name: str
     source: Csv
@@ -49,7 +49,7 @@ class _Layout:
 
 
 class _TextLines:
-    """Lines of a stream as text for the CSV reader, with their bytes kept until they are taken."""
+    """Gives the lines of a stream to the CSV reader as text, and keeps their bytes until `take` is called."""
 
     def __init__(self, stream: IO[bytes], name: str) -> None:
         self._stream = stream
@@ -74,18 +74,18 @@ class _TextLines:
         return line.decode("utf-8", "surrogateescape")
 
     def take(self) -> bytes:
-        """The bytes of the lines since the last time, without the end of the last."""
+        """Return the bytes of the lines read since the last call, without the last line end."""
         taken = b"".join(self._kept)
         self._kept.clear()
         return taken.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def read_csv(stream: IO[bytes], name: str, source: Csv) -> Iterator[Rows]:
-    """The rows after the header, in order.
+    """Yield the rows after the header, in order.
 
     Raises:
-        LogInputError: a row has another number of fields than the header (unless `raw`), is not UTF-8
-            (unless `raw`), has an unclosed quote, or its time is none; the header lacks a field.
+        LogInputError: the header lacks a chosen field, a row has an unclosed quote, or its time is not valid. Without
+            `raw`, also if a row has another number of fields than the header or is not UTF-8.
     """
     csv.field_size_limit(MAX_ROW_BYTES)
     lines = _TextLines(stream, name)
@@ -112,10 +112,11 @@ def read_csv(stream: IO[bytes], name: str, source: Csv) -> Iterator[Rows]:
 
 
 def read_parquet(stream: IO[bytes], name: str, source: ParquetRows, size: int) -> Iterator[Rows]:
-    """The rows in order. `stream` can seek and has `size` bytes.
+    """Yield the rows in order. `stream` must be seekable and has `size` bytes.
 
     Raises:
-        LogInputError: the file is no Parquet, lacks a field, or a time is none; rows count as lines.
+        LogInputError: the file is not Parquet, lacks a chosen field, or a time is not valid. The error counts rows as
+            lines.
     """
     try:
         file = pq.ParquetFile(stream)
@@ -177,7 +178,7 @@ def _parquet_rows(batch: pa.RecordBatch, first: int, name: str, source: ParquetR
 
 
 def _in_microseconds(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Nanoseconds are cut to what Python, Spark and Delta can hold."""
+    """Cut nanoseconds to microseconds, which Python, Spark and Delta can hold."""
     types = [pa.timestamp("us", f.type.tz) if pa.types.is_timestamp(f.type) else f.type for f in batch.schema]
     schema = pa.schema([pa.field(f.name, t) for f, t in zip(batch.schema, types, strict=True)])
     return batch.cast(schema, safe=False)

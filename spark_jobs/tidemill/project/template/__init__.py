@@ -1,4 +1,4 @@
-"""The project that `tidemill init` makes."""
+"""The project that `tidemill init` creates."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 
 
 def make_project(folder: str | Path) -> list[Path]:
-    """Write the files of a new project into a folder that is not there yet, or empty; which they are.
+    """Write the files of a new project into a folder that is new or empty, and return their paths.
 
     Raises:
-        ConfigError: the folder holds something, cannot be written, or its name is none for a project.
+        ConfigError: the folder is not empty, cannot be written, or its name is not valid for a project.
     """
     root = Path(folder)
     name = root.resolve().name
@@ -32,7 +32,7 @@ def make_project(folder: str | Path) -> list[Path]:
 
 def _written(source: Traversable, target: Path, name: str) -> list[Path]:
     if not source.is_dir():
-        # A name that ends so keeps tools from taking the file for one of Tidemill's own.
+        # This suffix keeps tools from treating the file as one of Tidemill's own.
         path = target.with_name(target.name.removesuffix(".txt").replace("dot-", "."))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(source.read_text(encoding="utf-8").replace("@NAME@", name), encoding="utf-8")

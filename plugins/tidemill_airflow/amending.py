@@ -107,7 +107,7 @@ class FoldOperator(AmendmentOperator):
         super().__init__(batches_a_turn=sys.maxsize, **kwargs)
 
     def amendment(self, project: Project, identity: str, asked: Mapping[str, Any]) -> Amendment | None:
-        """Fold whatever is due."""
+        """Fold all groups that are due."""
         return Amendment(what="fold")
 
 

@@ -1,1 +1,1 @@
-"""The ledger: what was planned and what is committed."""
+"""The ledger: the record of planned and committed batches."""

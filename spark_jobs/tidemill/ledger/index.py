@@ -49,9 +49,9 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A zone, and which object has its batches; of one with a `level`, the blocks that are one level lower.
+    """A zone, and the name of the object with its batches; with a `level`, the object holds blocks of the level below.
 
-    `digest` is the SHA-256 of the object's content, `events` the sum of those of the events that it was made of.
+    `digest` is the SHA-256 of the object's content. `events` is the sum of the digests of the events it was made from.
     """
 
     zone: Zone
@@ -78,7 +78,7 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Batches to be indexed that committed with events `first` to `last`; `events` is as in `Block`."""
+    """Batches to index, committed by events `first` to `last`. `events` is a sum of digests, as in `Block`."""
 
     first: int
     last: int

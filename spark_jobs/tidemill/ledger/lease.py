@@ -27,7 +27,7 @@ _logger = logging.getLogger(__name__)
 class Lease:
     """Protects a run from takeover: renewed in the background from `hold` until the context ends.
 
-    The renewing thread ends when the process ends, in whatever way, and stops while the process is stopped. It writes
+    The renewing thread ends when the process ends, however it ends, and stops while the process is stopped. It writes
     nothing but the lease's object.
     """
 

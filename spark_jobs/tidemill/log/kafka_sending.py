@@ -190,7 +190,7 @@ def enqueue(
 
 
 def patiently(call: Callable[[], T]) -> T:
-    """Call until it succeeds; for up to a minute, repeat errors after which the cluster may still answer."""
+    """Return the result of the call. Repeat it for up to a minute while its error may be temporary."""
     end = time.monotonic() + _A_WHILE
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Files and standard input, appended to a topic."""
+"""Appends files and standard input to a topic."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class _Loading:
         return f"{count:,} records of this input are in the log{f' ({ranges})' if ranges else ''}{unknown}", True
 
     def _landed(self, sequence: int, count: int) -> int:
-        """How many records of a chunk are in the log. Earlier chunks than the newest landed whole."""
+        """How many records of a chunk landed before this append. All chunks before the newest one landed whole."""
         if sequence < self._known - 1:
             return count
         return min(self._producer.landed_records(sequence), count)

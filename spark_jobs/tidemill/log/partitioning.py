@@ -1,4 +1,4 @@
-"""Which partition a record goes to."""
+"""Decides which partition a record goes to."""
 
 from __future__ import annotations
 

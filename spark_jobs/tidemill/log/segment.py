@@ -21,7 +21,7 @@ from tidemill.stores.interface import Tail
 
 FORMAT_VERSION = 1
 TAIL_LENGTH = 64 * 1024
-"""So many bytes from the end of a segment nearly always contain its footer."""
+"""This many bytes from the end of a segment nearly always contain its footer."""
 
 _METADATA_KEY = b"tidemill.segment"
 _REMEMBERED = {ANONYMOUS: 20, OF_FILES: 200, "": 1_000}

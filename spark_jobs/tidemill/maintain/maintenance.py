@@ -42,7 +42,7 @@ READERS = timedelta(hours=1)
 """How long unneeded files stay, for readers that opened the table before."""
 
 AT_LEAST = 10
-"""The newest commits, so many of them, can always be rewound to, however old they are."""
+"""This many of the newest commits can always be rewound to, however old they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,7 +134,7 @@ def _log(project: Project) -> tuple[State, str, str]:
 
 
 def _store(project: Project, place: str) -> tuple[State, str, str]:
-    """Check the store by reading. The first write of a run checks that the store refuses a name that is taken."""
+    """Check the store by reading only. The first write checks that the store refuses a name that is taken."""
     from tidemill.stores.opened import store_at
 
     written = "taken" in store_at(place, project.access).list(".tidemill")

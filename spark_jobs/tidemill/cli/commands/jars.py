@@ -1,4 +1,4 @@
-"""`tidemill jars`: fetch or show the JVM jars that Spark needs besides its own."""
+"""`tidemill jars`: fetch the JVM jars that Spark needs besides its own."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def run_limits() -> dict[str, Param]:
             None,
             type=["null", "integer"],
             minimum=1,
-            title="At most so many records in a batch",
+            title="The most records in a batch",
             description="The run goes on after the last commit, batch by batch; empty for the project's limit.",
         ),
         "max_batches": Param(
@@ -151,7 +151,7 @@ def run_limits() -> dict[str, Param]:
             type="integer",
             minimum=1,
             maximum=MAX_BATCHES,
-            title="At most so many batches in this run",
+            title="The most batches in this run",
             description="One after the other; the run ends earlier when it has caught up.",
         ),
     }

@@ -156,7 +156,7 @@ def forgotten(until: int) -> Forgotten:
 def test_the_ledger_takes_it_only_between_batches_and_never_back() -> None:
     view = apply(View(position=at(100), last_batch_id=9), forgotten(50))
     assert view.position == at(100, until=50)
-    with pytest.raises(Fenced, match="already are"):
+    with pytest.raises(Fenced, match="is removed already"):
         apply(view, forgotten(49))
     with pytest.raises(Fenced, match="a backfill is open"):
         apply(View(position=at(100, job=a_job(1))), forgotten(50))

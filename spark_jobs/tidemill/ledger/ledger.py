@@ -101,7 +101,9 @@ class Ledger(Events):
                 self._view = after
                 return after
             self.view()
-        raise CommitUnknown(f"{self._pipeline}: {_TRIES} appends to the ledger met others each time", fix="try again")
+        raise CommitUnknown(
+            f"{self._pipeline}: {_TRIES} attempts to append to the ledger collided with other writers", fix="try again"
+        )
 
     def index_old(self, *, most: int | None = None) -> int:
         """Index old events, at most `most` of them, and return the sequence of the last indexed event.

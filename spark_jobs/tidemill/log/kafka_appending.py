@@ -151,7 +151,7 @@ class Appender:
         if said.code() in FENCED:
             raise error
         raise CommitUnknown(
-            f"{self._topic.name}: the records of one append are there, or none of them: Kafka did not say which: "
+            f"{self._topic.name}: either all records of this append are there or none; Kafka did not answer which: "
             f"{said.str()}",
             fix="" if self._producer_id else "look at the end of the partitions before you append them again",
         ) from None

@@ -71,7 +71,7 @@ class KafkaTopics(KafkaLog):
             LogInputError: `at` was given, but only Kafka decides where records go.
         """
         if at is not None:
-            raise LogInputError(f"Kafka decides where records go in {topic}", fix="do not say where")
+            raise LogInputError(f"Kafka decides where records go in {topic}", fix="append without an offset")
         place = refusals.check_partition(self.topic(topic), partition)
         table = as_table(records)
         shares = [(partition, table)] if len(table) else []

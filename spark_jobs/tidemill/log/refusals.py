@@ -202,7 +202,7 @@ def same_batch(
     there = f" ({', '.join(map(str, landed.ranges))})" if landed.ranges else ""
     raise OtherBatch(
         f"topic {topic.name}: sequence {batch.sequence} of producer {batch.producer_id} landed with "
-        f"{landed.batch.records} records{there}; the retry has {batch.records}, other ones, or deals them otherwise",
+        f"{landed.batch.records} records{there}; the retry has {batch.records}; the records or their partitions differ",
         fix="retry with the same records, options and partitioning; or append them as another input: with --again, or "
         "under a producer id that was never used",
     )
@@ -215,7 +215,7 @@ def repeated(landed: LandedBatch, batch: ProducerBatch, count: int) -> OffsetRan
     raise LogInputError(
         f"{landed.range.topic_partition}: sequence {batch.sequence} of producer {batch.producer_id} landed with "
         f"{len(landed.range)} of {landed.batch.records} records; "
-        f"the retry has {count} of {batch.records}, other ones, or deals them otherwise",
+        f"the retry has {count} of {batch.records}; the records or their partitions differ",
         fix="retry with the same records and partitioning, or give new records a new sequence number",
     )
 

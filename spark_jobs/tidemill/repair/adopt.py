@@ -38,7 +38,7 @@ def adopt(amendment: AmendmentJob, table: str) -> str | None:
         raise AmendmentError(f"{amendment.pipeline}: {table} is its own table already")
     if before is not None and (opened := amendment.project.ledger(before).view().open_batch) is not None:
         raise AmendmentError(
-            f"{amendment.pipeline}: batch {opened.plan.batch_id} of {before}, whose table {table} is, is open and may "
+            f"{amendment.pipeline}: {table} belongs to {before}, whose batch {opened.plan.batch_id} is open and may "
             "have written a part of it; nothing was taken over",
             fix=f"complete it first: `tidemill run {before}`",
         )

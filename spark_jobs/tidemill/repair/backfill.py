@@ -169,9 +169,9 @@ def _job_of(amendment: AmendmentJob, view: View, covers: tuple[Cover, ...], rang
     ):
         until = show_moment(view.position.forgotten_until or 0)
         raise AmendmentError(
-            f"{amendment.pipeline}: all {left} windows over these records end before {until}, where state was removed, "
-            "and other batches brought records to them, too; nothing was moved",
-            fix=f"name windows, so that all batches of theirs are read: `tidemill backfill {amendment.pipeline} "
+            f"{amendment.pipeline}: all {left} windows over these records end before {until}, so their state was "
+            "removed, and they have records of other batches, too; nothing was moved",
+            fix=f"name the windows, so that all of their batches are read: `tidemill backfill {amendment.pipeline} "
             "--windows FROM/TO`",
         )
     return replace(job, by=amendment.reason.by, why=amendment.reason.why)

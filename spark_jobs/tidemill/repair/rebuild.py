@@ -151,8 +151,8 @@ class _Building:
         ]
         if short:
             raise OffsetsLost(
-                f"{self.old.pipeline}: the log did not show all that the published tables were computed from: "
-                f"{'; '.join(short)}; they are as they were",
+                f"{self.old.pipeline}: the log no longer has all records of the published tables: "
+                f"{'; '.join(short)}; the tables were not changed",
                 fix="bring the log back, then the same command goes on; or say --accept-loss: what is gone will not be "
                 "in the new tables",
             )
@@ -169,8 +169,8 @@ class _Building:
         topics = [sink.topic for sink in self.new.flow.sinks if isinstance(sink, RowSink) and sink.topic]
         if topics:
             raise AmendmentError(
-                f"{self.old.pipeline}: rows without windows are sent to {', '.join(topics)}, and those that the new "
-                "generation reads before it takes over would not be; nothing was moved",
+                f"{self.old.pipeline}: rows without windows are sent to {', '.join(topics)}; rows that the new "
+                "generation reads before it takes over would never be sent; nothing was moved",
                 fix="send them to a topic of the new version's own, or say --accept-loss: the topic will lack them",
             )
 

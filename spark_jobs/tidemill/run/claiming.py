@@ -156,7 +156,7 @@ def claim_batch(  # noqa: PLR0913, PLR0917  what a claim needs
             continue
         if claim is not None:
             return claim
-    raise Fenced(f"{flow.name}: other runs were faster {_RACES} times", fix="run one at a time")
+    raise Fenced(f"{flow.name}: another run was faster {_RACES} times", fix="start one run of a pipeline at a time")
 
 
 def next_plan(flow: Flow, log: Log, view: View, request: Request) -> BatchPlan | None:

@@ -42,7 +42,7 @@ def backfill(
         str | None, typer.Option(metavar="TIME", help="Start with the records that arrived in the log at this time.")
     ] = None,
     to_time: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Stop with the records that arrived in the log at this time.")
+        str | None, typer.Option(metavar="TIME", help="Stop before the records that arrived in the log at this time.")
     ] = None,
     windows: Annotated[
         str | None, typer.Option(metavar="FROM/TO", help="Compute the windows over these event times; ISO 8601.")

@@ -35,7 +35,7 @@ def identify(sources: Sequence[str], given: str | None, *, resume: bool, again: 
     if resume:
         raise LogInputError(
             "standard input has no name by which an append could be resumed",
-            fix="give --producer-id as the append said that ended, and the same input",
+            fix="give the --producer-id that the stopped append printed, and the same input",
         )
     return identity.new_id()
 

@@ -33,7 +33,9 @@ from tidemill.core.repair.selection import selection
 if TYPE_CHECKING:
     from tidemill.core.repair.side_outputs import Selection
 
-late = typer.Typer(no_args_is_help=True, help="Rows that came after every window of theirs: look at and admit them.")
+late = typer.Typer(
+    no_args_is_help=True, help="Late records, which came after all of their windows had closed: show and admit them."
+)
 quarantine = typer.Typer(no_args_is_help=True, help="Rejected records: look at them, replay them after a fix.")
 
 OfReason = Annotated[

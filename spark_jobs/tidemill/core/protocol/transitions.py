@@ -107,7 +107,7 @@ def _forgotten(view: View, event: Forgotten) -> View:
         what = "a backfill" if view.open_batch is None else f"batch {view.open_batch.plan.batch_id}"
         raise Fenced(f"{what} is open, and may need the state that would be forgotten")
     if position.forgotten_until is not None and event.until < position.forgotten_until:
-        raise Fenced(f"windows until {position.forgotten_until} are forgotten: those until {event.until} already are")
+        raise Fenced(f"the state of windows until {position.forgotten_until} is removed already, found {event.until}")
     return replace(view, position=position.forgetting(event.until))
 
 

@@ -106,10 +106,10 @@ def _check_meaning(flow: Flow, view: View, repair: Repair) -> None:
         if before:
             raise AmendmentError(
                 f"{flow.name}: {', '.join(map(str, before))} put some of these records aside before batch {first}, "
-                f"from which on the numbers of {table} mean something else: windows of then would be mixed",
-                fix="compute what those batches read by the declaration of now, with `tidemill backfill "
+                f"which changed what the numbers of {table} mean: windows from before would mix both meanings",
+                fix="compute what those batches read by today's declaration, with `tidemill backfill "
                 f"{flow.name} --from-offsets ... --to-offsets ...`, which takes rejected records along; leave their "
-                "batches out with --batch; or say --mixed: they count by the declaration of now",
+                "batches out with --batch; or say --mixed: they count by today's declaration",
             )
 
 

@@ -116,7 +116,7 @@ def test_a_second_try_with_other_records_is_refused_and_standard_input_is_new_ea
     assert append(project, name, "--producer-id", "p", given=b"a\nb\n").code == ExitCode.DONE
     said = append(project, name, "--producer-id", "p", given=b"a\nc\n")
     assert said.code == ExitCode.WRONG
-    assert re.search(r"landed with 2 records.*; the retry has 2, other ones", said.err)
+    assert re.search(r"landed with 2 records.*; the retry has 2; the records or their partitions differ", said.err)
     append(project, name, given=b"a\n")
     append(project, name, given=b"a\n")
     assert sorted(r.value or b"" for r in read_topic(cluster.log, name)) == [b"a", b"a", b"a", b"b"]

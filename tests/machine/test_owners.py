@@ -225,7 +225,7 @@ def test_a_table_whose_owner_is_in_the_middle_of_a_batch_is_not_taken_over(
         run(mill)
     monkeypatch.delenv(VARIABLE)
     said = type_command(other.project.folder, "adopt", "other", "sums")
-    assert (said.code, "batch 3 of sums" in said.err) == (5, True)
+    assert (said.code, "belongs to sums, whose batch 3 is open" in said.err) == (5, True)
     run(mill)
     assert type_command(other.project.folder, "adopt", "other", "sums").code == 0
 

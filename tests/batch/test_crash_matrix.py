@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from support.projects import Mill
-from support.recovery import WIDE_READS, WIDE_WRITES
+from support.recovery import WIDE_READS, WIDE_WRITES, fail, fail_or_commit
 from tidemill.core.protocol import failpoints
 from tidemill.core.protocol.failpoints import VARIABLE, Injected, boundaries_of
 from tidemill.project.project import Project
@@ -110,13 +110,6 @@ def test_a_write_of_spark_that_fails_changes_nothing_in_the_end(  # noqa: PLR091
     assert mill.everything() == whole
 
 
-def fail_or_commit(mill: Mill) -> None:
-    try:
-        mill.run(drain=True)
-    except Injected:
-        return
-
-
 @pytest.mark.parametrize("place", [w if w == SHORT[-1] else pytest.param(w, marks=LONG) for w in WIDE_WRITES])
 def test_an_answer_that_is_lost_changes_nothing_in_the_end(
     tmp_path: Path, wide: Any, whole: Any, monkeypatch: pytest.MonkeyPatch, place: str
@@ -143,18 +136,6 @@ def test_a_retry_that_fails_at_its_claim_changes_nothing_in_the_end(  # noqa: PL
     fail(mill, monkeypatch, action.format("claimed"))
     mill.catch_up()
     assert mill.everything() == whole
-
-
-def fail(mill: Mill, monkeypatch: pytest.MonkeyPatch, action: str) -> None:
-    """Run a batch that fails as asked, or loses an answer of the ledger and gets over it."""
-    monkeypatch.setenv(VARIABLE, action)
-    if action.endswith("=lose"):
-        mill.run(drain=True)
-        assert failpoints._lost
-    else:
-        with pytest.raises(Injected):
-            mill.run(drain=True)
-    monkeypatch.delenv(VARIABLE)
 
 
 @LONG

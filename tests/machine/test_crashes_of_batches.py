@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from support.projects import Mill, an_event, somebody
-from support.recovery import WIDE_READS, WIDE_WRITES, finish, paused, recomputed
+from support.recovery import WIDE_READS, WIDE_WRITES, fail, fail_or_commit, finish, paused, recomputed
 from tidemill.core.errors import Fenced
 from tidemill.core.protocol import failpoints
 from tidemill.core.protocol.events import Committed
-from tidemill.core.protocol.failpoints import VARIABLE, Injected
+from tidemill.core.protocol.failpoints import VARIABLE
 from tidemill.project.project import Project
 from tidemill.run import after_commit
 
@@ -39,18 +39,6 @@ pytestmark = pytest.mark.usefixtures("tiny")
 def _answers_that_can_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test loses its own: an answer is lost once in a process."""
     monkeypatch.setattr(failpoints, "_lost", set())
-
-
-def fail(mill: Mill, monkeypatch: pytest.MonkeyPatch, action: str) -> None:
-    """Run a batch that fails as asked, or loses an answer and gets over it."""
-    monkeypatch.setenv(VARIABLE, action)
-    if action.endswith("=lose"):
-        mill.run(drain=True)
-        assert failpoints._lost
-    else:
-        with pytest.raises(Injected):
-            mill.run(drain=True)
-    monkeypatch.delenv(VARIABLE)
 
 
 def test_the_engine_without_spark_comes_to_every_boundary(
@@ -83,13 +71,6 @@ def test_a_step_that_fails_changes_nothing_in_the_end(  # noqa: PLR0917
     monkeypatch.delenv(VARIABLE)
     mill.catch_up()
     assert mill.everything() == tiny_whole
-
-
-def fail_or_commit(mill: Mill) -> None:
-    try:
-        mill.run(drain=True)
-    except Injected:
-        return
 
 
 @pytest.mark.parametrize("place", WIDE_WRITES)

@@ -9,8 +9,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, Mill, a_project, an_event, somebody, sorted_rows, sums
 from tidemill.core.protocol import failpoints
+from tidemill.core.protocol.failpoints import VARIABLE, Injected
 from tidemill.log.reading import read_topic
 
 WRITES = ["planned", "state:sums", "audited", "quarantine", "late", "published:sums", "committed"]
@@ -159,3 +162,23 @@ def recomputed(mill: Mill) -> dict[str, list[dict[str, Any]]]:
         ),
         "totals": sorted_rows({"window_start": s, "window_end": s + width, "n": n} for s, n in totals.items() if n),
     }
+
+
+def fail(mill: Mill, monkeypatch: Any, action: str) -> None:
+    """Run a batch that fails as asked, or loses an answer and gets over it."""
+    monkeypatch.setenv(VARIABLE, action)
+    if action.endswith("=lose"):
+        mill.run(drain=True)
+        assert failpoints._lost
+    else:
+        with pytest.raises(Injected):
+            mill.run(drain=True)
+    monkeypatch.delenv(VARIABLE)
+
+
+def fail_or_commit(mill: Mill) -> None:
+    """One more try, which may fail where the one before did."""
+    try:
+        mill.run(drain=True)
+    except Injected:
+        return

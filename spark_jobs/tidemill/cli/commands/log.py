@@ -59,7 +59,7 @@ Partition = Annotated[int | None, typer.Option("--partition", min=0, max=MOST, h
 
 
 def open_log(ctx: typer.Context) -> WritableLog:
-    """The same, to write to it.
+    """Open the log of the command, to write to it: that of `--log`, or else the project's.
 
     Raises:
         ConfigError: neither is there, or the log is somebody else's.

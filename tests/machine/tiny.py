@@ -279,7 +279,6 @@ class TinyAttempt(Attempt):
     def windows(self, states: Mapping[str, State]) -> Windows:
         """What merges windows in a dictionary."""
         return TinyWindows(
-            session=self.session,
             plan=self.plan,
             uris=self.uris,
             writers=self.writers,

@@ -74,7 +74,6 @@ class Attempt:
     def windows(self, states: Mapping[str, State]) -> Windows:
         """An object that merges windows; `states` are state tables that are already open."""
         return Windows(
-            session=self.session,
             plan=self.plan,
             uris=self.uris,
             writers=self.writers,

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa  # type: ignore[import-untyped]
-from pyspark.sql import SparkSession
 
 from tidemill.core.bind.flow import WindowedSink
 from tidemill.core.contract.schema import Field
@@ -22,7 +21,7 @@ from tidemill.engine.aggregate.node_sql import merged_nodes, node_columns
 from tidemill.engine.aggregate.window_sql import folded_state, merged_windows, state_columns
 from tidemill.engine.publish.merged_ahead import Ahead, edges_of, rows_for_nodes, tree_of
 from tidemill.engine.read.fitted import UNFIT, told
-from tidemill.engine.spark.query import ROWS, query
+from tidemill.engine.spark.query import ROWS
 from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.spread import LEVEL, TOUCHED
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
@@ -48,7 +47,6 @@ class Windows:
     `unfit` collects the values that do not fit the contracts.
     """
 
-    session: SparkSession
     plan: BatchPlan
     uris: Uris
     writers: RowWriters
@@ -104,8 +102,7 @@ class Windows:
         if not any(part.count for part in spread):
             return Fired()
         types = self.writers.fields([*own, *old])
-        found = query(self.session, merged_nodes(ROWS, ahead.sink, types), self.writers.frame(spread))
-        windows, nodes = self.writers.stage_apart(found, LEVEL, spread)
+        windows, nodes = self.writers.merged_apart(merged_nodes(ROWS, ahead.sink, types), LEVEL, spread)
         return Fired(
             self._told(ahead.sink, windows.picked({c: c for c in (*(f.name for f in ahead.sink.computed), UNFIT)})),
             nodes.picked({**node_columns(ahead.sink), TOUCHED: TOUCHED}) if nodes.count else None,
@@ -152,8 +149,8 @@ class Windows:
     def _folded(
         self, sink: WindowedSink, parts: Sequence[StagedRows], types: Sequence[Field], by: Sequence[str]
     ) -> StagedRows:
-        rows = query(self.session, folded_state(ROWS, sink, types, by), self.writers.frame(parts))
-        return self.writers.stage(rows, at_most=sum(part.count for part in parts))
+        statement, there = folded_state(ROWS, sink, types, by), [part for part in parts if part.count]
+        return self.writers.merged(statement, there, at_most=sum(part.count for part in there))
 
     def _merged(self, sink: WindowedSink, state: Sequence[StagedRows], *, each: int) -> StagedRows | None:
         """Windows merged from rows of state; each row belongs to at most `each` windows. None without rows."""
@@ -161,9 +158,9 @@ class Windows:
         bound = sum(part.count for part in state)
         if not bound:
             return None
-        whole = self.writers.frame([part for part in state if part.count])
-        windows = query(self.session, merged_windows(ROWS, sink), whole)
-        return self._told(sink, self.writers.stage(windows, at_most=bound * max(each, 1)))
+        there = [part for part in state if part.count]
+        windows = self.writers.merged(merged_windows(ROWS, sink), there, at_most=bound * max(each, 1))
+        return self._told(sink, windows)
 
     def _told(self, sink: WindowedSink, windows: StagedRows) -> StagedRows:
         staged, unfit = told(windows, sink.table, sink.contract)

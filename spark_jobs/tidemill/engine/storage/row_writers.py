@@ -134,12 +134,17 @@ class DriverWriter:
         full = [part for part in parts if part.num_rows]
         if not full:
             return self._session.createDataFrame([], ddl(self.fields(parts[0])))
-        whole = _together(full)
+        whole = self.together(full)
         handed(whole.nbytes)
         return of_driver(self._session, whole)
 
+    def together(self, parts: Sequence[pa.Table]) -> pa.Table:
+        """All rows in one table, with the columns of the first part."""
+        schema = parts[0].schema
+        return pa.concat_tables([part.select(schema.names).cast(schema) for part in parts])
+
     def spread(self, parts: Sequence[pa.Table], spread: Spread) -> pa.Table:  # noqa: D102
-        return spread.over(_together(parts))
+        return spread.over(self.together(parts))
 
     def fields(self, rows: pa.Table) -> tuple[Field, ...]:  # noqa: D102
         return schema_fields(rows.schema)
@@ -284,8 +289,3 @@ class SparkWriter:
                 frame.unpersist()
         self._cached.clear()
 
-
-def _together(parts: Sequence[pa.Table]) -> pa.Table:
-    """All rows in one table, with the columns of the first part."""
-    schema = parts[0].schema
-    return pa.concat_tables([part.select(schema.names).cast(schema) for part in parts])

@@ -10,6 +10,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.core.contract.schema import Field
+from tidemill.engine.driver.statement import run
+from tidemill.engine.spark.query import query
 from tidemill.engine.storage.row_writers import DriverWriter, RowWriter, SparkWriter
 from tidemill.engine.storage.spread import Spread
 
@@ -79,19 +81,40 @@ class RowWriters:
             return StagedRows(self.driver, *self.driver.stage(cached))
         return StagedRows(self.spark, cached, count)
 
-    def stage_apart(self, frame: DataFrame, column: str, parts: Sequence[StagedRows]) -> tuple[StagedRows, StagedRows]:
-        """Run the job, and hold the rows in which an integer column is 0, and the other rows.
+    def merged(self, statement: str, parts: Sequence[StagedRows], *, at_most: int) -> StagedRows:
+        """Stage the rows of a statement over `ROWS`, which are these parts: `at_most` so many.
 
-        Both use the writer for their number. The job merges `parts`, so its rows are not more than theirs, and about as
-        wide.
+        Rows that are in the driver are merged there, without a Spark job, where that gives the same rows.
         """
-        self._before_job()
+        rows = self._in_driver(statement, parts)
+        if rows is not None and self.of(rows.num_rows) is self.driver:
+            return self.in_driver(rows)
+        return self.stage(query(self.spark.session, statement, self.frame(parts)), at_most=at_most)
+
+    def merged_apart(self, statement: str, column: str, parts: Sequence[StagedRows]) -> tuple[StagedRows, StagedRows]:
+        """As `merged`, but separately the rows in which an integer column is 0, and the other rows.
+
+        Both use the writer for their number. They are not more than the rows of `parts`, and about as wide.
+        """
         light = all(p.writer is self.driver for p in parts) and sum(p.rows.nbytes for p in parts) <= _LIGHT
         if self.of_state(sum(p.count for p in parts), light=light) is self.driver:
-            zero, more = self.driver.apart(self.driver.stage(frame)[0], column)
+            rows = self._in_driver(statement, parts)
+            zero, more = self.driver.apart(self._of_job(statement, parts) if rows is None else rows, column)
             return StagedRows(self.driver, *zero), StagedRows(self.driver, *more)
+        self._before_job()
+        frame = query(self.spark.session, statement, self.frame(parts))
         zero, more = self.spark.apart(self.spark.cache(frame), column)
         return self._moved(*zero), self._moved(*more)
+
+    def _in_driver(self, statement: str, parts: Sequence[StagedRows]) -> pa.Table | None:
+        """The rows of a statement, computed in the driver; None when Spark has to do it."""
+        if self._writer == self.spark.name or any(p.writer is not self.driver for p in parts):
+            return None
+        return run(statement, self.driver.together([p.rows for p in parts]))
+
+    def _of_job(self, statement: str, parts: Sequence[StagedRows]) -> pa.Table:
+        self._before_job()
+        return self.driver.stage(query(self.spark.session, statement, self.frame(parts)))[0]
 
     def _moved(self, rows: DataFrame, count: int) -> StagedRows:
         """Cached rows, with the writer for their number."""

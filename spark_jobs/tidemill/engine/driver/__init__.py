@@ -1,0 +1,1 @@
+"""Statements that run in the driver, on rows that are there already."""

@@ -1,0 +1,186 @@
+"""Expressions of Spark SQL in DuckDB's SQL: one rule for each kind of expression that gives the same in both.
+
+What has no rule is refused, and Spark computes it. A rule gets `of`, which translates a part of the expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from tidemill.core.contract.schema import Decimal, Scalar, spark_type
+from tidemill.engine.driver.numbers import FUNCTIONS_OF_NUMBERS, RULES_OF_NUMBERS
+from tidemill.engine.driver.values import Of, Untranslatable, Value, alike, cast, duckdb_type, is_whole, refuse, type_of
+
+_TRUE, _FALSE = "TRUE", "FALSE"
+_COMPARED = {exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
+
+
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """Translates expressions over columns; `columns` has each column under its name in Spark."""
+
+    columns: Mapping[str, Value]
+
+    def of(self, node: exp.Expr) -> Value:
+        """The expression in DuckDB's SQL, with its type.
+
+        Raises:
+            Untranslatable: there is no rule for it, or not for values of these types.
+        """
+        if isinstance(node, exp.Column):
+            return self._column(node)
+        rule = _FUNCTIONS.get(node.name.lower()) if isinstance(node, exp.Anonymous) else _RULES.get(type(node))
+        return refuse(node) if rule is None else rule(self.of, node)
+
+    def _column(self, node: exp.Column) -> Value:
+        found = None if node.table else self.columns.get(node.name)
+        if found is None:
+            raise Untranslatable(f"the column {node.sql('spark')}")
+        return found
+
+
+def condition(of: Of, node: exp.Expr) -> Value:
+    """An expression that is true, false or null."""
+    found = of(node)
+    return found if found.type in (Scalar.BOOLEAN, None) else refuse(node)
+
+
+def _literal(of: Of, node: exp.Literal) -> Value:
+    if node.is_string and "\\" not in node.this:
+        return Value("'" + node.this.replace("'", "''") + "'", Scalar.STRING)
+    if node.is_int and int(node.this) < 2**31:
+        return Value(node.this, Scalar.INTEGER)
+    return refuse(node)
+
+
+def _cast(of: Of, node: exp.Cast) -> Value:
+    wanted = type_of(node.to)
+    # Spark's number with the suffix of a type, such as 4294967296BD, is a cast for the parser.
+    if isinstance(node.this, exp.Literal) and (isinstance(wanted, Decimal) or node.this.is_int):
+        return Value(f"CAST({node.this.this} AS {duckdb_type(wanted)})", wanted) if _is_plain(node) else refuse(node)
+    return cast(of(node.this), wanted, fails=not isinstance(node, exp.TryCast))
+
+
+def _is_plain(node: exp.Cast) -> bool:
+    return node.this.this.replace(".", "", 1).isdigit() and (node.is_type("decimal") or node.is_type("bigint"))
+
+
+def _case(of: Of, node: exp.Case) -> Value:
+    """The first branch whose condition is true; branches with a condition that is known to be false are left out."""
+    if node.this is not None:
+        return refuse(node)
+    branches: list[tuple[str, exp.Expr | None]] = []
+    for branch in node.args["ifs"]:
+        found = condition(of, branch.this)
+        if found.text != _FALSE:
+            branches.append((found.text, branch.args["true"]))
+        if found.text == _TRUE:
+            break
+    else:
+        branches.append((_TRUE, node.args.get("default")))
+    *others, last = alike([Value("NULL", None) if b is None else of(b) for _, b in branches])
+    whens = [f"WHEN {text} THEN {value.text}" for (text, _), value in zip(branches, others, strict=False)]
+    return Value(f"CASE {' '.join(whens)} ELSE {last.text} END", last.type) if whens else last
+
+
+def _compared(of: Of, node: exp.Binary) -> Value:
+    left, right = alike([of(node.this), of(node.expression)])
+    if isinstance(node, exp.EQ) and isinstance(node.this, exp.Typeof):
+        return Value(_TRUE if left.text == right.text else _FALSE, Scalar.BOOLEAN)
+    return Value(f"({left.text} {_COMPARED[type(node)]} {right.text})", Scalar.BOOLEAN)
+
+
+def _between(of: Of, node: exp.Between) -> Value:
+    value, low, high = alike([of(n) for n in (node.this, node.args["low"], node.args["high"])])
+    return Value(f"({value.text} BETWEEN {low.text} AND {high.text})", Scalar.BOOLEAN)
+
+
+def _both(of: Of, node: exp.And | exp.Or) -> Value:
+    word = "AND" if isinstance(node, exp.And) else "OR"
+    left, right = condition(of, node.this), condition(of, node.expression)
+    return Value(f"({left.text} {word} {right.text})", Scalar.BOOLEAN)
+
+
+def _not(of: Of, node: exp.Not) -> Value:
+    return Value(f"(NOT {condition(of, node.this).text})", Scalar.BOOLEAN)
+
+
+def _is_null(of: Of, node: exp.Is) -> Value:
+    if not isinstance(node.expression, exp.Null):
+        return refuse(node)
+    return Value(f"({of(node.this).text} IS NULL)", Scalar.BOOLEAN)
+
+
+def _coalesce(of: Of, node: exp.Coalesce) -> Value:
+    values = alike([of(n) for n in (node.this, *node.expressions)])
+    return Value(f"coalesce({', '.join(v.text for v in values)})", values[0].type)
+
+
+def _concat_ws(of: Of, node: exp.ConcatWs) -> Value:
+    values = [of(n) for n in node.expressions]
+    if any(v.type not in (Scalar.STRING, None) for v in values):
+        return refuse(node)
+    return Value(f"concat_ws({', '.join(v.text for v in values)})", Scalar.STRING)
+
+
+def _nullif(of: Of, node: exp.Nullif) -> Value:
+    value, other = alike([of(node.this), of(node.expression)])
+    return Value(f"nullif({value.text}, {other.text})", value.type)
+
+
+def _typeof(of: Of, node: exp.Typeof) -> Value:
+    found = of(node.this).type
+    return refuse(node) if found is None else Value(f"'{spark_type(found)}'", Scalar.STRING)
+
+
+def _micros(of: Of, node: exp.UnixMicros) -> Value:
+    value = of(node.this)
+    return Value(f"epoch_us({value.text})", Scalar.LONG) if value.type is Scalar.TIMESTAMP else refuse(node)
+
+
+def _moment(of: Of, node: exp.Anonymous) -> Value:
+    [value] = map(of, node.expressions)
+    text = f"make_timestamptz({cast(value, Scalar.LONG).text})"
+    return Value(text, Scalar.TIMESTAMP) if is_whole(value) else refuse(node)
+
+
+def _extreme(of: Of, node: exp.Min | exp.Max) -> Value:
+    value, word = of(node.this), "min" if isinstance(node, exp.Min) else "max"
+    return refuse(node) if node.expressions else Value(f"{word}({value.text})", value.type)
+
+
+def _any_true(of: Of, node: exp.LogicalOr) -> Value:
+    return Value(f"bool_or({condition(of, node.this).text})", Scalar.BOOLEAN)
+
+
+_RULES: Mapping[type[exp.Expr], Callable[[Of, Any], Value]] = {
+    exp.Literal: _literal,
+    exp.Boolean: lambda _, node: Value(_TRUE if node.this else _FALSE, Scalar.BOOLEAN),
+    exp.Null: lambda _, node: Value("NULL", None),
+    exp.Paren: lambda of, node: of(node.this),
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Case: _case,
+    **dict.fromkeys(_COMPARED, _compared),
+    exp.Between: _between,
+    exp.And: _both,
+    exp.Or: _both,
+    exp.Not: _not,
+    exp.Is: _is_null,
+    exp.Coalesce: _coalesce,
+    exp.ConcatWs: _concat_ws,
+    exp.Nullif: _nullif,
+    exp.Typeof: _typeof,
+    exp.UnixMicros: _micros,
+    exp.Min: _extreme,
+    exp.Max: _extreme,
+    exp.LogicalOr: _any_true,
+    **RULES_OF_NUMBERS,
+}
+
+_FUNCTIONS: Mapping[str, Callable[[Of, Any], Value]] = {"timestamp_micros": _moment, **FUNCTIONS_OF_NUMBERS}
+"""Functions that the parser has no class for."""

@@ -1,0 +1,115 @@
+"""Rules for arithmetic. Where integers leave 64 bits, DuckDB raises an error; Spark then decides what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from tidemill.core.contract.schema import DataType, Decimal, Scalar
+from tidemill.engine.driver.values import DIGITS, Of, Untranslatable, Value, alike, cast, duckdb_type, is_whole, refuse
+
+_SIGNS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.SafeAdd: "+", exp.SafeMultiply: "*"}
+_DIGITS_OF = {Scalar.INTEGER: 10, Scalar.LONG: 19}
+
+
+def _negated(of: Of, node: exp.Neg) -> Value:
+    value = _number(of, node.this)
+    return Value(f"(-{value.text})", value.type)
+
+
+def _arithmetic(of: Of, node: exp.Binary) -> Value:
+    left, right, sign = _number(of, node.this), _number(of, node.expression), _SIGNS[type(node)]
+    if is_whole(left) and is_whole(right):
+        left, right = alike([left, right])
+        return Value(f"({left.text} {sign} {right.text})", left.type)
+    found, most = _exact(left, right, product=sign == "*"), Decimal(DIGITS)
+    return cast(Value(f"({cast(left, most).text} {sign} {cast(right, most).text})", most), found)
+
+
+def _exact(left: Value, right: Value, *, product: bool) -> Decimal:
+    """The type of a sum or product of decimals without fractions, in which no digit can be lost, as Spark has it."""
+    types = [v.type if isinstance(v.type, Decimal) else Decimal(_DIGITS_OF[v.type]) for v in (left, right)]  # type: ignore[index]
+    lengths = [t.precision for t in types]
+    digits = (sum(lengths) if product else max(lengths)) + 1
+    if digits > DIGITS or any(t.scale for t in types):
+        raise Untranslatable("arithmetic with decimals that may lose digits")
+    return Decimal(digits)
+
+
+def _tried(of: Of, node: exp.Binary) -> Value:
+    """A sum or product of integers; null where it leaves 64 bits."""
+    left, right = (f"CAST({_whole(of, n).text} AS HUGEINT)" for n in (node.this, node.expression))
+    return Value(f"TRY_CAST({left} {_SIGNS[type(node)]} {right} AS BIGINT)", Scalar.LONG)
+
+
+def _shared_bits(of: Of, node: exp.BitwiseAnd) -> Value:
+    left, right = (_whole(of, n).text for n in (node.this, node.expression))
+    return Value(f"({left} & {right})", Scalar.LONG)
+
+
+def _shifted(of: Of, node: exp.BitwiseRightShift) -> Value:
+    value = of(node.this)
+    if value.type is not Scalar.LONG:
+        return refuse(node)
+    return Value(f"({value.text} >> {_constant(node.expression, most=63)})", Scalar.LONG)
+
+
+def _divided(of: Of, node: exp.IntDiv) -> Value:
+    return Value(f"({_whole(of, node.this).text} // {_constant(node.expression)})", Scalar.LONG)
+
+
+def _modulo(of: Of, node: exp.Anonymous) -> Value:
+    """What is left over after a division, never negative."""
+    dividend, divisor = node.expressions
+    value, by = _whole(of, dividend).text, _constant(divisor)
+    return Value(f"(({value} % {by} + {by}) % {by})", Scalar.LONG)
+
+
+def _sum(of: Of, node: exp.Sum) -> Value:
+    return _total(_number(of, node.this), "CAST")
+
+
+def _try_sum(of: Of, node: exp.Anonymous) -> Value:
+    [summand] = node.expressions
+    return _total(_number(of, summand), "TRY_CAST")
+
+
+def _total(value: Value, word: str) -> Value:
+    wanted: DataType = Scalar.LONG
+    if isinstance(value.type, Decimal):
+        wanted = Decimal(min(value.type.precision + 10, DIGITS), value.type.scale)
+    return Value(f"{word}(sum({value.text}) AS {duckdb_type(wanted)})", wanted)
+
+
+def _number(of: Of, node: exp.Expr) -> Value:
+    value = of(node)
+    return value if is_whole(value) or isinstance(value.type, Decimal) else refuse(node)
+
+
+def _whole(of: Of, node: exp.Expr) -> Value:
+    """An integer of 64 bits."""
+    value = of(node)
+    return cast(value, Scalar.LONG) if is_whole(value) else refuse(node)
+
+
+def _constant(node: exp.Expr, most: int = 2**62) -> int:
+    """A whole number from 1 to `most`."""
+    literal = node.this if isinstance(node, exp.TryCast) else node
+    if not isinstance(literal, exp.Literal) or not literal.is_int or not 1 <= int(literal.this) <= most:
+        refuse(node)
+    return int(literal.this)
+
+
+RULES_OF_NUMBERS: Mapping[type[exp.Expr], Callable[[Of, Any], Value]] = {
+    exp.Neg: _negated,
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), _arithmetic),
+    **dict.fromkeys((exp.SafeAdd, exp.SafeMultiply), _tried),
+    exp.BitwiseAnd: _shared_bits,
+    exp.BitwiseRightShift: _shifted,
+    exp.IntDiv: _divided,
+    exp.Sum: _sum,
+}
+
+FUNCTIONS_OF_NUMBERS: Mapping[str, Callable[[Of, Any], Value]] = {"try_sum": _try_sum, "pmod": _modulo}

@@ -1,0 +1,66 @@
+"""Runs statements on rows that are in the driver already, without a Spark job.
+
+DuckDB uses one thread, so that the same rows give the same result in the same order, and a bounded memory.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import lru_cache
+
+import duckdb
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.engine.driver.translation import TABLE, Translation, translated
+from tidemill.tables.arrow_types import arrow_schema, schema_fields
+
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "threads": 1,
+    "memory_limit": "2GB",
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+}
+_SHUT = ("temp_directory = ''", "TimeZone = 'UTC'", "enable_external_access = false", "lock_configuration = true")
+_OF_DATA = (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.OutOfMemoryException)
+_log = logging.getLogger("tidemill.engine")
+
+
+def run(statement: str, rows: pa.Table) -> pa.Table | None:
+    """The result of a statement of Spark SQL over `ROWS`; None when Spark has to compute it.
+
+    That is so when the statement uses what may differ in DuckDB, and when DuckDB fails, for example because a number
+    overflows or memory does not suffice.
+    """
+    found = translated(statement, schema_fields(rows.schema))
+    if isinstance(found, str):
+        return None
+    try:
+        return _result(found, rows)
+    except _OF_DATA:
+        return None
+    except duckdb.Error as error:
+        _log.warning("Spark merges rows that DuckDB should have merged: %s", error)
+        return None
+
+
+def _result(translation: Translation, rows: pa.Table) -> pa.Table:
+    with _database(os.getpid()).cursor() as connection:
+        inputs = rows.select(list(translation.inputs.values())).rename_columns(list(translation.inputs))
+        connection.register(TABLE, inputs)
+        try:
+            result = connection.sql(translation.text).to_arrow_table()
+        finally:
+            connection.unregister(TABLE)
+    schema = arrow_schema(translation.output)
+    return result.rename_columns(schema.names).cast(schema)
+
+
+@lru_cache(maxsize=1)
+def _database(process: int) -> duckdb.DuckDBPyConnection:
+    """An empty database in memory, for each process its own."""
+    connection = duckdb.connect(config=_SETTINGS)
+    for setting in _SHUT:
+        connection.execute(f"SET {setting}")
+    return connection

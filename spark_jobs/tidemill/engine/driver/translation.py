@@ -1,0 +1,126 @@
+"""Statements of Spark SQL over rows as statements for DuckDB.
+
+Only what gives the same rows in both is translated; the rest is refused by name. Columns get names of their own,
+because DuckDB does not tell capital letters from small ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from tidemill.core.contract.schema import DataType, Field, Scalar
+from tidemill.engine.driver.expressions import Expressions, condition
+from tidemill.engine.driver.values import Of, Untranslatable, Value, duckdb_type, refuse
+from tidemill.engine.spark.query import ROWS
+
+TABLE = "the_rows"
+"""The name of the rows in a translated statement."""
+
+
+Columns = Mapping[str, Value]
+"""Columns of rows, under their names in Spark."""
+
+_PARTS = {"kind", "expressions", "from_", "where", "group"}
+"""The parts of a select that are translated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A statement over `TABLE`, whose columns are `inputs` by the names that the statement knows them by.
+
+    `output` has the columns of the result, in order.
+    """
+
+    text: str
+    inputs: Mapping[str, str]
+    output: tuple[Field, ...]
+
+
+@lru_cache(maxsize=256)
+def translated(statement: str, columns: tuple[Field, ...]) -> Translation | str:
+    """A statement over `ROWS` with these columns, for DuckDB; or what in it has to be left to Spark, as text."""
+    known = [c for c in columns if _is_known(c.type)]
+    inputs = {f"c{number}": c.name for number, c in enumerate(known)}
+    try:
+        source = {c.name: Value(name, c.type) for name, c in zip(inputs, known, strict=True)}
+        text, found = _select(sqlglot.parse_one(statement, dialect="spark"), source)
+        output = tuple(Field(name=name, type=_of(name, value)) for name, value in found.items())
+    except Untranslatable as found_out:
+        return str(found_out)
+    except SqlglotError:
+        return "a statement that the parser does not read"
+    return Translation(text, inputs, output)
+
+
+def _is_known(of: DataType) -> bool:
+    try:
+        return bool(duckdb_type(of))
+    except Untranslatable:
+        return False
+
+
+def _of(name: str, value: Value) -> DataType:
+    if value.type is None:
+        raise Untranslatable(f"{name} is always null")
+    return value.type
+
+
+def _select(node: exp.Expr, rows: Columns, depth: int = 0) -> tuple[str, Columns]:
+    """A select, and its columns; `rows` are the columns of `ROWS`."""
+    if not isinstance(node, exp.Select) or {name for name, part in node.args.items() if part} - _PARTS:
+        refuse(node)
+    source, columns = _from(node.args["from_"].this, rows, depth + 1)
+    of = Expressions(columns).of
+    selected: dict[str, Value] = {}
+    for column in node.expressions:
+        selected |= columns if isinstance(column, exp.Star) else {column.alias_or_name: _column(of, column)}
+    # Names of each depth are different: DuckDB lets a clause also use the names that its own select gives.
+    made = {name: Value(f"s{depth}_{n}", value.type) for n, (name, value) in enumerate(selected.items())}
+    listed = ", ".join(f"{value.text} AS {made[name].text}" for name, value in selected.items())
+    return f"SELECT {listed} FROM {source}{_where(of, node)}{_group_by(of, node)}", made
+
+
+def _from(node: exp.Expr, rows: Columns, depth: int) -> tuple[str, Columns]:
+    if isinstance(node, exp.Table) and node.sql("spark") == ROWS:
+        return TABLE, rows
+    if not isinstance(node, exp.Subquery):
+        refuse(node)
+    text, columns = _select(node.this, rows, depth)
+    return f"({text})", columns
+
+
+def _column(of: Of, column: exp.Expr) -> Value:
+    node = column.this if isinstance(column, exp.Alias) else column
+    return _exploded(of, node) if isinstance(node, exp.Explode) else of(node)
+
+
+def _exploded(of: Of, node: exp.Explode) -> Value:
+    """A row for each number of a sequence."""
+    series = node.this
+    if not isinstance(series, exp.GenerateSeries):
+        refuse(node)
+    values = [of(series.args[part]) for part in ("start", "end", "step")]
+    if any(value.type is not Scalar.LONG for value in values):
+        refuse(node)
+    return Value(f"unnest(generate_series({', '.join(v.text for v in values)}))", Scalar.LONG)
+
+
+def _where(of: Of, node: exp.Select) -> str:
+    where = node.args.get("where")
+    return f" WHERE {condition(of, where.this).text}" if where else ""
+
+
+def _group_by(of: Of, node: exp.Select) -> str:
+    group = node.args.get("group")
+    if not group:
+        return ""
+    if any(part for name, part in group.args.items() if name != "expressions"):
+        refuse(group)
+    keys = [of(key).text if isinstance(key, exp.Column) else refuse(key) for key in group.expressions]
+    return f" GROUP BY {', '.join(keys)}"

@@ -1,0 +1,128 @@
+"""Values of translated expressions: what DuckDB's SQL says, and the type that it has there and in Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from sqlglot import exp
+
+from tidemill.core.contract.schema import DataType, Decimal, Scalar, spark_type
+
+DIGITS = 38
+"""The most digits of a decimal, in Spark and in DuckDB."""
+
+_DUCKDB = {
+    Scalar.STRING: "VARCHAR",
+    Scalar.BOOLEAN: "BOOLEAN",
+    Scalar.INTEGER: "INTEGER",
+    Scalar.LONG: "BIGINT",
+    Scalar.DATE: "DATE",
+    Scalar.TIMESTAMP: "TIMESTAMPTZ",
+}
+_WRITTEN = {
+    exp.DType.TEXT: Scalar.STRING,
+    exp.DType.BOOLEAN: Scalar.BOOLEAN,
+    exp.DType.INT: Scalar.INTEGER,
+    exp.DType.BIGINT: Scalar.LONG,
+    exp.DType.DATE: Scalar.DATE,
+    exp.DType.TIMESTAMPTZ: Scalar.TIMESTAMP,
+}
+_DIGITS_OF = {Scalar.INTEGER: 10, Scalar.LONG: 19}
+
+
+class Untranslatable(Exception):
+    """A statement uses something that is not known to give the same in DuckDB as in Spark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An expression in DuckDB's SQL and its type; the type of `NULL` is None."""
+
+    text: str
+    type: DataType | None
+
+
+Of = Callable[[exp.Expr], Value]
+"""Translates a part of an expression."""
+
+
+def refuse(node: exp.Expr) -> NoReturn:
+    """Refuse an expression that has no rule."""
+    raise Untranslatable(node.sql("spark")[:80])
+
+
+def duckdb_type(of: DataType) -> str:
+    """The type as DuckDB's SQL writes it.
+
+    Raises:
+        Untranslatable: its values, or their order, may differ from Spark's.
+    """
+    if isinstance(of, Decimal):
+        return f"DECIMAL({of.precision},{of.scale})"
+    if not isinstance(of, Scalar) or of not in _DUCKDB:
+        raise Untranslatable(f"values of type {spark_type(of)}")
+    return _DUCKDB[of]
+
+
+def type_of(written: exp.DataType) -> DataType:
+    """The type that a cast names.
+
+    Raises:
+        Untranslatable: its values, or their order, may differ from Spark's.
+    """
+    if written.this == exp.DType.DECIMAL and written.expressions:
+        return Decimal(*(int(p.name) for p in written.expressions))
+    return _WRITTEN[written.this] if written.this in _WRITTEN else refuse(written)
+
+
+def is_whole(value: Value) -> bool:
+    """Whether the value is an integer."""
+    return value.type in _DIGITS_OF
+
+
+def cast(value: Value, to: DataType, *, fails: bool = False) -> Value:
+    """The value in another type: where it does not fit, null, or an error if the cast `fails`.
+
+    Raises:
+        Untranslatable: the two engines may write or round such values differently.
+    """
+    if value.type == to:
+        return value
+    if not (value.type is None or (is_whole(value) and to is Scalar.STRING) or _are_numbers((value.type, to))):
+        raise Untranslatable(f"a cast of {spark_type(value.type)} to {spark_type(to)}")
+    # DuckDB rounds where Spark cuts off what follows the point.
+    cut = isinstance(value.type, Decimal) and not isinstance(to, Decimal)
+    text = f"trunc({value.text})" if cut else value.text
+    return Value(f"{'CAST' if fails else 'TRY_CAST'}({text} AS {duckdb_type(to)})", to)
+
+
+def alike(values: Sequence[Value]) -> list[Value]:
+    """The values in one type that holds all of them, as Spark widens the branches of an expression.
+
+    Raises:
+        Untranslatable: there is no such type.
+    """
+    types = {v.type for v in values if v.type is not None}
+    if not types:
+        return list(values)
+    common = next(iter(types)) if len(types) == 1 else _widest(types)
+    return [cast(v, common) for v in values]
+
+
+def _widest(types: set[DataType]) -> DataType:
+    if not _are_numbers(types):
+        raise Untranslatable(f"one value of the types {', '.join(sorted(map(spark_type, types)))}")
+    decimals = [t if isinstance(t, Decimal) else Decimal(_DIGITS_OF[t]) for t in types]  # type: ignore[index]
+    if not any(isinstance(t, Decimal) for t in types):
+        return Scalar.LONG
+    scale = max(d.scale for d in decimals)
+    digits = max(d.precision - d.scale for d in decimals) + scale
+    if digits > DIGITS:
+        raise Untranslatable(f"decimals of {digits} digits")
+    return Decimal(digits, scale)
+
+
+def _are_numbers(types: Iterable[DataType]) -> bool:
+    return all(isinstance(t, Decimal) or t in _DIGITS_OF for t in types)

@@ -1,0 +1,281 @@
+"""Merging in the driver: the same rows, types and nulls as Spark gives, or else nothing, so that Spark does it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from support.builders import EVENTS
+from tidemill import ApproxDistinct, Average, Count, CountIf, Custom, First, Max, Min, Pipeline, Sliding, Sum, Tumbling
+from tidemill.core.bind.binding import bind
+from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.contract.contract import Contract
+from tidemill.core.contract.schema import DataType, Field, Scalar
+from tidemill.core.contract.schema import Decimal as DecimalType
+from tidemill.core.declare.triples import Aggregate
+from tidemill.core.time.times import moment
+from tidemill.engine.aggregate.node_sql import merged_nodes
+from tidemill.engine.aggregate.window_sql import folded_state, merged_windows
+from tidemill.engine.driver.statement import run
+from tidemill.engine.driver.translation import translated
+from tidemill.engine.spark.query import ROWS, query
+from tidemill.tables.arrow_types import arrow_schema, schema_fields
+
+SECOND, LARGEST = 1_000_000, 2**63 - 1
+LONG, INTEGER, STRING, BOOLEAN = Scalar.LONG, Scalar.INTEGER, Scalar.STRING, Scalar.BOOLEAN
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+AGGREGATES: Mapping[str, tuple[Aggregate, DataType]] = {
+    "rows": (Count(), LONG),
+    "few": (CountIf("amount > 1"), LONG),
+    "total": (Sum("amount"), LONG),
+    "total_or_null": (Sum("amount", overflow="null"), LONG),
+    "total_as_decimal": (Sum("amount"), DecimalType(30, 0)),
+    "total_as_cents": (Sum("amount"), DecimalType(12, 2)),
+    "prices": (Sum("price"), DecimalType(18, 2)),
+    "least": (Min("code"), INTEGER),
+    "codes": (Sum("code"), DecimalType(20, 0)),
+    "greatest": (Max("code"), LONG),
+    "first_name": (Min("user"), STRING),
+    "last_name": (Max("user"), STRING),
+    "first_day": (Min("day"), Scalar.DATE),
+    "last_time": (Max("ts"), Scalar.TIMESTAMP),
+    "least_price": (Min("price"), DecimalType(10, 2)),
+    "any": (Max("flag"), BOOLEAN),
+}
+KEYS: Mapping[str, DataType] = {
+    "user": STRING,
+    "Born": Scalar.TIMESTAMP,
+    "day": Scalar.DATE,
+    "flag": BOOLEAN,
+    "code": INTEGER,
+    "price": DecimalType(10, 2),
+    "strange `name`": LONG,
+}
+NAMES = ("", "a", "A", "ä", "ß", "a\x00b", "it's", "\\", "😀", "\uffff", "Z" * 100)
+
+
+def one_of(*values: Any) -> Callable[[random.Random], Any]:
+    return lambda chance: chance.choice((None, *values))
+
+
+VALUES: Mapping[DataType, Callable[[random.Random], Any]] = {
+    STRING: one_of(*NAMES),
+    BOOLEAN: one_of(True, False),
+    INTEGER: one_of(0, 1, -1, 2**31 - 1, -(2**31)),
+    LONG: lambda c: c.choice((None, 0, 1, -1, 2**32, -(2**32) - 1, LARGEST, -LARGEST - 1, c.randrange(-9, 9))),
+    Scalar.DATE: one_of(date(1, 1, 1), date(1969, 12, 31), date(2026, 1, 1), date(9999, 12, 31)),
+    Scalar.TIMESTAMP: one_of(START, START - timedelta(days=30_000), START + timedelta(microseconds=1)),
+    DecimalType(10, 2): one_of(Decimal("0.00"), Decimal("0.05"), Decimal("-0.05"), Decimal("99999999.99")),
+}
+OF_COLUMN = {"amount": LONG, "ts": Scalar.TIMESTAMP, **KEYS}
+
+
+def a_sink(window: Any, aggregates: Mapping[str, tuple[Aggregate, DataType]] = AGGREGATES) -> WindowedSink:
+    """A table with keys and aggregates of many types."""
+    bounds = {"window_start": Scalar.TIMESTAMP, "window_end": Scalar.TIMESTAMP}
+    columns = {**bounds, **{f"{k}": t for k, t in KEYS.items()}, **{n: t for n, (_, t) in aggregates.items()}}
+    table = Contract(name="out", version="1", fields=tuple(Field(name=c, type=t) for c, t in columns.items()))
+    read = Contract(
+        name="events",
+        version="1",
+        format=EVENTS.format,
+        fields=tuple(Field(name=c, type=t) for c, t in OF_COLUMN.items()),
+    )
+    with Pipeline("p", every="1 minute") as pipeline:
+        events = pipeline.read("t", contract="events", event_time="ts", delay="0 s")
+        grouped = events.key_by(*KEYS).window(window).aggregate(**{n: a for n, (a, _) in aggregates.items()})
+        grouped.publish("out", contract="out")
+    [sink] = bind(pipeline.spec, {"events": read, "out": table}).sinks
+    assert isinstance(sink, WindowedSink)
+    return sink
+
+
+def types_of_state(sink: WindowedSink) -> dict[str, DataType]:
+    """The columns of state, as Spark makes them for these aggregates."""
+    found: dict[str, DataType] = {}
+    for name, aggregate in sink.aggregates.items():
+        column = getattr(aggregate, "expression", "*")
+        of = OF_COLUMN.get(column, LONG) if isinstance(aggregate, Min | Max | Sum) else LONG
+        summed = {DecimalType(10, 2): DecimalType(20, 2), INTEGER: LONG}
+        wide = summed.get(of, of) if isinstance(aggregate, Sum) else of
+        found |= {f"{name}__{part}": wide if part == "value" else LONG for part in aggregate.triple.partial}
+    return found
+
+
+def state_of(aggregate: Aggregate, chance: random.Random) -> Iterator[Any]:
+    """The state of some values, as its columns hold it; older rows have no halves of a sum."""
+    if not isinstance(aggregate, Sum):
+        of = OF_COLUMN[aggregate.expression] if isinstance(aggregate, Min | Max) else None
+        yield chance.randrange(5) if of is None else VALUES[of](chance)
+        return
+    of = OF_COLUMN[aggregate.expression]
+    values = [v for v in (VALUES[of](chance) for _ in range(chance.randrange(4))) if v is not None]
+    total = sum(values) if values else None
+    whole = [v if of is LONG else int(v) for v in values]
+    fits = total is None or isinstance(of, DecimalType) or -LARGEST - 1 <= total <= LARGEST
+    low = sum(v & 0xFFFFFFFF for v in whole)
+    old = fits and chance.random() < 0.2
+    halves = (None, None) if not values or old else (sum(v >> 32 for v in whole) + (low >> 32), low & 0xFFFFFFFF)
+    yield from (total if fits else None, len(values), *halves)
+
+
+def rows_of(sink: WindowedSink, seed: int, *, count: int = 600) -> pa.Table:
+    """State of a few panes and keys, with everything that the statements ask of rows."""
+    chance = random.Random(seed)
+    keys = [tuple(VALUES[t](chance) for t in KEYS.values()) for _ in range(count // 4)]
+    types: dict[str, DataType] = {"pane_day": Scalar.DATE, "pane_start": Scalar.TIMESTAMP, **KEYS}
+    types |= {**types_of_state(sink), **dict.fromkeys(("_touched", "_certain"), BOOLEAN), "_level": INTEGER}
+    types |= dict.fromkeys(("_start", "_before", "_after", "_refused_until", "_again_until"), LONG)
+    rows = []
+    for _ in range(count):
+        pane = chance.randrange(-3, 12) * SECOND
+        state = [value for a in sink.aggregates.values() for value in state_of(a, chance)]
+        flags = (chance.random() < 0.5, chance.random() < 0.5, chance.randrange(3), chance.randrange(3) * SECOND)
+        bounds = (2 * SECOND, 8 * SECOND, 0, 2 * SECOND)
+        rows.append((moment(pane).date(), moment(pane), *chance.choice(keys), *state, *flags, *bounds))
+    schema = arrow_schema(Field(name=n, type=t) for n, t in types.items())
+    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def statements(sink: WindowedSink, rows: pa.Table) -> Mapping[str, tuple[str, pa.Table]]:
+    """Every statement that merges state, and its rows."""
+    types, state = schema_fields(rows.schema), rows.drop_columns(["_level", "_start", "_certain"])
+    found = {
+        "windows": (merged_windows(ROWS, sink), state),
+        "panes in one": (folded_state(ROWS, sink, types, ["pane_day", "pane_start"]), state),
+    }
+    return found | ({"nodes": (merged_nodes(ROWS, sink, types), rows)} if sink.merges_ahead else {})
+
+
+def in_order(table: pa.Table) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row.values()) for row in table.to_pylist()), key=repr)
+
+
+def shown(table: pa.Table) -> Sequence[tuple[str, pa.DataType]]:
+    return [(field.name, field.type) for field in table.schema]
+
+
+WINDOWS = {
+    "tumbling": Tumbling("1 second"),
+    "few panes": Sliding("3 seconds", "1 second", offset="500 ms"),
+    "many panes": Sliding("20 seconds", "1 second"),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+def test_driver_and_spark_merge_alike(spark: Any, window: Any) -> None:
+    sink = a_sink(window)
+    for seed in range(2):
+        for what, (statement, rows) in statements(sink, rows_of(sink, seed)).items():
+            there, here = query(spark, statement, spark.createDataFrame(rows)).toArrow(), run(statement, rows)
+            assert here is not None, (what, translated(statement, schema_fields(rows.schema)))
+            assert shown(here) == shown(there), what
+            assert len(in_order(there)) > 50, what
+            for mine, of_spark in zip(in_order(here), in_order(there), strict=True):
+                assert mine == of_spark, what
+
+
+@pytest.mark.spark
+def test_sum_that_left_64_bits_on_the_way_is_the_same_however_the_rows_lie(spark: Any) -> None:
+    sink = a_sink(Tumbling("1 second"), {n: AGGREGATES[n] for n in ("total", "total_or_null", "total_as_decimal")})
+    for values in ([LARGEST, 1, -5], [1, LARGEST, LARGEST, -LARGEST], [-LARGEST - 1, -1]):
+        rows = one_window(sink, values).drop_columns(["_level", "_start", "_certain"])
+        statement = merged_windows(ROWS, sink)
+        assert run(statement, rows) == query(spark, statement, spark.createDataFrame(rows)).toArrow()
+
+
+def one_window(sink: WindowedSink, values: Sequence[int]) -> pa.Table:
+    """One window and key, with a row of state for each value."""
+    rows = rows_of(sink, 0, count=len(values) * 4).slice(0, len(values))
+    parts = {"value": values, "n": [1] * len(values), "high": [v >> 32 for v in values]}
+    parts["low"] = [v & 0xFFFFFFFF for v in values]
+    same: dict[str, Any] = {"pane_start": moment(5 * SECOND), "pane_day": moment(0).date()}
+    same |= dict.fromkeys(KEYS)
+    for number, field in enumerate(rows.schema):
+        name, _, part = field.name.partition("__")
+        column = parts[part] if part in parts and name in sink.aggregates else None
+        if column is None and field.name in same:
+            column = [same[field.name]] * len(values)
+        if column is not None:
+            rows = rows.set_column(number, field, pa.array(column, field.type))
+    return rows
+
+
+LEFT_TO_SPARK = {
+    "doubles": (Average("amount"), Scalar.DOUBLE),
+    "sketches": (ApproxDistinct("user"), LONG),
+    "places in the log": (First("user"), STRING),
+    "own functions": (
+        Custom(partial={"l": "sum(ln(amount))"}, merge={"l": "sum({l})"}, finish="exp({l})"),
+        Scalar.DOUBLE,
+    ),
+    "casts of dates": (Min("day"), Scalar.TIMESTAMP),
+}
+
+
+@pytest.mark.parametrize("name", LEFT_TO_SPARK)
+def test_what_may_differ_is_left_to_spark(name: str) -> None:
+    aggregate, of = LEFT_TO_SPARK[name]
+    sink = a_sink(Tumbling("1 second"), {"x": (aggregate, of)})
+    state = {f"x__{part}": Scalar.DOUBLE if of is Scalar.DOUBLE else LONG for part in aggregate.triple.partial}
+    if isinstance(aggregate, Min):
+        state = {"x__value": OF_COLUMN[aggregate.expression]}
+    bounds = dict.fromkeys(("_before", "_after", "_refused_until", "_again_until"), LONG)
+    types = {"pane_start": Scalar.TIMESTAMP, **KEYS, **state, "_touched": BOOLEAN, **bounds}
+    fields = tuple(Field(name=n, type=t) for n, t in types.items())
+    assert isinstance(translated(merged_windows(ROWS, sink), fields), str)
+    assert run(merged_windows(ROWS, sink), arrow_schema(fields).empty_table()) is None
+
+
+def test_what_fails_in_the_driver_is_left_to_spark() -> None:
+    rows = pa.table({"a": pa.array([LARGEST, 1], pa.int64())})
+    assert run(f"SELECT sum(`a`) AS `a` FROM {ROWS}", rows) is None
+    assert run(f"SELECT try_sum(`a`) AS `a` FROM {ROWS}", rows) == pa.table({"a": pa.array([None], pa.int64())})
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "sum(DISTINCT a)",
+        "max(a) FILTER (WHERE a > 1)",
+        "count(a)",
+        "a / 2",
+        "a % 0",
+        "pmod(a, 0)",
+        "a div 0",
+        "shiftright(a, 64)",
+        "CAST('1' AS INT)",
+        "CAST('2026-01-01' AS DATE)",
+        "CAST(a AS DOUBLE)",
+        "CAST(a AS TIMESTAMP)",
+        "'\\\\'",
+        "1.5",
+        "`b`",
+        "row_number() OVER (ORDER BY a)",
+        "CASE a WHEN 1 THEN 2 END",
+        "explode(array(a))",
+        "current_timestamp()",
+        "rand()",
+        "(SELECT 1)",
+        "a ->",
+    ],
+)
+def test_expression_without_a_rule_is_refused(expression: str) -> None:
+    fields = (Field(name="a", type=LONG),)
+    assert isinstance(translated(f"SELECT {expression} AS `x` FROM {ROWS}", fields), str)
+
+
+@pytest.mark.parametrize("more", ["ORDER BY a", "LIMIT 1", "HAVING a > 1", "GROUP BY ALL", "GROUP BY ROLLUP (a)"])
+def test_clause_without_a_rule_is_refused(more: str) -> None:
+    fields = (Field(name="a", type=LONG),)
+    assert not isinstance(translated(f"SELECT `a` FROM {ROWS}", fields), str)
+    assert isinstance(translated(f"SELECT `a` FROM {ROWS} {more}", fields), str)

@@ -64,6 +64,7 @@ def test_explain_spark_shows_the_plan_of_the_job(tidemill, mill, spark, monkeypa
     found = tidemill("explain", "sums", "--spark", "--json").json
     assert "MapInArrow" in found["spark"]["sums"]
     assert "HashAggregate" in found["spark"]["sums"]
+    assert found["spark"]["sums"].endswith("Windows are merged in the driver")
     assert not mill.project.ledger("sums").exists
 
 

@@ -16,12 +16,13 @@ from tidemill import ApproxDistinct, Average, Count, CountIf, Custom, First, Max
 from tidemill.core.bind.binding import bind
 from tidemill.core.bind.flow import WindowedSink
 from tidemill.core.contract.contract import Contract
-from tidemill.core.contract.schema import DataType, Field, Scalar
+from tidemill.core.contract.schema import DataType, Field, Object, Scalar
 from tidemill.core.contract.schema import Decimal as DecimalType
 from tidemill.core.declare.triples import Aggregate
 from tidemill.core.time.times import moment
+from tidemill.core.time.window_expressions import BOUNDS
 from tidemill.engine.aggregate.node_sql import merged_nodes
-from tidemill.engine.aggregate.window_sql import folded_state, merged_windows
+from tidemill.engine.aggregate.window_sql import folded_state, left_to_spark, merged_windows
 from tidemill.engine.driver.statement import run
 from tidemill.engine.driver.translation import translated
 from tidemill.engine.spark.query import ROWS, query
@@ -210,30 +211,32 @@ def one_window(sink: WindowedSink, values: Sequence[int]) -> pa.Table:
     return rows
 
 
-LEFT_TO_SPARK = {
-    "doubles": (Average("amount"), Scalar.DOUBLE),
-    "sketches": (ApproxDistinct("user"), LONG),
-    "places in the log": (First("user"), STRING),
-    "own functions": (
-        Custom(partial={"l": "sum(ln(amount))"}, merge={"l": "sum({l})"}, finish="exp({l})"),
-        Scalar.DOUBLE,
-    ),
-    "casts of dates": (Min("day"), Scalar.TIMESTAMP),
+PRODUCT = Custom(partial={"l": "sum(ln(amount))"}, merge={"l": "sum({l})"}, finish="exp({l})")
+LEFT_TO_SPARK: Mapping[str, tuple[Aggregate, DataType, str]] = {
+    "doubles": (Average("amount"), Scalar.DOUBLE, "`x__sum`, which is double"),
+    "sketches": (ApproxDistinct("user"), LONG, "HLL_UNION_AGG(`x__value`)"),
+    "places in the log": (First("user"), STRING, "`x__value`, which is struct<`_offset`: bigint>"),
+    "own functions": (PRODUCT, Scalar.DOUBLE, "EXP(`x__l`)"),
+    "casts of dates": (Min("day"), Scalar.TIMESTAMP, "a cast of date to timestamp"),
+}
+STATE: Mapping[str, DataType] = {
+    "doubles": Scalar.DOUBLE,
+    "sketches": Scalar.BINARY,
+    "places in the log": Object((Field(name="_offset", type=LONG),)),
+    "casts of dates": Scalar.DATE,
 }
 
 
 @pytest.mark.parametrize("name", LEFT_TO_SPARK)
-def test_what_may_differ_is_left_to_spark(name: str) -> None:
-    aggregate, of = LEFT_TO_SPARK[name]
+def test_what_may_differ_is_left_to_spark_by_name(name: str) -> None:
+    aggregate, of, reason = LEFT_TO_SPARK[name]
     sink = a_sink(Tumbling("1 second"), {"x": (aggregate, of)})
-    state = {f"x__{part}": Scalar.DOUBLE if of is Scalar.DOUBLE else LONG for part in aggregate.triple.partial}
-    if isinstance(aggregate, Min):
-        state = {"x__value": OF_COLUMN[aggregate.expression]}
-    bounds = dict.fromkeys(("_before", "_after", "_refused_until", "_again_until"), LONG)
-    types = {"pane_start": Scalar.TIMESTAMP, **KEYS, **state, "_touched": BOOLEAN, **bounds}
-    fields = tuple(Field(name=n, type=t) for n, t in types.items())
-    assert isinstance(translated(merged_windows(ROWS, sink), fields), str)
-    assert run(merged_windows(ROWS, sink), arrow_schema(fields).empty_table()) is None
+    state = dict.fromkeys((f"x__{part}" for part in aggregate.triple.partial), STATE.get(name, LONG))
+    fields = tuple(Field(name=n, type=t) for n, t in {"pane_start": Scalar.TIMESTAMP, **KEYS, **state}.items())
+    assert left_to_spark(sink, fields) == reason
+    more = {"_touched": BOOLEAN, **dict.fromkeys(BOUNDS, LONG)}
+    rows = arrow_schema((*fields, *(Field(name=n, type=t) for n, t in more.items()))).empty_table()
+    assert run(merged_windows(ROWS, sink), rows) is None
 
 
 def test_what_fails_in_the_driver_is_left_to_spark() -> None:

@@ -74,7 +74,7 @@ def steps_of(flow: Flow) -> tuple[StepOfBatch, ...]:
         StepOfBatch(
             name="stage",
             what="windows that fire, merged from the panes they touch" if windowed else "the rows as they are",
-            jobs=f"{len(windowed)}: merge" if windowed else "-",
+            jobs=f"at most {len(windowed)}: merge what the driver cannot" if windowed else "-",
         ),
         StepOfBatch(name="audit", what=f"{len(rules)} table rules, {errors} of them block", writes="ledger: audited"),
         StepOfBatch(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.cli.spark import start_spark
+from tidemill.core.bind.flow import WindowedSink
 from tidemill.core.log.scan import MemoryScan
 from tidemill.core.plan.planning import plan_batch
 from tidemill.core.plan.position import Position
@@ -16,7 +18,7 @@ from tidemill.core.plan.read_limit import ReadLimit
 from tidemill.log.pipeline_topics import bounds_of, to_be_read
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from tidemill.core.bind.flow import Flow
     from tidemill.core.plan.plan import BatchPlan
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 
 
 def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
-    """Return Spark's formatted plan of the job that reads and aggregates, for each published table. Writes nothing.
+    """For each published table: Spark's formatted plan of the job that reads and aggregates, and who merges windows.
+
+    Writes nothing.
 
     Raises:
         LogError: a topic that the pipeline reads does not exist.
@@ -42,11 +46,21 @@ def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
             text = io.StringIO()
             with contextlib.redirect_stdout(text):
                 frame.explain("formatted")
-            plans[table] = text.getvalue().strip()
+            plans[table] = "\n\n".join([text.getvalue().strip(), *_merging(attempt, table, frame)])
         attempt.release()
         return plans
     finally:
         session.stop()
+
+
+def _merging(attempt: Attempt, table: str, state: DataFrame) -> Iterator[str]:
+    """Who merges the windows of a table."""
+    from tidemill.engine.aggregate.window_sql import left_to_spark
+
+    for sink in attempt.flow.sinks:
+        if isinstance(sink, WindowedSink) and sink.table == table:
+            reason = left_to_spark(sink, attempt.writers.spark.fields(state))
+            yield f"Windows are merged by Spark, because of {reason}" if reason else "Windows are merged in the driver"
 
 
 def _plan(project: Project, flow: Flow) -> BatchPlan:

@@ -12,8 +12,10 @@ from tidemill.core.contract.schema import DataType, Field, Scalar, cast_or_null
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.sql.expressions import filled
 from tidemill.core.sql.text import quoted, renamed, select
-from tidemill.core.time.window_expressions import fires_again, fires_on_time, pane_start, window_starts
+from tidemill.core.time.window_expressions import BOUNDS, fires_again, fires_on_time, pane_start, window_starts
+from tidemill.engine.driver.translation import translated
 from tidemill.engine.read.fitted import BEYOND, fitted
+from tidemill.engine.spark.query import ROWS
 
 SLICE_COLUMNS = ("batch_id", "attempt")
 
@@ -91,6 +93,17 @@ def finished_values(sink: WindowedSink) -> Mapping[str, str]:
     }
     over = {BEYOND + name: _filled(name, sink.aggregates[name], text) for name, text in beyond(sink).items()}
     return {**{f.name: values[f.name] for f in sink.computed}, **over}
+
+
+def left_to_spark(sink: WindowedSink, state: Sequence[Field]) -> str:
+    """What has to be merged by Spark, although the rows are in the driver; empty where the driver merges them.
+
+    `state` are the columns of a slice of state.
+    """
+    flags = {"_touched": Scalar.BOOLEAN, **dict.fromkeys(BOUNDS, Scalar.LONG)}
+    columns = (*state, *(Field(name=name, type=of) for name, of in flags.items()))
+    found = translated(merged_windows(ROWS, sink), columns)
+    return found if isinstance(found, str) else ""
 
 
 def beyond(sink: WindowedSink) -> Mapping[str, str]:

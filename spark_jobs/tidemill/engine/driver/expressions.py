@@ -40,6 +40,8 @@ class Expressions:
         found = None if node.table else self.columns.get(node.name)
         if found is None:
             raise Untranslatable(f"the column {node.sql('spark')}")
+        if not found.text and found.type is not None:
+            raise Untranslatable(f"{node.sql('spark')}, which is {spark_type(found.type)}")
         return found
 
 

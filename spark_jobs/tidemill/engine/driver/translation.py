@@ -7,14 +7,14 @@ because DuckDB does not tell capital letters from small ones.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from tidemill.core.contract.schema import DataType, Field, Scalar
+from tidemill.core.contract.schema import DataType, Field, Scalar, spark_type
 from tidemill.engine.driver.expressions import Expressions, condition
 from tidemill.engine.driver.values import Of, Untranslatable, Value, duckdb_type, refuse
 from tidemill.engine.spark.query import ROWS
@@ -45,10 +45,10 @@ class Translation:
 @lru_cache(maxsize=256)
 def translated(statement: str, columns: tuple[Field, ...]) -> Translation | str:
     """A statement over `ROWS` with these columns, for DuckDB; or what in it has to be left to Spark, as text."""
-    known = [c for c in columns if _is_known(c.type)]
-    inputs = {f"c{number}": c.name for number, c in enumerate(known)}
+    names = {c.name: f"c{number}" if _is_known(c.type) else "" for number, c in enumerate(columns)}
+    inputs = {name: column for column, name in names.items() if name}
     try:
-        source = {c.name: Value(name, c.type) for name, c in zip(inputs, known, strict=True)}
+        source = {c.name: Value(names[c.name], c.type) for c in columns}
         text, found = _select(sqlglot.parse_one(statement, dialect="spark"), source)
         output = tuple(Field(name=name, type=_of(name, value)) for name, value in found.items())
     except Untranslatable as found_out:
@@ -66,8 +66,8 @@ def _is_known(of: DataType) -> bool:
 
 
 def _of(name: str, value: Value) -> DataType:
-    if value.type is None:
-        raise Untranslatable(f"{name} is always null")
+    if value.type is None or not value.text:
+        raise Untranslatable(f"{name}, which is {'always null' if value.type is None else spark_type(value.type)}")
     return value.type
 
 
@@ -81,8 +81,8 @@ def _select(node: exp.Expr, rows: Columns, depth: int = 0) -> tuple[str, Columns
     for column in node.expressions:
         selected |= columns if isinstance(column, exp.Star) else {column.alias_or_name: _column(of, column)}
     # Names of each depth are different: DuckDB lets a clause also use the names that its own select gives.
-    made = {name: Value(f"s{depth}_{n}", value.type) for n, (name, value) in enumerate(selected.items())}
-    listed = ", ".join(f"{value.text} AS {made[name].text}" for name, value in selected.items())
+    made = {c: replace(v, text=v.text and f"s{depth}_{n}") for n, (c, v) in enumerate(selected.items())}
+    listed = ", ".join(f"{value.text} AS {made[name].text}" for name, value in selected.items() if value.text)
     return f"SELECT {listed} FROM {source}{_where(of, node)}{_group_by(of, node)}", made
 
 

@@ -38,7 +38,10 @@ class Untranslatable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An expression in DuckDB's SQL and its type; the type of `NULL` is None."""
+    """An expression in DuckDB's SQL and its type; the type of `NULL` is None.
+
+    The text is empty for a column that DuckDB does not get, because of its type.
+    """
 
     text: str
     type: DataType | None

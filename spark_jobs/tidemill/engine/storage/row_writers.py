@@ -288,4 +288,3 @@ class SparkWriter:
             with suppress(PySparkException):
                 frame.unpersist()
         self._cached.clear()
-

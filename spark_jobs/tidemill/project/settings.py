@@ -26,7 +26,7 @@ LANDING = "kafka-connect"
 class Settings:
     """The settings in `tidemill.toml`. Paths are absolute.
 
-    `driver_rows` is the most rows that a batch may carry through the driver (four times as many for light state);
+    `driver_rows` is the most rows that a batch may carry through the driver (five times as many for light state);
     beyond it, Spark writes. `writer` forces "delta-rs" or "spark"; None chooses by size. `batch_records` is the most
     that one batch reads, `partition_records` the most that it reads from one topic-partition. `remote` is the address
     of a Spark Connect server, `master` that of a cluster; both are empty for a session on this machine. `keep` is how

@@ -15,11 +15,14 @@ from tidemill.engine.spark.query import query
 from tidemill.engine.storage.row_writers import DriverWriter, RowWriter, SparkWriter
 from tidemill.engine.storage.spread import Spread
 
-STATE_ROWS = 4
+STATE_ROWS = 5
 """The limit of the driver is this many times higher for rows of state that hold only keys and numbers."""
 
 _LIGHT = 2**28
 """The most bytes of rows in the driver, uncompressed, that count as light."""
+
+_BYTES = 1024
+"""The most bytes that are merged in the driver, for each row that may go through it: 512 MB, if it is 500,000 rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,32 +92,40 @@ class RowWriters:
         rows = self._in_driver(statement, parts)
         if rows is not None and self.of(rows.num_rows) is self.driver:
             return self.in_driver(rows)
-        return self.stage(query(self.spark.session, statement, self.frame(parts)), at_most=at_most)
+        return self.stage(self._job(statement, parts), at_most=at_most)
 
     def merged_apart(self, statement: str, column: str, parts: Sequence[StagedRows]) -> tuple[StagedRows, StagedRows]:
         """As `merged`, but separately the rows in which an integer column is 0, and the other rows.
 
         Both use the writer for their number. They are not more than the rows of `parts`, and about as wide.
         """
-        light = all(p.writer is self.driver for p in parts) and sum(p.rows.nbytes for p in parts) <= _LIGHT
-        if self.of_state(sum(p.count for p in parts), light=light) is self.driver:
-            rows = self._in_driver(statement, parts)
-            zero, more = self.driver.apart(self._of_job(statement, parts) if rows is None else rows, column)
+        rows = self._in_driver(statement, parts)
+        if rows is None or self.of_state(rows.num_rows, light=True) is not self.driver:
+            rows = self._of_few(statement, parts)
+        if rows is not None:
+            zero, more = self.driver.apart(rows, column)
             return StagedRows(self.driver, *zero), StagedRows(self.driver, *more)
         self._before_job()
-        frame = query(self.spark.session, statement, self.frame(parts))
-        zero, more = self.spark.apart(self.spark.cache(frame), column)
+        zero, more = self.spark.apart(self.spark.cache(self._job(statement, parts)), column)
         return self._moved(*zero), self._moved(*more)
 
     def _in_driver(self, statement: str, parts: Sequence[StagedRows]) -> pa.Table | None:
         """The rows of a statement, computed in the driver; None when Spark has to do it."""
         if self._writer == self.spark.name or any(p.writer is not self.driver for p in parts):
             return None
-        return run(statement, self.driver.together([p.rows for p in parts]))
+        few = sum(p.rows.nbytes for p in parts) <= self.driver_rows * _BYTES
+        return run(statement, self.driver.together([p.rows for p in parts])) if few else None
 
-    def _of_job(self, statement: str, parts: Sequence[StagedRows]) -> pa.Table:
+    def _of_few(self, statement: str, parts: Sequence[StagedRows]) -> pa.Table | None:
+        """The rows of a job over few rows, in the driver; None when there are many."""
+        light = all(p.writer is self.driver for p in parts) and sum(p.rows.nbytes for p in parts) <= _LIGHT
+        if self.of_state(sum(p.count for p in parts), light=light) is not self.driver:
+            return None
         self._before_job()
-        return self.driver.stage(query(self.spark.session, statement, self.frame(parts)))[0]
+        return self.driver.stage(self._job(statement, parts))[0]
+
+    def _job(self, statement: str, parts: Sequence[StagedRows]) -> DataFrame:
+        return query(self.spark.session, statement, self.frame(parts))
 
     def _moved(self, rows: DataFrame, count: int) -> StagedRows:
         """Cached rows, with the writer for their number."""

@@ -123,9 +123,9 @@ def _inputs(flow: Flow) -> str:
 def _sink(sink: Sink) -> str:
     match sink:
         case WindowedSink(window=window, allowed_lateness=lateness, trigger=trigger, keys=keys):
-            when = "when it closes" if trigger is op.Trigger.ON_CLOSE else "with every batch that changes it"
             key = ", ".join(f"`{k}`" for k in keys) or "all records together"
-            says_how = f"{window} windows by {key}, each published {when}, late records for {show_duration(lateness)}"
+            late = show_duration(lateness)
+            says_how = f"{window} windows by {key}, each published {trigger.text}, late records for {late}"
         case RowSink():
             says_how = "rows as they are, each appended once"
         case _:

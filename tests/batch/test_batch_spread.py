@@ -11,9 +11,9 @@ import pytest
 
 from support.projects import sums
 from tidemill.core.bind.flow import WindowedSink
-from tidemill.core.declare.operators import Trigger
 from tidemill.core.time.pane_tree import PaneTree
 from tidemill.core.time.times import moment
+from tidemill.core.time.trigger import Trigger
 from tidemill.engine.aggregate.firing import Firing
 from tidemill.engine.publish.merged_ahead import Ahead
 from tidemill.engine.storage.row_writers import DriverWriter, SparkWriter

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.declare.operators import Trigger
+from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Panes
 from tidemill.engine.aggregate.firing import Firing
 

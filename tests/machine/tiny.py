@@ -38,7 +38,6 @@ from tidemill.engine.publish.side_tables import SideOutputs
 from tidemill.engine.publish.window_results import Fired, Windows
 from tidemill.engine.steps import Aggregated, Read
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
-from tidemill.engine.storage.state_table import State
 from tidemill.log.reading import read_records
 
 TIMESTAMP = pa.timestamp("us", "UTC")
@@ -272,19 +271,11 @@ def _place(row: Row) -> tuple[str, int, int]:
 class TinyAttempt(Attempt):
     """`Attempt` without Spark."""
 
+    merging = TinyWindows
+
     def open_writers(self) -> RowWriters:
         """Arrow tables, and no job."""
         return TinyWriters(self.session, driver_rows=self.driver_rows, writer="delta-rs")
-
-    def windows(self, states: Mapping[str, State]) -> Windows:
-        """What merges windows in a dictionary."""
-        return TinyWindows(
-            plan=self.plan,
-            uris=self.uris,
-            writers=self.writers,
-            expected=self.expected,
-            states=dict(states),
-        )
 
     @staticmethod
     def check_types(session: Any, flow: Any, uris: Any) -> None:

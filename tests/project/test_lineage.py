@@ -9,9 +9,9 @@ import pytest
 
 from support.builders import NOW, a_flow
 from tidemill import Sliding
-from tidemill.core.declare.operators import Trigger
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.plan.work import Kind
+from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Window
 from tidemill.inspect.lineage import timing_of
 

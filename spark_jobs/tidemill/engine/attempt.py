@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import assert_never
+from typing import ClassVar, assert_never
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
@@ -48,6 +48,9 @@ class Attempt:
     once. `before_job` is called before each job of Spark.
     """
 
+    merging: ClassVar[type[Windows]] = Windows
+    """What merges windows."""
+
     flow: Flow
     plan: BatchPlan
     number: int
@@ -73,7 +76,7 @@ class Attempt:
 
     def windows(self, states: Mapping[str, State]) -> Windows:
         """An object that merges windows; `states` are state tables that are already open."""
-        return Windows(
+        return self.merging(
             plan=self.plan,
             uris=self.uris,
             writers=self.writers,

@@ -13,7 +13,6 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.bind.flow import Flow, WindowedSink
-from tidemill.core.declare.operators import Trigger
 from tidemill.core.errors import InputError
 from tidemill.core.history.coverage import Cover, covers_of
 from tidemill.core.history.index import IndexedBatch
@@ -263,7 +262,6 @@ def timing_of(sink: WindowedSink, window: Window, batch: IndexedBatch, *, touche
     before, after = batch.before, batch.after
     lateness = micros(sink.allowed_lateness) if batch.kind is Kind.LIVE else None
     firing = Firing(trigger=sink.trigger, before=before, after=after, allowed_lateness=lateness)
-    on_close = sink.trigger is Trigger.ON_CLOSE
     match batch.kind:
         case Kind.REWIND:
             return "REWIND" if sink.table in batch.tables else None
@@ -273,8 +271,8 @@ def timing_of(sink: WindowedSink, window: Window, batch: IndexedBatch, *, touche
             return None
         case Kind.REPAIR:
             gone = batch.forgotten_until is not None and window.end <= batch.forgotten_until
-            return Timing.REPAIR if touched and not gone and (not on_close or window.end <= after) else None
-        case _ if on_close and before < window.end <= after:
+            return Timing.REPAIR if touched and not gone and window.end <= sink.trigger.touched_until(after) else None
+        case _ if sink.trigger.fires_on_close and before < window.end <= after:
             return Timing.ON_TIME
         case _ if touched and firing.refused_until < window.end <= firing.again_until:
             return timing_of_live(window.end, before, after)

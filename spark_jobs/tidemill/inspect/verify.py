@@ -15,7 +15,6 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.bind.flow import RowSink, Sink, WindowedSink
 from tidemill.core.change.redefinition import redefined, undecided
-from tidemill.core.declare.operators import Trigger
 from tidemill.core.history.coverage import Cover, united
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.plan.position import Since
@@ -207,8 +206,8 @@ class _Checking:
 
     def _closed(self, panes: DataFrame) -> DataFrame:
         """Add the columns that `merged_windows` needs, so that every window fires that the watermark allows to fire."""
-        on_close = isinstance(self.sink, WindowedSink) and self.sink.trigger is Trigger.ON_CLOSE
-        until = self.view.position.watermark if on_close else END
+        watermark = self.view.position.watermark
+        until = self.sink.trigger.touched_until(watermark) if isinstance(self.sink, WindowedSink) else END
         bounds = {"_before": END, "_after": END, "_refused_until": BEGINNING, "_again_until": until}
         return panes.selectExpr("*", *(_constant(v, n) for n, v in bounds.items()), "true AS _touched")
 

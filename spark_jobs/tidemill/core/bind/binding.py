@@ -13,6 +13,7 @@ from tidemill.core.declare.graph import Step
 from tidemill.core.declare.pipeline import PipelineSpec
 from tidemill.core.declare.types import Types, check_fits, types_by_operator
 from tidemill.core.errors import DeclarationError
+from tidemill.core.time.trigger import Trigger
 
 
 def bind(spec: PipelineSpec, contracts: Mapping[str, Contract]) -> Flow:
@@ -98,7 +99,7 @@ def _windowed_sink(spec: PipelineSpec, name: str, publish: op.Publish, source: s
         window=window.spec,
         allowed_lateness=window.allowed_lateness,
         aggregates=aggregate.aggregates,
-        trigger=publish.trigger or op.Trigger.ON_CLOSE,
+        trigger=publish.trigger or Trigger.ON_CLOSE,
         paths=_paths(spec, start),
         topic=publish.topic,
         start=window.start,

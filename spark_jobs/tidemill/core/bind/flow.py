@@ -20,6 +20,7 @@ from tidemill.core.identity.declarations import VERSION, digest, encoded, writte
 from tidemill.core.identity.legacy import legacy_hash, legacy_shape
 from tidemill.core.time.pane_tree import levels_of
 from tidemill.core.time.times import micros
+from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import WindowSpec
 
 PUBLISHED = "published/"
@@ -52,7 +53,7 @@ class WindowedSink:
     window: WindowSpec
     allowed_lateness: timedelta
     aggregates: Mapping[str, Aggregate]
-    trigger: op.Trigger
+    trigger: Trigger
     paths: Mapping[str, tuple[tuple[Step, ...], ...]]
     topic: str | None = None
     start: str = WINDOW_COLUMNS[0]

@@ -12,12 +12,12 @@ from tidemill.core.bind.flow import Flow, Sink
 from tidemill.core.bind.meaning import RULES, VERSION, Meaning, inputs_of, meanings, of_input
 from tidemill.core.bind.rule_bounds import implied
 from tidemill.core.change.late_tables import Newcomer, Unread, matched, newcomer, unread
-from tidemill.core.declare.operators import Trigger
 from tidemill.core.errors import BackfillOpen, Incompatible
 from tidemill.core.identity.written import described, same
 from tidemill.core.plan.amendments import Reason, Redefined
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position, Since
+from tidemill.core.time.trigger import Trigger
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.times import duration
+from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import WindowSpec
 
 _OF_ROWS = ("filter", "with_columns", "select", "union", "split", "key_by", "window", "publish", "discard")
@@ -168,7 +169,7 @@ class AggregatedStream:
         table: str,
         *,
         contract: str | None = None,
-        trigger: str = op.Trigger.ON_CLOSE,
+        trigger: str = Trigger.ON_CLOSE,
         topic: str | None = None,
         timing: str | None = None,
         name: str | None = None,
@@ -181,7 +182,7 @@ class AggregatedStream:
         if timing is not None:
             checked_column(timing)
         try:
-            when = op.Trigger(trigger)
+            when = Trigger(trigger)
         except ValueError:
             raise DeclarationError(f'trigger is "on_close" or "on_update", found {trigger!r}') from None
         publish = op.Publish(

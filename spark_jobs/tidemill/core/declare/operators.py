@@ -14,18 +14,8 @@ from enum import StrEnum
 from typing import assert_never
 
 from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import WindowSpec
-
-
-class Trigger(StrEnum):
-    """When a window's rows are published.
-
-    ON_CLOSE: once when the watermark passes the end of the window, and again for each batch that brings it late records
-    that are still allowed. ON_UPDATE: for each batch that brings the window records. Both upsert by window and key.
-    """
-
-    ON_CLOSE = "on_close"
-    ON_UPDATE = "on_update"
 
 
 class StartFrom(StrEnum):

@@ -20,6 +20,7 @@ from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.graph import Graph
 from tidemill.core.identity.declarations import FORMS, encoded
 from tidemill.core.time.times import duration, show_duration
+from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Sliding, Tumbling, WindowSpec
 
 _CLASSES: Mapping[type, str] = {
@@ -56,7 +57,7 @@ _CLASSES: Mapping[type, str] = {
 }
 """The name of each class in version 1, and the names of its fields; a field renamed since is written `then=now`."""
 
-_ENUMS = {op.StartFrom: "StartFrom", op.Trigger: "Trigger"}
+_ENUMS = {op.StartFrom: "StartFrom", Trigger: "Trigger"}
 
 
 class _NotThen(Exception):

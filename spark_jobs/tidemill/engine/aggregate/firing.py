@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidemill.core.bind.flow import WindowedSink
-from tidemill.core.declare.operators import Trigger
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
 from tidemill.core.repair.state_retention import first_kept
 from tidemill.core.time.pane_tree import Span, unite
 from tidemill.core.time.times import micros
+from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.core.time.windows import Panes
 
@@ -61,7 +61,7 @@ class Firing:
     @property
     def again_until(self) -> int:
         """Windows that end at this time or earlier, and are not closed for good, fire if the batch touches them."""
-        return self.before if self.trigger is Trigger.ON_CLOSE else END
+        return self.trigger.touched_until(self.before)
 
     def pane_ranges(
         self, sink: WindowedSink, touched_panes: Iterable[int]
@@ -80,7 +80,7 @@ class Firing:
             ends = [w.end for w in panes.windows_of(pane) if self.refused_until < w.end <= self.again_until]
             if ends:
                 ranges.append((min(ends) - panes.size, max(ends)))
-        if self.trigger is Trigger.ON_CLOSE:
+        if self.trigger.fires_on_close:
             ranges.append(self._on_time(panes))
         return unite(ranges)
 
@@ -103,7 +103,7 @@ class Firing:
 
     def starts(self, panes: Panes) -> Span:
         """The first and the last event time at which windows that may fire can start; (1, 0) when none may fire."""
-        on_time = (self.before, self.after) if self.trigger is Trigger.ON_CLOSE and self.after > self.before else None
+        on_time = (self.before, self.after) if self.trigger.fires_on_close and self.after > self.before else None
         ends = [e for e in (on_time, (self.refused_until, self.again_until)) if e is not None and e[0] < e[1]]
         if not ends:
             return 1, 0
@@ -116,7 +116,7 @@ class Firing:
 
         On time: `_before < end <= _after`. Again, if the batch touched them: `_refused_until < end <= _again_until`.
         """
-        on_close = self.trigger is Trigger.ON_CLOSE
+        on_close = self.trigger.fires_on_close
         return {
             "_before": self.before if on_close else END,
             "_after": self.after if on_close else END,
@@ -145,7 +145,7 @@ class Refiring:
         panes, spans, watermark = sink.window.panes, job.panes.get(sink.table, ()), position.watermark
         kept = BEGINNING if position.forgotten_until is None else first_kept(panes, position.forgotten_until)
         edges = [(panes.windows_of(s.first)[0].start, panes.windows_of(s.last)[-1].end) for s in spans]
-        until = watermark if sink.trigger is Trigger.ON_CLOSE else END
+        until = sink.trigger.touched_until(watermark)
         # Parts may overlap, but no window lies inside two of them.
         parts = [(kept, END), *((s.first, s.last + panes.size) for s in (job.whole or {}).get(sink.table, ()))]
         ranges = [(max(low, a), min(high, b, until)) for low, high in unite(edges) for a, b in parts]

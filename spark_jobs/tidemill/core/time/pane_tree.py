@@ -8,7 +8,7 @@ is used. Nodes that start before `since` are never used again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tidemill.core.time.watermarks import BEGINNING, END
@@ -16,6 +16,9 @@ from tidemill.core.time.windows import Panes
 
 LEAST_OVERLAP = 8
 """Panes that belong to fewer windows than this are not worth merging ahead."""
+
+_FEW = 8
+"""For up to this many windows of a range the nodes to read are found one by one; else by ranges with a few more."""
 
 Span = tuple[int, int]
 """A half-open range of event times in microseconds."""
@@ -114,11 +117,27 @@ class PaneTree:
         """
         spans: dict[int, list[Span]] = {level: [] for level in range(self.levels + 1)}
         for low, high in ranges:
+            if (high - low - self.panes.size) // self.panes.slide < _FEW:
+                for node in self._used(low, high):
+                    spans[node.level].append((node.start, node.start + 1))
+                continue
             for level in spans:
                 spans[level] += self._read(level, low, high)
         for level in spans if until > self.built else ():
             spans[level] += self._read_to_build(level, until)
         return {level: united for level, found in spans.items() if (united := unite(found))}
+
+    def _used(self, low: int, high: int) -> Iterator[Node]:
+        """The nodes that windows inside `[low, high)` use, one window after the other."""
+        first = low + (self.panes.offset - low) % self.panes.slide
+        for start in range(first, high - self.panes.size + 1, self.panes.slide):
+            time, end = start, start + self.panes.size
+            while time < end:
+                node = Node(0, time)
+                while self.has(above := self.parent(node)) and start <= above.start and self.end(above) <= end:
+                    node = above
+                yield node
+                time = self.end(node)
 
     def _read(self, level: int, low: int, high: int) -> list[Span]:
         """Where the nodes of a level start that windows inside `[low, high)` use."""
@@ -134,11 +153,12 @@ class PaneTree:
         return self._there(level, [_both(whole, part) for part in (left, right, *parents_gone)])
 
     def _read_to_build(self, level: int, until: int) -> list[Span]:
-        """Where the nodes of a level start whose parents are built now."""
-        length = self.length(level)
-        low, high = self.built - 2 * length + 1, until - length + 1
-        young = [_both((low, high), (self.since, END))]
-        return self._there(level, young) if level < self.levels else []
+        """Where the nodes of a level start whose parents are built now: those that end after `built`, up to `until`."""
+        length, twice, offset = self.length(level), self.length(level + 1), self.panes.offset
+        first, last = self.built - (self.built - offset) % twice + twice, until - (until - offset) % twice
+        if level == self.levels or first > last:
+            return []
+        return self._there(level, [_both((first - twice, last - length + 1), (self.since, END))])
 
     def _there(self, level: int, spans: Iterable[Span]) -> list[Span]:
         there = (self.since, self.built - self.length(level) + 1) if level else (BEGINNING, END)

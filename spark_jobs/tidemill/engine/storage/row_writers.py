@@ -158,8 +158,9 @@ class DriverWriter:
         return rows.select(list(names)).rename_columns(list(names.values()))
 
     def apart(self, rows: pa.Table, column: str) -> tuple[tuple[pa.Table, int], tuple[pa.Table, int]]:  # noqa: D102
-        none = pc.equal(rows[column], 0)
-        zero, more = rows.filter(none), rows.filter(pc.invert(none))
+        values = [0, *(value for value in pc.unique(rows[column]).to_pylist() if value)]
+        zero, *others = (rows.filter(pc.equal(rows[column], value)) for value in values)
+        more = pa.concat_tables(others) if others else rows.slice(0, 0)
         return (zero, zero.num_rows), (more, more.num_rows)
 
     def distinct(self, rows: pa.Table, column: str) -> list[int]:  # noqa: D102

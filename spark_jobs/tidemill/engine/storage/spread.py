@@ -16,6 +16,8 @@ LEVEL, START, CERTAIN, TOUCHED, ALONE = "_level", "_start", "_certain", "_touche
 whether this batch brought the row; whether no node holds the row yet."""
 
 _LEVELS = 16
+_RUN = 1_000
+"""Runs of rows that are this long on average are sliced, not copied row by row."""
 _PLACE = ("pane_level", "pane_start")
 
 
@@ -45,9 +47,9 @@ class Spread:
         """The rows, each repeated as needed, without a Spark job: there are few nodes, even if each has many rows."""
         nodes, which = _nodes(rows)
         made = [self.made(node, alone) for node, alone in nodes]
-        times = np.array([len(m) for m in made], np.int64)[which]
+        times = np.array([len(m) for m in made], np.int64)
         # The windows and nodes of a row are neighbours in `flat`, from `first` on.
-        first = np.array([0, *accumulate(len(m) for m in made)], np.int64)[which]
+        first = np.array([0, *accumulate(len(m) for m in made)], np.int64)
         flat = [m for some in made for m in some]
         values: Mapping[str, np.ndarray] = {
             LEVEL: np.array([m.level for m in flat], np.int32),
@@ -56,12 +58,21 @@ class Spread:
         }
         kept, parts = rows.select([*self.columns, TOUCHED]), []
         for nth in range(max(map(len, made), default=0) or 1):
-            row = np.flatnonzero(times > nth)
-            part = kept if len(row) == kept.num_rows else kept.take(pa.array(row))
+            row = np.flatnonzero((times > nth)[which])
+            part = _taken(kept, row)
             for name, column in values.items():
-                part = part.append_column(name, pa.array(column[first[row] + nth]))
+                part = part.append_column(name, pa.array(column[first[which[row]] + nth]))
             parts.append(part)
         return pa.concat_tables(parts)
+
+
+def _taken(rows: pa.Table, wanted: np.ndarray) -> pa.Table:
+    """The rows with these numbers, which are sorted; long runs of rows are not copied."""
+    edges = np.flatnonzero(np.diff(wanted) != 1) + 1
+    if not len(wanted) or len(edges) * _RUN > len(wanted):
+        return rows.take(pa.array(wanted))
+    firsts, lasts = wanted[[0, *edges]], wanted[[*(edges - 1), len(wanted) - 1]]
+    return pa.concat_tables([rows.slice(a, b - a + 1) for a, b in zip(firsts.tolist(), lasts.tolist(), strict=True)])
 
 
 def _nodes(rows: pa.Table) -> tuple[list[tuple[Node, bool]], np.ndarray]:

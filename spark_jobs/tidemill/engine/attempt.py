@@ -204,19 +204,21 @@ class Attempt:
         return Staged(rows, tuple(windows.unfit))
 
     def _staged(self, sink: Sink, found: Aggregated, position: Position, windows: Windows) -> StagedRows | None:
-        match self.plan.work, sink:
-            case ((Rewind() | Switch() | Fold()), _):
+        if isinstance(sink, RowSink):
+            return found.rows.get(sink.table)
+        match self.plan.work:
+            case Rewind() | Switch() | Fold():
                 return None
-            case _, RowSink():
-                return found.rows.get(sink.table)
-            case BackfillStep(), WindowedSink():
+            case BackfillStep():
                 job = self._job_done(found)
                 fired = windows.fire_again(sink, job, position.slices) if job and job.complete else None
-            case ((Live() | Repair() | Reading()), WindowedSink()):
+            case Live() | Repair() | Reading():
                 partials, touched = found.partials.get(sink.table), found.touched.get(sink.table, [])
                 both = windows.fire(sink, position, partials, touched)
                 self._append_nodes(sink, both.nodes)
                 fired = both.windows
+            case _:
+                assert_never(self.plan.work)
         return None if fired is None else timed(fired, sink, self.plan, position).stamped(own_values(self.plan))
 
     def _job_done(self, found: Aggregated) -> Backfill | None:

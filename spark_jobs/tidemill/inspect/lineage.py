@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, assert_never
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -272,12 +272,13 @@ def timing_of(sink: WindowedSink, window: Window, batch: IndexedBatch, *, touche
         case Kind.REPAIR:
             gone = batch.forgotten_until is not None and window.end <= batch.forgotten_until
             return Timing.REPAIR if touched and not gone and window.end <= sink.trigger.touched_until(after) else None
-        case _ if sink.trigger.fires_on_close and before < window.end <= after:
-            return Timing.ON_TIME
-        case _ if touched and firing.refused_until < window.end <= firing.again_until:
-            return timing_of_live(window.end, before, after)
+        case Kind.LIVE | Kind.SWITCH:
+            if sink.trigger.fires_on_close and before < window.end <= after:
+                return Timing.ON_TIME
+            again = touched and firing.refused_until < window.end <= firing.again_until
+            return timing_of_live(window.end, before, after) if again else None
         case _:
-            return None
+            assert_never(batch.kind)
 
 
 def _corrections(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyspark import cloudpickle
 
 from engine.decode.decoding import ACCESS, ORDER, PAGE, a_contract, decode
+from tidemill.contracts.extensions import OPTIONS
 from tidemill.core.contract.contract import ExtraFields, Format
 from tidemill.core.contract.reasons import CODES, sort_of
 from tidemill.core.contract.schema import Scalar
@@ -142,3 +143,8 @@ def test_every_record_that_is_not_utf8_is_found(where):
         where: "not UTF-8 at byte 0",
         (where + 200) % 500: "not UTF-8 at byte 1",
     }
+
+
+def test_every_format_has_a_decoder_and_says_its_options() -> None:
+    # Each of these contracts got a decoder when the tests above ran.
+    assert {contract.format for contract, _ in EVERY.values()} == set(Format) == set(OPTIONS)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Topics of records: make, fill, look at and trim them.")
 
 
-class Format(StrEnum):
+class InputKind(StrEnum):
     """The format of an input: how it is split into records."""
 
     LINES = "lines"
@@ -122,7 +122,9 @@ def append(
     sources: Annotated[
         list[str] | None, typer.Argument(metavar="FILE", help="The files to append. Default: -, standard input.")
     ] = None,
-    input_format: Annotated[Format, typer.Option("--format", "-f", help="The format of all files.")] = Format.LINES,
+    input_format: Annotated[
+        InputKind, typer.Option("--format", "-f", help="The format of all files.")
+    ] = InputKind.LINES,
     key: Annotated[str | None, typer.Option(metavar="FIELD", help="The field to use as the key.")] = None,
     key_regex: Annotated[
         str | None, typer.Option(metavar="REGEX", help="For lines: the key is what this finds, or its first group.")
@@ -254,25 +256,25 @@ def _input_format(ctx: typer.Context) -> InputFormat:
     from tidemill.log.inputs.tables import Csv, ParquetRows
 
     given = ctx.params
-    chosen = Format(given["input_format"])
+    chosen = InputKind(given["input_format"])
     _refuse_foreign_options(given, chosen)
     unit = TimeUnit(given["timestamp_unit"])
     fields = FieldChoice(key=given["key"], time=given["timestamp_field"], unit=unit)
     match chosen:
-        case Format.LINES:
+        case InputKind.LINES:
             return Lines(key_regex=given["key_regex"])
-        case Format.JSONL:
+        case InputKind.JSONL:
             return JsonLines(fields=fields)
-        case Format.CSV:
+        case InputKind.CSV:
             return Csv(fields=fields, delimiter=given["delimiter"], raw=given["raw"])
-        case Format.PARQUET:
+        case InputKind.PARQUET:
             return ParquetRows(fields=fields)
 
 
-def _refuse_foreign_options(given: dict[str, object], chosen: Format) -> None:
+def _refuse_foreign_options(given: dict[str, object], chosen: InputKind) -> None:
     """Refuse an option that would have no effect with this format."""
-    fields = {Format.JSONL, Format.CSV, Format.PARQUET}
-    meant_for = {"key": fields, "timestamp_field": fields, "key_regex": {Format.LINES}, "raw": {Format.CSV}}
+    fields = {InputKind.JSONL, InputKind.CSV, InputKind.PARQUET}
+    meant_for = {"key": fields, "timestamp_field": fields, "key_regex": {InputKind.LINES}, "raw": {InputKind.CSV}}
     for name, formats in meant_for.items():
         if given[name] and chosen not in formats:
             raise LogInputError(

@@ -18,6 +18,8 @@ from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.position import Gone, Position
 from tidemill.core.plan.work import BackfillStep, Kind, Live, Reading, TopicPlan, Work
 
+_OF_LIVE = ("topics", "drain", "skipped", "missing", "gone", "redefined")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPlan:
@@ -50,28 +52,27 @@ class StoredPlan:
         Raises:
             LedgerDamaged: a key is missing that its kind needs.
         """
-        match self:
-            case StoredPlan(kind=Kind.LIVE):
-                return Live(
-                    topics=self.topics,
-                    drain=self.drain,
-                    skipped=self.skipped,
-                    missing=self.missing,
-                    gone=self.gone,
-                    redefined=self.redefined,
-                )
-            case StoredPlan(kind=Kind.REPAIR, repair=Repair() as repair):
-                return replace(repair, again=self.again)
-            case StoredPlan(kind=Kind.BACKFILL, backfill=Backfill() as job):
-                return BackfillStep(job=job, reads=self.again or {})
-            case StoredPlan(kind=Kind.REWIND, rewind=Rewind() as work):
-                return work
-            case StoredPlan(kind=Kind.SWITCH, switch=Switch() as work):
-                return work
-            case StoredPlan(kind=Kind.FOLD, fold=Fold() as work):
-                return work
+        found = self._found()
+        if found is None:
+            raise LedgerDamaged(f"the plan of batch {self.batch_id} is of kind {self.kind}, and does not say what")
+        return found
+
+    def _found(self) -> Work | None:
+        match self.kind:
+            case Kind.LIVE:
+                return Live(**{name: getattr(self, name) for name in _OF_LIVE})
+            case Kind.REPAIR:
+                return None if self.repair is None else replace(self.repair, again=self.again)
+            case Kind.BACKFILL:
+                return None if self.backfill is None else BackfillStep(job=self.backfill, reads=self.again or {})
+            case Kind.REWIND:
+                return self.rewind
+            case Kind.SWITCH:
+                return self.switch
+            case Kind.FOLD:
+                return self.fold
             case _:
-                raise LedgerDamaged(f"the plan of batch {self.batch_id} is of kind {self.kind}, and does not say what")
+                assert_never(self.kind)
 
 
 def keys_of(work: Work) -> dict[str, Any]:
@@ -82,8 +83,7 @@ def keys_of(work: Work) -> dict[str, Any]:
     """
     match work:
         case Live():
-            names = ("topics", "drain", "skipped", "missing", "gone", "redefined")
-            return {name: getattr(work, name) for name in names}
+            return {name: getattr(work, name) for name in _OF_LIVE}
         case Repair():
             return {"repair": replace(work, again=None), "again": work.again}
         case BackfillStep(job=job, reads=reads):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.plan.amendments import Fold, Repair, Rewind, Switch
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
-from tidemill.core.plan.work import Kind
+from tidemill.core.plan.work import BackfillStep, Live, Reading, Work
 from tidemill.core.sql.text import quoted, renamed
 from tidemill.core.time.timing import Timing, timing_of_live, timing_sql
 from tidemill.engine.storage.staged_rows import StagedRows
@@ -18,8 +21,7 @@ def timed(fired: StagedRows, sink: WindowedSink, plan: BatchPlan, after: Positio
     """The rows that a batch publishes when it moves the pipeline to `after`, with their timing, if it is published."""
     if sink.timing is None:
         return fired
-    if plan.live is None:
-        timing = Timing.BACKFILL if plan.kind is Kind.BACKFILL else Timing.REPAIR
+    if (timing := _timing_of(plan.work)) is not None:
         return fired.stamped({sink.timing: pa.scalar(timing.value)})
     size, edges = sink.window.panes.size, (plan.position.watermark, after.watermark)
     if not isinstance(fired.rows, pa.Table):
@@ -31,3 +33,16 @@ def timed(fired: StagedRows, sink: WindowedSink, plan: BatchPlan, after: Positio
     timings = pa.array([timing_of_live(start + size, *edges).value for start in starts.dictionary.to_pylist()])
     column = pc.take(timings.cast(pa.string()), starts.indices)
     return StagedRows(fired.writer, fired.rows.append_column(sink.timing, column), fired.count)
+
+
+def _timing_of(work: Work) -> Timing | None:
+    """The timing of all rows of a batch; None for a live one, where it depends on the window."""
+    match work:
+        case Live():
+            return None
+        case BackfillStep():
+            return Timing.BACKFILL
+        case Repair() | Reading() | Rewind() | Switch() | Fold():
+            return Timing.REPAIR
+        case _:
+            assert_never(work)

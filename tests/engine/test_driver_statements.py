@@ -270,11 +270,63 @@ def test_what_fails_in_the_driver_is_left_to_spark() -> None:
         "rand()",
         "(SELECT 1)",
         "a ->",
+        "a & 6L >> 1",
+        "a < 1 = true",
+        "i & i",
+        "shiftright(i, 1)",
+        "pmod(i, 7)",
+        "pmod(a, try_cast(300 AS TINYINT))",
+        "try_add(i, 1)",
+        "try_multiply(i, i)",
+        "nullif(i, 0L)",
+        "try_sum()",
+        "try_sum(d)",
+        "CAST(a AS DECIMAL(50, 2))",
+        "CAST('a' AS STRING COLLATE UTF8_LCASE) = 'A'",
+        "CASE WHEN a > 0 THEN d ELSE CAST(a AS DECIMAL(38, 0)) END",
+        " + ".join(["a"] * 3_000),
     ],
 )
 def test_expression_without_a_rule_is_refused(expression: str) -> None:
-    fields = (Field(name="a", type=LONG),)
+    fields = (Field(name="a", type=LONG), Field(name="i", type=INTEGER), Field(name="d", type=DecimalType(38, 9)))
     assert isinstance(translated(f"SELECT {expression} AS `x` FROM {ROWS}", fields), str)
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("CASE WHEN try_cast(`a` AS INT) < 7 THEN 1L ELSE 0L END", 0),
+        ("CASE WHEN try_add(`a`, -9223372036854775807L) < 0L THEN 1L ELSE 0L END", 0),
+        ("CASE WHEN typeof(`a`) = `t` THEN 1L ELSE 0L END", 1),
+        ("CAST(try_cast(`a` AS INT) AS BIGINT)", None),
+        ("CASE WHEN `a` IS NULL THEN 1.5BD ELSE 2BD END", Decimal("2.0")),
+    ],
+)
+def test_cast_that_gives_null_is_null_wherever_it_stands(expression: str, found: object) -> None:
+    rows = pa.table({"a": pa.array([-(2**40)]), "t": ["bigint"]})
+    result = run(f"SELECT {expression} AS `x` FROM {ROWS}", rows)
+    assert result is not None
+    assert result["x"].to_pylist() == [found]
+
+
+def test_cast_that_fails_in_spark_fails_in_the_driver() -> None:
+    rows = pa.table({"a": pa.array([2**40])})
+    assert run(f"SELECT CAST(`a` AS INT) AS `x` FROM {ROWS}", rows) is None
+    assert run(f"SELECT try_cast(`a` AS INT) AS `x` FROM {ROWS}", rows) == pa.table({"x": pa.array([None], pa.int32())})
+
+
+def test_result_that_is_larger_than_the_driver_may_hold_is_left_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pa.table({"a": pa.array(range(1_000))})
+    statement = f"SELECT explode(sequence(0L, `a`, 1L)) AS `x` FROM {ROWS}"
+    assert run(statement, rows) is not None
+    monkeypatch.setattr("tidemill.engine.driver.statement._MOST_BYTES", 100_000)
+    assert run(statement, rows) is None
+
+
+def test_columns_with_one_name_are_left_to_spark() -> None:
+    fields = (Field(name="a", type=LONG), Field(name="a", type=LONG))
+    assert isinstance(translated(f"SELECT `a` FROM {ROWS}", fields), str)
+    assert isinstance(translated(f"SELECT *, `a` FROM {ROWS}", fields[:1]), str)
 
 
 @pytest.mark.parametrize("more", ["ORDER BY a", "LIMIT 1", "HAVING a > 1", "GROUP BY ALL", "GROUP BY ROLLUP (a)"])

@@ -64,7 +64,8 @@ def _cast(of: Of, node: exp.Cast) -> Value:
     # Spark's number with the suffix of a type, such as 4294967296BD, is a cast for the parser.
     if isinstance(node.this, exp.Literal) and (isinstance(wanted, Decimal) or node.this.is_int):
         return Value(f"CAST({node.this.this} AS {duckdb_type(wanted)})", wanted) if _is_plain(node) else refuse(node)
-    return cast(of(node.this), wanted, fails=not isinstance(node, exp.TryCast))
+    # The parser makes a TryCast of every cast of Spark, and marks those that do not fail.
+    return cast(of(node.this), wanted, fails=not node.args.get("safe"))
 
 
 def _is_plain(node: exp.Cast) -> bool:
@@ -75,23 +76,22 @@ def _case(of: Of, node: exp.Case) -> Value:
     """The first branch whose condition is true; branches with a condition that is known to be false are left out."""
     if node.this is not None:
         return refuse(node)
-    branches: list[tuple[str, exp.Expr | None]] = []
-    for branch in node.args["ifs"]:
-        found = condition(of, branch.this)
-        if found.text != _FALSE:
-            branches.append((found.text, branch.args["true"]))
-        if found.text == _TRUE:
-            break
-    else:
-        branches.append((_TRUE, node.args.get("default")))
-    *others, last = alike([Value("NULL", None) if b is None else of(b) for _, b in branches])
-    whens = [f"WHEN {text} THEN {value.text}" for (text, _), value in zip(branches, others, strict=False)]
+    default = node.args.get("default")
+    conditions = [*(condition(of, branch.this).text for branch in node.args["ifs"]), _TRUE]
+    results = [*(of(branch.args["true"]) for branch in node.args["ifs"]), of(default or exp.null())]
+    # All branches give the type, also those that are never taken.
+    kept = [(when, v) for when, v in zip(conditions, alike(results), strict=True) if when != _FALSE]
+    (_, last) = next(pair for pair in kept if pair[0] == _TRUE)
+    whens = [f"WHEN {when} THEN {value.text}" for when, value in kept[: [w for w, _ in kept].index(_TRUE)]]
     return Value(f"CASE {' '.join(whens)} ELSE {last.text} END", last.type) if whens else last
 
 
 def _compared(of: Of, node: exp.Binary) -> Value:
+    # For Spark all comparisons are of one rank; the parser has two.
+    if any(isinstance(side, exp.Predicate) for side in (node.this, node.expression)):
+        return refuse(node)
     left, right = alike([of(node.this), of(node.expression)])
-    if isinstance(node, exp.EQ) and isinstance(node.this, exp.Typeof):
+    if isinstance(node, exp.EQ) and isinstance(node.this, exp.Typeof) and isinstance(node.expression, exp.Literal):
         return Value(_TRUE if left.text == right.text else _FALSE, Scalar.BOOLEAN)
     return Value(f"({left.text} {_COMPARED[type(node)]} {right.text})", Scalar.BOOLEAN)
 
@@ -130,8 +130,8 @@ def _concat_ws(of: Of, node: exp.ConcatWs) -> Value:
 
 
 def _nullif(of: Of, node: exp.Nullif) -> Value:
-    value, other = alike([of(node.this), of(node.expression)])
-    return Value(f"nullif({value.text}, {other.text})", value.type)
+    value, other = of(node.this), of(node.expression)
+    return Value(f"nullif({value.text}, {other.text})", value.type) if value.type == other.type else refuse(node)
 
 
 def _typeof(of: Of, node: exp.Typeof) -> Value:

@@ -8,10 +8,21 @@ from typing import Any
 from sqlglot import exp
 
 from tidemill.core.contract.schema import DataType, Decimal, Scalar
-from tidemill.engine.driver.values import DIGITS, Of, Untranslatable, Value, alike, cast, duckdb_type, is_whole, refuse
+from tidemill.engine.driver.values import (
+    DIGITS,
+    DIGITS_OF,
+    Of,
+    Untranslatable,
+    Value,
+    alike,
+    cast,
+    duckdb_type,
+    is_whole,
+    refuse,
+    type_of,
+)
 
 _SIGNS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.SafeAdd: "+", exp.SafeMultiply: "*"}
-_DIGITS_OF = {Scalar.INTEGER: 10, Scalar.LONG: 19}
 
 
 def _negated(of: Of, node: exp.Neg) -> Value:
@@ -30,7 +41,7 @@ def _arithmetic(of: Of, node: exp.Binary) -> Value:
 
 def _exact(left: Value, right: Value, *, product: bool) -> Decimal:
     """The type of a sum or product of decimals without fractions, in which no digit can be lost, as Spark has it."""
-    types = [v.type if isinstance(v.type, Decimal) else Decimal(_DIGITS_OF[v.type]) for v in (left, right)]  # type: ignore[index]
+    types = [v.type if isinstance(v.type, Decimal) else Decimal(DIGITS_OF[v.type]) for v in (left, right)]  # type: ignore[index]
     lengths = [t.precision for t in types]
     digits = (sum(lengths) if product else max(lengths)) + 1
     if digits > DIGITS or any(t.scale for t in types):
@@ -50,9 +61,10 @@ def _shared_bits(of: Of, node: exp.BitwiseAnd) -> Value:
 
 
 def _shifted(of: Of, node: exp.BitwiseRightShift) -> Value:
-    value = of(node.this)
-    if value.type is not Scalar.LONG:
+    # Spark shifts first where the parser reads `a & b >> c` from left to right.
+    if isinstance(node.this, exp.BitwiseAnd):
         return refuse(node)
+    value = _whole(of, node.this)
     return Value(f"({value.text} >> {_constant(node.expression, most=63)})", Scalar.LONG)
 
 
@@ -79,7 +91,10 @@ def _try_sum(of: Of, node: exp.Anonymous) -> Value:
 def _total(value: Value, word: str) -> Value:
     wanted: DataType = Scalar.LONG
     if isinstance(value.type, Decimal):
-        wanted = Decimal(min(value.type.precision + 10, DIGITS), value.type.scale)
+        # DuckDB lets a sum have 39 digits.
+        if value.type.precision + 10 > DIGITS:
+            raise Untranslatable(f"sums of decimals of {value.type.precision} digits")
+        wanted = Decimal(value.type.precision + 10, value.type.scale)
     return Value(f"{word}(sum({value.text}) AS {duckdb_type(wanted)})", wanted)
 
 
@@ -89,14 +104,15 @@ def _number(of: Of, node: exp.Expr) -> Value:
 
 
 def _whole(of: Of, node: exp.Expr) -> Value:
-    """An integer of 64 bits."""
+    """An integer of 64 bits. With 32 bits, Spark's result would have 32 bits, too."""
     value = of(node)
-    return cast(value, Scalar.LONG) if is_whole(value) else refuse(node)
+    return value if value.type is Scalar.LONG else refuse(node)
 
 
 def _constant(node: exp.Expr, most: int = 2**62) -> int:
     """A whole number from 1 to `most`."""
-    literal = node.this if isinstance(node, exp.TryCast) else node
+    is_long = isinstance(node, exp.TryCast) and type_of(node.to) is Scalar.LONG
+    literal = node.this if is_long else node
     if not isinstance(literal, exp.Literal) or not literal.is_int or not 1 <= int(literal.this) <= most:
         refuse(node)
     return int(literal.this)

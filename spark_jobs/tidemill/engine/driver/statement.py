@@ -22,8 +22,16 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
 }
-_SHUT = ("temp_directory = ''", "TimeZone = 'UTC'", "enable_external_access = false", "lock_configuration = true")
+_SHUT = (
+    "temp_directory = ''",
+    "GLOBAL TimeZone = 'UTC'",
+    # It moves casts that may give null to the other side of a comparison, where they give none.
+    "disabled_optimizers = 'expression_rewriter'",
+    "enable_external_access = false",
+    "lock_configuration = true",
+)
 _OF_DATA = (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.OutOfMemoryException)
+_ROWS, _MOST_BYTES = 100_000, 2**29
 _log = logging.getLogger("tidemill.engine")
 
 
@@ -40,21 +48,34 @@ def run(statement: str, rows: pa.Table) -> pa.Table | None:
         return _result(found, rows)
     except _OF_DATA:
         return None
-    except duckdb.Error as error:
+    except (duckdb.Error, pa.ArrowException) as error:
         _log.warning("Spark merges rows that DuckDB should have merged: %s", error)
         return None
 
 
-def _result(translation: Translation, rows: pa.Table) -> pa.Table:
+def _result(translation: Translation, rows: pa.Table) -> pa.Table | None:
     with _database(os.getpid()).cursor() as connection:
         inputs = rows.select(list(translation.inputs.values())).rename_columns(list(translation.inputs))
         connection.register(TABLE, inputs)
         try:
-            result = connection.sql(translation.text).to_arrow_table()
+            found = _bounded(connection.sql(translation.text).to_arrow_reader(_ROWS))
         finally:
             connection.unregister(TABLE)
+    if found is None:
+        return None
     schema = arrow_schema(translation.output)
-    return result.rename_columns(schema.names).cast(schema)
+    return found.rename_columns(schema.names).cast(schema)
+
+
+def _bounded(reader: pa.RecordBatchReader) -> pa.Table | None:
+    """All rows; None if they are more than `_MOST_BYTES`, which DuckDB's own bound does not count."""
+    batches, size = [], 0
+    for batch in reader:
+        batches.append(batch)
+        size += batch.nbytes
+        if size > _MOST_BYTES:
+            return None
+    return pa.Table.from_batches(batches, reader.schema)
 
 
 @lru_cache(maxsize=1)

@@ -26,6 +26,9 @@ TABLE = "the_rows"
 Columns = Mapping[str, Value]
 """Columns of rows, under their names in Spark."""
 
+_MOST_COLUMNS = 500
+"""DuckDB takes seconds to plan a statement over more columns."""
+
 _PARTS = {"kind", "expressions", "from_", "where", "group"}
 """The parts of a select that are translated."""
 
@@ -48,13 +51,15 @@ def translated(statement: str, columns: tuple[Field, ...]) -> Translation | str:
     names = {c.name: f"c{number}" if _is_known(c.type) else "" for number, c in enumerate(columns)}
     inputs = {name: column for column, name in names.items() if name}
     try:
+        if len(names) > _MOST_COLUMNS or len(names) < len(columns):
+            raise Untranslatable(f"{len(columns)} columns, of {len(names)} names")
         source = {c.name: Value(names[c.name], c.type) for c in columns}
         text, found = _select(sqlglot.parse_one(statement, dialect="spark"), source)
         output = tuple(Field(name=name, type=_of(name, value)) for name, value in found.items())
     except Untranslatable as found_out:
         return str(found_out)
-    except SqlglotError:
-        return "a statement that the parser does not read"
+    except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, KeyError):
+        return "a statement that the driver's parser does not read"
     return Translation(text, inputs, output)
 
 
@@ -79,7 +84,10 @@ def _select(node: exp.Expr, rows: Columns, depth: int = 0) -> tuple[str, Columns
     of = Expressions(columns).of
     selected: dict[str, Value] = {}
     for column in node.expressions:
-        selected |= columns if isinstance(column, exp.Star) else {column.alias_or_name: _column(of, column)}
+        found = columns if isinstance(column, exp.Star) else {column.alias_or_name: _column(of, column)}
+        if found.keys() & selected.keys():
+            refuse(column)
+        selected |= found
     # Names of each depth are different: DuckDB lets a clause also use the names that its own select gives.
     made = {c: replace(v, text=v.text and f"s{depth}_{n}") for n, (c, v) in enumerate(selected.items())}
     listed = ", ".join(f"{value.text} AS {made[name].text}" for name, value in selected.items() if value.text)
@@ -97,7 +105,7 @@ def _from(node: exp.Expr, rows: Columns, depth: int) -> tuple[str, Columns]:
 
 def _column(of: Of, column: exp.Expr) -> Value:
     node = column.this if isinstance(column, exp.Alias) else column
-    return _exploded(of, node) if isinstance(node, exp.Explode) else of(node)
+    return _exploded(of, node) if type(node) is exp.Explode else of(node)
 
 
 def _exploded(of: Of, node: exp.Explode) -> Value:

@@ -29,7 +29,8 @@ _WRITTEN = {
     exp.DType.DATE: Scalar.DATE,
     exp.DType.TIMESTAMPTZ: Scalar.TIMESTAMP,
 }
-_DIGITS_OF = {Scalar.INTEGER: 10, Scalar.LONG: 19}
+DIGITS_OF = {Scalar.INTEGER: 10, Scalar.LONG: 20}
+"""The digits of the decimal that Spark takes an integer for."""
 
 
 class Untranslatable(Exception):
@@ -75,14 +76,16 @@ def type_of(written: exp.DataType) -> DataType:
     Raises:
         Untranslatable: its values, or their order, may differ from Spark's.
     """
-    if written.this == exp.DType.DECIMAL and written.expressions:
-        return Decimal(*(int(p.name) for p in written.expressions))
-    return _WRITTEN[written.this] if written.this in _WRITTEN else refuse(written)
+    more = {name for name, part in written.args.items() if part} - {"this"}
+    if written.this == exp.DType.DECIMAL and more == {"expressions"}:
+        digits = [int(p.name) for p in written.expressions]
+        return Decimal(*digits) if digits[0] <= DIGITS else refuse(written)
+    return _WRITTEN[written.this] if written.this in _WRITTEN and not more else refuse(written)
 
 
 def is_whole(value: Value) -> bool:
     """Whether the value is an integer."""
-    return value.type in _DIGITS_OF
+    return value.type in DIGITS_OF
 
 
 def cast(value: Value, to: DataType, *, fails: bool = False) -> Value:
@@ -117,7 +120,7 @@ def alike(values: Sequence[Value]) -> list[Value]:
 def _widest(types: set[DataType]) -> DataType:
     if not _are_numbers(types):
         raise Untranslatable(f"one value of the types {', '.join(sorted(map(spark_type, types)))}")
-    decimals = [t if isinstance(t, Decimal) else Decimal(_DIGITS_OF[t]) for t in types]  # type: ignore[index]
+    decimals = [t if isinstance(t, Decimal) else Decimal(DIGITS_OF[t]) for t in types]  # type: ignore[index]
     if not any(isinstance(t, Decimal) for t in types):
         return Scalar.LONG
     scale = max(d.scale for d in decimals)
@@ -128,4 +131,4 @@ def _widest(types: set[DataType]) -> DataType:
 
 
 def _are_numbers(types: Iterable[DataType]) -> bool:
-    return all(isinstance(t, Decimal) or t in _DIGITS_OF for t in types)
+    return all(isinstance(t, Decimal) or t in DIGITS_OF for t in types)

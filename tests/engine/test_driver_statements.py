@@ -40,6 +40,9 @@ AGGREGATES: Mapping[str, tuple[Aggregate, DataType]] = {
     "total_as_decimal": (Sum("amount"), DecimalType(30, 0)),
     "total_as_cents": (Sum("amount"), DecimalType(12, 2)),
     "prices": (Sum("price"), DecimalType(18, 2)),
+    "fine": (Sum("fine"), DecimalType(28, 9)),
+    "fine_or_null": (Sum("fine", overflow="null"), DecimalType(28, 9)),
+    "amount_in_cents": (Sum("amount"), DecimalType(28, 9)),
     "least": (Min("code"), INTEGER),
     "codes": (Sum("code"), DecimalType(20, 0)),
     "greatest": (Max("code"), LONG),
@@ -59,6 +62,7 @@ KEYS: Mapping[str, DataType] = {
     "price": DecimalType(10, 2),
     "strange `name`": LONG,
 }
+UNSURE = {f"{name}__value" for name, (aggregate, _) in AGGREGATES.items() if aggregate.over == ("amount",)}
 NAMES = ("", "a", "A", "ä", "ß", "a\x00b", "it's", "\\", "😀", "\uffff", "Z" * 100)
 
 
@@ -73,12 +77,15 @@ VALUES: Mapping[DataType, Callable[[random.Random], Any]] = {
     LONG: lambda c: c.choice((None, 0, 1, -1, 2**32, -(2**32) - 1, LARGEST, -LARGEST - 1, c.randrange(-9, 9))),
     Scalar.DATE: one_of(date(1, 1, 1), date(1969, 12, 31), date(2026, 1, 1), date(9999, 12, 31)),
     Scalar.TIMESTAMP: one_of(START, START - timedelta(days=30_000), START + timedelta(microseconds=1)),
+    DecimalType(18, 9): one_of(Decimal("1.123456789"), Decimal("-999999999.999999999"), Decimal("0.000000001")),
     DecimalType(10, 2): one_of(Decimal("0.00"), Decimal("0.05"), Decimal("-0.05"), Decimal("99999999.99")),
 }
-OF_COLUMN = {"amount": LONG, "ts": Scalar.TIMESTAMP, **KEYS}
+OF_COLUMN = {"amount": LONG, "fine": DecimalType(18, 9), "ts": Scalar.TIMESTAMP, **KEYS}
 
 
-def a_sink(window: Any, aggregates: Mapping[str, tuple[Aggregate, DataType]] = AGGREGATES) -> WindowedSink:
+def a_sink(
+    window: Any, aggregates: Mapping[str, tuple[Aggregate, DataType]] = AGGREGATES, **types: DataType
+) -> WindowedSink:
     """A table with keys and aggregates of many types."""
     bounds = {"window_start": Scalar.TIMESTAMP, "window_end": Scalar.TIMESTAMP}
     columns = {**bounds, **{f"{k}": t for k, t in KEYS.items()}, **{n: t for n, (_, t) in aggregates.items()}}
@@ -87,7 +94,7 @@ def a_sink(window: Any, aggregates: Mapping[str, tuple[Aggregate, DataType]] = A
         name="events",
         version="1",
         format=EVENTS.format,
-        fields=tuple(Field(name=c, type=t) for c, t in OF_COLUMN.items()),
+        fields=tuple(Field(name=c, type=t) for c, t in {**OF_COLUMN, **types}.items()),
     )
     with Pipeline("p", every="1 minute") as pipeline:
         events = pipeline.read("t", contract="events", event_time="ts", delay="0 s")
@@ -104,7 +111,7 @@ def types_of_state(sink: WindowedSink) -> dict[str, DataType]:
     for name, aggregate in sink.aggregates.items():
         column = getattr(aggregate, "expression", "*")
         of = OF_COLUMN.get(column, LONG) if isinstance(aggregate, Min | Max | Sum) else LONG
-        summed = {DecimalType(10, 2): DecimalType(20, 2), INTEGER: LONG}
+        summed = {DecimalType(10, 2): DecimalType(20, 2), DecimalType(18, 9): DecimalType(28, 9), INTEGER: LONG}
         wide = summed.get(of, of) if isinstance(aggregate, Sum) else of
         found |= {f"{name}__{part}": wide if part == "value" else LONG for part in aggregate.triple.partial}
     return found
@@ -157,7 +164,9 @@ def statements(sink: WindowedSink, rows: pa.Table) -> Mapping[str, tuple[str, pa
 
 
 def in_order(table: pa.Table) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row.values()) for row in table.to_pylist()), key=repr)
+    known = [n for n in table.column_names if n.removeprefix("_node_") not in UNSURE]
+    rows = sorted(table.to_pylist(), key=lambda row: repr([row[n] for n in known]))
+    return [tuple(row.values()) for row in rows]
 
 
 def shown(table: pa.Table) -> Sequence[tuple[str, pa.DataType]]:
@@ -182,7 +191,19 @@ def test_driver_and_spark_merge_alike(spark: Any, window: Any) -> None:
             assert shown(here) == shown(there), what
             assert len(in_order(there)) > 50, what
             for mine, of_spark in zip(in_order(here), in_order(there), strict=True):
-                assert mine == of_spark, what
+                assert known_sums(mine, of_spark, here.column_names) == of_spark, what
+
+
+def known_sums(row: tuple[Any, ...], of_spark: tuple[Any, ...], names: Sequence[str]) -> tuple[Any, ...]:
+    """The row without the plain sum of integers, where Spark gives it up because it left 64 bits on the way.
+
+    Whether it does depends on the order of rows. The halves beside it, which are exact, are what is published.
+    """
+    summed = {f"total{more}__value" for more in ("", "_or_null", "_as_decimal", "_as_cents")} | {
+        "amount_in_cents__value"
+    }
+    lost = (n.removeprefix("_node_") in summed and s is None for n, s in zip(names, of_spark, strict=True))
+    return tuple(None if gone else mine for gone, mine in zip(lost, row, strict=True))
 
 
 @pytest.mark.spark
@@ -192,6 +213,21 @@ def test_sum_that_left_64_bits_on_the_way_is_the_same_however_the_rows_lie(spark
         rows = one_window(sink, values).drop_columns(["_level", "_start", "_certain"])
         statement = merged_windows(ROWS, sink)
         assert run(statement, rows) == query(spark, statement, spark.createDataFrame(rows)).toArrow()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("digits", "scale"), [(18, 9), (38, 8), (28, 18), (38, 18)])
+def test_sum_of_decimals_keeps_every_digit(spark: Any, digits: int, scale: int) -> None:
+    of, value = DecimalType(digits, scale), Decimal("1.123456789123456789").quantize(Decimal(1).scaleb(-scale))
+    sink = a_sink(Tumbling("1 second"), {"x": (Sum("fine"), DecimalType(min(digits + 10, 38), scale))}, fine=of)
+    state = {"x__value": of, "x__n": LONG, "x__high": LONG, "x__low": LONG, "_touched": BOOLEAN}
+    types = {"pane_start": Scalar.TIMESTAMP, **KEYS, **state, **dict.fromkeys(BOUNDS, LONG)}
+    there = {"pane_start": START, "x__value": value, "x__n": 1, "_touched": True, "_after": 2**62}
+    row = {**dict.fromkeys(types), **dict.fromkeys(BOUNDS, 0), **there}
+    rows = pa.Table.from_pylist([row], schema=arrow_schema(Field(name=n, type=t) for n, t in types.items()))
+    statement = merged_windows(ROWS, sink)
+    assert query(spark, statement, spark.createDataFrame(rows)).toArrow()["x"].to_pylist() == [value]
+    assert (found := run(statement, rows)) is None or found["x"].to_pylist() == [value]
 
 
 def one_window(sink: WindowedSink, values: Sequence[int]) -> pa.Table:

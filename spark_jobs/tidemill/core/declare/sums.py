@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tidemill.core.contract.schema import DataType, Decimal
+from tidemill.core.contract.schema import DataType, Decimal, cast_or_null
 from tidemill.core.declare.triples import Aggregate, Triple
 from tidemill.core.errors import DeclarationError
 
@@ -24,7 +25,7 @@ _IS_WHOLE = "typeof({value}) = 'bigint'"
 _BITS_64 = "try_add(try_multiply({high}, 4294967296L), {low})"
 _NEAREST = f"""CASE WHEN {{high}} > 2147483647L THEN 9223372036854775807L
  WHEN {{high}} < -2147483648L THEN -9223372036854775807L - 1L ELSE {_BITS_64} END"""
-_EXACT = "CAST({high} AS DECIMAL(19, 0)) * 4294967296BD + {low}"
+_EXACT = "(CAST({high} AS DECIMAL(19, 0)) * 4294967296BD + {low})"
 # Older rows of state have `value` but no halves. If their sum exceeded 64 bits, it is lost.
 _LOST = "{n} > 0 AND {value} IS NULL AND {high} IS NULL"
 _HIGH = "coalesce({high}, shiftright(try_cast({value} AS BIGINT), 32))"
@@ -72,21 +73,34 @@ class Sum(Aggregate):
     def finish_as(self, wanted: DataType) -> str:  # noqa: D102
         if not isinstance(wanted, Decimal):
             return self.triple.finish
-        exact, most = self._finish(_EXACT), _most(wanted)
-        above, below = (most, f"-{most}") if self.overflow == Overflow.SATURATE else ("NULL", "NULL")
-        return f"CASE WHEN {exact} > {most} THEN {above} WHEN {exact} < -{most} THEN {below} ELSE {exact} END"
+        above, below = (_most(wanted), f"-{_most(wanted)}") if self.overflow == Overflow.SATURATE else ("NULL", "NULL")
+
+        def bounded(total: str, most: str) -> str:
+            within = cast_or_null(total, wanted)
+            return f"CASE WHEN {total} > {most} THEN {above} WHEN {total} < -{most} THEN {below} ELSE {within} END"
+
+        return _whole_or_not(bounded, wanted)
 
     def overflowed(self, wanted: DataType) -> str | None:  # noqa: D102
         lost = f"({{n}} > 0 AND {{value}} IS NULL AND ({{high}} IS NULL OR NOT {_IS_WHOLE}))"
         beyond = f"({_IS_WHOLE} AND {{high}} NOT BETWEEN -2147483648L AND 2147483647L)"
         if isinstance(wanted, Decimal):
-            exact, most = self._finish(_EXACT), _most(wanted)
-            beyond = f"({exact} NOT BETWEEN -{most} AND {most})"
+            beyond = f"({_whole_or_not(lambda total, most: f'{total} NOT BETWEEN -{most} AND {most}', wanted)})"
         return f"coalesce({beyond}, false) OR {lost}"
 
     @staticmethod
     def _finish(whole: str) -> str:
         return f"CASE WHEN {_IS_WHOLE} THEN {whole} ELSE {{value}} END"
+
+
+def _whole_or_not(form: Callable[[str, str], str], wanted: Decimal) -> str:
+    """An expression of a sum and the most that its column holds, for integers and for decimals separately.
+
+    Both branches must have one type: Spark would cut digits off a decimal that it widens beyond 38.
+    """
+    whole = Decimal(wanted.precision - wanted.scale) if wanted.precision > wanted.scale else None
+    most = _most(whole) if whole else "0BD"
+    return f"CASE WHEN {_IS_WHOLE} THEN {form(_EXACT, most)} ELSE {form('{value}', _most(wanted))} END"
 
 
 def _most(of: Decimal) -> str:

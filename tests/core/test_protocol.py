@@ -227,5 +227,5 @@ def test_a_batch_of_another_version_is_completed_by_that_version_alone(semantics
 
 
 def test_a_plan_that_names_no_version_is_of_the_first() -> None:
+    assert PLAN.semantics is None
     assert is_ours(None) is (SEMANTICS == 1)
-    assert is_ours(1) is is_ours(None)

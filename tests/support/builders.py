@@ -11,7 +11,6 @@ from tidemill.core.bind.binding import bind
 from tidemill.core.bind.flow import Flow
 from tidemill.core.contract.contract import Contract, Format
 from tidemill.core.contract.schema import Field, Scalar
-from tidemill.core.identity.semantics import SEMANTICS
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
@@ -68,7 +67,6 @@ def a_plan(*, batch_id: int = 1, position: Position | None = None, until: Mappin
         clock=NOW,
         position=before,
         logical_hash="hash",
-        semantics=SEMANTICS,
         work=Live(topics={"t": TopicPlan(topic_id="id", ranges=ranges)}),
     )
 

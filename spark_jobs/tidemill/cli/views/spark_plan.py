@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -41,26 +40,26 @@ def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
         attempt = _attempt(project, flow, plan, session)
         read = attempt.read()
         plans = {}
-        jobs = {sink.table: attempt.job(read, sink) for sink in attempt.flow.sinks}
-        for table, frame in ((table, job) for table, job in jobs.items() if job is not None):
+        jobs = [(sink, attempt.job(read, sink)) for sink in attempt.flow.sinks]
+        for sink, frame in ((sink, job) for sink, job in jobs if job is not None):
             text = io.StringIO()
             with contextlib.redirect_stdout(text):
                 frame.explain("formatted")
-            plans[table] = "\n\n".join([text.getvalue().strip(), *_merging(attempt, table, frame)])
+            plans[sink.table] = text.getvalue().strip()
+            if isinstance(sink, WindowedSink):
+                plans[sink.table] += f"\n\n{_merging(attempt, sink, frame)}"
         attempt.release()
         return plans
     finally:
         session.stop()
 
 
-def _merging(attempt: Attempt, table: str, state: DataFrame) -> Iterator[str]:
+def _merging(attempt: Attempt, sink: WindowedSink, state: DataFrame) -> str:
     """Who merges the windows of a table."""
     from tidemill.engine.aggregate.window_sql import left_to_spark
 
-    for sink in attempt.flow.sinks:
-        if isinstance(sink, WindowedSink) and sink.table == table:
-            reason = left_to_spark(sink, attempt.writers.spark.fields(state))
-            yield f"Windows are merged by Spark, because of {reason}" if reason else "Windows are merged in the driver"
+    reason = left_to_spark(sink, attempt.writers.spark.fields(state))
+    return f"Windows are merged by Spark, because of {reason}" if reason else "Windows are merged in the driver"
 
 
 def _plan(project: Project, flow: Flow) -> BatchPlan:

@@ -81,8 +81,8 @@ def _case(of: Of, node: exp.Case) -> Value:
     results = [*(of(branch.args["true"]) for branch in node.args["ifs"]), of(default or exp.null())]
     # All branches give the type, also those that are never taken.
     kept = [(when, v) for when, v in zip(conditions, alike(results), strict=True) if when != _FALSE]
-    (_, last) = next(pair for pair in kept if pair[0] == _TRUE)
-    whens = [f"WHEN {when} THEN {value.text}" for when, value in kept[: [w for w, _ in kept].index(_TRUE)]]
+    certain = [when for when, _ in kept].index(_TRUE)
+    whens, last = [f"WHEN {when} THEN {value.text}" for when, value in kept[:certain]], kept[certain][1]
     return Value(f"CASE {' '.join(whens)} ELSE {last.text} END", last.type) if whens else last
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -370,3 +372,17 @@ def test_clause_without_a_rule_is_refused(more: str) -> None:
     fields = (Field(name="a", type=LONG),)
     assert not isinstance(translated(f"SELECT `a` FROM {ROWS}", fields), str)
     assert isinstance(translated(f"SELECT `a` FROM {ROWS} {more}", fields), str)
+
+
+def test_process_that_is_forked_merges_and_ends() -> None:
+    program = f"""
+import os, sys
+import pyarrow as pa
+from tidemill.engine.driver.statement import run
+child = os.fork()
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+found = run("SELECT sum(`a`) AS `x` FROM {ROWS}", pa.table({{"a": [1, 2]}}))
+sys.exit(0 if found.to_pylist() == [{{"x": 3}}] else 1)
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0

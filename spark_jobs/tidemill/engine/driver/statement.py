@@ -1,6 +1,8 @@
 """Runs statements on rows that are in the driver already, without a Spark job.
 
-DuckDB uses one thread, so that the same rows give the same result in the same order, and a bounded memory.
+DuckDB uses one thread, so that the same rows give the same result in the same order, and a bounded memory. Importing
+it starts threads, which a process that is forked afterwards lacks and waits for when it ends. So only a process that
+merges imports it: Airflow's scheduler and others fork a process that has imported this module.
 """
 
 from __future__ import annotations
@@ -8,12 +10,15 @@ from __future__ import annotations
 import logging
 import os
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.engine.driver.translation import TABLE, Translation, translated
 from tidemill.tables.arrow_types import arrow_schema, schema_fields
+
+if TYPE_CHECKING:
+    import duckdb
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,
@@ -30,7 +35,6 @@ _SHUT = (
     "enable_external_access = false",
     "lock_configuration = true",
 )
-_OF_DATA = (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.OutOfMemoryException)
 _ROWS, _MOST_BYTES = 100_000, 2**29
 _log = logging.getLogger("tidemill.engine")
 
@@ -44,9 +48,11 @@ def run(statement: str, rows: pa.Table) -> pa.Table | None:
     found = translated(statement, schema_fields(rows.schema))
     if isinstance(found, str):
         return None
+    import duckdb
+
     try:
         return _result(found, rows)
-    except _OF_DATA:
+    except (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.OutOfMemoryException):
         return None
     except (duckdb.Error, pa.ArrowException) as error:
         _log.warning("Spark merges rows that DuckDB should have merged: %s", error)
@@ -81,6 +87,8 @@ def _bounded(reader: pa.RecordBatchReader) -> pa.Table | None:
 @lru_cache(maxsize=1)
 def _database(process: int) -> duckdb.DuckDBPyConnection:
     """An empty database in memory, for each process its own."""
+    import duckdb
+
     connection = duckdb.connect(config=_SETTINGS)
     for setting in _SHUT:
         connection.execute(f"SET {setting}")

@@ -16,6 +16,7 @@ from tidemill.core.time.times import moment
 from tidemill.core.time.trigger import Trigger
 from tidemill.engine.aggregate.firing import Firing
 from tidemill.engine.publish.merged_ahead import Ahead
+from tidemill.engine.storage import spread as spread_of_rows
 from tidemill.engine.storage.row_writers import DriverWriter, SparkWriter
 
 pytestmark = pytest.mark.spark
@@ -33,13 +34,14 @@ def an_ahead(sink: WindowedSink, chance: random.Random) -> Ahead:
     return Ahead(sink=sink, firing=firing, tree=tree, until=max(before, after))
 
 
-def rows_of_every_node(ahead: Ahead, chance: random.Random) -> pa.Table:
+def rows_of_every_node(ahead: Ahead, chance: random.Random, copies: int) -> pa.Table:
     """Rows of panes and of the nodes that are there, in any order, each known by what it counts."""
     tree, panes = ahead.tree, ahead.tree.panes
     times = range(-100 * SECOND, 100 * SECOND, panes.pane)
     nodes = {tree.node_of(t + panes.offset, level) for t in times for level in range(tree.levels + 1)}
     there = [n for n in nodes if tree.has(n)]
     rows = [(n, alone) for n in there for alone in ((False, True) if n.level == 0 else (False,))]
+    rows *= copies
     chance.shuffle(rows)
     number = pa.array(range(len(rows)), pa.int64())
     state = dict.fromkeys(("n__value", "amount__value", "amount__n", "amount__high", "amount__low"), number)
@@ -54,15 +56,26 @@ def rows_of_every_node(ahead: Ahead, chance: random.Random) -> pa.Table:
     return pa.table(columns)
 
 
-@pytest.mark.parametrize("window", ['Sliding("20 seconds", "1 second", offset="500 ms")', 'Sliding("21 s", "2 s")'])
-def test_driver_and_spark_spread_rows_alike(tmp_path: Path, spark: Any, window: str) -> None:
+@pytest.mark.parametrize(
+    ("window", "copies"),
+    [
+        ('Sliding("20 seconds", "1 second", offset="500 ms")', 1),
+        ('Sliding("21 s", "2 s")', 1),
+        ('Sliding("9 s", "1 s")', 8),
+    ],
+)
+def test_driver_and_spark_spread_rows_alike(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, window: str, copies: int
+) -> None:
+    # So that rows of one node are put together first, as when there are many.
+    monkeypatch.setattr(spread_of_rows, "_RUN", copies // 2 or 1_000)
     [sink] = sums(tmp_path, spark, window=window).project.pipeline("sums").sinks
     assert isinstance(sink, WindowedSink)
     chance, driver = random.Random(3), DriverWriter(spark)
     seen = 0
     for _ in range(6):
         ahead = an_ahead(sink, chance)
-        rows = rows_of_every_node(ahead, chance)
+        rows = rows_of_every_node(ahead, chance, copies)
         for bounds in (ahead.bounds, ahead.first_nodes, ahead.from_nodes):
             spread = ahead.spread(bounds)
             ours = driver.spread([rows], spread)

@@ -159,6 +159,8 @@ class DriverWriter:
 
     def apart(self, rows: pa.Table, column: str) -> tuple[tuple[pa.Table, int], tuple[pa.Table, int]]:  # noqa: D102
         values = [0, *(value for value in pc.unique(rows[column]).to_pylist() if value)]
+        if len(values) == 1:
+            return (rows, rows.num_rows), (rows.slice(0, 0), 0)
         zero, *others = (rows.filter(pc.equal(rows[column], value)) for value in values)
         more = pa.concat_tables(others) if others else rows.slice(0, 0)
         return (zero, zero.num_rows), (more, more.num_rows)

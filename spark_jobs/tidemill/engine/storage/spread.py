@@ -46,6 +46,7 @@ class Spread:
     def over(self, rows: pa.Table) -> pa.Table:
         """The rows, each repeated as needed, without a Spark job: there are few nodes, even if each has many rows."""
         nodes, which = _nodes(rows)
+        kept, which = _in_runs(rows.select([*self.columns, TOUCHED]), which)
         made = [self.made(node, alone) for node, alone in nodes]
         times = np.array([len(m) for m in made], np.int64)
         # The windows and nodes of a row are neighbours in `flat`, from `first` on.
@@ -56,7 +57,7 @@ class Spread:
             START: np.array([m.start for m in flat], np.int64),
             CERTAIN: np.array([m.certain for m in flat], np.bool_),
         }
-        kept, parts = rows.select([*self.columns, TOUCHED]), []
+        parts = []
         for nth in range(max(map(len, made), default=0) or 1):
             row = np.flatnonzero((times > nth)[which])
             part = _taken(kept, row)
@@ -64,6 +65,20 @@ class Spread:
                 part = part.append_column(name, pa.array(column[first[which[row]] + nth]))
             parts.append(part)
         return pa.concat_tables(parts)
+
+
+def _in_runs(rows: pa.Table, which: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+    """The rows, and which node each belongs to, with rows of a node together where that makes long runs."""
+    batches, numbers, at = [], [], 0
+    for batch in rows.to_batches():
+        part = which[at : at + batch.num_rows]
+        at += batch.num_rows
+        most = batch.num_rows // _RUN
+        mixed = np.count_nonzero(np.diff(part)) > most and len(np.unique(part)) <= most
+        order = np.argsort(part, kind="stable") if mixed else None
+        batches.append(batch if order is None else batch.take(pa.array(order)))
+        numbers.append(part if order is None else part[order])
+    return pa.Table.from_batches(batches, rows.schema), np.concatenate([*numbers, which[:0]])
 
 
 def _taken(rows: pa.Table, wanted: np.ndarray) -> pa.Table:

@@ -102,11 +102,11 @@ class Windows:
         if not any(part.count for part in spread):
             return Fired()
         types = self.writers.fields([*own, *old])
-        windows, nodes = self.writers.merged_apart(merged_nodes(ROWS, ahead.sink, types), LEVEL, spread)
-        return Fired(
-            self._told(ahead.sink, windows.picked({c: c for c in (*(f.name for f in ahead.sink.computed), UNFIT)})),
-            nodes.picked({**node_columns(ahead.sink), TOUCHED: TOUCHED}) if nodes.count else None,
-        )
+        statement, names = merged_nodes(ROWS, ahead.sink, types), node_columns(ahead.sink)
+        computed = [*(f.name for f in ahead.sink.computed), UNFIT]
+        windows, nodes = self.writers.merged_apart(statement, spread, LEVEL, zero=computed, more=[*names, TOUCHED])
+        renamed = nodes.picked({**names, TOUCHED: TOUCHED}) if nodes.count else None
+        return Fired(self._told(ahead.sink, windows), renamed)
 
     def fire_again(self, sink: WindowedSink, job: Backfill, slices: SliceSet) -> StagedRows | None:
         """The rows of every window that holds panes of a job, once `slices` are visible; None when there are none."""

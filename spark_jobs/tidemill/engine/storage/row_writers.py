@@ -34,6 +34,8 @@ from tidemill.tables.spark import SparkTable
 
 Rows = TypeVar("Rows")
 
+Apart = tuple[tuple[Rows, int], tuple[Rows, int]]
+
 Encode = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """A function from rows to other rows, batch by batch."""
 
@@ -69,8 +71,8 @@ class RowWriter(Protocol[Rows]):
         """Some columns of the rows: those that are keys of `names`, under the names that they map to."""
         ...
 
-    def apart(self, rows: Rows, column: str) -> tuple[tuple[Rows, int], tuple[Rows, int]]:
-        """The rows in which an integer column is 0, and the other rows; each with their number."""
+    def apart(self, rows: Rows, column: str, zero: Sequence[str], more: Sequence[str]) -> Apart[Rows]:
+        """The rows where an integer column is 0 with columns `zero`, the others with columns `more`; and how many."""
         ...
 
     def distinct(self, rows: Rows, column: str) -> list[int]:
@@ -157,13 +159,13 @@ class DriverWriter:
     def picked(self, rows: pa.Table, names: Mapping[str, str]) -> pa.Table:  # noqa: D102
         return rows.select(list(names)).rename_columns(list(names.values()))
 
-    def apart(self, rows: pa.Table, column: str) -> tuple[tuple[pa.Table, int], tuple[pa.Table, int]]:  # noqa: D102
-        values = [0, *(value for value in pc.unique(rows[column]).to_pylist() if value)]
-        if len(values) == 1:
-            return (rows, rows.num_rows), (rows.slice(0, 0), 0)
-        zero, *others = (rows.filter(pc.equal(rows[column], value)) for value in values)
-        more = pa.concat_tables(others) if others else rows.slice(0, 0)
-        return (zero, zero.num_rows), (more, more.num_rows)
+    def apart(self, rows: pa.Table, column: str, zero: Sequence[str], more: Sequence[str]) -> Apart[pa.Table]:  # noqa: D102
+        values = pc.unique(rows[column]).to_pylist()
+        found = rows.select(list(zero)) if values == [0] else rows.select(list(zero)).filter(pc.equal(rows[column], 0))
+        # Rows of one value stay together, so that later batches find them in one place.
+        others = [rows.select(list(more)).filter(pc.equal(rows[column], value)) for value in values if value]
+        rest = pa.concat_tables([rows.select(list(more)).slice(0, 0), *others])
+        return (found, found.num_rows), (rest, rest.num_rows)
 
     def distinct(self, rows: pa.Table, column: str) -> list[int]:  # noqa: D102
         return [int(v) for v in pc.unique(rows[column].cast(pa.int64())).to_pylist()]
@@ -244,10 +246,11 @@ class SparkWriter:
     def picked(self, rows: DataFrame, names: Mapping[str, str]) -> DataFrame:  # noqa: D102
         return rows.selectExpr(*(renamed(quoted(name), new) for name, new in names.items()))
 
-    def apart(self, rows: DataFrame, column: str) -> tuple[tuple[DataFrame, int], tuple[DataFrame, int]]:  # noqa: D102
+    def apart(self, rows: DataFrame, column: str, zero: Sequence[str], more: Sequence[str]) -> Apart[DataFrame]:  # noqa: D102
         none = f"{quoted(column)} = 0"
         [counts] = rows.selectExpr(f"count_if({none}) AS none", f"count_if(NOT {none}) AS more").collect()
-        return (rows.where(none), counts["none"]), (rows.where(f"NOT {none}"), counts["more"])
+        found, rest = rows.where(none).select(*map(quoted, zero)), rows.where(f"NOT {none}").select(*map(quoted, more))
+        return (found, counts["none"]), (rest, counts["more"])
 
     def distinct(self, rows: DataFrame, column: str) -> list[int]:  # noqa: D102
         found = rows.select(F.unix_micros(F.col(column)).alias("value")).distinct().toArrow()

@@ -94,20 +94,24 @@ class RowWriters:
             return self.in_driver(rows)
         return self.stage(self._job(statement, parts), at_most=at_most)
 
-    def merged_apart(self, statement: str, column: str, parts: Sequence[StagedRows]) -> tuple[StagedRows, StagedRows]:
+    def merged_apart(
+        self, statement: str, parts: Sequence[StagedRows], column: str, *, zero: Sequence[str], more: Sequence[str]
+    ) -> tuple[StagedRows, StagedRows]:
         """As `merged`, but separately the rows in which an integer column is 0, and the other rows.
 
-        Both use the writer for their number. They are not more than the rows of `parts`, and about as wide.
+        They have the columns `zero` and `more`, and each uses the writer for its number. Together they are not more
+        than the rows of `parts`, and about as wide.
         """
         rows = self._in_driver(statement, parts)
         if rows is None or self.of_state(rows.num_rows, light=True) is not self.driver:
             rows = self._of_few(statement, parts)
         if rows is not None:
-            zero, more = self.driver.apart(rows, column)
-            return StagedRows(self.driver, *zero), StagedRows(self.driver, *more)
+            found, rest = self.driver.apart(rows, column, zero, more)
+            return StagedRows(self.driver, *found), StagedRows(self.driver, *rest)
         self._before_job()
-        zero, more = self.spark.apart(self.spark.cache(self._job(statement, parts)), column)
-        return self._moved(*zero), self._moved(*more)
+        job = self.spark.cache(self._job(statement, parts))
+        of_zero, of_more = self.spark.apart(job, column, zero, more)
+        return self._moved(*of_zero), self._moved(*of_more)
 
     def _in_driver(self, statement: str, parts: Sequence[StagedRows]) -> pa.Table | None:
         """The rows of a statement, computed in the driver; None when Spark has to do it."""

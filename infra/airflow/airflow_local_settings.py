@@ -10,7 +10,8 @@ batches, and a Celery worker or a Kubernetes pod is not a child of the scheduler
 more memory, which its workers share.
 
 This module must do nothing but import. Some libraries start an idle thread for their allocator, which a fork can lose
-without harm. But a Spark session, an open Delta table or a Polars query start thread pools that do not survive a fork.
+without harm. But a Spark session, an open Delta table or a Polars query start thread pools that do not survive a fork,
+and so does DuckDB as soon as it is imported.
 
 Put this file, or its content, on the PYTHONPATH of the scheduler, for example into $AIRFLOW_HOME/config.
 """

@@ -81,7 +81,7 @@ class Airflow:
                 start_new_session=True,
             )
         try:
-            self.wait_for("a scheduler and a DAG processor that are healthy", self._is_healthy, seconds=150)
+            self.wait_for("a scheduler and a DAG processor that are healthy", self._is_healthy)
         except BaseException:
             self._end()
             raise
@@ -102,8 +102,8 @@ class Airflow:
             said = error.read().decode(errors="replace")
             raise AssertionError(f"{method} {path} {body}: {error} {said}\n{self.said()}") from error
 
-    def wait_for(self, what: str, look: Callable[[], T], *, seconds: float = 120) -> T:
-        """What `look` finds, as soon as that is something."""
+    def wait_for(self, what: str, look: Callable[[], T], *, seconds: float = 240) -> T:
+        """What `look` finds, as soon as it finds it; a busy machine needs many times longer than a quiet one."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self._leader.poll() is not None:

@@ -55,7 +55,7 @@ class Teller:
 
     def tell(self) -> Story:
         """All acts, one after the other."""
-        self._airflow.wait_for("the DAG", self._has_dag, seconds=60)
+        self._airflow.wait_for("the DAG", self._has_dag)
         self._overlap()
         self._kill_the_task()
         self._kill_the_supervisor()
@@ -69,7 +69,7 @@ class Teller:
     def _overlap(self) -> None:
         """Scheduled runs, a manual one, and processes of `tidemill run` at the same time."""
         self._feed()
-        self._airflow.wait_for("a first batch", self._commits, seconds=90)
+        self._airflow.wait_for("a first batch", self._commits)
         beside = [self._tidemill("run", PIPELINE, "--until-caught-up", "--limit", "15") for _ in range(2)]
         manual = self._airflow.call("POST", f"dags/{PIPELINE}/dagRuns", logical_date=None)["dag_run_id"]
         for _ in range(10):
@@ -136,7 +136,7 @@ class Teller:
         last = self._commits()[-1].batch_id
         conf = {"from_time": "1970-01-01T00:00:00+00:00", "batch_records": 20, "why": "a trial"}
         run = self._airflow.call("POST", f"dags/{dag}/dagRuns", logical_date=None, conf=conf)["dag_run_id"]
-        self._airflow.wait_for("a first batch of the backfill", lambda: self._kinds(last)[Kind.BACKFILL], seconds=90)
+        self._airflow.wait_for("a first batch of the backfill", lambda: self._kinds(last)[Kind.BACKFILL])
         killed = self._kill_who_backfills(f"airflow:{dag}/")
         for _ in range(8):
             self._feed()
@@ -146,7 +146,7 @@ class Teller:
             state = str(self._airflow.call("GET", f"dags/{dag}/dagRuns/{run}")["state"])
             return state if state in ("success", "failed") else ""
 
-        state = self._airflow.wait_for("the end of the backfill", ended, seconds=240)
+        state = self._airflow.wait_for("the end of the backfill", ended, seconds=480)
         self.story.backfilled = {"state": state, "killed": killed, "most in a row": self._most_in_a_row(last)} | {
             kind.value: count for kind, count in self._kinds(last).items()
         }
@@ -209,7 +209,7 @@ class Teller:
         def commit() -> Committed | None:
             return next((c for c in self._commits() if c.batch_id == number), None)
 
-        found = self._airflow.wait_for(f"the commit of batch {number}", commit, seconds=90)
+        found = self._airflow.wait_for(f"the commit of batch {number}", commit)
         executors = {
             e.attempt: e.executor
             for e in self._events()
@@ -233,7 +233,7 @@ class Teller:
             topics = {t: dict(at.offsets) for t, at in view.position.topics.items()}
             return view.open_batch is None and topics == ends
 
-        self._airflow.wait_for("a run that has caught up", done, seconds=90)
+        self._airflow.wait_for("a run that has caught up", done)
 
     def _ends(self) -> dict[str, dict[int, int]]:
         log = self._world.log

@@ -1,4 +1,4 @@
-"""Rows that were handed to Java are let go of, although Python sees no reason to collect."""
+"""Rows and plans in Java are let go of, although Python sees no reason to collect."""
 
 from __future__ import annotations
 
@@ -26,10 +26,19 @@ def _nobody_else_collects(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gc.enable()
 
 
-@pytest.mark.parametrize(("batches", "gone"), [(1, False), (3, False), (4, True)])
-def test_stand_ins_are_collected_once_enough_was_handed_over(batches: int, gone: bool) -> None:
+@pytest.mark.parametrize(
+    ("batches", "each", "gone"),
+    [
+        (1, garbage.MOST // 4, False),
+        (3, garbage.MOST // 4, False),
+        (4, garbage.MOST // 4, True),
+        (garbage.MOST // garbage.PLANS - 1, 0, False),
+        (garbage.MOST // garbage.PLANS, 0, True),
+    ],
+)
+def test_stand_ins_are_collected_once_enough_was_handed_over(batches: int, each: int, gone: bool) -> None:
     there = weakref.ref(StandIn())
     for _ in range(batches):
-        garbage.handed(garbage.MOST // 4)
+        garbage.handed(each)
         garbage.let_go()
     assert (there() is None) == gone

@@ -1,8 +1,8 @@
-"""Frees the rows that earlier batches handed to Java.
+"""Frees what earlier batches left in Java: the rows that they handed over, and the plans of their jobs.
 
 Python's proxies of Java objects are part of reference cycles (an object keeps a method that was called, and the method
 keeps the object), so only Python's cyclic collector frees them. The collector looks at old objects when Python has
-many new ones; but Java's heap fills with the rows of every batch since the last full collection.
+many new ones, which takes hundreds of batches; but Java's heap fills with what every batch left since then.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ import gc
 
 MOST = 2**25
 """Bytes of Arrow data; they take three to five times as much of Java's heap (of 1 GB). Collecting takes 0.2 s."""
+
+PLANS = 2**19
+"""What a batch counts for even if it hands over no rows: the plans of its jobs take some 200 kB of Java's heap."""
 
 _handed = 0
 
@@ -22,8 +25,9 @@ def handed(size: int) -> None:
 
 
 def let_go() -> None:
-    """Collect garbage if enough was handed over since the last time; call it when no such data frame is needed."""
+    """Collect garbage if enough was handed over since the last time; call it when a batch needs no data frame more."""
     global _handed  # noqa: PLW0603  see above
+    _handed += PLANS
     if _handed >= MOST:
         _handed = 0
         gc.collect()

@@ -205,15 +205,23 @@ def _is_here(master: str) -> bool:
     return host == "localhost" or host.startswith("127.")
 
 
+_NO_UI = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Nobody looks at them, and a thousand of each take 30 MB of Java's heap.
+    **{f"spark.ui.retained{what}": "100" for what in ("Jobs", "Stages")},
+    "spark.sql.ui.retainedExecutions": "100",
+}
+
+
 def _cluster_conf(place: ClusterSpark) -> dict[str, str]:
-    return {**server_conf(place.jars), "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    return {**server_conf(place.jars), **_NO_UI}
 
 
 def _local_conf(place: LocalSpark, cores: int) -> dict[str, str]:
     return {
         **server_conf(place.jars),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
+        **_NO_UI,
         "spark.sql.shuffle.partitions": str(cores),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -91,11 +91,12 @@ def _statements() -> Iterator[tuple[str, str]]:
     from support.declarations import AGGREGATES, CONTRACTS, everything
     from tidemill.core.bind.binding import bind
     from tidemill.core.bind.flow import WindowedSink
-    from tidemill.core.contract.schema import Array, Decimal, Scalar, cast_or_null
+    from tidemill.core.contract.schema import Array, Decimal, Scalar, cast_or_null, spark_type
     from tidemill.core.time.window_expressions import pane_start
     from tidemill.engine.aggregate.branches import branch_out, branches_of
+    from tidemill.engine.aggregate.node_sql import merged_nodes, spread_rows
     from tidemill.engine.aggregate.side_outputs import late_rows, rejected_rows
-    from tidemill.engine.aggregate.window_sql import merged_windows
+    from tidemill.engine.aggregate.window_sql import folded_state, merged_windows
     from tidemill.engine.read.typed_rows import checked
     from tidemill.engine.spark.query import ROWS
 
@@ -110,9 +111,16 @@ def _statements() -> Iterator[tuple[str, str]]:
         if isinstance(sink, WindowedSink):
             yield f"sql: panes of {sink.table}", pane_start(sink.window.panes, "_time")
             yield f"sql: windows of {sink.table}", merged_windows(ROWS, sink)
+            yield f"sql: folded state of {sink.table}", folded_state(ROWS, sink, (), ("pane_start",))
+            if sink.merges_ahead:
+                yield f"sql: nodes of {sink.table}", merged_nodes(ROWS, sink, ())
+                yield f"sql: rows for nodes of {sink.table}", spread_rows(ROWS, sink)
     for name, aggregate in AGGREGATES.items():
         triple = aggregate.triple
         yield f"sql: aggregate {name}", _text([dict(triple.partial), dict(triple.merge), triple.finish])
+        for kind in (Scalar.INTEGER, Scalar.LONG, Scalar.DOUBLE, Decimal(9, 2), Decimal(38, 4)):
+            of_kind = [aggregate.finish_as(kind), aggregate.overflowed(kind)]
+            yield f"sql: aggregate {name} as {spark_type(kind)}", _text(of_kind)
     for number, kind in enumerate((*Scalar, Decimal(9, 2), Array(Scalar.LONG))):
         yield f"sql: cast {number}", cast_or_null("x", kind)
 

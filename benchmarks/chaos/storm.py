@@ -28,7 +28,7 @@ from chaos.workers import (
     draw_kind,
 )
 from chaos.world import PIPELINE, WORDINGS, World, make_world
-from tidemill.cli.exit_codes import ExitCode
+from tidemill.core.exit_code import ExitCode
 from tidemill.core.protocol.failpoints import boundaries_beside, boundaries_of
 from tidemill.ledger.ledger import Ledger
 

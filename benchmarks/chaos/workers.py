@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from chaos.world import OTHER_NAME, PIPELINE, STRANGER, TAKEOVER_AFTER
-from tidemill.cli.exit_codes import ExitCode
+from tidemill.core.exit_code import ExitCode
 from tidemill.core.plan.position import Position
 from tidemill.core.protocol.failpoints import VARIABLE, Boundary
 

@@ -11,8 +11,8 @@ import pytest
 import typer
 
 from support.projects import Mill, an_event, sums
-from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.main import main
+from tidemill.core.exit_code import ExitCode
 
 pytestmark = pytest.mark.spark
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.projects import Mill
-from tidemill.cli.exit_codes import ExitCode
+from tidemill.core.exit_code import ExitCode
 
 EXITS = "import sys\nsys.exit(0)\n"
 MORE = """

@@ -10,9 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from tidemill.cli import failures, main
-from tidemill.cli.exit_codes import MEANINGS, ExitCode
+from tidemill.cli.exit_codes import MEANINGS
 from tidemill.core import errors
 from tidemill.core.errors import Busy, ConfigError, EngineError, TidemillError
+from tidemill.core.exit_code import ExitCode
 
 
 def all_errors(kind: type[TidemillError] = TidemillError) -> list[type[TidemillError]]:

@@ -9,7 +9,7 @@ import pytest
 
 from support.commands import type_command
 from support.projects import ROOT
-from tidemill.cli.exit_codes import ExitCode
+from tidemill.core.exit_code import ExitCode
 from tidemill.engine.spark.jars import locked_jars
 
 

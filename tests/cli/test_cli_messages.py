@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from support.projects import ROOT, Mill
-from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.native_noise import meant_for_people
 from tidemill.cli.views.batch_lines import batch_lines
 from tidemill.core.errors import ConfigError
+from tidemill.core.exit_code import ExitCode
 from tidemill.project.project import Project
 from tidemill.project.settings import Settings
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from support.projects import Mill, an_event
-from tidemill.cli.exit_codes import ExitCode
 from tidemill.core.contract.reasons import stored_reason
+from tidemill.core.exit_code import ExitCode
 from tidemill.tables.arrow_types import arrow_schema
 from tidemill.tables.create import ensure_table
 from tidemill.tables.deltars import DeltaRsTable

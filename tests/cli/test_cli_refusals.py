@@ -18,9 +18,9 @@ from machine.conftest import run
 from machine.tiny import TinyAttempt
 from support.commands import Said, type_command
 from support.projects import NO_SPARK, Mill, an_event, sums
-from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.main import app
 from tidemill.core.errors import EngineError
+from tidemill.core.exit_code import ExitCode
 from tidemill.project.project import Project
 from tidemill.run import batch
 

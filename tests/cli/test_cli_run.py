@@ -17,7 +17,7 @@ import pytest
 from support.builders import NOW
 from support.commands import Said, type_command
 from support.projects import Mill, an_event, somebody, sums
-from tidemill.cli.exit_codes import ExitCode
+from tidemill.core.exit_code import ExitCode
 from tidemill.core.protocol.events import Planned
 from tidemill.core.protocol.failpoints import VARIABLE
 from tidemill.run.claiming import Request, next_plan

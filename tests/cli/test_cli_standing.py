@@ -10,10 +10,10 @@ import pytest
 
 from support.builders import NOW
 from support.projects import Mill, an_event, somebody
-from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.output import ago
 from tidemill.core.contract.contract import Severity
 from tidemill.core.contract.verdict import CheckResult, Verdict
+from tidemill.core.exit_code import ExitCode
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.read_limit import ReadLimit
 from tidemill.core.protocol.account import Account

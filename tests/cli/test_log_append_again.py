@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from support.commands import Said, type_command
-from tidemill.cli.exit_codes import ExitCode
 from tidemill.core.errors import StoreError
+from tidemill.core.exit_code import ExitCode
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.log.file import FileLog
 from tidemill.log.file_partition import FilePartition

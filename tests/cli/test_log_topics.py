@@ -11,7 +11,7 @@ import pytest
 from cli.test_cli_standing import commit, open_batch
 from support.commands import Said, Type, type_command
 from support.projects import Mill, an_event
-from tidemill.cli.exit_codes import ExitCode
+from tidemill.core.exit_code import ExitCode
 
 Log = Callable[..., Said]
 

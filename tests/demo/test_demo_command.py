@@ -14,7 +14,7 @@ import pytest
 
 from support.commands import type_command
 from support.projects import ROOT, rows_of
-from tidemill.cli.exit_codes import ExitCode
+from tidemill.core.exit_code import ExitCode
 from tidemill.core.protocol.account import Account
 from tidemill.demo.proof import Proof
 from tidemill.demo.site import TABLE, make_site, source_of

@@ -14,8 +14,8 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from kafka.conftest import Cluster
 from support.commands import Said, type_command
 from support.projects import an_event
-from tidemill.cli.exit_codes import ExitCode
 from tidemill.core.errors import LogInputError
+from tidemill.core.exit_code import ExitCode
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.log.kafka_appending import Appender
 from tidemill.log.reading import read_topic

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.executing import Start, show_batches
-from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.output import MOST, open_project
+from tidemill.core.exit_code import ExitCode
 
 if TYPE_CHECKING:
     from tidemill.core.protocol.events import Committed

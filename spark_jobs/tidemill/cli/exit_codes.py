@@ -1,25 +1,10 @@
-"""What the exit code of every `tidemill` command means: the only table of them."""
+"""What the exit code of every `tidemill` command means, for people."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import IntEnum
 
-
-class ExitCode(IntEnum):
-    """How a command ended. Errors carry theirs as `TidemillError.exit_code`."""
-
-    DONE = 0
-    DEFECT = 1
-    USAGE = 2
-    BUSY = 3
-    BLOCKED = 4
-    WRONG = 5
-    RETRY = 6
-    NOTHING_TO_DO = 7
-    DIFFERENT = 8
-    INTERRUPTED = 130
-
+from tidemill.core.exit_code import ExitCode
 
 MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.DONE: "done; with --until-caught-up also when there was nothing left to do",

@@ -11,8 +11,9 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from tidemill.cli.exit_codes import ExitCode, exit_code_help
+from tidemill.cli.exit_codes import exit_code_help
 from tidemill.core.errors import TidemillError
+from tidemill.core.exit_code import ExitCode
 from tidemill.stores.refusals import refusal
 
 DEBUG = "TIDEMILL_DEBUG"

@@ -34,12 +34,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from tidemill.core.exit_code import ExitCode
+
 
 class TidemillError(Exception):
     """Base of every error raised on purpose; its text is fit for a user, without a stack trace."""
 
     retryable: ClassVar[bool] = False
-    exit_code: ClassVar[int] = 5
+    exit_code: ClassVar[ExitCode] = ExitCode.WRONG
 
     def __init__(self, message: str, *, fix: str = "") -> None:
         super().__init__(message)
@@ -116,7 +118,7 @@ class OffsetsLost(LogError):
 class LogUnreachable(LogError):
     """The log did not answer, or refused to; it may answer later."""
 
-    exit_code = 6
+    exit_code = ExitCode.RETRY
     retryable = True
 
 
@@ -131,7 +133,7 @@ class StoreError(TidemillError):
 class StoreUnreachable(StoreError):
     """A store of objects did not answer, or refused to; it may answer later."""
 
-    exit_code = 6
+    exit_code = ExitCode.RETRY
     retryable = True
 
 
@@ -146,20 +148,20 @@ class ProtocolError(TidemillError):
 class Busy(ProtocolError):
     """Another run holds the open batch, which is not old enough to be taken over."""
 
-    exit_code = 3
+    exit_code = ExitCode.BUSY
     retryable = True
 
 
 class Fenced(ProtocolError):
     """A newer claim on the batch exists: this attempt stops and nothing it wrote counts."""
 
-    exit_code = 3
+    exit_code = ExitCode.BUSY
 
 
 class CommitUnknown(ProtocolError):
     """A write may or may not have landed; the next attempt finds out by reading."""
 
-    exit_code = 6
+    exit_code = ExitCode.RETRY
     retryable = True
 
 
@@ -182,7 +184,7 @@ class Incompatible(TidemillError):
 class AuditBlocked(TidemillError):
     """Staged rows break a rule of severity error; nothing was published and no offset moved."""
 
-    exit_code = 4
+    exit_code = ExitCode.BLOCKED
 
 
 class Unbalanced(TidemillError):
@@ -192,5 +194,5 @@ class Unbalanced(TidemillError):
 class EngineError(TidemillError):
     """Spark, Java or a table refused to work; the same work may succeed later."""
 
-    exit_code = 6
+    exit_code = ExitCode.RETRY
     retryable = True

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.output import AsJson, console, open_project, styled
 from tidemill.cli.views.log import print_json
 from tidemill.core.contract.contract import Severity
 from tidemill.core.errors import InputError
+from tidemill.core.exit_code import ExitCode
 
 if TYPE_CHECKING:
     from tidemill.contracts.findings import Finding

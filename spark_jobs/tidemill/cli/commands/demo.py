@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.exit_codes import ExitCode
 from tidemill.core.errors import InputError
+from tidemill.core.exit_code import ExitCode
 
 
 def demo(

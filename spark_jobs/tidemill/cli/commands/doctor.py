@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.output import AsJson, console, grid, open_project, styled
 from tidemill.cli.views.log import print_json
 from tidemill.core.errors import TidemillError
+from tidemill.core.exit_code import ExitCode
 
 if TYPE_CHECKING:
     from tidemill.cli.commands.doctor_checks import Checked

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid, open_project, show_watermark
 from tidemill.cli.views.log import print_json
 from tidemill.core.errors import ConfigError
+from tidemill.core.exit_code import ExitCode
 from tidemill.core.protocol.summary import watermark_json
 from tidemill.core.protocol.view import Fate
 

@@ -13,9 +13,9 @@ import typer
 
 from tidemill.cli.amending import By, Why
 from tidemill.cli.executing import Start, show_batches
-from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.output import MOST, AsJson, PipelineName, open_project
 from tidemill.core.errors import ConfigError
+from tidemill.core.exit_code import ExitCode
 
 if TYPE_CHECKING:
     from tidemill.core.plan.amendments import Reason

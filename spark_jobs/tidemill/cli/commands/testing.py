@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.output import open_project
 from tidemill.core.errors import ConfigError
+from tidemill.core.exit_code import ExitCode
 from tidemill.project.project import VARIABLE
 
 

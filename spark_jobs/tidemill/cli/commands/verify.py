@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.amending import an_amendment
-from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.output import AsJson, PipelineName, console, open_project, whole
 from tidemill.cli.views.log import print_json
+from tidemill.core.exit_code import ExitCode
 from tidemill.core.plan.slices import show_batches
 from tidemill.core.repair.selection import windows_of
 from tidemill.core.time.times import show_moment

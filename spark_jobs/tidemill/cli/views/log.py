@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tidemill.cli.exit_codes import ExitCode
 from tidemill.cli.output import grid
 from tidemill.core.errors import TooManyPartitions
+from tidemill.core.exit_code import ExitCode
 
 if TYPE_CHECKING:
     from rich.table import Table

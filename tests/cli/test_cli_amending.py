@@ -96,8 +96,9 @@ def test_quarantine_is_counted_shown_and_replayed(typed: Typed) -> None:
     [record] = lines(typed("quarantine", "show", "sums", "--json")[1])
     assert (record["offset"], record["value"]) == (4, "{cut")
     assert "1 record" in typed("quarantine", "show", "sums")[1]
-    code, out, _ = typed("quarantine", "replay", "sums", "--batch", "2", "--json")
+    code, out, _ = typed("quarantine", "replay", "sums", "--batch", "2", "--why", "a mended contract", "--json")
     assert (code, lines(out)[0]["rejected"]) == (0, 1)
+    assert "a mended contract" in " ".join(typed("history", "sums")[1].split())
     assert typed("quarantine", "replay", "sums", "--batch", "2")[0] == ExitCode.NOTHING_TO_DO
 
 

@@ -18,8 +18,10 @@ from tidemill.cli.output import (
     show_watermark,
 )
 from tidemill.cli.views.log import print_json
-from tidemill.core.plan.amendments import Fold, Redefined, Repair, Rewind, Switch
+from tidemill.core.history.index import asked_of
+from tidemill.core.plan.amendments import Fold, Reason, Redefined, Repair, Rewind, Switch
 from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.position import Gone
 from tidemill.core.plan.slices import show_batches
 from tidemill.core.plan.work import BackfillStep, Live, Reading
 from tidemill.core.protocol.events import (
@@ -137,12 +139,18 @@ def _planned(plan: BatchPlan) -> str:
         case Fold(batches=batches):
             return f"fold of {show_batches(batches)}"
         case Repair() | BackfillStep() | Reading():
-            return f"{plan.kind.value}: {shown or 'no records'}"
-        case Live(drain=drain, skipped=skipped, redefined=redefined):
+            asked = asked_of(plan)
+            return f"{plan.kind.value}: {shown or 'no records'}" + (f"; by {_told(asked)}" if asked else "")
+        case Live(drain=drain, skipped=skipped, redefined=redefined, gone=gone):
+            left = "".join(f"; {each.place} is gone, says {_told(each)}" for each in gone or ())
             lost = f"; skipped, because they are gone: {', '.join(map(str, skipped))}" if skipped else ""
-            return f"{shown or 'no records'}{'; drains the input' if drain else ''}{lost}{_redefined(redefined)}"
+            return f"{shown or 'no records'}{'; drains the input' if drain else ''}{lost}{left}{_redefined(redefined)}"
         case _:
             assert_never(plan.work)
+
+
+def _told(reason: Reason | Gone) -> str:
+    return f"{reason.by}: {reason.why}" if reason.why else reason.by
 
 
 def _redefined(redefined: Redefined | None) -> str:

@@ -168,7 +168,7 @@ def _changes(before: Meaning, now: Meaning) -> Iterator[_Change]:
         # Tidemill writes the SQL of rules: another version may word it differently.
         if other_code and name.endswith(f": {RULES}"):
             continue
-        if name == "trigger" and new == json.dumps(Trigger.ON_CLOSE.value):
+        if name == "trigger" and new is not None and Trigger(json.loads(new)).fires_on_close:
             continue
         if old is not None and new is not None and _lets_in(name, old, new):
             continue

@@ -184,7 +184,8 @@ class AggregatedStream:
         try:
             when = Trigger(trigger)
         except ValueError:
-            raise DeclarationError(f'trigger is "on_close" or "on_update", found {trigger!r}') from None
+            known = " or ".join(f'"{each.value}"' for each in Trigger)
+            raise DeclarationError(f"trigger is {known}, found {trigger!r}") from None
         publish = op.Publish(
             table=checked_name(table, "a table"),
             contract=checked_contract(contract, table),

@@ -24,6 +24,7 @@ autodoc_typehints = "none"
 autodoc_default_options = {"members": True, "exclude-members": "__init__, __new__, triple, panes, add, then, spec"}
 # TOML and shells are shown as they are typed.
 suppress_warnings = ["misc.highlighting_failure"]
+highlight_language = "none"
 html_theme = "furo"
 html_title = "Tidemill"
 html_static_path = ["_static"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import shutil
 import subprocess
 import tempfile
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+import tidemill
 from machine.conftest import run
 from machine.tiny import TinyAttempt
 from support.commands import Said, type_command
@@ -190,6 +193,9 @@ ENDS: dict[str, dict[str, ExitCode]] = {
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with three committed batches, made without Spark."""
+    # Whoever has no rights may not be able to read Python's own files either.
+    for module in pkgutil.walk_packages(tidemill.__path__, "tidemill."):
+        importlib.import_module(module.name)
     folder = tmp_path_factory.mktemp("made") / "project"
     mill = sums(folder, NO_SPARK)
     with pytest.MonkeyPatch.context() as patch:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -208,6 +210,16 @@ def test_status_counts_records_that_retention_took_before_they_were_read(tidemil
     (partition,) = tidemill("status", "sums", "--json").json["partitions"]
     assert (partition["from_offset"], partition["lost"], partition["lag"]) == (4, 3, 4)
     assert "3 records lost" in tidemill("status", "sums").out
+
+
+def test_status_says_that_a_log_ends_before_what_was_read(tidemill, mill):
+    mill.feed([an_event(n) for n in range(3)])
+    commit(mill, open_batch(mill))
+    topic = mill.log.topic("events")
+    shutil.rmtree(Path(mill.project.settings.log) / "events" / topic.topic_id)
+    (partition,) = tidemill("status", "sums", "--json").json["partitions"]
+    assert (partition["until_offset"], partition["committed"], partition["cut"]) == (0, 3, 3)
+    assert "ends 3 offsets before" in tidemill("status", "sums").out
 
 
 def test_status_without_a_topic_says_so_and_goes_on(tidemill, mill):

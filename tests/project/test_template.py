@@ -7,13 +7,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from support.commands import type_command
 from support.projects import ROOT
 from support.readme import code, typed
+from tidemill.core.errors import ConfigError
 from tidemill.project.project import Project
+from tidemill.testing import Trial
 
 
 @pytest.fixture
@@ -52,6 +55,13 @@ def test_nothing_is_written_over(made: Path) -> None:
     file = made / "file"
     file.touch()
     assert "is there already" in type_command(None, "init", file).err
+
+
+def test_records_for_a_topic_that_the_pipeline_does_not_read_are_refused(made: Path, tmp_path: Path) -> None:
+    trial = Trial(Project.load(made), "sales", tmp_path / "lake", cast("Any", None))
+    trial.give("orders", {"shop": "north"})
+    with pytest.raises(ConfigError, match="sales does not read 'order'; it reads orders"):
+        trial.give("order", {"shop": "north"})
 
 
 @pytest.mark.spark

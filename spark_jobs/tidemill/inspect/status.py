@@ -53,6 +53,11 @@ class PartitionStatus:
         """How many records retention deleted before they were read."""
         return 0 if self.committed is None else max(self.held.from_offset - self.committed, 0)
 
+    @property
+    def cut(self) -> int:
+        """How many offsets the log ends before the committed one: it has lost records that were read."""
+        return 0 if self.committed is None or self.missing else max(self.committed - self.held.until_offset, 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStatus:
@@ -225,6 +230,7 @@ def _partition_json(found: PartitionStatus) -> dict[str, object]:
         "until_offset": found.held.until_offset,
         "lag": found.lag,
         "lost": found.lost,
+        "cut": found.cut,
         "waiting": found.waiting,
         "missing": found.missing,
         "gone": None if found.gone is None else {"by": found.gone.by, "why": found.gone.why},

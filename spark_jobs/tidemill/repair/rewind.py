@@ -127,7 +127,8 @@ def _position(amendment: AmendmentJob, view: View, past: Past, to: int) -> Posit
         if first is not None and newest_batch is not None:
             known = f"batches {first.batch_id} to {newest_batch.batch_id} have"
         raise AmendmentError(
-            f"{amendment.pipeline}: batch {to} has not committed; {known}", fix="`tidemill history --all` shows all"
+            f"{amendment.pipeline}: batch {to} has not committed; {known}",
+            fix=f"`tidemill history {amendment.pipeline} --all` shows all",
         )
     if to == view.position.batch_id:
         raise AmendmentError(

@@ -85,5 +85,5 @@ def _check_known(amendment: AmendmentJob, wanted: OfOffsets, committed: Mapping[
         if offset > committed[tp]:
             raise AmendmentError(
                 f"{amendment.pipeline}: {tp}: offset {offset} was not read yet, committed is {committed[tp]}",
-                fix="a live batch will read it: end the backfill before",
+                fix=f"give {committed[tp]} or less: a live batch will read the rest",
             )

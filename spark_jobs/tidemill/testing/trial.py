@@ -13,6 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.bind.flow import Flow, Sink
 from tidemill.core.declare.columns import PUBLISHED_COLUMNS
+from tidemill.core.declare.operators import Read
 from tidemill.core.errors import ConfigError
 from tidemill.core.protocol.events import Committed
 from tidemill.inspect.lineage import lineage
@@ -62,10 +63,22 @@ class Trial:
         """Append records to a topic, which is created if it does not exist.
 
         Times in the fields of a record are written as ISO 8601, in UTC.
+
+        Raises:
+            ConfigError: the pipeline does not read the topic.
         """
+        self._check_read(topic)
         if topic not in self._log.names():
             self._log.create_topic(topic, partitions=1)
         self._log.append(topic, 0, [_record(each) for each in records])
+
+    def _check_read(self, topic: str) -> None:
+        reads = [o for o in self.flow.spec.graph.operators.values() if isinstance(o, Read)]
+        if not any(read.takes(topic) for read in reads):
+            named = ", ".join(
+                f"topics like {read.pattern}" if read.pattern else ", ".join(read.names) for read in reads
+            )
+            raise ConfigError(f"{self._name} does not read {topic!r}; it reads {named}", fix="name one of them")
 
     def run(self, *, limit: int | None = None) -> Committed | None:
         """Run one batch of all waiting records, or of at most `limit`; None if there is nothing to do.

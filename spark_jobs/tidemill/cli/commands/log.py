@@ -123,7 +123,7 @@ def append(
         list[str] | None, typer.Argument(metavar="FILE", help="The files to append. Default: -, standard input.")
     ] = None,
     input_format: Annotated[
-        InputKind, typer.Option("--format", "-f", help="The format of all files.")
+        InputKind, typer.Option("--format", "-f", help="The format of all files. Default: lines.")
     ] = InputKind.LINES,
     key: Annotated[str | None, typer.Option(metavar="FIELD", help="The field to use as the key.")] = None,
     key_regex: Annotated[
@@ -279,7 +279,7 @@ def _refuse_foreign_options(given: dict[str, object], chosen: InputKind) -> None
         if given[name] and chosen not in formats:
             raise LogInputError(
                 f"--{name.replace('_', '-')} means nothing for --format {chosen.value}",
-                fix=f"use it with --format {' or '.join(sorted(formats))}",
+                fix=f"use it with --format {' or '.join(sorted(formats))}; the default is {InputKind.LINES.value}",
             )
     if len(str(given["delimiter"])) != 1:
         raise LogInputError(f"--delimiter {given['delimiter']!r} is not one character")

@@ -156,6 +156,8 @@ def _trouble(part: PartitionStatus) -> str | Text:
         return lacks if part.gone is None else f"gone, says {part.gone.by}: {part.gone.why}"
     if part.lost:
         return styled((f"{part.lost:,} records lost", "red"))
+    if part.cut:
+        return styled((f"ends {part.cut:,} offsets before what was read", "red"))
     return f"{part.waiting:,} offsets wait for an open transaction" if part.waiting else ""
 
 

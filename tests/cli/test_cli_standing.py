@@ -149,7 +149,7 @@ def test_status_says_who_holds_the_open_batch(tidemill, mill):
     held = tidemill("status", "sums", "--json").json["open_batch"]
     me = this_process()
     assert (held["pid"], held["host"], held["holder"]) == (me.pid, me.host, "running")
-    assert me.identity in tidemill("status", "sums").out
+    assert me.text in tidemill("status", "sums").out
 
 
 @pytest.mark.parametrize(
@@ -254,6 +254,16 @@ def test_history_of_a_pipeline_that_is_not_declared_any_more_stays_readable(tide
     open_batch(mill)
     (mill.project.folder / "pipelines" / "pipeline.py").unlink()
     assert [each["event"] for each in tidemill("history", "sums", "--json").lines] == ["planned"]
+
+
+def test_who_holds_a_batch_is_told_once(tidemill, mill):
+    mill.feed([an_event(1)])
+    open_batch(mill)
+    here = this_process()
+    told = f"process {here.pid} on {here.host}"
+    for words in (("status", "sums"), ("history", "sums")):
+        out = " ".join(tidemill(*words).out.split())
+        assert (out.count(told), here.pid_namespace in out) == (1, False), out
 
 
 def test_history_without_batches_says_so(tidemill):

@@ -58,7 +58,7 @@ def _show(findings: list[Finding], errors: int, files: int) -> None:
             out.print(f"  fix: {finding.fix}")
     warnings = len(findings) - errors
     if errors:
-        out.print(f"{errors} errors, {warnings} warnings")
+        out.print(f"{errors} error{'' if errors == 1 else 's'}, {warnings} warnings")
     else:
         out.print(f"{files} contract{'' if files == 1 else 's'}, no errors, {warnings} warnings")
 

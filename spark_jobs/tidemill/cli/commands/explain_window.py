@@ -51,7 +51,9 @@ def _key(project: Project, pipeline: str, table: str | None, text: str | None) -
     from tidemill.core.bind.flow import WindowedSink
 
     sinks = [s for s in project.pipeline(pipeline).sinks if isinstance(s, WindowedSink) and table in (None, s.table)]
-    if sinks and len(sinks[0].keys) == 1:
+    if not sinks:
+        return {}
+    if len(sinks[0].keys) == 1:
         name = sinks[0].keys[0]
         return {name: text.removeprefix(f"{name}=")}
     parts = [part.partition("=") for part in text.split(",")]

@@ -96,9 +96,9 @@ def _row(entry: Entry) -> tuple[str, str, str, str, str, str]:
 def _said(event: Event) -> str:
     match event:
         case Planned(plan=plan, executor=executor):
-            return f"{_planned(plan)}; {executor.identity}"
+            return f"{_planned(plan)}; {executor.text}"
         case Claimed(executor=executor):
-            return executor.identity
+            return executor.text
         case Audited(verdict=verdict):
             broken = ", ".join(map(str, verdict.broken))
             blocks = "blocks: " if verdict.blocks else ""

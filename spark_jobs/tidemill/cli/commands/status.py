@@ -121,8 +121,7 @@ def _batches(view: View) -> Iterator[tuple[str, str]]:
         yield "open batch", "none"
     else:
         yield "open batch", f"{opened.plan.batch_id}, {opened.plan.records:,} records, {_state(opened)}"
-        holder = f"{opened.executor.identity} (process {opened.executor.pid} on {opened.executor.host})"
-        yield "", f"attempt {opened.attempt} since {ago(opened.claimed_at)}: {holder}"
+        yield "", f"attempt {opened.attempt} since {ago(opened.claimed_at)}: {opened.executor.text}"
 
 
 def _size(size: StateSize) -> str:

@@ -34,6 +34,13 @@ class Executor:
     boot: str | None = None
     pid_namespace: str | None = None
 
+    @property
+    def text(self) -> str:
+        """Who and where, for people."""
+        place = f"process {self.pid} on {self.host}"
+        named = self.identity.startswith(f"{place} (")
+        return place if named else f"{self.identity} on {self.host} (process {self.pid})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:

@@ -182,8 +182,7 @@ def check_takeover(
     if batch.executor.identity == executor.identity or holder is Holder.STOPPED or abandoned:
         return
     raise Busy(
-        f"batch {batch.plan.batch_id} is open: {batch.executor.identity} on {batch.executor.host} (process "
-        f"{batch.executor.pid}) holds it since {show_clock(batch.claimed_at)}",
+        f"batch {batch.plan.batch_id} is open: {batch.executor.text} holds it since {show_clock(batch.claimed_at)}",
         fix=f"wait; it may be taken over {show_duration(takeover_after)} after it stops, or at once when its process "
         "is gone",
     )

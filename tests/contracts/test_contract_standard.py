@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,14 @@ import pytest
 import yaml
 from open_data_contract_standard.model import OpenDataContractStandard, SchemaObject, SchemaProperty
 
+from support.readme import page
+from tidemill.contracts.fields import _SCALARS, _TYPES
 from tidemill.contracts.lint import lint
 from tidemill.contracts.load import load_contracts
+from tidemill.contracts.options import _readers
 from tidemill.contracts.standard import OPERATORS, SECTIONS, VERSIONS
 from tidemill.core.contract.contract import Contract, ExtraFields, Format, Unique
-from tidemill.core.contract.schema import Scalar
+from tidemill.core.contract.schema import Array, Decimal, Scalar
 
 NAMES = ["page_views_by_minute", "requests_by_hour", "web_access"]
 
@@ -144,3 +148,24 @@ def test_published_tables_have_a_key_that_does_not_repeat(
     assert contract.primary_key == key
     assert [r.check for r in contract.table_rules if r.name == "primaryKey"] == [Unique(columns=key)]
     assert all(f.description for f in contract.fields)
+
+
+def test_page_has_every_type_with_its_options() -> None:
+    section = page("guides/contracts").partition("## Types")[2]
+    lines = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| `")
+    ]
+    rows = [(logical.strip("`"), physical, told) for logical, physical, _, told in lines[1:]]
+    shown: dict[str, set[str]] = {}
+    options: set[str] = set()
+    for logical, physical, told in rows:
+        options = set(re.findall(r"`(\w+)`", told)) | (options if "the same" in told else set())
+        names = re.findall(r"`([^`]+)`", physical)
+        shown.setdefault(logical, set()).update([*names, *([""] if "none" in physical else [])])
+        for name in names:
+            exact = Decimal(10, 3) if name.startswith("decimal") else _SCALARS.get(logical, {}).get(name)
+            assert exact is None or set(_readers(exact)) == options, (logical, name)
+    shown["number"].discard("decimal(10,3)")
+    assert {name: set(known) for name, known in _SCALARS.items()} == {n: shown[n] for n in _SCALARS}
+    assert set(shown) == set(_TYPES)
+    assert set(_readers(Array(Scalar.LONG))) == {"minItems", "maxItems", "uniqueItems"}

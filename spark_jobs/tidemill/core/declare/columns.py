@@ -169,7 +169,8 @@ def unknown(where: str, kind: str, name: str, known: Iterable[str]) -> Declarati
     """The error for a name that does not exist; it lists the existing names."""
     listed = sorted(known)
     close = difflib.get_close_matches(name, listed, n=1)
+    write = f"write it: a file {name}.odcs.yaml beside the others" if kind == "contract" else ""
     return DeclarationError(
         f"{where}: there is no {kind} `{name}`; there are: {', '.join(listed) or 'none'}",
-        fix=f"did you mean `{close[0]}`?" if close else "",
+        fix=f"did you mean `{close[0]}`?" if close else write,
     )

@@ -75,9 +75,7 @@ class Trial:
     def _check_read(self, topic: str) -> None:
         reads = [o for o in self.flow.spec.graph.operators.values() if isinstance(o, Read)]
         if not any(read.takes(topic) for read in reads):
-            named = ", ".join(
-                f"topics like {read.pattern}" if read.pattern else ", ".join(read.names) for read in reads
-            )
+            named = ", ".join(str(read.topic) for read in reads)
             raise ConfigError(f"{self._name} does not read {topic!r}; it reads {named}", fix="name one of them")
 
     def run(self, *, limit: int | None = None) -> Committed | None:

@@ -52,6 +52,7 @@ def _key(project: Project, pipeline: str, table: str | None, text: str | None) -
 
     sinks = [s for s in project.pipeline(pipeline).sinks if isinstance(s, WindowedSink) and table in (None, s.table)]
     if not sinks:
+        # The table is misspelt, and is refused by its name.
         return {}
     if len(sinks[0].keys) == 1:
         name = sinks[0].keys[0]

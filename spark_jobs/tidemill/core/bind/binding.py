@@ -8,7 +8,7 @@ from tidemill.core.bind.flow import Flow, Input, RowSink, Sink, WindowedSink
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.schema import DataType, Scalar
 from tidemill.core.declare import operators as op
-from tidemill.core.declare.columns import PUBLISHED_COLUMNS, columns_by_operator, unknown
+from tidemill.core.declare.columns import PUBLISHED_COLUMNS, columns_by_operator, no_contract
 from tidemill.core.declare.graph import Step
 from tidemill.core.declare.pipeline import PipelineSpec
 from tidemill.core.declare.types import Types, check_fits, types_by_operator
@@ -57,7 +57,7 @@ def _sink(
     graph = spec.graph
     contract = contracts.get(publish.contract)
     if contract is None:
-        raise unknown(graph.where(name), "contract", publish.contract, contracts)
+        raise no_contract(graph.where(name), publish.contract, contracts)
     source = graph.feeding(name)[0].source
     if not isinstance(graph.operators[source], op.AggregateBy):
         _check_published(graph.where(name), contract, columns[name])

@@ -110,7 +110,7 @@ def _check_keys(where: str, keys: tuple[str, ...]) -> None:
 def _read(where: str, read: op.Read, contracts: Mapping[str, Contract]) -> tuple[str, ...]:
     contract = contracts.get(read.contract)
     if contract is None:
-        raise unknown(where, "contract", read.contract, contracts)
+        raise no_contract(where, read.contract, contracts)
     if contract.format is None:
         raise DeclarationError(
             f"{where}: contract `{contract.name}` has no format, so its records cannot be decoded",
@@ -165,12 +165,16 @@ def _exist(where: str, used: Iterable[str], known: tuple[str, ...]) -> None:
             raise unknown(where, "column", column, known)
 
 
-def unknown(where: str, kind: str, name: str, known: Iterable[str]) -> DeclarationError:
-    """The error for a name that does not exist; it lists the existing names."""
+def no_contract(where: str, name: str, known: Iterable[str]) -> DeclarationError:
+    """The error for a contract that does not exist."""
+    return unknown(where, "contract", name, known, fix=f"write it: a file {name}.odcs.yaml beside the others")
+
+
+def unknown(where: str, kind: str, name: str, known: Iterable[str], *, fix: str = "") -> DeclarationError:
+    """The error for a name that does not exist; it lists the existing names. `fix` helps where none is similar."""
     listed = sorted(known)
     close = difflib.get_close_matches(name, listed, n=1)
-    write = f"write it: a file {name}.odcs.yaml beside the others" if kind == "contract" else ""
     return DeclarationError(
         f"{where}: there is no {kind} `{name}`; there are: {', '.join(listed) or 'none'}",
-        fix=f"did you mean `{close[0]}`?" if close else write,
+        fix=f"did you mean `{close[0]}`?" if close else fix,
     )

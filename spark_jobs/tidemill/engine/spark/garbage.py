@@ -25,7 +25,7 @@ def handed(size: int) -> None:
 
 
 def let_go() -> None:
-    """Collect garbage if enough was handed over since the last time; call it when a batch needs no data frame more."""
+    """Collect garbage if enough was handed over since the last time; call it when a batch has ended."""
     global _handed  # noqa: PLW0603  see above
     _handed += PLANS
     if _handed >= MOST:

@@ -208,8 +208,9 @@ def _is_here(master: str) -> bool:
 _NO_UI = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Nobody looks at them, and a thousand of each take 30 MB of Java's heap.
-    **{f"spark.ui.retained{what}": "100" for what in ("Jobs", "Stages")},
+    # Nobody looks at what has ended, and Spark's default of a thousand takes 30 MB of Java's heap.
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
     "spark.sql.ui.retainedExecutions": "100",
 }
 

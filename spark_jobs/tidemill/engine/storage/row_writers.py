@@ -161,10 +161,12 @@ class DriverWriter:
 
     def apart(self, rows: pa.Table, column: str, zero: Sequence[str], more: Sequence[str]) -> Apart[pa.Table]:  # noqa: D102
         values = pc.unique(rows[column]).to_pylist()
-        found = rows.select(list(zero)) if values == [0] else rows.select(list(zero)).filter(pc.equal(rows[column], 0))
+        found, others = rows.select(list(zero)), rows.select(list(more))
+        if values != [0]:
+            found = found.filter(pc.equal(rows[column], 0))
         # Rows of one value stay together, so that later batches find them in one place.
-        others = [rows.select(list(more)).filter(pc.equal(rows[column], value)) for value in values if value]
-        rest = pa.concat_tables([rows.select(list(more)).slice(0, 0), *others])
+        parts = [others.filter(pc.equal(rows[column], value)) for value in values if value]
+        rest = pa.concat_tables([others.slice(0, 0), *parts])
         return (found, found.num_rows), (rest, rest.num_rows)
 
     def distinct(self, rows: pa.Table, column: str) -> list[int]:  # noqa: D102

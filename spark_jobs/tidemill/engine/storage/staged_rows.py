@@ -97,7 +97,7 @@ class RowWriters:
     def merged_apart(
         self, statement: str, parts: Sequence[StagedRows], column: str, *, zero: Sequence[str], more: Sequence[str]
     ) -> tuple[StagedRows, StagedRows]:
-        """As `merged`, but separately the rows in which an integer column is 0, and the other rows.
+        """Stage the rows of a statement in two parts: those in which an integer column is 0, and the others.
 
         They have the columns `zero` and `more`, and each uses the writer for its number. Together they are not more
         than the rows of `parts`, and about as wide.

@@ -98,6 +98,7 @@ def test_light_modules_load_nothing_slow():
     light = [
         "tidemill",
         "tidemill.log.interface",
+        "tidemill.testing.fixtures",
         "tidemill_airflow",
         *_all_modules("tidemill.core", "tidemill.ledger"),
     ]

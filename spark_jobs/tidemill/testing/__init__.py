@@ -9,6 +9,18 @@
 pytest finds the fixture `trial` by itself if Tidemill is installed (`tidemill.testing.fixtures`).
 """
 
-from tidemill.testing.trial import Trial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidemill.testing.trial import Trial
 
 __all__ = ["Trial"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what runs a pipeline only when a test needs it: pytest loads this package in every project."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tidemill.testing.trial import Trial
+
+    return Trial

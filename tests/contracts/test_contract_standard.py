@@ -11,14 +11,14 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from open_data_contract_standard.model import OpenDataContractStandard, SchemaObject, SchemaProperty
+from open_data_contract_standard.model import OpenDataContractStandard
 
 from support.readme import page
 from tidemill.contracts.fields import _SCALARS, _TYPES
 from tidemill.contracts.lint import lint
 from tidemill.contracts.load import load_contracts
 from tidemill.contracts.options import _readers
-from tidemill.contracts.standard import OPERATORS, SECTIONS, VERSIONS
+from tidemill.contracts.standard import VERSIONS
 from tidemill.core.contract.contract import Contract, ExtraFields, Format, Unique
 from tidemill.core.contract.schema import Array, Decimal, Scalar
 
@@ -77,40 +77,6 @@ def test_our_contracts_mean_the_same_in_both_versions(
 @pytest.mark.parametrize("name", NAMES)
 def test_our_contracts_leave_nothing_to_remark(our_contracts: Path, name: str) -> None:
     assert lint(our_contracts / f"{name}.odcs.yaml") == []
-
-
-def test_every_key_of_the_official_schema_is_known(official: dict[str, Any]) -> None:
-    elements = set(official["$defs"]["SchemaElement"]["properties"])
-    known = {
-        "contract": set(official["properties"]),
-        "object": elements | set(official["$defs"]["SchemaObject"]["properties"]),
-        "property": elements | set(official["$defs"]["SchemaBaseProperty"]["properties"]),
-        "quality": {
-            key
-            for part in ("DataQuality", "DataQualityLibrary", "DataQualitySql", "DataQualityCustom")
-            for key in official["$defs"][part]["properties"]
-        }
-        | set(OPERATORS),
-        "customProperty": set(official["$defs"]["CustomProperty"]["properties"]),
-        "enumValue": set(official["$defs"]["EnumValue"]["properties"]),
-        "teamMember": set(official["$defs"]["TeamMember"]["properties"]),
-        "team": set(official["$defs"]["Team"]["properties"]),
-        "role": set(official["$defs"]["Role"]["properties"]),
-        "price": set(official["$defs"]["Pricing"]["properties"]),
-        "supportChannel": set(official["$defs"]["SupportItem"]["properties"]),
-        "slaProperty": set(official["$defs"]["ServiceLevelAgreementProperty"]["properties"]),
-        "synonym": set(official["$defs"]["Synonym"]["properties"]),
-        "authoritativeDefinition": set(official["$defs"]["AuthoritativeDefinitions"]["items"]["properties"]),
-    }
-    for section, keys in known.items():
-        assert keys <= set(SECTIONS[section].keys), section
-
-
-def test_no_key_is_known_that_the_official_model_lacks() -> None:
-    assert set(SECTIONS["property"].keys) <= set(SchemaProperty.model_fields)
-    assert set(SECTIONS["object"].keys) <= set(SchemaObject.model_fields)
-    aliases = {field.alias or name for name, field in OpenDataContractStandard.model_fields.items()}
-    assert set(SECTIONS["contract"].keys) == aliases
 
 
 def test_the_access_log_keeps_cut_lines_and_rejects_impossible_ones(contracts: dict[str, Contract]) -> None:

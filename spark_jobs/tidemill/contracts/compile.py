@@ -11,9 +11,10 @@ from tidemill.contracts.document import Node, read
 from tidemill.contracts.extensions import Extensions, extensions_of
 from tidemill.contracts.fields import fields_of
 from tidemill.contracts.findings import Findings
+from tidemill.contracts.nodes import shown
 from tidemill.contracts.rules import collect, row_rules, table_rules
-from tidemill.contracts.shapes import Part, Walk, shown
-from tidemill.contracts.standard import SECTIONS, VERSIONS
+from tidemill.contracts.standard import VERSIONS
+from tidemill.contracts.structure import check_structure
 from tidemill.core.contract.contract import Contract
 from tidemill.core.declare.columns import HIDDEN_COLUMNS
 from tidemill.core.identity.contracts import fingerprint_of
@@ -56,10 +57,11 @@ def compile_document(root: Node, path: Path, findings: Findings) -> Contract | N
     version = _api_version(root, findings)
     if version is None:
         return None
-    Walk(sections=SECTIONS, version=version, findings=findings).check(root, Part("contract"), "the contract")
     _check_top(root, version, findings)
     schema = _schema(root, findings)
-    return None if schema is None else _compile(path, root, schema, findings)
+    contract = None if schema is None else _compile(path, root, schema, findings)
+    check_structure(root, findings)
+    return contract
 
 
 def _api_version(root: Node, findings: Findings) -> str | None:
@@ -92,8 +94,9 @@ def _schema(root: Node, findings: Findings) -> Node | None:
             fix="write one file for each topic and table",
         )
     if not objects:
-        if child is not None and child.value == ():
-            findings.error(child.line, "`schema` is empty", fix="describe one topic or table in it")
+        if child is None or child.value == ():
+            said = "`schema` is missing" if child is None else "`schema` is empty"
+            findings.error(child.line if child else root.line, said, fix="describe one topic or table in it")
         return None
     logical, relations = objects[0].child("logicalType"), objects[0].child("relationships")
     if logical is not None and logical.value != "object":
@@ -134,8 +137,9 @@ def _description(root: Node, schema: Node) -> str:
 
 def _check_columns(schema: Node, extensions: Extensions, findings: Findings) -> None:
     properties = schema.child("properties")
-    if properties is not None and properties.value == ():
-        findings.error(properties.line, "a contract without properties has no columns", fix="add properties")
+    if properties is None or properties.value == ():
+        line = properties.line if properties else schema.line
+        findings.error(line, "a contract without properties has no columns", fix="add properties")
     for node in schema.items("properties"):
         name = node.text("name")
         if extensions.is_input:

@@ -8,7 +8,7 @@ from tidemill.contracts.conditions import Condition, Place, Predicate
 from tidemill.contracts.document import Node
 from tidemill.contracts.expectations import expectation_check
 from tidemill.contracts.findings import Findings
-from tidemill.contracts.shapes import closest, shown
+from tidemill.contracts.nodes import closest, shown
 from tidemill.core.contract.contract import Compare
 from tidemill.core.contract.schema import Field
 from tidemill.core.errors import DeclarationError

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from tidemill.contracts.conditions import Place
 from tidemill.contracts.document import Node, parse
 from tidemill.contracts.findings import Findings
+from tidemill.contracts.nodes import closest, is_flag, shown
 from tidemill.contracts.patterns import complaint
-from tidemill.contracts.shapes import Kind, closest, is_kind, shown
 from tidemill.contracts.values import bound, fits
 from tidemill.core.contract.contract import (
     Between,
@@ -83,7 +83,7 @@ class _Call:
 
     def flag(self, key: str) -> bool:
         child = self.arguments.get(key)
-        if child is not None and not is_kind(child, Kind.FLAG):
+        if child is not None and not is_flag(child):
             raise _Unfit(child, f"`{key}` must be true or false, found {shown(child)}")
         return child is not None and child.value is True
 

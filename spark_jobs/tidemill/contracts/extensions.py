@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
-from tidemill.contracts.shapes import closest, shown
+from tidemill.contracts.nodes import closest, shown
 from tidemill.core.contract.contract import ExtraFields, Format
 
 OPTIONS: Mapping[Format, tuple[str, ...]] = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
-from tidemill.contracts.shapes import closest
+from tidemill.contracts.nodes import closest
 from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
 
 _SCALARS: dict[str, dict[str, Scalar]] = {

@@ -28,7 +28,7 @@ class Finding:
 
 
 class Findings:
-    """The findings about one file, in the order in which they were noted."""
+    """The findings about one file, each once, in the order in which they were noted."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -36,11 +36,11 @@ class Findings:
 
     def error(self, line: int, message: str, *, fix: str = "") -> None:
         """Note something that makes the contract unusable."""
-        self.all.append(self._finding(line, Severity.ERROR, message, fix))
+        self._note(Finding(file=self.file, line=line, severity=Severity.ERROR, message=message, fix=fix))
 
     def warning(self, line: int, message: str, *, fix: str = "") -> None:
         """Note something that should be improved."""
-        self.all.append(self._finding(line, Severity.WARNING, message, fix))
+        self._note(Finding(file=self.file, line=line, severity=Severity.WARNING, message=message, fix=fix))
 
     def sorted(self) -> list[Finding]:
         """Return all findings sorted by line."""
@@ -61,5 +61,6 @@ class Findings:
         if errors:
             raise ContractError("\n".join(lines))
 
-    def _finding(self, line: int, severity: Severity, message: str, fix: str) -> Finding:
-        return Finding(file=self.file, line=line, severity=severity, message=message, fix=fix)
+    def _note(self, finding: Finding) -> None:
+        if finding not in self.all:
+            self.all.append(finding)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from tidemill.contracts.conditions import Condition, NoneOf, Place, Plain
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
+from tidemill.contracts.nodes import closest, is_number, shown
 from tidemill.contracts.patterns import complaint
-from tidemill.contracts.shapes import Kind, closest, is_kind, shown
 from tidemill.contracts.standard import OPERATORS
 from tidemill.contracts.values import fits
 from tidemill.core.contract.contract import Matches, NotNull, OneOf, RowCountBetween, Unique
@@ -106,7 +106,7 @@ def _operator(metric: Metric) -> tuple[str, tuple[int | float, ...]] | None:
         return None
     child = metric.node.child(present[0])
     items = child.value if child and isinstance(child.value, tuple) else (child,)
-    numbers = [i.value for i in items if i and is_kind(i, Kind.NUMBER) and isinstance(i.value, int | float)]
+    numbers = [i.value for i in items if i and is_number(i) and isinstance(i.value, int | float)]
     if len(numbers) != len(items) or len(numbers) != (2 if present[0].endswith("Between") else 1):
         metric.refuse(f"{present[0]} needs numbers, found {shown(child)}", key=present[0])
         return None

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from tidemill.contracts.conditions import Bounded, Condition, ItemsBetween, ItemsDistinct, MultipleOf, Rule
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
+from tidemill.contracts.nodes import closest, is_flag, is_number, is_whole, shown
 from tidemill.contracts.patterns import TEXT_FORMATS, complaint
-from tidemill.contracts.shapes import Kind, closest, is_kind, shown
 from tidemill.contracts.values import bound, fits, is_exact
 from tidemill.core.contract.contract import Between, LengthBetween, Matches, OneOf
 from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
@@ -40,7 +40,7 @@ class Option:
 
     def whole(self) -> int | None:
         """Return the option's value as a count from 0 to 2**31 - 1; otherwise note the fault and return None."""
-        if is_kind(self.node, Kind.WHOLE) and isinstance(self.node.value, int) and 0 <= self.node.value < 2**31:
+        if is_whole(self.node) and isinstance(self.node.value, int) and 0 <= self.node.value < 2**31:
             return self.node.value
         self.refuse(f"expected a whole number from 0 on, found {shown(self.node)}")
         return None
@@ -121,7 +121,7 @@ def _moment(option: Option) -> Condition | None:
 
 def _multiple(option: Option) -> Condition | None:
     factor = option.node.value
-    if is_kind(option.node, Kind.NUMBER) and isinstance(factor, int | float) and factor > 0 and is_exact(factor):
+    if is_number(option.node) and isinstance(factor, int | float) and factor > 0 and is_exact(factor):
         return MultipleOf(column=option.column, factor=factor)
     option.refuse(f"expected a number above 0, found {shown(option.node)}")
     return None
@@ -176,7 +176,7 @@ def _items(option: Option) -> Condition | None:
 
 
 def _distinct(option: Option) -> Condition | None:
-    if not is_kind(option.node, Kind.FLAG):
+    if not is_flag(option.node):
         option.refuse(f"expected true or false, found {shown(option.node)}")
     return ItemsDistinct(column=option.column) if option.node.value is True else None
 
@@ -213,7 +213,7 @@ def _check_range(options: Node, field: Field, findings: Findings) -> None:
             findings.error(second.line, f"`{field.name}` has both {one} and {other}", fix="keep one of them")
     for low, high in (("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems")):
         first, last = options.child(low), options.child(high)
-        if first and last and is_kind(first, Kind.NUMBER) and is_kind(last, Kind.NUMBER):
+        if first and last and is_number(first) and is_number(last):
             least, most = first.value, last.value
             if isinstance(least, int | float) and isinstance(most, int | float) and least > most:
                 findings.error(last.line, f"`{field.name}`: {low} {least} is above {high} {most}; no value can pass")

@@ -9,7 +9,7 @@ from tidemill.contracts.custom import custom_condition
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.metrics import METRICS, SPLIT, metric_conditions
-from tidemill.contracts.shapes import closest, shown
+from tidemill.contracts.nodes import closest, shown
 from tidemill.contracts.standard import OPERATORS
 from tidemill.core.contract.contract import Severity
 

@@ -1,0 +1,53 @@
+"""Kinds of values in a document, and how errors show them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from tidemill.contracts.document import Node
+
+
+def is_flag(node: Node) -> bool:
+    """Whether the value is true or false."""
+    return isinstance(node.value, bool)
+
+
+def is_whole(node: Node) -> bool:
+    """Whether the value is a whole number."""
+    return isinstance(node.value, int) and not isinstance(node.value, bool)
+
+
+def is_number(node: Node) -> bool:
+    """Whether the value is a number."""
+    return isinstance(node.value, int | float) and not isinstance(node.value, bool)
+
+
+def shown(node: Node | None) -> str:
+    """Describe a value for an error: the value and its kind."""
+    if node is None:
+        return "nothing"
+    match node.value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(node.value).lower()
+        case int() | float():
+            return f"the number {_short(str(node.value))}"
+        case str():
+            return f"the text {_short(node.value)!r}"
+        case tuple():
+            return "a list"
+        case _:
+            return "keys and values"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """A hint at the known word that the user probably meant; empty if none is close."""
+    by_lower = {k.lower(): k for k in known}
+    close = difflib.get_close_matches(word.lower(), by_lower, n=1)
+    return f"did you mean `{by_lower[close[0]]}`?" if close else ""

@@ -15,6 +15,14 @@ ifdef UPGRADE
 LOCK_OPTIONS = --upgrade
 endif
 
+ifeq ($(ALL),1)
+TESTS = not crash
+PATIENT = -o faulthandler_timeout=900
+else
+TESTS = not long and not crash
+PATIENT =
+endif
+
 # How often `make chaos` begins anew.
 SEEDS = 20
 # What else the program of a target is told, for example `make bench OPTIONS=--help`.
@@ -31,11 +39,11 @@ setup: ## bring Java, packages and jars; does what is left to do
 demo: setup ## run the reference pipeline, kill a batch, prove the result; LOG=file takes your access log
 	@$(RUN) tidemill demo $(DEMO_LOG)
 
-test: setup ## all tests but those that have a shorter form
-	@$(RUN) pytest $(PARALLEL) $(LONGEST) -m "not long and not crash"
+test: setup ## all tests but those that have a shorter form; ALL=1 runs these, too, with the same servers
+	@$(RUN) pytest $(PARALLEL) $(LONGEST) $(PATIENT) -m "$(TESTS)"
 
 test-long: setup ## the long forms
-	@$(RUN) pytest $(PARALLEL) $(LONGEST) -o faulthandler_timeout=900 -m long
+	@$(RUN) pytest $(PARALLEL) $(LONGEST) -o faulthandler_timeout=900 -m "long and not crash"
 
 test-versitygw: setup ## the tests of stores on a second one, built from source where there is Go
 	@$(RUN) TIDEMILL_TEST_STORE=versitygw pytest -o faulthandler_timeout=900 -m "not crash" tests/stores

@@ -87,13 +87,26 @@ def test_log_of_the_demo_may_have_blanks_in_its_path(machine, tmp_path):
     assert done.stdout.splitlines() == ["<demo>", "<--log>", "<a b.log>"]
 
 
-@pytest.mark.parametrize("failing", ["", "check", "docs", "test-long", "test"])
+@pytest.mark.parametrize("failing", ["", "check", "docs", "test"])
 def test_ci_runs_checks_and_all_tests_and_fails_when_any_does(machine, failing):
     machine.command("make", f'[ "$1" = test ] && echo 3 passed; [ "$1" != "{failing}" ]')
     done = _run("bash", ".ci/run", PATH=f"{machine.bin}:{os.environ['PATH']}")
     assert done.returncode == bool(failing)
-    assert machine.calls == ["make check", "make docs", "make test-long", "make test"]
+    assert machine.calls == ["make check", "make docs", "make test ALL=1"]
     assert done.stdout.splitlines()[-1] == "3 passed"
+
+
+@pytest.mark.parametrize(
+    ("words", "taken"),
+    [
+        (["test"], "not long and not crash"),
+        (["test", "ALL=1"], "not crash"),
+        (["test", "ALL="], "not long and not crash"),
+        (["test-long"], "long and not crash"),
+    ],
+)
+def test_every_test_is_taken_by_ci_or_by_crash(words, taken):
+    assert f'-m "{taken}"' in _run("make", "-n", *words).stdout
 
 
 def test_scripts_can_be_executed():
@@ -128,7 +141,7 @@ def test_target_starts_its_program_as_it_is_typed(target):
 def test_every_target_is_started_by_a_test_or_by_ci():
     makefile = (ROOT / "Makefile").read_text()
     targets = set(re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)[1].split())
-    by_ci = {"setup", "check", "docs", "test", "test-long"}
+    by_ci = {"setup", "check", "docs", "test"}
     said = (ROOT / ".ci" / "run").read_text()
     assert [name for name in by_ci if f"make {name} " not in said] == ["setup"]
     pytest_alone = {

@@ -32,8 +32,8 @@ SHORT_LIVED = {
 """Settings of a Spark that lives for some minutes: compiling for the long run costs more than it brings.
 
 Without the second compiler Java keeps room for only 48 MB of code, and ends when a hundred batches have filled it.
-Spark compiles every new query to Java; without that, tests take a sixth less time. The demonstration, the tutorial,
-the matrix, Airflow's runs and whatever starts a process of its own run with Spark's defaults.
+Spark compiles every new query to Java; without that, tests take a sixth less time. The demonstration, the tutorial, the
+matrix and projects of `tidemill init` run with Spark's defaults.
 """
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

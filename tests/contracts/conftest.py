@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tidemill.contracts.findings import Level
 from tidemill.contracts.lint import Finding, lint
 from tidemill.contracts.load import load_contract
-from tidemill.core.contract.contract import Contract, Severity
+from tidemill.core.contract.contract import Contract
 
 ROOT = Path(__file__).parents[2]
 
@@ -90,7 +91,7 @@ def the_error() -> Callable[[Path, str], Finding]:
     """The only error of a contract file, checked to stand in the only line that holds a text."""
 
     def find(path: Path, at: str) -> Finding:
-        errors = [f for f in lint(path) if f.severity is Severity.ERROR]
+        errors = [f for f in lint(path) if f.severity is Level.ERROR]
         assert len(errors) == 1, "\n".join(map(str, errors))
         assert errors[0].line == line_of(path, at), errors[0]
         assert errors[0].file == str(path)

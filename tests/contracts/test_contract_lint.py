@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tidemill.contracts.findings import Level
 from tidemill.contracts.lint import Finding, lint
 from tidemill.core.contract.contract import Severity
 
@@ -14,7 +15,7 @@ GOOD = "- {name: x, logicalType: string, required: true, primaryKey: true, descr
 
 
 def warnings(findings: list[Finding]) -> list[str]:
-    assert all(f.severity is Severity.WARNING for f in findings), findings
+    assert all(f.severity is Level.WARNING for f in findings), findings
     return [f.message for f in findings]
 
 
@@ -32,7 +33,7 @@ def test_all_problems_of_a_file_are_found_in_the_order_of_its_lines(file: Any) -
         """,
         top="owner: me",
     )
-    errors = [f for f in lint(path) if f.severity is Severity.ERROR]
+    errors = [f for f in lint(path) if f.severity is Level.ERROR]
     assert [f.message.split(";")[0] for f in errors] == [
         "unknown key `owner` in a contract",
         "logicalType `uuid` cannot be run",
@@ -105,7 +106,7 @@ def test_an_unreadable_contract_is_a_finding(tmp_path: Path, content: bytes) -> 
     path.write_bytes(content)
     findings = lint(path)
     assert findings
-    assert all(f.severity is Severity.ERROR and f.line >= 1 for f in findings)
+    assert all(f.severity is Level.ERROR and f.line >= 1 for f in findings)
 
 
 def test_a_path_that_is_not_there_is_a_finding(tmp_path: Path) -> None:
@@ -131,7 +132,7 @@ def test_names_and_ids_of_contracts_that_differ_or_repeat_are_warnings(file: Any
     name = made.name.removesuffix(".odcs.yaml")
     assert named.message.startswith(f"the schema is called `{name}`, the file `z`")
     assert same.message.endswith(f"is that of {made.name}, too")
-    assert {f.severity for f in (named, same)} == {Severity.WARNING}
+    assert {f.severity for f in (named, same)} == {Level.WARNING}
 
 
 def test_a_table_of_windows_needs_no_primary_key(file: Any) -> None:
@@ -144,7 +145,7 @@ def test_a_folder_with_a_file_named_almost_like_a_contract_is_a_finding(tmp_path
     (tmp_path / "a.odcs.yml").write_text("a: 1", encoding="utf-8")
     (tmp_path / "b.odcs.yaml").write_text("", encoding="utf-8")
     renamed, other = lint(tmp_path)
-    assert renamed.severity is Severity.ERROR
+    assert renamed.severity is Level.ERROR
     assert renamed.fix == "rename the file"
     assert str(other) == f"{tmp_path}/b.odcs.yaml:1: the document is empty"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tidemill.contracts.findings import Level
 from tidemill.contracts.lint import Finding, lint
 from tidemill.core.contract.contract import (
     Between,
@@ -19,7 +20,6 @@ from tidemill.core.contract.contract import (
     NotNull,
     OneOf,
     RowCountBetween,
-    Severity,
     Unique,
 )
 
@@ -365,6 +365,6 @@ def test_only_columns_of_types_that_compare_exactly_are_compared(
 ) -> None:
     properties = f"- {{name: a, logicalType: {left}}}\n- {{name: b, logicalType: {right}}}"
     path = file.an_output(properties, quality="- {type: custom, engine: tidemill, implementation: a < b}")
-    errors = [f.message for f in lint(path) if f.severity is Severity.ERROR]
+    errors = [f.message for f in lint(path) if f.severity is Level.ERROR]
     expected = "rule `quality1` cannot be run: `a` and `b` have types that cannot be compared"
     assert errors == ([] if comparable else [expected])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tidemill.contracts.findings import Level
 from tidemill.contracts.lint import Finding, lint
 from tidemill.core.contract.contract import (
     Between,
@@ -257,7 +258,7 @@ def test_more_rules_than_a_mask_has_bits_are_refused(file: Any, an_input: Load) 
         return "\n".join(line.format(i) for i in range(count))
 
     assert len(an_input(properties(63)).row_rules) == 63
-    (error,) = [f for f in lint(file.an_input(properties(64))) if f.severity is Severity.ERROR]
+    (error,) = [f for f in lint(file.an_input(properties(64))) if f.severity is Level.ERROR]
     assert "64 row rules, but a contract can have at most 63" in error.message
 
 

@@ -39,7 +39,7 @@ def contracts(our_contracts: Path) -> dict[str, Contract]:
 
 def text_of(folder: Path, name: str, version: str) -> str:
     text = (folder / f"{name}.odcs.yaml").read_text(encoding="utf-8")
-    return text.replace("apiVersion: v3.2.0", f"apiVersion: {version}")
+    return text.replace("apiVersion: v3.1.0", f"apiVersion: {version}")
 
 
 def test_the_contracts_of_the_project_are_these(contracts: dict[str, Contract]) -> None:

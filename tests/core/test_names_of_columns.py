@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill import Pipeline, Sum, Tumbling
+from tidemill.contracts.findings import Level
 from tidemill.contracts.lint import lint
 from tidemill.contracts.load import load_contract
 from tidemill.core.bind.binding import bind
-from tidemill.core.contract.contract import Severity
 from tidemill.core.declare.columns import HIDDEN_COLUMNS
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.expressions import columns_of
@@ -84,7 +84,7 @@ def test_contract_and_declaration_see_the_column_that_is_quoted(
 ) -> None:
     folder = tmp_path_factory.mktemp("names")
     path = written(folder, name)
-    wrong = [f for f in lint(path) if f.severity is Severity.ERROR]
+    wrong = [f for f in lint(path) if f.severity is Level.ERROR]
     if name.lower() in {"ts", *HIDDEN_COLUMNS} or "${" in name:
         assert wrong
         return

@@ -13,7 +13,7 @@ from tidemill.contracts.fields import fields_of
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import shown
 from tidemill.contracts.rules import collect, row_rules, table_rules
-from tidemill.contracts.standard import VERSIONS
+from tidemill.contracts.standard import NEWEST, VERSIONS, WRITTEN
 from tidemill.contracts.structure import check_structure
 from tidemill.core.contract.contract import Contract
 from tidemill.core.declare.columns import HIDDEN_COLUMNS
@@ -71,7 +71,7 @@ def _api_version(root: Node, findings: Findings) -> str | None:
     findings.error(
         child.line if child else root.line,
         f"apiVersion is {shown(child)}; supported: {', '.join(VERSIONS)}",
-        fix=f"write apiVersion: {VERSIONS[-1]}",
+        fix=f"write apiVersion: {WRITTEN}",
     )
     return None
 
@@ -80,7 +80,7 @@ def _check_top(root: Node, version: str, findings: Findings) -> None:
     kind = root.child("kind")
     if kind is not None and kind.value != "DataContract":
         findings.error(kind.line, f"kind is {shown(kind)}; supported: DataContract", fix="write kind: DataContract")
-    if version == VERSIONS[0] and root.child("status") is None:
+    if version != NEWEST and root.child("status") is None:
         findings.error(root.line, f"`status` is missing; ODCS {version} must have it", fix="add status: active")
 
 

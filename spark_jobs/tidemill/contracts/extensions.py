@@ -41,8 +41,8 @@ class Extensions:
 def extensions_of(root: Node, schema: Node, findings: Findings) -> Extensions:
     """Read the custom properties of the schema object.
 
-    A property of another vendor than `tidemill` is ignored. Other unknown properties are noted, and so are known ones
-    in places where they have no effect.
+    Properties of other vendors, and unknown ones, are noted as information, unless they are nearly a known one. Known
+    ones in places where they have no effect are errors.
     """
     found = _by_name(schema, findings)
     for place in (root, *schema.items("properties")):
@@ -76,14 +76,22 @@ def _by_name(schema: Node, findings: Findings) -> dict[str, Node]:
         if name in found:
             findings.error(node.line, f"custom property `{name}` stands twice, first in line {found[name].line}")
         elif name and name not in _NAMES:
-            findings.error(
-                node.line,
-                f"unknown custom property `{name}`; known: {', '.join(_NAMES)}",
-                fix=closest(name, _NAMES) or "remove it, or give it the vendor that it is for",
-            )
+            _note_foreign(node, name, findings)
         else:
             found[name] = node
     return found
+
+
+def _note_foreign(node: Node, name: str, findings: Findings) -> None:
+    near = closest(name, _NAMES)
+    if near or node.text("vendor") == VENDOR:
+        findings.error(
+            node.line,
+            f"unknown custom property `{name}`; known: {', '.join(_NAMES)}",
+            fix=near or "remove it, or give it the vendor that it is for",
+        )
+    else:
+        findings.information(node.line, f"custom property `{name}` is not Tidemill's")
 
 
 def _word(found: Mapping[str, Node], name: str, known: list[str], findings: Findings) -> str | None:

@@ -24,8 +24,16 @@ _SCALARS: dict[str, dict[str, Scalar]] = {
     "date": {"": Scalar.DATE, "date": Scalar.DATE},
     "timestamp": {"": Scalar.TIMESTAMP, "timestamp": Scalar.TIMESTAMP},
 }
-_DECIMAL = re.compile(r"decimal\s*\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\)")
+_DECIMAL = re.compile(r"(?:decimal|numeric|number)\s*\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\)")
+_EXACT = re.compile(r"(decimal|numeric|number)\s*\(")
 _TYPES = (*_SCALARS, "array", "object")
+_UNUSED = {
+    "physicalName": "a column is called by its name",
+    "partitioned": "the pipeline decides how its tables are partitioned",
+    "partitionKeyPosition": "the pipeline decides how its tables are partitioned",
+}
+"""Keys that say how the source keeps its data. They promise nothing about values."""
+
 _ONLY_ON_COLUMNS = ("primaryKey", "unique", "enum", "logicalTypeOptions", "quality")
 
 
@@ -81,28 +89,26 @@ def _type_of(node: Node, findings: Findings) -> DataType | None:
 
 def _scalar(node: Node, logical: str, findings: Findings) -> DataType | None:
     physical = node.text("physicalType")
-    exact = _DECIMAL.fullmatch(physical.lower()) if logical == "number" else None
-    if exact:
-        try:
-            return Decimal(int(exact[1]), int(exact[2] or 0))
-        except ValueError:
-            pass
-    known = _SCALARS[logical]
-    if physical.lower() in known:
-        return known[physical.lower()]
-    supported = [k for k in known if k] + (["decimal(p,s) with s <= p <= 38"] if logical == "number" else [])
     child = node.child("physicalType")
-    findings.error(
-        child.line if child else node.line,
-        f"physicalType `{physical}` cannot be run for logicalType {logical}; supported: {', '.join(supported)}",
-        fix="remove physicalType, or write one of these",
-    )
-    return None
+    line = child.line if child else node.line
+    exact = _DECIMAL.fullmatch(physical.lower()) if logical == "number" else None
+    if exact or (logical == "number" and _EXACT.match(physical.lower())):
+        try:
+            return Decimal(int(exact[1]), int(exact[2] or 0)) if exact else Decimal(0)
+        except ValueError:
+            message = f"physicalType `{physical}` cannot be run; supported: decimal(p,s) with s <= p <= 38"
+            findings.error(line, message, fix="remove physicalType, or write both numbers, at most 38")
+            return None
+    found = _SCALARS[logical].get(physical.lower())
+    if found is None:
+        found = _SCALARS[logical][""]
+        findings.information(line, f"physicalType `{physical}` is the source's own; values are read as {found.value}")
+    return found
 
 
 def _array(node: Node, findings: Findings) -> DataType | None:
     items = node.child("items")
-    _no_physical_type(node, "array", findings)
+    _name_physical_type(node, "array", findings)
     if items is None:
         findings.error(node.line, f"{_named(node)} is an array without items", fix="add items with a logicalType")
         return None
@@ -114,18 +120,18 @@ def _array(node: Node, findings: Findings) -> DataType | None:
 
 
 def _object(node: Node, findings: Findings) -> DataType | None:
-    _no_physical_type(node, "struct", findings)
+    _name_physical_type(node, "struct", findings)
     inner = _fields(node.items("properties"), findings, nested=True)
     if not node.items("properties"):
         findings.error(node.line, f"{_named(node)} is an object without properties", fix="add properties")
     return Object(inner) if inner else None
 
 
-def _no_physical_type(node: Node, only: str, findings: Findings) -> None:
+def _name_physical_type(node: Node, same: str, findings: Findings) -> None:
     physical = node.child("physicalType")
-    if physical is not None and str(physical.value).lower() != only:
-        findings.error(
-            physical.line, f"physicalType `{physical.value}` cannot be run here; supported: {only}", fix="remove it"
+    if physical is not None and isinstance(physical.value, str) and physical.value.lower() != same:
+        findings.information(
+            physical.line, f"physicalType `{physical.value}` is the source's own; the parts of {_named(node)} say more"
         )
 
 
@@ -136,6 +142,10 @@ def _check_property(node: Node, findings: Findings, *, nested: bool) -> None:
         child = node.child(key)
         if child is not None and reason:
             findings.error(child.line, f"`{key}` of {named} cannot be run: {reason}", fix="remove it")
+    for key, reason in _UNUSED.items():
+        child = node.child(key)
+        if child is not None and child.value not in (False, -1):
+            findings.information(child.line, f"`{key}` of {named} is not used: {reason}")
     for key, owner in (("items", "array"), ("properties", "object")):
         child = node.child(key)
         if child is not None and node.text("logicalType") != owner:
@@ -152,13 +162,7 @@ def _check_property(node: Node, findings: Findings, *, nested: bool) -> None:
 
 def _refusals(node: Node) -> dict[str, str]:
     """Why each key cannot be used; empty if it can."""
-    physical = node.text("physicalName")
-    position = node.child("partitionKeyPosition")
-    partitioned = "the pipeline decides how its tables are partitioned"
     return {
-        "physicalName": "a column is called by its name" if physical != node.text("name") else "",
-        "partitioned": partitioned if node.is_true("partitioned") else "",
-        "partitionKeyPosition": partitioned if position and position.value != -1 else "",
         "relationships": "foreign keys are not checked" if node.items("relationships") else "",
         "map": "there is no type for maps",
         "semanticType": "a measure is no column" if node.text("semanticType") == "measure" else "",

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-from tidemill.core.contract.contract import Severity
 from tidemill.core.errors import ContractError
 
 _SHOWN = 20
 
 
+class Level(StrEnum):
+    """How much a finding matters.
+
+    With an ERROR the contract cannot be used. A WARNING names what its readers would miss, and INFORMATION what
+    Tidemill does not use.
+    """
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFORMATION = "information"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One remark about one line of a contract file; `line` counts from 1.
-
-    With an ERROR the contract cannot be used; with a WARNING it can.
-    """
+    """One remark about one line of a contract file; `line` counts from 1."""
 
     file: str
     line: int
-    severity: Severity
+    severity: Level
     message: str
     fix: str = ""
 
@@ -36,11 +45,15 @@ class Findings:
 
     def error(self, line: int, message: str, *, fix: str = "") -> None:
         """Note something that makes the contract unusable."""
-        self._note(Finding(file=self.file, line=line, severity=Severity.ERROR, message=message, fix=fix))
+        self._note(Finding(file=self.file, line=line, severity=Level.ERROR, message=message, fix=fix))
 
     def warning(self, line: int, message: str, *, fix: str = "") -> None:
         """Note something that should be improved."""
-        self._note(Finding(file=self.file, line=line, severity=Severity.WARNING, message=message, fix=fix))
+        self._note(Finding(file=self.file, line=line, severity=Level.WARNING, message=message, fix=fix))
+
+    def information(self, line: int, message: str) -> None:
+        """Note something that promises nothing about values, and that Tidemill does not use."""
+        self._note(Finding(file=self.file, line=line, severity=Level.INFORMATION, message=message))
 
     def sorted(self) -> list[Finding]:
         """Return all findings sorted by line."""
@@ -52,7 +65,7 @@ class Findings:
         Raises:
             ContractError: its text gives file, line and fix of up to twenty errors.
         """
-        errors = [f for f in self.sorted() if f.severity is Severity.ERROR]
+        errors = [f for f in self.sorted() if f.severity is Level.ERROR]
         if len(errors) == 1:
             raise ContractError(str(errors[0]), fix=errors[0].fix)
         lines = [f"{f}\n  fix: {f.fix}" if f.fix else str(f) for f in errors[:_SHOWN]]

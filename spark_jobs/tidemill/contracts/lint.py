@@ -21,8 +21,8 @@ __all__ = ["Finding", "lint"]
 def lint(path: Path | str) -> list[Finding]:
     """Return all findings about one contract file, or about all contract files of a folder, by file and line.
 
-    Errors are what `load_contract` refuses; warnings are what readers of the contract would miss. No fault in a file
-    raises an exception.
+    Errors are what `load_contract` refuses; warnings are what readers of the contract would miss; information is what
+    Tidemill does not use. No fault in a file raises an exception.
     """
     path = Path(path)
     if not path.is_dir():

@@ -18,7 +18,7 @@ def load_contract(path: Path | str) -> Contract:
     contract without it describes the rows of a published table, and its rules are table rules.
 
     Raises:
-        ContractError: the file cannot be read, is not ODCS 3.1.0 or 3.2.0, or asks for something that Tidemill cannot
+        ContractError: the file cannot be read, is not ODCS 3.0.0 to 3.2.0, or asks for something that Tidemill cannot
             do. The error gives file and line of every such place.
     """
     findings = Findings(str(path))

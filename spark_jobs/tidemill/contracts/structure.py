@@ -20,10 +20,9 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT201909
 
 from tidemill.contracts.document import Node
-from tidemill.contracts.findings import Findings
+from tidemill.contracts.findings import Findings, Level
 from tidemill.contracts.nodes import closest, shown
-from tidemill.contracts.standard import VERSIONS
-from tidemill.core.contract.contract import Severity
+from tidemill.contracts.standard import NEWEST
 
 _URI = "odcs"
 _KINDS = {
@@ -166,12 +165,11 @@ def _leaves(error: ValidationError) -> Iterator[ValidationError]:
 
 
 def _note_newer(part: _Part, version: str, findings: Findings) -> None:
-    newest = VERSIONS[-1]
-    for key in sorted(_NEWER) if version != newest else ():
+    for key in sorted(_NEWER) if version != NEWEST else ():
         child = part.node.child(key)
         if child is not None:
-            message = f"`{key}` came with ODCS {newest}, but this contract says {version}"
-            findings.warning(child.line, message, fix=f"write apiVersion: {newest}")
+            message = f"`{key}` came with ODCS {NEWEST}, but this contract says {version}"
+            findings.warning(child.line, message, fix=f"write apiVersion: {NEWEST}")
 
 
 def _note(error: ValidationError, part: _Part, findings: Findings) -> None:
@@ -259,7 +257,7 @@ def _fix_of_kind(kinds: Sequence[str], node: Node) -> str:
 def _note_other(error: ValidationError, node: Node, called: str, findings: Findings) -> None:
     inside = node.value.values() if isinstance(node.value, Mapping) else ()
     lines = {node.line, *(child.line for child in inside)}
-    if any(f.line in lines and f.severity is Severity.ERROR for f in findings.all):
+    if any(f.line in lines and f.severity is Level.ERROR for f in findings.all):
         return
     limit = error.validator_value
     match error.validator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,12 +10,13 @@ import typer
 
 from tidemill.cli.output import AsJson, console, open_project, styled
 from tidemill.cli.views.log import print_json
-from tidemill.core.contract.contract import Severity
 from tidemill.core.errors import InputError
 from tidemill.core.exit_code import ExitCode
 
 if TYPE_CHECKING:
     from tidemill.contracts.findings import Finding
+
+_COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
 
 app = typer.Typer(no_args_is_help=True, help="Data contracts: check them.")
 
@@ -27,40 +29,49 @@ def lint_contracts(
         typer.Argument(metavar="[PATH]...", help="Files or folders. Default: the project's contracts."),
     ] = None,
     as_json: AsJson = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="List what Tidemill does not use, too: it promises nothing about values.")
+    ] = False,
 ) -> None:
     """Say everything that is wrong, or could be better, in contract files."""
+    from tidemill.contracts.findings import Level
     from tidemill.contracts.lint import lint
-    from tidemill.contracts.load import contract_files
 
     places = paths or [Path(open_project(ctx).settings.contracts)]
     for place in places:
         if not place.exists():
             raise InputError(f"{place}: there is no such file or folder", fix="name contract files, or their folder")
-    findings = [finding for place in places for finding in lint(place)]
-    errors = sum(1 for f in findings if f.severity is Severity.ERROR)
+    told = (Level.ERROR, Level.WARNING, *([Level.INFORMATION] if verbose else []))
+    findings = [finding for place in places for finding in lint(place) if finding.severity in told]
     if as_json:
         for finding in findings:
             print_json(_json(finding))
     else:
-        files = sum(len(contract_files(p)) if p.is_dir() and not errors else 1 for p in places)
-        _show(findings, errors, files)
-    if errors:
+        _show(findings, places)
+    if any(f.severity is Level.ERROR for f in findings):
         raise typer.Exit(ExitCode.WRONG)
 
 
-def _show(findings: list[Finding], errors: int, files: int) -> None:
+def _show(findings: list[Finding], places: list[Path]) -> None:
+    from tidemill.contracts.load import contract_files
+
     out = console()
     for finding in findings:
-        colour = "red" if finding.severity is Severity.ERROR else "yellow"
-        where, severity = f"{finding.file}:{finding.line}: ", (finding.severity.value, colour)
+        where, severity = f"{finding.file}:{finding.line}: ", (finding.severity.value, _COLOURS[finding.severity.value])
         out.print(styled(where, severity, f": {finding.message}"))
         if finding.fix:
             out.print(f"  fix: {finding.fix}")
-    warnings = len(findings) - errors
-    if errors:
-        out.print(f"{errors} error{'' if errors == 1 else 's'}, {warnings} warnings")
+    found = Counter(finding.severity.value for finding in findings)
+    errors, warnings = _many(found["error"], "error"), _many(found["warning"], "warning")
+    if found["error"]:
+        out.print(f"{errors}, {warnings}")
     else:
-        out.print(f"{files} contract{'' if files == 1 else 's'}, no errors, {warnings} warnings")
+        files = sum(len(contract_files(place)) if place.is_dir() else 1 for place in places)
+        out.print(f"{_many(files, 'contract')}, no errors, {warnings}")
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _json(finding: Finding) -> dict[str, object]:

@@ -154,11 +154,11 @@ def _writable(folder: Path) -> tuple[State, str, str]:
 
 
 def _contracts(folder: Path) -> tuple[State, str, str]:
+    from tidemill.contracts.findings import Level
     from tidemill.contracts.lint import lint
-    from tidemill.core.contract.contract import Severity
 
     findings = lint(folder)
-    errors = [f for f in findings if f.severity is Severity.ERROR]
+    errors = [f for f in findings if f.severity is Level.ERROR]
     if errors:
         return State.PROBLEM, f"{len(errors)} errors, the first: {errors[0]}", f"tidemill contract lint {folder}"
     if findings:

@@ -1,10 +1,14 @@
-"""The pytest plugin of Tidemill: the fixture `trial`. Spark is loaded only when a test asks for it."""
+"""The pytest plugin of Tidemill: the fixture `trial`, and short reports of its errors.
+
+Spark is loaded only when a test asks for it.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -46,3 +50,49 @@ def trial(tidemill_project: Project, tidemill_session: SparkSession, tmp_path: P
     from tidemill.testing.trial import Trial
 
     return lambda pipeline: Trial(tidemill_project, pipeline, tmp_path / pipeline, tidemill_session)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Report an error of Tidemill as its text, at the line of the test: frames of Tidemill tell a user nothing.
+
+    `--full-trace` shows them.
+    """
+    at_all = call.excinfo is not None and "tidemill_project" in getattr(item, "fixturenames", ())
+    if not at_all or item.config.getoption("fulltrace"):
+        return (yield)
+    from tidemill.core.errors import TidemillError
+
+    error = call.excinfo.value if call.excinfo is not None else None
+    if not isinstance(error, TidemillError):
+        return (yield)
+    kept = _frames_of_the_test(error.__traceback__)
+    error.__cause__, error.__suppress_context__ = None, True
+    if kept:
+        call.excinfo = pytest.ExceptionInfo.from_exception(error.with_traceback(_joined(kept)))
+    report = yield
+    if not kept and call.excinfo is not None:
+        report.longrepr = call.excinfo.getrepr(style="value")
+    return report
+
+
+def _frames_of_the_test(trace: TracebackType | None) -> list[TracebackType]:
+    """What comes before the first frame of Tidemill; nothing if pytest itself called it, for a fixture of this file."""
+    frames: list[TracebackType] = []
+    while trace is not None and _package(trace) != "tidemill":
+        frames.append(trace)
+        trace = trace.tb_next
+    return [] if not frames or _package(frames[-1]) == "_pytest" else frames
+
+
+def _package(trace: TracebackType) -> str:
+    return str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
+
+
+def _joined(frames: Sequence[TracebackType]) -> TracebackType | None:
+    joined: TracebackType | None = None
+    for each in reversed(frames):
+        joined = TracebackType(joined, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return joined

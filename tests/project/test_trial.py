@@ -5,12 +5,22 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
 
 import pytest
 
 from support.commands import type_command
 from support.projects import ROOT
+from tidemill.core.errors import ConfigError, LogInputError
+from tidemill.log.records import NewRecord
+from tidemill.project.project import Project
+from tidemill.testing import Trial
+from tidemill.testing.given import as_record
 
 
 @pytest.fixture
@@ -75,3 +85,86 @@ def report_of(project: Path, test: str, *options: str) -> str:
     environ = {**os.environ, "PYTHONPATH": str(ROOT / "spark_jobs"), "TIDEMILL_PROJECT": str(project)}
     done = subprocess.run(command, cwd=project, env=environ, capture_output=True, text=True, timeout=60, check=False)
     return done.stdout
+
+
+NOON = datetime(2026, 1, 1, 12)  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (2**70, "1180591620717411303424"),
+        (0.1, "0.1"),
+        (Decimal("12345678901234567890.1234567890"), "12345678901234567890.1234567890"),
+        ("grün\n", '"grün\\n"'),
+        (date(2026, 1, 2), '"2026-01-02"'),
+        (NOON.replace(tzinfo=UTC), '"2026-01-01T12:00:00+00:00"'),
+        (NOON.replace(tzinfo=timezone(timedelta(hours=2))), '"2026-01-01T12:00:00+02:00"'),
+        ([1, (2, {"a": None})], '[1, [2, {"a": null}]]'),
+        (MappingProxyType({"a": []}), '{"a": []}'),
+    ],
+)
+def test_values_of_fields_are_written_as_a_producer_writes_them(value: object, written: str) -> None:
+    assert as_record("orders", 1, {"x": value}).value == f'{{"x": {written}}}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"x": object}, "field `x`: JSON has no type, found <class 'object'>\n  fix: write text, numbers"),
+        (
+            {"x": NOON},
+            "field `x`: the time 2026-01-01 12:00:00 has no time zone\n  fix: write datetime(..., tzinfo=UTC)",
+        ),
+        ({"x": b"a"}, "field `x`: JSON has no bytes, found b'a'\n  fix: decode them to text"),
+        ({"x": {1}}, "field `x`: JSON has no set, found {1}"),
+        ({"x": timedelta(1)}, "field `x`: JSON has no timedelta"),
+        ({"x": float("nan")}, "field `x`: JSON has no number nan\n  fix: write None, or give the whole record as text"),
+        ({"x": Decimal("-Infinity")}, "field `x`: JSON has no number -Infinity"),
+        ({"x": 10**5000}, "field `x`: a number with too many digits"),
+        ({"x": "\ud800"}, "field `x`: UTF-8 has no character '\\ud800'"),
+        ({"lines": [{}, {"price": float("inf")}]}, "field `lines[1].price`: JSON has no number inf"),
+        ({"x": {1: 2}}, "field `x`: names of fields are text, found 1\n  fix: write '1'"),
+        ({1: 2}, "orders: names of fields are text, found 1"),
+    ],
+)
+def test_values_that_no_record_can_have_are_refused_with_their_field(fields: Mapping[str, Any], said: str) -> None:
+    with pytest.raises(LogInputError) as refused:
+        as_record("orders", 3, fields)
+    assert f"record 3 given to orders{', ' if said.startswith('field') else said[6:]}" in str(refused.value)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([{"a": 1}], "found [{'a': 1}]\n  fix: give(topic, *records) gives each of a list"),
+        (7, "expected fields, text, bytes, None or a NewRecord, found 7"),
+        ("\ud800", "UTF-8 has no character"),
+        (NewRecord(value=cast("Any", {"a": 1})), "expected bytes or None as value and as key, found {'a': 1} and None"),
+        (NewRecord(value=b"", key=cast("Any", "a")), "found b'' and 'a'\n  fix: encode them: NewRecord(value="),
+    ],
+)
+def test_what_is_no_record_is_refused(given: Any, said: str) -> None:
+    with pytest.raises(LogInputError) as refused:
+        as_record("orders", 1, given)
+    assert said in str(refused.value)
+
+
+def test_nothing_is_appended_if_one_of_the_records_is_refused(made: Path, tmp_path: Path) -> None:
+    trial = Trial(Project.load(made), "sales", tmp_path / "lake", cast("Any", None))
+    trial.give("orders", {"shop": "north"})
+    with pytest.raises(LogInputError, match="record 2 given to orders, field `ts`"):
+        trial.give("orders", {"shop": "north"}, {"ts": NOON})
+    assert trial.project.log().bounds("orders")[0].until_offset == 1
+
+
+def test_times_of_a_trial_have_a_zone(made: Path, tmp_path: Path) -> None:
+    trial = Trial(Project.load(made), "sales", tmp_path / "lake", cast("Any", None))
+    trial.clock = NOON
+    with pytest.raises(ConfigError, match="clock: 2026-01-01 12:00:00 is no time with a zone"):
+        trial.run()
+    with pytest.raises(ConfigError, match="firings: expected the start of a window, found 'noon'"):
+        trial.firings(cast("Any", "noon"))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
@@ -19,7 +18,6 @@ from tidemill.core.protocol.events import Committed
 from tidemill.inspect.lineage import lineage
 from tidemill.ledger.process import this_process
 from tidemill.log.memory import MemoryLog
-from tidemill.log.records import NewRecord
 from tidemill.project.project import Project
 from tidemill.project.settings import Settings
 from tidemill.run.batch import NothingToDo, run_batch
@@ -27,19 +25,17 @@ from tidemill.run.claiming import Request
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest
 from tidemill.tables.interface import TableSpec
+from tidemill.testing.given import Given, as_record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Given: TypeAlias = "Mapping[str, Any] | str | bytes | NewRecord | None"
-"""A record: the fields of a JSON object, text, bytes, None for a tombstone, or a `NewRecord` with key and time."""
 
 
 class Trial:
     """One pipeline of a project on a log in memory, with a lake in a folder of its own. It runs real batches in Spark.
 
-    `clock` is the time of the following batches; None means now. A topic is created, with one partition, when the
-    pipeline names it, so that no idle partition holds the watermark back.
+    `clock` is the time of the following batches, with a zone; None means now. A topic is created, with one partition,
+    when the pipeline names it, so that no idle partition holds the watermark back.
 
     Raises:
         ConfigError: the pipeline was renamed.
@@ -62,15 +58,18 @@ class Trial:
     def give(self, topic: str, *records: Given) -> None:
         """Append records to a topic, which is created if it does not exist.
 
-        Times in the fields of a record are written as ISO 8601, in UTC.
+        A record is the fields of a JSON object, text, bytes, None for a tombstone, or a `NewRecord`. Times in fields
+        have a zone and are written as ISO 8601; decimals are written as numbers with all their digits.
 
         Raises:
             ConfigError: the pipeline does not read the topic.
+            LogInputError: no record can have a value that was given; nothing was appended.
         """
         self._check_read(topic)
+        appended = [as_record(topic, number, each) for number, each in enumerate(records, 1)]
         if topic not in self._log.names():
             self._log.create_topic(topic, partitions=1)
-        self._log.append(topic, 0, [_record(each) for each in records])
+        self._log.append(topic, 0, appended)
 
     def _check_read(self, topic: str) -> None:
         reads = [o for o in self.flow.spec.graph.operators.values() if isinstance(o, Read)]
@@ -114,14 +113,18 @@ class Trial:
         """When the window that begins at `start` was published: each batch, and why (`ON_TIME`, `LATE`, ...).
 
         Raises:
-            InputError: no window starts at `start`, or the key has other columns.
+            InputError: no window starts at `start`, which is a datetime, or the key has other columns.
         """
+        if not isinstance(start, datetime):
+            raise ConfigError(f"firings: expected the start of a window, found {start!r}", fix="give a datetime")
         at = start if start.tzinfo else start.replace(tzinfo=UTC)
         named = {name: str(value) for name, value in key.items()}
         found = lineage(self.project, self._name, self._sink(table).table, at, named)
         return [(each.batch_id, each.timing) for each in found.publications]
 
     def _run(self, *, drain: bool, limit: int | None) -> Committed | None:
+        if self.clock is not None and (not isinstance(self.clock, datetime) or self.clock.tzinfo is None):
+            raise ConfigError(f"clock: {self.clock} is no time with a zone", fix="write datetime(..., tzinfo=UTC)")
         request = Request(
             executor=this_process(), clock=self.clock or datetime.now(UTC), limit=self.project.limit(limit), drain=drain
         )
@@ -141,24 +144,6 @@ def _alone(project: Project, folder: Path) -> Settings:
     """The project's settings for this machine, with a lake and a log of their own."""
     lake, log = str(folder / "lake"), str(folder / "log")
     return replace(project.settings, lake=lake, log=log, kafka=None, layout="", s3={}, remote="", master="")
-
-
-def _record(given: Given) -> NewRecord:
-    match given:
-        case NewRecord():
-            return given
-        case None | bytes():
-            return NewRecord(value=given)
-        case str():
-            return NewRecord(value=given.encode())
-        case _:
-            return NewRecord(value=json.dumps(given, ensure_ascii=False, default=_text).encode())
-
-
-def _text(value: object) -> str:
-    if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
-    return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def _read(spec: TableSpec) -> list[dict[str, Any]]:

@@ -108,29 +108,38 @@ def keyed(key: tuple[str, ...]) -> None:
     bind(pipeline.spec, {"c": INPUT, "out": out})
 
 
-@pytest.mark.parametrize(
-    "key", [(), ("window_start", "userId"), ("userId", "window_end"), ("n", "window_end", "userId")]
-)
+@pytest.mark.parametrize("key", [(), ("window_start", "userId"), ("userId", "window_end"), ("window_end", "userId")])
 def test_a_primary_key_that_tells_windows_and_keys_apart_passes(key: tuple[str, ...]) -> None:
     keyed(key)
 
 
 @pytest.mark.parametrize(
-    ("key", "lacks"), [(("userId",), "window_start"), (("window_start",), "userId"), (("n",), "window_start, userId")]
+    ("key", "lacks"), [(("userId",), "window_start"), (("window_start",), "userId"), (("window_end",), "userId")]
 )
 def test_a_primary_key_that_does_not_is_refused_before_any_batch(key: tuple[str, ...], lacks: str) -> None:
     with pytest.raises(DeclarationError, match=f"rows that differ in {lacks} only would agree in it"):
         keyed(key)
 
 
-def named(start: Any = "minute", end: Any = None, timing: Any = "why", why: Scalar = Scalar.STRING) -> Any:
+@pytest.mark.parametrize("key", [("n",), ("n", "window_end", "userId"), ("userId", "n", "window_start", "window_end")])
+def test_a_primary_key_with_an_aggregate_is_refused_before_any_batch(key: tuple[str, ...]) -> None:
+    with pytest.raises(
+        DeclarationError, match=r"\.py:\d+\): the primary key of out has n, which is no window"
+    ) as refused:
+        keyed(key)
+    assert "  fix: remove primaryKey at n: windows and keys are enough" in str(refused.value)
+
+
+def named(
+    start: Any = "minute", end: Any = None, timing: Any = "why", why: Scalar = Scalar.STRING, key: Any = "userId"
+) -> Any:
     """The sink of a pipeline that publishes a window's bounds, and why, under these names."""
     with Pipeline("p", every="1 minute") as pipeline:
         windows = a_stream(pipeline).key_by("userId").window(Tumbling("1 h"), start=start, end=end)
         windows.aggregate(n=Count()).publish("out", contract="out", timing=timing)
     types = {start: Scalar.TIMESTAMP, end: Scalar.TIMESTAMP, timing: why}
     fields = [Field(name=c, type=types.get(c, Scalar.LONG)) for c in (start, "userId", "n", end, timing) if c]
-    out = Contract(name="out", version="1", fields=tuple(fields), primary_key=(start, "userId"))
+    out = Contract(name="out", version="1", fields=tuple(fields), primary_key=(start, *{"userId", key}))
     return bind(pipeline.spec, {"c": INPUT, "out": out}).sinks[0]
 
 
@@ -141,6 +150,11 @@ def test_the_columns_of_a_window_may_have_other_names_and_its_end_none() -> None
     assert sink.shape["columns of the window"] == '["minute"]'
     assert "columns of the window" not in named("window_start", "window_end").shape
     assert named(end="until", timing=None).bounds == ("minute", "until")
+
+
+def test_why_a_row_was_published_is_no_part_of_its_primary_key() -> None:
+    with pytest.raises(DeclarationError, match="the primary key of out has why, which is no window and no key"):
+        named(key="why")
 
 
 @pytest.mark.parametrize(

@@ -153,8 +153,15 @@ def _check_published(where: str, contract: Contract, columns: tuple[str, ...]) -
 
 
 def _check_primary_key(where: str, contract: Contract, bounds: tuple[str, ...], keys: tuple[str, ...]) -> None:
-    """The primary key of a contract must tell published rows apart: there is one row for each window and key."""
+    """The primary key of a contract is what tells published rows apart: there is one for each window and key."""
     named = contract.primary_key
+    others = [column for column in named if column not in (*bounds, *keys)]
+    if others:
+        raise DeclarationError(
+            f"{where}: the primary key of {contract.source or contract.name} has {', '.join(others)}, which is "
+            "no window and no key: its value may change when a window is published again",
+            fix=f"remove primaryKey at {', '.join(others)}: windows and keys are enough",
+        )
     missing = [] if set(bounds) & set(named) else [bounds[0]]
     missing += [key for key in keys if key not in named]
     if named and missing:

@@ -64,6 +64,23 @@ def test_what_readers_would_miss_is_a_warning(file: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "logicalTypeOptions: {minimum: low}",
+        "logicalTypeOption: {minimum: 0}",
+        "quality: [{metric: nulValues, mustBe: 0}]",
+        "primaryKeyPosition: 1",
+    ],
+)
+def test_a_broken_rule_or_key_is_not_missing_as_well(file: Any, broken: str) -> None:
+    path = file.an_output(
+        f"- {{name: n, logicalType: integer, description: d, {broken}}}", top="description: {purpose: p}"
+    )
+    [finding] = lint(path)
+    assert finding.severity is Severity.ERROR
+
+
 def test_a_topic_needs_no_primary_key(file: Any) -> None:
     path = file.an_input(
         "- {name: n, logicalType: integer, description: A number., logicalTypeOptions: {minimum: 0}}",

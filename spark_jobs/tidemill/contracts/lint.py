@@ -10,7 +10,7 @@ from tidemill.contracts.custom import one_line
 from tidemill.contracts.document import Node, read
 from tidemill.contracts.findings import Finding, Findings
 from tidemill.contracts.load import contract_files
-from tidemill.core.contract.contract import Contract
+from tidemill.core.contract.contract import Contract, Severity
 from tidemill.core.declare.columns import WINDOW_COLUMNS
 from tidemill.core.errors import ContractError, DeclarationError
 from tidemill.core.sql.expressions import parsed
@@ -70,15 +70,9 @@ def _advise(root: Node, contract: Contract, findings: Findings) -> None:
         )
     if not contract.description:
         findings.warning(schema.line, "no description", fix="say what one row is, for its readers")
-    # A table of windows is updated by window and key, and the pipeline knows these.
-    if contract.format is None and not contract.primary_key and not set(WINDOW_COLUMNS) <= set(contract.columns):
-        findings.warning(
-            schema.line,
-            "no primary key: a published table cannot be updated without one",
-            fix="set primaryKey: true at the columns that identify a row",
-        )
-    if not contract.row_rules and not contract.table_rules:
-        findings.warning(schema.line, "no rule: every value of the right type passes", fix="add a bound or a pattern")
+    # A rule or a key with an error is missing in the contract, but not in the file.
+    if not any(finding.severity is Severity.ERROR for finding in findings.all):
+        _advise_checks(schema.line, contract, findings)
     for node in schema.items("properties"):
         if not node.text("description"):
             findings.warning(
@@ -87,6 +81,19 @@ def _advise(root: Node, contract: Contract, findings: Findings) -> None:
     for place in (schema, *schema.items("properties")):
         for node in place.items("quality"):
             _advise_predicate(node, findings)
+
+
+def _advise_checks(line: int, contract: Contract, findings: Findings) -> None:
+    """Note what a contract without errors does not check."""
+    # A table of windows is updated by window and key, and the pipeline knows these.
+    if contract.format is None and not contract.primary_key and not set(WINDOW_COLUMNS) <= set(contract.columns):
+        findings.warning(
+            line,
+            "no primary key: a published table cannot be updated without one",
+            fix="set primaryKey: true at the columns that identify a row",
+        )
+    if not contract.row_rules and not contract.table_rules:
+        findings.warning(line, "no rule: every value of the right type passes", fix="add a bound or a pattern")
 
 
 def _advise_predicate(node: Node, findings: Findings) -> None:

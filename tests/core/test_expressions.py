@@ -120,6 +120,43 @@ def test_what_is_no_expression_of_one_row_is_refused(expression: str, words: str
 
 
 @pytest.mark.parametrize(
+    ("expression", "named"),
+    [
+        *(("from > 1", "`from`"), ("a + from", "`from`"), ("abs(from)", "`from`"), ("from.x > 1", "`from`")),
+        *(
+            ("all = 1", "`all`"),
+            ("From > 1 AND a IN (table, Union)", "`From`, `Union`"),
+            ("a = 1 or on is null", "`on`"),
+        ),
+        *(
+            ("interval - '1 day' > 2", "`interval`"),
+            ("case > 1", "`case`"),
+            ("case when select then 1 end", "`select`"),
+        ),
+    ],
+)
+def test_backticks_are_the_fix_for_words_of_sql_that_are_meant_as_columns(expression: str, named: str) -> None:
+    with pytest.raises(DeclarationError, match="not an SQL expression") as refused:
+        parsed(expression)
+    assert refused.value.fix == f"put the names of columns that are words of SQL in backticks: {named}"
+    assert "Token_" not in str(refused.value)
+    assert "TokenType" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *("a +", "a b", "a from b", "x AS y", "x, y", "a = = b", "case when a then 1 else end", "`from` b", "'from' b"),
+        *("a.from b", "f(distinct x) +", "'from", "not a +", "a and", "extract(hour from) b", "1 2", "order b"),
+    ],
+)
+def test_backticks_are_no_fix_for_other_faults(expression: str) -> None:
+    with pytest.raises(DeclarationError, match="not an SQL expression") as refused:
+        parsed(expression)
+    assert refused.value.fix == ""
+
+
+@pytest.mark.parametrize(
     "text", ["interval -1 day", "interval - '1' day", "interval '1 day 2 hours'", "interval '1 02:03' day to minute"]
 )
 def test_a_constant_interval_reads_no_column(text: str) -> None:

@@ -60,4 +60,6 @@ def _what(error: SqlglotError) -> str:
     what, column = details.get("description"), details.get("col")
     if not what or "sqlglot." in what:
         return "it ends too early, or is more than one expression"
+    # Some of the parser's messages go on with a token as Python shows it.
+    what = what.partition(" but got <Token")[0]
     return f"{what} at character {column}" if column else what

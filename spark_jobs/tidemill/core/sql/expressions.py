@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _TEXTS = ("STRING", "RAW_STRING", "IDENTIFIER")
 _MOST_NESTED, _LONGEST = 30, 20_000
-_BACKTICKS = "put the names of columns that are words of SQL in backticks: `order`, `from`"
 _BARE, _QUOTED = re.compile(r"[A-Za-z_]\w*"), re.compile(r"`(?:[^`]|``)+`")
 _CONSTANTS = ("null", "true", "false")
 _UNIT_INSIDE = re.compile("[A-Za-z]{3}")
@@ -64,9 +63,18 @@ def parsed(expression: str, *, aggregates: bool = False) -> Parsed:
     except UnicodeEncodeError:
         raise DeclarationError(f"half a character in {expression!r}", fix="write the character itself") from None
     except ValueError as error:
-        raise DeclarationError(f"not an SQL expression: {expression!r}: {error}", fix=_BACKTICKS) from None
+        fix = _backticks(expression)
+        raise DeclarationError(f"not an SQL expression: {expression!r}: {error}", fix=fix) from None
     except RecursionError:
         raise _too_deep(expression) from None
+
+
+def _backticks(expression: str) -> str:
+    """What to do about words of SQL that are meant as columns; empty if there are none."""
+    from tidemill.core.sql.reserved_words import meant_as_columns
+
+    words = ", ".join(f"`{word}`" for word in meant_as_columns(expression))
+    return f"put the names of columns that are words of SQL in backticks: {words}" if words else ""
 
 
 def _check_tokens(tokens: list[Token], expression: str) -> None:

@@ -66,6 +66,8 @@ def test_a_backfill_is_shown_before_it_is_done(mill: Mill, typed: Typed) -> None
         ((), "wants offsets, times or windows"),
         (("--from-time", "yesterday"), "expected a time such as"),
         (("--from-offsets", "events:1"), "expected TOPIC-PARTITION:OFFSET"),
+        (("--from-offsets", "events-0:-5"), "an offset is 0 to 9223372036854775807, found -5 in 'events-0:-5'"),
+        (("--to-offsets", "events-0:9223372036854775808"), "found 9223372036854775808 in"),
         (("--from-offsets", "other-0:1"), "has read nothing of other-0"),
         (("--from-time", "2026-01-01", "--windows", "2026-01-01/2026-01-02"), "or times, or windows"),
         (("--windows", "2026-01-02/2026-01-01"), "is not before"),

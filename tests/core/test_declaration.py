@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -76,6 +77,22 @@ WRONG: dict[str, tuple[Callable[[Any], None], str]] = {
         lambda s: s.window(Tumbling("1 s"), allowed_lateness=-duration("1 s")),
         "allowed_lateness must not be negative",
     ),
+    "negative lateness as text": (
+        lambda s: s.window(Tumbling("1 s"), allowed_lateness="-1 s"),
+        "allowed_lateness must not be negative, found '-1 s'",
+    ),
+    "a negative delay": (
+        lambda s: s.pipeline.read("u", contract="events", delay="-5 s"),
+        "delay must not be negative, found '-5 s'",
+    ),
+    "a window of a negative size": (
+        lambda s: s.window(Tumbling("-1 minute")),
+        "the size of a window must be longer than nothing, found '-1 minute'",
+    ),
+    "a negative slide": (
+        lambda s: s.window(Sliding("1 hour", timedelta(-1))),
+        "the slide of a window must be longer than nothing, found -1 day",
+    ),
     "no aggregate": (lambda s: s.window(Tumbling("1 s")).aggregate(), "at least one aggregate"),
     "not an aggregate": (lambda s: s.window(Tumbling("1 s")).aggregate(n="count(*)"), "`n` is not an aggregate"),
     "the clock in an expression": (lambda s: counted(s.with_columns(x="now()")), "gives another answer each time"),
@@ -125,7 +142,12 @@ def test_a_pipeline_that_publishes_nothing_is_refused() -> None:
     ("keywords", "says"),
     [
         ({"every": "0 s"}, "every must be longer"),
-        ({"every": "1 minute", "idle_timeout": "-1"}, "not a duration"),
+        ({"every": "-1 s"}, "every must be longer than nothing, found '-1 s'"),
+        ({"every": "1 minute", "idle_timeout": "-1"}, "idle_timeout: not a duration: '-1'"),
+        (
+            {"every": "1 minute", "takeover_after": timedelta(-1)},
+            "takeover_after must be longer than nothing, found -1 day",
+        ),
         ({"every": "soon"}, "not a duration"),
         (
             {"every": "1 us"},
@@ -134,7 +156,7 @@ def test_a_pipeline_that_publishes_nothing_is_refused() -> None:
         ({"every": "999 ms"}, r"below the shortest interval, 1 second[\s\S]*fix: declare every=\"1 second\" or longer"),
     ],
 )
-def test_a_pipeline_with_impossible_times_is_refused(keywords: dict[str, str], says: str) -> None:
+def test_a_pipeline_with_impossible_times_is_refused(keywords: dict[str, Any], says: str) -> None:
     with pytest.raises(DeclarationError, match=says):
         Pipeline("p", **keywords)
 

@@ -11,6 +11,7 @@ import pytest
 
 from tidemill import Count, Pipeline, Sliding, Sum, Tumbling
 from tidemill.core.bind.binding import bind
+from tidemill.core.bind.flow import WindowedSink
 from tidemill.core.contract.contract import Contract, Format
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.declare.names import UnknownStep
@@ -94,9 +95,23 @@ def test_an_offset_may_lie_before_1970_as_text_and_as_duration(window: Any, text
     assert show_duration(same) in str(window("1 day", offset=text))
 
 
+def hashes(offset: Any) -> tuple[str, ...]:
+    with Pipeline("p", every="1 minute") as pipeline:
+        a_stream(pipeline).window(Tumbling("1 day", offset=offset)).aggregate(n=Count()).publish("out", contract="out")
+    flow = bind(pipeline.spec, {"c": INPUT, "out": contract("out", "window_start", "window_end", "n")})
+    sink = flow.sinks[0]
+    assert isinstance(sink, WindowedSink)
+    return (*flow.hashes, str(sink.shape), str(sink.legacy_shape))
+
+
+def test_a_negative_offset_means_the_same_to_ledgers_as_text_and_as_duration() -> None:
+    assert hashes("-8 hours") == hashes(-8 * HOUR)
+    assert hashes("-8 hours") != hashes("8 hours")
+
+
 @pytest.mark.parametrize("text", ["--1 hour", "- -1 hour", "-", "-1", "+1 hour", "-366000 days"])
 def test_what_is_no_offset_is_refused(text: str) -> None:
-    with pytest.raises(DeclarationError, match="duration"):
+    with pytest.raises(DeclarationError, match="the offset of a window(: not a duration| is at most)"):
         Tumbling("1 day", offset=text)
 
 

@@ -1,13 +1,14 @@
 """Moments and durations."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.errors import DeclarationError
-from tidemill.core.time.times import duration, micros, moment, show_duration
+from tidemill.core.time.times import duration, micros, moment, positive_duration, show_duration, signed_duration
 
 
 @given(st.integers(-(10**16), 10**17))
@@ -37,10 +38,34 @@ def test_durations_are_whole_numbers_of_a_unit(text: str, seconds: float) -> Non
     assert duration(text).total_seconds() == seconds
 
 
-@pytest.mark.parametrize("text", ["", "ten seconds", "1 month", "1.5 hours", "-1 s", "10", "1 minute 5 s"])
+@pytest.mark.parametrize(
+    "text", ["", "ten seconds", "1 month", "1.5 hours", "-1.5 s", "--1 s", "- -1 s", "10", "1 minute 5 s"]
+)
 def test_other_texts_are_no_durations(text: str) -> None:
     with pytest.raises(DeclarationError, match="not a duration"):
         duration(text)
+
+
+@pytest.mark.parametrize("value", ["-5 s", " - 5 seconds", "-5000 ms", timedelta(seconds=-5)])
+def test_a_duration_below_zero_is_one_as_text_and_as_timedelta(value: str | timedelta) -> None:
+    assert signed_duration(value) == timedelta(seconds=-5)
+    with pytest.raises(
+        DeclarationError, match=r"^delay must not be negative, found '?[ -]+5[0 a-z]*'?\n  fix: leave out the minus"
+    ):
+        duration(value, "delay")
+    with pytest.raises(
+        DeclarationError, match=r"^every must be longer than nothing, found .*\n  fix: write for example"
+    ):
+        positive_duration(value, "every")
+
+
+@pytest.mark.parametrize("of", [duration, positive_duration, signed_duration])
+def test_what_is_no_duration_is_named(of: Any) -> None:
+    for value in ("soon", "5", 5, None):
+        with pytest.raises(DeclarationError, match=r"^delay: not a duration: "):
+            of(value, "delay")
+    with pytest.raises(DeclarationError, match=r"^delay is at most 365,000 days"):
+        of("400000 days", "delay")
 
 
 def test_a_moment_without_a_zone_is_refused() -> None:

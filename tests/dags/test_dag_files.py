@@ -139,7 +139,7 @@ def test_wrong_declaration_is_an_import_error_that_says_what_to_change(tmp_path:
     home.mkdir()
     found = parse(tmp_path / "dags", home)
     [error] = found["import_errors"].values()
-    assert "orders.py:2: not a duration: 'soon'" in error
+    assert "orders.py:2: every: not a duration: 'soon'" in error
     assert "fix: write a whole number and a unit" in error
     assert found["dags"] == {}
 

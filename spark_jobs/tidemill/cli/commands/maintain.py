@@ -37,7 +37,7 @@ def maintain(
     from tidemill.maintain.maintenance import maintain as tasks
 
     project = open_project(ctx)
-    period = project.settings.keep if keep is None else duration(keep)
+    period = project.settings.keep if keep is None else duration(keep, "--keep")
     table, kept = grid("pipeline", "table", "", "count", numbers=("count",)), list[str]()
 
     def tidy(name: str) -> None:

@@ -89,9 +89,7 @@ class Stream:
 
         `start` and `end` name the columns of a window's bounds; with `end=None`, the end is not published.
         """
-        lateness = duration(allowed_lateness)
-        if lateness < timedelta(0):
-            raise DeclarationError(f"allowed_lateness must not be negative, found {allowed_lateness}")
+        lateness = duration(allowed_lateness, "allowed_lateness")
         window = op.WindowBy(spec=spec, allowed_lateness=lateness, start=start, end=end)
         for column in window.columns:
             checked_column(column)

@@ -9,7 +9,7 @@ from datetime import timedelta
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.graph import Graph
 from tidemill.core.errors import DeclarationError
-from tidemill.core.time.times import duration
+from tidemill.core.time.times import positive_duration
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -86,23 +86,11 @@ def interval(value: str | timedelta) -> timedelta:
     Raises:
         DeclarationError: it is shorter than a scheduler can start runs.
     """
-    length = positive(value, "every")
+    length = positive_duration(value, "every")
     if length < SHORTEST_INTERVAL:
         raise DeclarationError(
             f"every={value!r} is below the shortest interval, 1 second: every batch is a run of a scheduler, which "
             "takes about that long from its tick to the commit, so that faster ticks would only queue up",
             fix='declare every="1 second" or longer; answers within milliseconds need an engine that never stops',
         )
-    return length
-
-
-def positive(value: str | timedelta, what: str) -> timedelta:
-    """A duration above zero; `what` names it in the error.
-
-    Raises:
-        DeclarationError: it is zero or negative.
-    """
-    length = duration(value)
-    if length <= timedelta(0):
-        raise DeclarationError(f"{what} must be longer than nothing, found {value!r}")
     return length

@@ -26,12 +26,12 @@ from typing import NoReturn
 
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.builder import Stream
-from tidemill.core.declare.checks import check_published, interval, positive, wanted_topics
+from tidemill.core.declare.checks import check_published, interval, wanted_topics
 from tidemill.core.declare.graph import Edge, Graph
 from tidemill.core.declare.guarantees import Guarantee, OnLoss, one_of
 from tidemill.core.declare.names import checked_contract, checked_name, no_step
 from tidemill.core.errors import DeclarationError
-from tidemill.core.time.times import duration
+from tidemill.core.time.times import duration, positive_duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +82,9 @@ class Pipeline:
         self.name = checked_name(name, "a pipeline")
         self._every = interval(every)
         self._owner, self._description = owner, description
-        self._idle_timeout = None if idle_timeout is None else positive(idle_timeout, "idle_timeout")
-        self._future_tolerance = positive(future_tolerance, "future_tolerance")
-        self._takeover_after = positive(takeover_after, "takeover_after")
+        self._idle_timeout = None if idle_timeout is None else positive_duration(idle_timeout, "idle_timeout")
+        self._future_tolerance = positive_duration(future_tolerance, "future_tolerance")
+        self._takeover_after = positive_duration(takeover_after, "takeover_after")
         self._guarantee = one_of(Guarantee, guarantee, "guarantee")
         self._on_loss = one_of(OnLoss, on_loss, "on_loss")
         self._operators: dict[str, op.Operator] = {}
@@ -136,14 +136,12 @@ class Pipeline:
         """
         wanted = wanted_topics(topics, pattern)
         self._check_read_once(topics)
-        if duration(delay) < timedelta(0):
-            raise DeclarationError(f"delay must not be negative, found {delay}")
         start_from = one_of(op.StartFrom, start, "start")
         read = op.Read(
             topic=wanted,
             contract=checked_contract(contract, str(wanted)),
             event_time=event_time,
-            delay=duration(delay),
+            delay=duration(delay, "delay"),
             start=start_from,
         )
         return Stream(self, self._add(read, "read", name), "out")

@@ -19,7 +19,7 @@ from tidemill.core.declare import sketches
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.graph import Graph
 from tidemill.core.identity.declarations import FORMS, encoded
-from tidemill.core.time.times import duration, show_duration
+from tidemill.core.time.times import duration, show_duration, signed_duration
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Sliding, Tumbling, WindowSpec
 
@@ -95,7 +95,7 @@ def legacy_shape(keys: Iterable[str], window: WindowSpec, aggregates: Mapping[st
 
 
 def _window(window: WindowSpec) -> str:
-    offset = duration(window.offset)
+    offset = signed_duration(window.offset)
     aligned = f" from {show_duration(offset)}" if offset else ""
     size = show_duration(duration(window.size))
     if isinstance(window, Tumbling):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tidemill.core.errors import ConfigError
-from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.log.offsets import MAX_OFFSET, TopicPartition
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.repair.side_outputs import Selection
 
 PLACES = "TOPIC-PARTITION:OFFSET,..."
+_NUMBER = re.compile(r"-?[0-9]{1,30}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +118,14 @@ def _places(what: str, text: str | None) -> Mapping[TopicPartition, int]:
     for part in filter(None, map(str.strip, (text or "").split(","))):
         place, _, offset = part.rpartition(":")
         named = _place(place)
-        if named is None or not offset.isdecimal():
+        if named is None or not _NUMBER.fullmatch(offset):
             raise ConfigError(f"{what}: expected {PLACES}, found {part!r}", fix="for example web.access-0:1000")
-        found[named] = int(offset)
+        if not 0 <= (number := int(offset)) <= MAX_OFFSET:
+            raise ConfigError(
+                f"{what}: an offset is 0 to {MAX_OFFSET}, found {offset} in {part!r}",
+                fix="`tidemill log ls TOPIC` shows the offsets of each partition",
+            )
+        found[named] = number
     return found
 
 

@@ -36,46 +36,62 @@ _UNITS = {
     "d": 86_400_000_000,
     "week": 604_800_000_000,
 }
-_DURATION = re.compile(r"\s*(\d+)\s*([a-z]+?)(s?)\s*", re.IGNORECASE)
+_DURATION = re.compile(r"\s*(?P<sign>-?)\s*(?P<count>\d+)\s*(?P<unit>[a-z]+?)(?P<plural>s?)\s*", re.IGNORECASE)
 
 
-def duration(value: str | timedelta) -> timedelta:
+def duration(value: str | timedelta, what: str = "") -> timedelta:
     """A duration from text: a whole number and a unit, such as "90 seconds", "1 hour" or "250 ms".
+
+    `what` names it in the error.
 
     Raises:
         DeclarationError: the text is not such a duration, or names months or years, which have no
-            fixed length; or the duration is longer than `LONGEST`.
+            fixed length; or the duration is negative, or longer than `LONGEST`.
     """
+    found = signed_duration(value, what)
+    if found < timedelta(0):
+        raise DeclarationError(
+            f"{what or 'a duration'} must not be negative, found {_written(value)}", fix="leave out the minus"
+        )
+    return found
+
+
+def positive_duration(value: str | timedelta, what: str) -> timedelta:
+    """A duration as in `duration`, but above zero."""
+    found = signed_duration(value, what)
+    if found <= timedelta(0):
+        raise DeclarationError(
+            f"{what} must be longer than nothing, found {_written(value)}", fix='write for example "1 minute"'
+        )
+    return found
+
+
+def signed_duration(value: str | timedelta, what: str = "") -> timedelta:
+    """A duration as in `duration`, which may be below zero, such as "-8 hours"."""
     if isinstance(value, timedelta):
         if abs(value) > LONGEST:
-            raise _too_long(value)
+            raise _too_long(what, value)
         return value
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    unit = _unit(match[2].lower(), match[3].lower()) if match else None
+    unit = _unit(match["unit"].lower(), match["plural"].lower()) if match else None
     if match is None or unit is None:
         raise DeclarationError(
-            f"not a duration: {value!r}",
+            f"{what}{': ' if what else ''}not a duration: {value!r}",
             fix='write a whole number and a unit, as in "10 seconds": us, ms, seconds, minutes, hours, days, weeks',
         )
-    if len(match[1]) > _MOST_DIGITS or int(match[1]) * unit > micros(LONGEST):
-        raise _too_long(value)
-    return timedelta(microseconds=int(match[1]) * unit)
+    if len(match["count"]) > _MOST_DIGITS or int(match["count"]) * unit > micros(LONGEST):
+        raise _too_long(what, value)
+    return timedelta(microseconds=int(match["sign"] + match["count"]) * unit)
 
 
-def signed_duration(value: str | timedelta) -> timedelta:
-    """A duration as in `duration`, which may be below zero, such as "-8 hours".
-
-    Raises:
-        DeclarationError: the text is not a duration, or the duration is too long.
-    """
-    if isinstance(value, str) and value.strip().startswith("-"):
-        return -duration(value.strip()[1:])
-    return duration(value)
+def _written(value: str | timedelta) -> str:
+    """A duration as it was written, or as people would write it."""
+    return show_duration(value) if isinstance(value, timedelta) else repr(value)
 
 
-def _too_long(value: str | timedelta) -> DeclarationError:
+def _too_long(what: str, value: str | timedelta) -> DeclarationError:
     said = value if len(str(value)) <= _SHOWN else f"{str(value)[:_SHOWN]}..."
-    return DeclarationError(f"a duration is at most {LONGEST.days:,} days (a thousand years), found {said}")
+    return DeclarationError(f"{what or 'a duration'} is at most {LONGEST.days:,} days (a thousand years), found {said}")
 
 
 def _unit(name: str, plural: str) -> int | None:

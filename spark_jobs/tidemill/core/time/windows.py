@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from tidemill.core.errors import DeclarationError
-from tidemill.core.time.times import duration, micros, show_duration, signed_duration
+from tidemill.core.time.times import duration, micros, positive_duration, show_duration, signed_duration
 
 MAX_PANES_PER_WINDOW = 10_000
 
@@ -76,13 +76,6 @@ class Panes:
         return self.last_window_of(time).end + allowed_lateness <= watermark
 
 
-def _positive(text: str | timedelta, what: str) -> timedelta:
-    value = duration(text)
-    if value <= timedelta(0):
-        raise DeclarationError(f"{what} of a window must be longer than nothing, found {value}")
-    return value
-
-
 @dataclass(frozen=True, slots=True)
 class Tumbling:
     """Windows of one size, one after the other; they are aligned to `offset` after 1970-01-01T00:00Z."""
@@ -91,8 +84,8 @@ class Tumbling:
     offset: str | timedelta = field(default=timedelta(0), kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", _positive(self.size, "the size"))
-        object.__setattr__(self, "offset", signed_duration(self.offset))
+        object.__setattr__(self, "size", positive_duration(self.size, "the size of a window"))
+        object.__setattr__(self, "offset", signed_duration(self.offset, "the offset of a window"))
 
     @property
     def panes(self) -> Panes:
@@ -116,8 +109,12 @@ class Sliding:
     offset: str | timedelta = field(default=timedelta(0), kw_only=True)
 
     def __post_init__(self) -> None:
-        size, slide = _positive(self.size, "the size"), _positive(self.slide, "the slide")
-        for name, value in (("size", size), ("slide", slide), ("offset", signed_duration(self.offset))):
+        size, slide = (
+            positive_duration(self.size, "the size of a window"),
+            positive_duration(self.slide, "the slide of a window"),
+        )
+        offset = signed_duration(self.offset, "the offset of a window")
+        for name, value in (("size", size), ("slide", slide), ("offset", offset)):
             object.__setattr__(self, name, value)
         if slide > size:
             raise DeclarationError(

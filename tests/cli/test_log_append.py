@@ -103,6 +103,34 @@ def test_json_lines_give_key_and_time(append: Append, log: FileLog) -> None:
     assert record.timestamp.isoformat() == "2014-03-23T22:07:07+00:00"
 
 
+@pytest.mark.parametrize("name", ["in.jsonl", "in.ndjson", "in.JSON"])
+def test_a_name_of_json_lines_says_their_format(append: Append, log: FileLog, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b'{"u": "x"}\n{"u": null}\n')
+    result = append(tmp_path / name, "--key", "u")
+    assert {record.key: record.value for record in read_topic(log, "t")} == {b"x": b'{"u": "x"}', None: b'{"u": null}'}
+    assert result.stderr == "(read as jsonl, as the name says; --format takes another)\n"
+
+
+def test_names_of_csv_and_parquet_say_their_format(append: Append, log: FileLog, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_bytes(b"u\nx\n")
+    pq.write_table(pa.table({"u": ["y"]}), tmp_path / "in.parquet")
+    assert "read as csv" in append(tmp_path / "in.csv", "--key", "u").stderr
+    assert "read as parquet" in append(tmp_path / "in.parquet").stderr
+    assert {(record.key, record.value) for record in read_topic(log, "t")} == {
+        (b"x", b'{"u":"x"}'),
+        (None, b'{"u":"y"}'),
+    }
+
+
+def test_an_option_of_one_format_says_it_and_nothing_is_assumed(append: Append, log: FileLog, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_bytes(b"u,n\nx,1\n")
+    (tmp_path / "in.jsonl").write_bytes(b'{"u": \n')
+    assert append(tmp_path / "in.csv", "--raw").stderr == ""
+    assert append(tmp_path / "in.jsonl", "--key-regex", "u").stderr == ""
+    assert append(tmp_path / "in.jsonl", "--again").stderr == ""
+    assert sorted(values(log)) == [b"x,1", b'{"u": ', b'{"u": ']
+
+
 def test_csv_rows_become_json(append: Append, log: FileLog) -> None:
     append("-f", "csv", "--key", "u", given=b"u,n\nx,1\ny,\n")
     found = {record.key: json.loads(record.value or b"") for record in read_topic(log, "t")}
@@ -188,8 +216,13 @@ def test_interrupted_append_says_what_became_of_it(
     [
         (["nowhere.log"], "nowhere.log does not exist"),
         (["."], r"\. is a folder"),
-        (["--key", "u"], "--key means nothing for --format lines"),
-        (["--timestamp-field", "at"], "--timestamp-field means nothing for --format lines"),
+        (["--key", "u"], "--key needs records with fields, and the name of standard input does not say their format"),
+        (["--timestamp-field", "at"], "--timestamp-field needs records with fields"),
+        (["-f", "lines", "--key", "u"], "--key means nothing for --format lines"),
+        (["--raw", "--key-regex", "x"], "--raw means nothing for --format lines"),
+        (["a.jsonl", "b.csv", "--key", "u"], r"several formats: a\.jsonl jsonl, b\.csv csv"),
+        (["a.jsonl", "-", "--key", "u"], r"several formats: a\.jsonl jsonl, standard input no format"),
+        (["a.CSV"], r"a\.CSV can be appended in two ways"),
         (["-f", "jsonl", "--key-regex", "x"], "--key-regex means nothing for --format jsonl"),
         (["-f", "jsonl", "--raw"], "--raw means nothing for --format jsonl"),
         (["-f", "csv", "--delimiter", ";;"], "is not one character"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidemill.cli.commands.log_format import InputKind, format_of
 from tidemill.cli.output import MOST, AsJson, console, open_project
 from tidemill.cli.views.log import (
     describe,
@@ -28,19 +29,9 @@ from tidemill.log.inputs.fields import TimeUnit
 
 if TYPE_CHECKING:
     from tidemill.log.interface import Log, Topic
-    from tidemill.log.loading import InputFormat
     from tidemill.log.writable import WritableLog
 
 app = typer.Typer(no_args_is_help=True, help="Topics of records: make, fill, look at and trim them.")
-
-
-class InputKind(StrEnum):
-    """The format of an input: how it is split into records."""
-
-    LINES = "lines"
-    JSONL = "jsonl"
-    CSV = "csv"
-    PARQUET = "parquet"
 
 
 class Partitioning(StrEnum):
@@ -123,8 +114,9 @@ def append(
         list[str] | None, typer.Argument(metavar="FILE", help="The files to append. Default: -, standard input.")
     ] = None,
     input_format: Annotated[
-        InputKind, typer.Option("--format", "-f", help="The format of all files. Default: lines.")
-    ] = InputKind.LINES,
+        InputKind | None,
+        typer.Option("--format", "-f", help="The format of all files. Default: what their names say, or lines."),
+    ] = None,
     key: Annotated[str | None, typer.Option(metavar="FIELD", help="The field to use as the key.")] = None,
     key_regex: Annotated[
         str | None, typer.Option(metavar="REGEX", help="For lines: the key is what this finds, or its first group.")
@@ -167,7 +159,8 @@ def append(
     from tidemill.log.inputs.chunks import ChunkSize
     from tidemill.log.producer import ByKey, Producer, RoundRobin
 
-    inputs, chosen = sources or [loading.STANDARD_INPUT], _input_format(ctx)
+    inputs = sources or [loading.STANDARD_INPUT]
+    chosen = format_of(ctx.params, inputs)
     total, size = loading.total_bytes(inputs), ChunkSize(records=segment_records)
     how = ByKey() if partitioning is Partitioning.KEY else RoundRobin()
     place = open_log(ctx)
@@ -248,41 +241,6 @@ def trim(
         print_json(range_json(held))
     else:
         typer.echo(f"{held.topic_partition} now holds offsets [{held.from_offset}, {held.until_offset})")
-
-
-def _input_format(ctx: typer.Context) -> InputFormat:
-    from tidemill.log.inputs.fields import FieldChoice
-    from tidemill.log.inputs.lines import JsonLines, Lines
-    from tidemill.log.inputs.tables import Csv, ParquetRows
-
-    given = ctx.params
-    chosen = InputKind(given["input_format"])
-    _refuse_foreign_options(given, chosen)
-    unit = TimeUnit(given["timestamp_unit"])
-    fields = FieldChoice(key=given["key"], time=given["timestamp_field"], unit=unit)
-    match chosen:
-        case InputKind.LINES:
-            return Lines(key_regex=given["key_regex"])
-        case InputKind.JSONL:
-            return JsonLines(fields=fields)
-        case InputKind.CSV:
-            return Csv(fields=fields, delimiter=given["delimiter"], raw=given["raw"])
-        case InputKind.PARQUET:
-            return ParquetRows(fields=fields)
-
-
-def _refuse_foreign_options(given: dict[str, object], chosen: InputKind) -> None:
-    """Refuse an option that would have no effect with this format."""
-    fields = {InputKind.JSONL, InputKind.CSV, InputKind.PARQUET}
-    meant_for = {"key": fields, "timestamp_field": fields, "key_regex": {InputKind.LINES}, "raw": {InputKind.CSV}}
-    for name, formats in meant_for.items():
-        if given[name] and chosen not in formats:
-            raise LogInputError(
-                f"--{name.replace('_', '-')} means nothing for --format {chosen.value}",
-                fix=f"use it with --format {' or '.join(sorted(formats))}; the default is {InputKind.LINES.value}",
-            )
-    if len(str(given["delimiter"])) != 1:
-        raise LogInputError(f"--delimiter {given['delimiter']!r} is not one character")
 
 
 def _only_partition(topic: Topic, partition: int | None) -> int:

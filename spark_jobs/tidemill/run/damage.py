@@ -33,7 +33,7 @@ def check_tables(flow: Flow, uris: Uris, plan: BatchPlan, batch: OpenBatch | Non
         attempt=batch.attempt if batch else 0,
         published=batch is not None and batch.may_be_published,
     )
-    with _repairable(flow.name):
+    with repairable(flow.name):
         for spec, known in marks.all(flow, uris):
             if not is_newest(spec, known.mark.version if known.mark else None):
                 known.check(spec, newest(spec, thoroughly=True))
@@ -48,7 +48,7 @@ def judged(flow: Flow, uris: Uris, claim: Claim, ledger: Ledger) -> Iterator[Non
         TableDamaged: a table is not as the ledger describes it, or one of its files cannot be read.
         LedgerDamaged: a table holds something that the ledger does not know.
     """
-    with _repairable(flow.name):
+    with repairable(flow.name):
         try:
             yield
         except (Fenced, LedgerDamaged, TableDamaged) as error:
@@ -89,7 +89,7 @@ def _check_files(flow: Flow, uris: Uris, claim: Claim, error: Exception) -> None
 
 
 @contextmanager
-def _repairable(pipeline: str) -> Iterator[None]:
+def repairable(pipeline: str) -> Iterator[None]:
     """Add the usual fix to errors about damage that name no other."""
     try:
         yield

@@ -9,19 +9,23 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.core.errors import LogError, TidemillError
+from tidemill.core.errors import LogError, TableDamaged, TidemillError
 from tidemill.core.plan.position import Position
 from tidemill.log.pipeline_topics import check_sends, to_be_read
+from tidemill.project.settings import is_remote
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidemill.core.plan.position import TableMark
     from tidemill.project.project import Project
-from tidemill.project.settings import is_remote
+    from tidemill.tables.interface import TableSpec
 
 _OLDEST_JAVA = 17
 
@@ -63,15 +67,19 @@ def check_project(project: Project, *, spark: bool) -> Iterator[Checked]:
     yield _check("log", lambda: _log(project))
     yield _check("contracts", lambda: _contracts(Path(settings.contracts)))
     names: list[str] = []
+    damaged: list[str] = []
     faults: list[Checked] = []
     yield _check("pipelines", lambda: _pipelines(project, names, faults))
     yield from faults
     for name in names:
         yield _check(f"topics of {name}", lambda name=name: _topics(project, name))  # type: ignore[misc]
         yield _check(f"ledger of {name}", lambda name=name: _ledger(project, name))  # type: ignore[misc]
-        yield _check(f"tables of {name}", lambda name=name: _tables(project, name))  # type: ignore[misc]
+        tables = list(_tables(project, name))
+        yield from tables
+        if any(each.state is State.PROBLEM for each in tables):
+            damaged.append(name)
     if spark:
-        yield _check("spark", lambda: _spark(project, names))
+        yield from _with_spark(project, [name for name in names if name not in damaged])
 
 
 def _check(name: str, look: Callable[[], tuple[State, str, str]]) -> Checked:
@@ -215,27 +223,77 @@ def _ledger(project: Project, name: str) -> tuple[State, str, str]:
     return State.OK, f"batch {view.position.batch_id} is committed" if view.last_commit else "nothing committed yet", ""
 
 
-def _tables(project: Project, name: str) -> tuple[State, str, str]:
+def _tables(project: Project, name: str) -> Iterator[Checked]:
+    """Open every table of a pipeline. A table with a fault has a row of its own, the others share one."""
+    from tidemill.run.damage import repairable
     from tidemill.tables.handles import newest
 
-    uris, found = project.uris(name), []
-    for spec in (uris.published_table(sink) for sink in project.pipeline(name).sinks):
-        there = newest(spec, thoroughly=True) is not None
-        found.append(f"{spec.name} {'is its own' if there else 'is not there yet'}")
-    return State.OK, ", ".join(found), ""
+    found: list[str] = []
+
+    def look(spec: TableSpec, mark: TableMark | None) -> tuple[State, str, str]:
+        with repairable(name):
+            handle = newest(spec, thoroughly=True)
+            if handle is None and mark is not None:
+                raise TableDamaged(f"table {spec.name} ({spec.uri}) is gone; a batch has written to it")
+        if not spec.own:
+            found.append(f"{spec.name} {'is not there yet' if handle is None else 'is its own'}")
+        return State.OK, "", ""
+
+    try:
+        specs = _specs(project, name)
+    # The row of the ledger says what is wrong with it.
+    except Exception:
+        return
+    for spec, mark in specs:
+        checked = _check(f"table {spec.name} of {name}", lambda spec=spec, mark=mark: look(spec, mark))  # type: ignore[misc]
+        if checked.state is not State.OK:
+            yield checked
+    if found:
+        yield Checked(name=f"tables of {name}", state=State.OK, found=", ".join(found))
 
 
-def _spark(project: Project, fit: list[str]) -> tuple[State, str, str]:
+def _specs(project: Project, name: str) -> list[tuple[TableSpec, TableMark | None]]:
+    """Every table of a pipeline, each with what the ledger knows of it."""
+    from tidemill.core.bind.flow import WindowedSink
+    from tidemill.engine.storage.expected_versions import published
+    from tidemill.engine.storage.table_layout import PANE_FIELDS
+
+    flow, uris = project.pipeline(name), project.uris(name)
+    known = project.ledger(name).view().position.tables
+    windowed = [sink for sink in flow.sinks if isinstance(sink, WindowedSink)]
+    return [
+        *((uris.published_table(sink), known.get(published(sink))) for sink in flow.sinks),
+        *((uris.state(sink, PANE_FIELDS), known.get(f"state/{sink.table}")) for sink in windowed),
+        *((spec, known.get(spec.name)) for spec in (uris.quarantine(), uris.late())),
+    ]
+
+
+def _with_spark(project: Project, fit: Sequence[str]) -> Iterator[Checked]:
+    """Start Spark, then let it check the types of the pipelines that are `fit` for it."""
+    from tidemill.engine.aggregate.types import check_types
+
+    def types(name: str) -> tuple[State, str, str]:
+        check_types(sessions[0], project.pipeline(name), project.uris(name))
+        return State.OK, "fit its contracts and tables", ""
+
+    sessions: list[SparkSession] = []
+    started = _check("spark", lambda: _spark(project, sessions))
+    yield started
+    try:
+        for name in fit if started.state is State.OK else ():
+            yield _check(f"types of {name}", lambda name=name: types(name))  # type: ignore[misc]
+    finally:
+        for session in sessions:
+            session.stop()
+
+
+def _spark(project: Project, sessions: list[SparkSession]) -> tuple[State, str, str]:
+    """Start a session, and append it to `sessions`: the caller stops it."""
     from tidemill.cli.spark import start_spark
     from tidemill.cli.views.physical import place
-    from tidemill.engine.aggregate.types import check_types
     from tidemill.engine.spark.workers import look
 
     session = start_spark(project)
-    try:
-        workers = "; ".join(str(worker) for worker in look(session))
-        for name in fit:
-            check_types(session, project.pipeline(name), project.uris(name))
-        return State.OK, f"{place(project.settings)}: Spark {session.version} answers, its workers have {workers}", ""
-    finally:
-        session.stop()
+    sessions.append(session)
+    workers = "; ".join(str(worker) for worker in look(session))
+    return State.OK, f"{place(project.settings)}: Spark {session.version} answers, its workers have {workers}", ""

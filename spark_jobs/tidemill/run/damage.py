@@ -14,6 +14,7 @@ from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.ledger.ledger import Ledger
 from tidemill.run.claiming import Claim
+from tidemill.run.repairable import repairable
 from tidemill.tables.files import damaged_file, is_newest
 from tidemill.tables.handles import newest
 
@@ -86,15 +87,3 @@ def _check_files(flow: Flow, uris: Uris, claim: Claim, error: Exception) -> None
             continue
         if found:
             raise TableDamaged(f"table {spec.name} ({spec.uri}): {found}") from error
-
-
-@contextmanager
-def repairable(pipeline: str) -> Iterator[None]:
-    """Add the usual fix to errors about damage that name no other."""
-    try:
-        yield
-    except (LedgerDamaged, TableDamaged) as error:
-        error.fix = error.fix or (
-            f"put it back as it was; else build all again from the log: `tidemill rebuild {pipeline}`"
-        )
-        raise

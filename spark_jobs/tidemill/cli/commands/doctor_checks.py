@@ -225,7 +225,7 @@ def _ledger(project: Project, name: str) -> tuple[State, str, str]:
 
 def _tables(project: Project, name: str) -> Iterator[Checked]:
     """Open every table of a pipeline. A table with a fault has a row of its own, the others share one."""
-    from tidemill.run.damage import repairable
+    from tidemill.run.repairable import repairable
     from tidemill.tables.handles import newest
 
     found: list[str] = []
@@ -254,15 +254,14 @@ def _tables(project: Project, name: str) -> Iterator[Checked]:
 
 def _specs(project: Project, name: str) -> list[tuple[TableSpec, TableMark | None]]:
     """Every table of a pipeline, each with what the ledger knows of it."""
-    from tidemill.core.bind.flow import WindowedSink
-    from tidemill.engine.storage.expected_versions import published
+    from tidemill.core.bind.flow import PUBLISHED, WindowedSink
     from tidemill.engine.storage.table_layout import PANE_FIELDS
 
     flow, uris = project.pipeline(name), project.uris(name)
     known = project.ledger(name).view().position.tables
     windowed = [sink for sink in flow.sinks if isinstance(sink, WindowedSink)]
     return [
-        *((uris.published_table(sink), known.get(published(sink))) for sink in flow.sinks),
+        *((uris.published_table(sink), known.get(PUBLISHED + sink.table)) for sink in flow.sinks),
         *((uris.state(sink, PANE_FIELDS), known.get(f"state/{sink.table}")) for sink in windowed),
         *((spec, known.get(spec.name)) for spec in (uris.quarantine(), uris.late())),
     ]

@@ -262,3 +262,39 @@ def test_a_lost_ledger_is_rebuilt_and_the_tables_are_still_its_own(mill: Mill) -
     mill.feed([an_event(50)])
     run(mill)
     assert (owner(mill), len(rows(mill))) == ("sums", 5)
+
+
+def test_status_names_a_ledger_that_nobody_declares_and_the_pipeline_that_its_tables_refuse(mill: Mill) -> None:
+    other, folder = called(mill, "other"), mill.project.folder
+    said = type_command(folder, "status")
+    told = " ".join(said.out.split())
+    assert "other: table sums (" in told
+    assert "belongs to pipeline sums, and not to other; nothing was written; see `tidemill status other`" in told
+    assert "sums: no file declares it, and the lake has its ledger, batch 2 of it committed" in told
+    assert "`tidemill rename sums NEW-NAME`" in told
+    here, there = type_command(folder, "status", "--json").lines
+    assert "`tidemill rename sums other`" in here["refused"]["fix"]
+    assert (here["declared"], there["declared"], there["pipeline"], there["batch_id"]) == (True, False, "sums", 2)
+    assert "is refused: table sums" in type_command(folder, "status", "other").out
+    for command in (["status", "sums"], ["run", "sums"]):
+        lost = type_command(folder, *command)
+        assert (lost.code, "its ledger is in the lake: if it has another name now" in lost.err) == (5, True)
+    with pytest.raises(ForeignTable):
+        run(other)
+    assert type_command(folder, "rename", "sums", "other").code == 0
+    (only,) = type_command(folder, "status", "--json").lines
+    assert (only["pipeline"], only["refused"]) == ("other", None)
+
+
+def test_a_file_that_cannot_be_loaded_may_declare_a_ledger_of_the_lake(mill: Mill) -> None:
+    file = mill.project.folder / "pipelines" / "pipeline.py"
+    file.write_text(f"{file.read_text()}\n1 / 0\n")
+    said = type_command(mill.project.folder, "status")
+    assert ("no file declares" in said.out, "ZeroDivisionError" in said.err) == (False, True)
+
+
+def test_status_knows_that_somebody_adopted_a_table(mill: Mill) -> None:
+    handle = DeltaTable(mill.project.published_uri("sums"))
+    handle.alter.set_table_properties({OWNER: "other"}, raise_if_not_exists=False)
+    (found,) = type_command(mill.project.folder, "status", "--json").lines
+    assert "belongs to pipeline other" in found["refused"]["why"]

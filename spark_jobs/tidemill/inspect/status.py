@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidemill.core.errors import DeclarationError, LogError, TidemillError
+from tidemill.core.errors import DeclarationError, ForeignTable, LogError, TidemillError
 from tidemill.core.plan.amendments import count
 from tidemill.core.protocol.codec import encode
 from tidemill.core.protocol.summary import ACCOUNT, account_of, watermark_json
@@ -63,7 +63,8 @@ class PartitionStatus:
 class PipelineStatus:
     """A pipeline at one moment. `problem` says why partitions are missing, if some are.
 
-    `refused` says why the next batch cannot be planned: the present declaration does not fit the committed batches.
+    `refused` says why the next batch cannot be planned: the present declaration does not fit the committed batches, or
+    another pipeline owns a table that it publishes.
     """
 
     flow: Flow
@@ -87,7 +88,7 @@ def status_of(project: Project, name: str) -> PipelineStatus:
     """
     view, log = project.ledger(name).view(), project.log()
     flow = project.pipeline(name)
-    refused = _refused(flow, view)
+    refused = _refused(flow, view) or _of_others(project, flow, view)
     partitions: list[PartitionStatus] = []
     problems = []
     try:
@@ -115,6 +116,26 @@ def _refused(flow: Flow, view: View) -> TidemillError | None:
         change_of(flow, view)
     except TidemillError as error:
         return error
+    return None
+
+
+def _of_others(project: Project, flow: Flow, view: View) -> TidemillError | None:
+    """Why a table cannot be published: another pipeline owns it. A table that its last commit left so is not opened."""
+    from tidemill.core.bind.flow import PUBLISHED
+    from tidemill.tables.files import is_newest
+    from tidemill.tables.handles import newest
+
+    uris = project.uris(flow.name)
+    for sink in flow.sinks:
+        spec, mark = uris.published_table(sink), view.position.tables.get(PUBLISHED + sink.table)
+        try:
+            if not is_newest(spec, None if mark is None else mark.version):
+                newest(spec, thoroughly=True)
+        except ForeignTable as error:
+            return error
+        # Other faults of tables are not for `status` to find.
+        except TidemillError:
+            continue
     return None
 
 
@@ -178,6 +199,7 @@ def status_json(found: PipelineStatus) -> dict[str, object]:
     commit, opened = found.view.last_commit, found.view.open_batch
     return {
         "pipeline": found.flow.name,
+        "declared": True,
         "batch_id": found.view.position.batch_id,
         "watermark": watermark_json(found.view.position.watermark),
         "lag": found.lag,

@@ -41,6 +41,10 @@ class Declarations:
         """Every fault, each one once."""
         return tuple(dict.fromkeys((*self.unloaded.values(), *self.refused.values())))
 
+    def knows(self, name: str) -> bool:
+        """Whether a file declares this pipeline, or could not be loaded and seems to declare it."""
+        return name in self.pipelines or name in self.refused or any(_mentions(path, name) for path in self.unloaded)
+
     def pipeline(self, name: str) -> Pipeline:
         """Return the pipeline with this name.
 

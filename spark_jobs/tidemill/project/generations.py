@@ -14,6 +14,14 @@ from tidemill.stores.interface import Store
 _PUBLISHED = ".published"
 
 
+def to_do(pipeline: str) -> str:
+    """What a person can do about a pipeline of the lake that no file declares."""
+    return (
+        f"if it has another name now: `tidemill rename {pipeline} NEW-NAME`; if its declaration was lost: bring it "
+        "back; if nobody needs it, or another project on this lake declares it: leave it, its tables stay as they are"
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generations:
     """Locations of the generations of a lake's pipelines.

@@ -18,7 +18,7 @@ from tidemill.core.errors import ConfigError, DeclarationError
 from tidemill.core.plan.read_limit import ReadLimit
 from tidemill.core.repair.state_retention import check_age
 from tidemill.project.declarations import Declarations, read_declarations
-from tidemill.project.generations import Generations
+from tidemill.project.generations import Generations, to_do
 from tidemill.project.pipeline_files import load_files
 from tidemill.project.settings import FILE, LANDING, Settings, is_remote, read_settings
 
@@ -69,6 +69,10 @@ class Project:
         """Faults of pipeline files, and of pipelines that exclude each other. All other pipelines can run."""
         return self._declared().faults
 
+    def declares(self, name: str) -> bool:
+        """Whether a file declares this pipeline, or may declare it but cannot be loaded."""
+        return self._declared().knows(name)
+
     def check_declared(self, name: str) -> None:
         """Raise what `pipeline` would raise for the declaration alone, without contracts."""
         self._declared(name).pipeline(name)
@@ -83,9 +87,11 @@ class Project:
         names = self.generations.known_names()
         try:
             flow = self.declared(name)
-        except DeclarationError:
+        except DeclarationError as error:
             # That it was renamed is more helpful than that it is not declared.
             names.check(name)
+            if not self.declares(name) and name in self.generations.pipelines():
+                error.fix = f"its ledger is in the lake: {to_do(name)}"
             raise
         names.check(name)
         return replace(flow, key=names.key(name))

@@ -23,6 +23,7 @@ from tidemill.cli.views.log import print_json
 from tidemill.core.plan.amendments import count
 from tidemill.core.protocol.summary import account_of
 from tidemill.core.time.times import show_duration, show_moment
+from tidemill.project.generations import to_do
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from tidemill.core.protocol.view import OpenBatch, View
     from tidemill.inspect.state_size import StateSize
     from tidemill.inspect.status import PartitionStatus, PipelineStatus
+    from tidemill.inspect.undeclared import Undeclared
     from tidemill.project.project import Project
 
 
@@ -43,22 +45,28 @@ def status(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show lag, watermark, last commit and open batch."""
+    """Show lag, watermark, last commit and open batch; then the pipelines of the lake that no file declares."""
     from tidemill.inspect.state_size import size_json
     from tidemill.inspect.status import status_json, status_of
+    from tidemill.inspect.undeclared import undeclared, undeclared_json
 
     project = open_project(ctx)
     found: list[PipelineStatus] = []
     faults = of_each(project, pipeline, lambda name: found.append(status_of(project, name)))
+    others = [] if pipeline else list(undeclared(project))
     if as_json:
         for each in found:
             print_json({**status_json(each), "state": [size_json(size) for size in _sizes(project, each)]})
+        for other in others:
+            print_json(undeclared_json(other))
     elif pipeline:
         _show_one(console(), found[0], _sizes(project, found[0]))
     elif found:
         _show_all(console(), found)
     elif not faults:
         typer.echo(f"{project.folder}: no pipelines in {project.settings.pipelines}")
+    if not as_json:
+        _show_undeclared(console(), others)
     end_with(faults)
 
 
@@ -80,7 +88,16 @@ def _show_all(out: Console, found: list[PipelineStatus]) -> None:
             out.print(f"{each.flow.name}: {each.problem}")
         if each.refused is not None:
             first = each.refused.message.splitlines()[0].rstrip(":")
-            out.print(f"{first}; see `tidemill status {each.flow.name}`")
+            named = first if first.startswith(f"{each.flow.name}: ") else f"{each.flow.name}: {first}"
+            out.print(f"{named}; see `tidemill status {each.flow.name}`")
+
+
+def _show_undeclared(out: Console, others: Sequence[Undeclared]) -> None:
+    for each in others:
+        commit = None if each.view is None else each.view.last_commit
+        last = "" if commit is None else f", batch {commit.batch_id} of it committed {ago(commit.at)}"
+        out.print(f"{each.name}: no file declares it, and the lake has its ledger{last}", soft_wrap=True)
+        out.print(f"  {to_do(each.name)}", soft_wrap=True)
 
 
 def _sizes(project: Project, found: PipelineStatus) -> Sequence[StateSize]:

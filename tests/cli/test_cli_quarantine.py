@@ -18,21 +18,23 @@ RECORDS = 20_000
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def put_aside(mill: Mill, reasons: list[list[str]], batches: list[int] | None = None) -> None:
+def put_aside(
+    mill: Mill, reasons: list[list[str]], batches: list[int] | None = None, values: list[bytes] | None = None
+) -> None:
     spec = mill.project.uris("sums").quarantine()
     ensure_table(spec)
     schema = arrow_schema(spec.fields)
-    values = {
+    columns = {
         "batch_id": batches or [1] * len(reasons),
         "topic": ["events"] * len(reasons),
         "partition": [0] * len(reasons),
         "offset": list(range(len(reasons))),
         "timestamp": [AT] * len(reasons),
         "reasons": reasons,
-        "value": [b"[/bold] %d" % n for n in range(len(reasons))],
+        "value": values or [b"[/bold] %d" % n for n in range(len(reasons))],
         "recorded_at": [AT] * len(reasons),
     }
-    DeltaRsTable(spec).append(pa.table(values, schema=schema), transaction=None, plan_hash="")
+    DeltaRsTable(spec).append(pa.table(columns, schema=schema), transaction=None, plan_hash="")
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["of before", "of now"])
@@ -113,8 +115,62 @@ def test_what_records_say_cannot_write_to_the_terminal(tidemill, mill):
 
 def test_a_repair_of_nothing_says_where_to_look(tidemill, mill):
     put_aside(mill, [["wrong_value(a): b"]])
-    said = tidemill("quarantine", "replay", "sums", "--rule", "nosuch")
-    assert (said.code, "no such record is there; see `tidemill quarantine ls sums`" in said.out) == (7, True)
+    for rule in ("cut_json", "amount.maximum"):
+        said = tidemill("quarantine", "replay", "sums", "--rule", rule)
+        assert (said.code, "no such record is there; see `tidemill quarantine ls sums`" in said.out) == (7, True)
+
+
+@pytest.mark.parametrize("words", ["ls", "show", "replay", "replay --dry-run", "show --json"])
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (("--rule", "wrong_vlaue"), "did you mean `wrong_value(a)`?"),
+        (("--topic", "event"), "did you mean `events`?"),
+        (("--batch", "7"), "there is no batch 7: no batch was planned yet"),
+        (("--partition", "3"), "there is no partition 3 that was read; there are: 0"),
+    ],
+)
+def test_a_misspelt_name_is_refused_by_every_command(tidemill, mill, words, wrong, told):
+    put_aside(mill, [["wrong_value(a): b"]])
+    first, *more = words.split()
+    said = tidemill("quarantine", first, "sums", *more, *wrong)
+    assert (said.code, told in said.err, said.out) == (ExitCode.WRONG, True, ""), said
+
+
+def test_late_records_of_a_table_that_nobody_publishes_are_refused(tidemill, mill):
+    for words in (("ls",), ("admit",), ("admit", "--dry-run")):
+        said = tidemill("late", words[0], "sums", *words[1:], "--table", "sum")
+        assert (said.code, "did you mean `sums`?" in said.err) == (ExitCode.WRONG, True), words
+    assert "0 records" in tidemill("late", "ls", "sums", "--table", "sums").out
+
+
+def test_cut_values_are_counted_and_can_be_seen_whole(tidemill, mill):
+    put_aside(mill, [["a"], ["b"]], values=[b"x" * 61, b"y" * 60])
+    said = tidemill("quarantine", "show", "sums").out
+    assert f"{'x' * 60}…" in said
+    assert "1 value is cut after 60 characters; --full shows all of it" in said
+    assert "--json shows all of it" in tidemill("quarantine", "replay", "sums", "--dry-run").out
+    whole = tidemill("quarantine", "show", "sums", "--full").out
+    assert ("x" * 61 in whole, "cut after" in whole) == (True, False)
+    assert tidemill("quarantine", "show", "sums", "--json").lines[0]["value"] == "x" * 61
+
+
+def test_values_of_records_that_are_not_shown_are_not_read(tidemill, mill, monkeypatch):
+    batches = [3, 2, 2, 1]
+    put_aside(mill, [["a"]] * 4, batches)
+    read, rows = DeltaRsTable.read, []
+
+    def noting(table, **how):
+        found = read(table, **how)
+        rows.extend(found["value"].to_pylist() if "value" in found.column_names else [])
+        return found
+
+    monkeypatch.setattr(DeltaRsTable, "read", noting)
+    assert [row["offset"] for row in tidemill("quarantine", "show", "sums", "--limit", 2, "--json").lines] == [3, 1]
+    assert sorted(rows) == [b"[/bold] 1", b"[/bold] 2", b"[/bold] 3"]
+    rows.clear()
+    assert "1 of 4 records" in tidemill("quarantine", "show", "sums", "--limit", 1).out
+    assert rows == [b"[/bold] 3"]
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,14 @@ class Chosen:
         return Chosen(version=self.version, rows=self.rows.sort_by(order).slice(0, most))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class First:
+    """The oldest of the selected rows, with all of their columns; `total` counts all selected rows."""
+
+    chosen: Chosen
+    total: int
+
+
 class SideTables:
     """The quarantine and the late table of a pipeline. `uri` returns where each one lies."""
 
@@ -80,6 +88,25 @@ class SideTables:
             return None
         read = tuple(dict.fromkeys((*_columns(output, selection), *columns))) if columns else None
         return self._chosen(spec, handle.version(), selection, read)
+
+    def first(self, output: SideOutput, selection: Selection, most: int | None) -> First | None:
+        """Return the oldest selected rows, at most `most`, or all; None if the table does not exist.
+
+        Of all other rows only the place is read, and what the selection needs. Values are large.
+        """
+        spec = self._spec(output)
+        handle = newest(spec)
+        if handle is None:
+            return None
+        version = handle.version()
+        places = self._chosen(spec, version, selection, _columns(output, selection))
+        oldest = places.take(most)
+        if not oldest.rows.num_rows:
+            return First(chosen=oldest, total=0)
+        ends = pc.min_max(oldest.rows["offset"]).as_py()
+        within = Between(column="offset", low=ends["min"], high=min(ends["max"] + 1, MAX_OFFSET))
+        rows = self._chosen(spec, version, replace(selection, batches=oldest.batches), None, within)
+        return First(chosen=rows.take(most), total=places.rows.num_rows)
 
     def oldest(self, output: SideOutput, selection: Selection, most: int) -> Chosen | None:
         """Return the place of the oldest selected rows, at most `most`; None if the table does not exist.
@@ -124,10 +151,17 @@ class SideTables:
             )
         return rows
 
-    def _chosen(self, spec: TableSpec, version: int, selection: Selection, columns: tuple[str, ...] | None) -> Chosen:
+    def _chosen(
+        self,
+        spec: TableSpec,
+        version: int,
+        selection: Selection,
+        columns: tuple[str, ...] | None,
+        *also: Between,
+    ) -> Chosen:
         table = DeltaRsTable(spec)
         within = of_batches(selection.batches) or [_EVERYTHING]
-        rows = pa.concat_tables(table.read(where=(b,), columns=columns, version=version) for b in within)
+        rows = pa.concat_tables(table.read(where=(b, *also), columns=columns, version=version) for b in within)
         if "timestamp" in rows.column_names:
             times = rows.schema.get_field_index("timestamp")
             rows = rows.set_column(times, "timestamp", in_years(rows["timestamp"]))

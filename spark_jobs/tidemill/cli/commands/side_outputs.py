@@ -46,6 +46,7 @@ OfTable = Annotated[
     str | None, typer.Option("--table", metavar="TABLE", help="Only what this published table refused.")
 ]
 ByBatch = Annotated[bool, typer.Option("--by-batch", help="Count each batch separately.")]
+Full = Annotated[bool, typer.Option("--full", help="Show whole values; otherwise they are cut.")]
 Most = Annotated[int, typer.Option("--limit", min=1, max=MOST, metavar="N", help="Show at most N.")]
 
 
@@ -61,13 +62,15 @@ def late_ls(
     until: Until = None,
     table: OfTable = None,
     limit: Most = 50,
+    full: Full = False,
     as_json: AsJson = False,
 ) -> None:
     """List late rows."""
     wanted = selection(
         batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, table=table
     )
-    show_records(looked_at(ctx, pipeline), SideOutput.LATE, wanted, limit=limit, as_json=as_json)
+    whole = None if full else "--full"
+    show_records(looked_at(ctx, pipeline), SideOutput.LATE, wanted, limit=limit, as_json=as_json, whole=whole)
 
 
 @late.command("admit")
@@ -127,13 +130,15 @@ def quarantine_show(
     until: Until = None,
     rule: OfReason = None,
     limit: Most = 10,
+    full: Full = False,
     as_json: AsJson = False,
 ) -> None:
     """Show rejected records with every reason and their values."""
     wanted = selection(
         batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, reason=rule
     )
-    show_records(looked_at(ctx, pipeline), SideOutput.QUARANTINE, wanted, limit=limit, as_json=as_json)
+    whole = None if full else "--full"
+    show_records(looked_at(ctx, pipeline), SideOutput.QUARANTINE, wanted, limit=limit, as_json=as_json, whole=whole)
 
 
 @quarantine.command("replay")
@@ -176,8 +181,10 @@ def _repair(
     if dry_run:
         show_repair(looked_at(ctx, pipeline, most=most), output, wanted, as_json=as_json)
         return
+    from tidemill.repair.named import check_something
     from tidemill.repair.repair import repair
 
+    check_something(looked_at(ctx, pipeline), output, wanted)
     nothing = f"nothing to do: no such record is there; see `tidemill {output.value} ls {pipeline}`"
     execute(
         ctx,

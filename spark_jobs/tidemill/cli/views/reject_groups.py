@@ -37,8 +37,15 @@ def show_groups(amendment: AmendmentJob, wanted: Selection, *, by_batch: bool, a
     """Print how many records were rejected, by topic and sort of reason, with samples of the details.
 
     A record with several reasons counts for each of them. The values of the records are not read.
+
+    Raises:
+        AmendmentError: nothing is selected, by a name that does not exist.
     """
+    from tidemill.repair.named import check_selected
+
     chosen = amendment.side_tables.choose(SideOutput.QUARANTINE, wanted, columns=("reasons",))
+    if chosen is None or not chosen.rows.num_rows:
+        check_selected(amendment, SideOutput.QUARANTINE, wanted)
     groups = {} if chosen is None else _groups(chosen.take(None).rows, by_batch=by_batch)
     if as_json:
         for line in _lines(groups):

@@ -11,58 +11,75 @@ from tidemill.core.time.times import show_moment
 
 if TYPE_CHECKING:
     from tidemill.core.repair.side_outputs import Selection
-    from tidemill.log.side_tables import Chosen
     from tidemill.repair.job import AmendmentJob
 
 _WIDTH = 60
+_PLACE = ("batch_id", "topic", "partition", "offset")
 
 
 def show_repair(amendment: AmendmentJob, output: SideOutput, wanted: Selection, *, as_json: bool) -> None:
-    """Print the records that a repair would take, and how many batches it would need."""
+    """Print the records that a repair would take, and how many batches it would need.
+
+    Raises:
+        AmendmentError: nothing is selected, by a name that does not exist.
+    """
     from tidemill.repair.repair import batches_needed
 
-    chosen = show_records(amendment, output, wanted, limit=None if as_json else 50, as_json=as_json)
+    show_records(amendment, output, wanted, limit=None if as_json else 50, as_json=as_json, whole="--json")
     if as_json:
         return
+    chosen = amendment.side_tables.choose(output, wanted, columns=_PLACE)
     batches = 0 if chosen is None else batches_needed(amendment, output, chosen)
     console().print(f"that takes {batches:,} batch{'' if batches == 1 else 'es'}")
     console().print("nothing was done: this is a dry run")
 
 
-def show_records(
-    amendment: AmendmentJob, output: SideOutput, wanted: Selection, *, limit: int | None, as_json: bool
-) -> Chosen | None:
-    """Print the chosen records, oldest first, and return them."""
-    chosen = amendment.side_tables.choose(output, wanted)
-    rows, total = _rows(chosen, limit)
-    _show_rows(output, rows, total, as_json=as_json)
-    return chosen
+def show_records(  # noqa: PLR0913  which records, and how they are shown
+    amendment: AmendmentJob,
+    output: SideOutput,
+    wanted: Selection,
+    *,
+    limit: int | None,
+    as_json: bool,
+    whole: str | None = "--full",
+) -> None:
+    """Print the chosen records, oldest first. `whole` is the option that shows whole values; None shows them so.
 
+    Raises:
+        AmendmentError: nothing is selected, by a name that does not exist.
+    """
+    from tidemill.repair.named import check_selected
 
-def _show_rows(output: SideOutput, rows: list[dict[str, Any]], total: int, *, as_json: bool) -> None:
+    first = amendment.side_tables.first(output, wanted, limit)
+    if first is None or not first.total:
+        check_selected(amendment, output, wanted)
+    rows = [] if first is None else list(first.chosen.rows.to_pylist())
     if as_json:
         for row in rows:
             print_json({name: _json(value) for name, value in row.items()})
-        return
+    else:
+        _show_rows(output, rows, 0 if first is None else first.total, whole=whole)
 
+
+def _show_rows(output: SideOutput, rows: list[dict[str, Any]], total: int, *, whole: str | None) -> None:
     out = console()
     why = "reasons" if output is SideOutput.QUARANTINE else "window"
     table = grid("batch", "topic", "partition", "offset", why, "value", numbers=("batch", "partition", "offset"))
+    cut = 0
     for row in rows:
         reason = printable("\n".join(row["reasons"])) if output is SideOutput.QUARANTINE else _window(row)
         value = _text(row["value"])
-        shown = value if len(value) <= _WIDTH else value[:_WIDTH] + "…"
+        if whole and len(value) > _WIDTH:
+            cut, value = cut + 1, value[:_WIDTH] + "…"
         place = str(row["batch_id"]), row["topic"], str(row["partition"]), str(row["offset"])
-        table.add_row(*place, reason, shown)
+        table.add_row(*place, reason, value)
     out.print(table)
     what = f"{total:,} record{'' if total == 1 else 's'}"
     out.print(f"{len(rows):,} of {what}" if total > len(rows) else what)
-
-
-def _rows(chosen: Chosen | None, limit: int | None) -> tuple[list[dict[str, Any]], int]:
-    if chosen is None:
-        return [], 0
-    return list(chosen.take(limit).rows.to_pylist()), int(chosen.rows.num_rows)
+    if cut:
+        out.print(
+            f"{cut:,} value{' is' if cut == 1 else 's are'} cut after {_WIDTH} characters; {whole} shows all of it"
+        )
 
 
 def _window(row: dict[str, Any]) -> str:

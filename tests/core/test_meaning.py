@@ -160,11 +160,12 @@ def test_what_cannot_matter_passes(name: str) -> None:
 
 
 def test_the_difference_is_told_by_table_part_and_step() -> None:
+    flow = of(keep="user != 'somebody'", amount="amount * 3", name="known")
     with pytest.raises(Incompatible) as error:
-        redefined(of(keep="user != 'somebody'", amount="amount * 3"), COMMITTED)
+        redefined(flow, COMMITTED)
     assert error.value.message.splitlines()[1:7] == [
         " sums",
-        "  t: way 1:",
+        f"  t: the steps to the table from `known` ({flow.spec.graph.places['known']}) on:",
         "    - filter(user != 'nobody')",
         "    + filter(user != 'somebody')",
         "    - with_columns([amount = amount*2])",
@@ -172,6 +173,54 @@ def test_the_difference_is_told_by_table_part_and_step() -> None:
     ]
     with pytest.raises(Incompatible, match="  t: event time: ts, now sent"):
         redefined(MATTERS["another event time"], COMMITTED)
+
+
+def branched(*keeps: str) -> Flow:
+    """A pipeline that unites filters of one stream, each with a name that begins as its text."""
+
+    def make(stream: Any) -> None:
+        first, *others = [stream.filter(keep, name=f"keep_{keep[-1]}") for keep in keeps]
+        build(first.union(*others) if others else first)
+
+    return a_flow(make)
+
+
+@pytest.mark.parametrize(
+    ("keeps", "told"),
+    [
+        (("amount > 1", "amount > 4", "amount > 3"), ["the branch to the table through `keep_4` (", "-2", "+4"]),
+        (("amount > 3", "amount > 1"), ["a branch to the table that is declared no more:", "-2"]),
+        (
+            ("amount > 0", "amount > 1", "amount > 2", "amount > 3"),
+            ["the branch to the table through `keep_0` (", "+0"],
+        ),
+        (("amount > 3", "amount > 2", "amount > 1"), []),
+    ],
+    ids=["changed", "removed", "new", "in another order"],
+)
+def test_of_several_branches_those_that_changed_are_told_by_a_step_of_theirs(keeps: tuple[str, ...], told: Any) -> None:
+    before = Position(batch_id=4, meanings=meanings(branched("amount > 1", "amount > 2", "amount > 3")))
+    flow = branched(*keeps)
+    if not told:
+        assert redefined(flow, before) is None
+        return
+    with pytest.raises(Incompatible) as error:
+        redefined(flow, before)
+    of_sums = error.value.message.partition("\n sums\n")[2].partition("\n rows\n")[0].splitlines()
+    assert told[0] in of_sums[0]
+    assert len([line for line in of_sums if line.startswith("  t:")]) == 1
+    changed = [line for line in of_sums[1:] if "filter(amount >" in line]
+    assert [f"{line.strip()[0]}{line.strip()[-2]}" for line in changed] == told[1:]
+
+
+def test_a_branch_that_a_split_feeds_is_told_by_its_port() -> None:
+    def make(stream: Any, more: str) -> None:
+        ports = stream.split(default="rest", high=more)
+        build(ports["high"].union(ports["rest"].with_columns(amount="0")))
+
+    before = Position(batch_id=4, meanings=meanings(a_flow(lambda s: make(s, "amount > 1"))))
+    with pytest.raises(Incompatible, match=r"the branch to the table through `split_1` \(.*\), port `high`:"):
+        redefined(a_flow(lambda s: make(s, "amount > 2")), before)
 
 
 @pytest.mark.parametrize(

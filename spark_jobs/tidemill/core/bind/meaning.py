@@ -11,6 +11,7 @@ not use, rules that only warn, and the audit. It also leaves out what decides wh
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,7 @@ Meaning = Mapping[str, str]
 VERSION = "semantics"
 RULES = "rules"
 _OF_INPUT = ": "
+_WAY = "way "
 _BY_PATTERN = "topics by pattern"
 
 
@@ -70,13 +72,24 @@ def of_input(name: str) -> str | None:
     return before if separator else None
 
 
+def of_branch(name: str) -> str | None:
+    """The label of the input from which a branch leads to the table; None for another part."""
+    before, separator, part = name.rpartition(_OF_INPUT)
+    return before if separator and part.startswith(_WAY) else None
+
+
 def _of_input(source: Input, sink: Sink) -> dict[str, Any]:
-    ways = sorted((_way(path, sink) for path in sink.paths[source.name]), key=written)
+    ways = [_way(path, sink) for _, path in branches(source, sink)]
     return {
         "event time": source.event_time,
         **_decoding(source.contract),
-        **{f"way {number}": way for number, way in enumerate(ways, start=1)},
+        **{f"{_WAY}{number}": way for number, way in enumerate(ways, start=1)},
     }
+
+
+def branches(source: Input, sink: Sink) -> list[tuple[str, Sequence[Step]]]:
+    """Every path from an input to a table, with its part of the meaning, in the order of these parts."""
+    return sorted(((written(_way(path, sink)), path) for path in sink.paths[source.name]), key=operator.itemgetter(0))
 
 
 def _decoding(contract: Contract) -> dict[str, Any]:
@@ -100,9 +113,9 @@ def _way(path: Sequence[Step], sink: Sink) -> list[Any]:
                 kept = {name: text for name, text in columns.items() if name.lower() in used}
                 used = (used - {name.lower() for name in kept}) | _names(kept.values())
                 steps += [encoded(op.WithColumns(kept))] if kept else []
-            case op.Filter(predicate) as operator:
+            case op.Filter(predicate) as kept_rows:
                 used |= _names([predicate])
-                steps.append(encoded(operator))
+                steps.append(encoded(kept_rows))
             case op.Split() as split:
                 route = _Route.of(split, step.port)
                 used |= _names(route.predicates)

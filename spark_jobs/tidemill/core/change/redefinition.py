@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tidemill.core.bind.flow import Flow, Sink
-from tidemill.core.bind.meaning import RULES, VERSION, Meaning, inputs_of, meanings, of_input
+from tidemill.core.bind.meaning import RULES, VERSION, Meaning, inputs_of, meanings, of_branch, of_input
 from tidemill.core.bind.rule_bounds import implied
+from tidemill.core.change.branches import changed_branches
 from tidemill.core.change.late_tables import Newcomer, Unread, matched, newcomer, unread
 from tidemill.core.errors import BackfillOpen, Incompatible
 from tidemill.core.identity.written import described, same
@@ -151,6 +152,7 @@ def _found(flow: Flow, sink: Sink, position: Position, now: Meaning) -> Iterator
     before = (position.meanings or {}).get(sink.table)
     if before is not None:
         yield from _changes(before, now)
+        yield from (_Change(*changed) for changed in changed_branches(flow, sink, before))
         yield from unread(flow, sink, position)
     elif (joined := newcomer(flow, sink, position)) is not None:
         yield joined
@@ -160,7 +162,7 @@ def _changes(before: Meaning, now: Meaning) -> Iterator[_Change]:
     known, other_code = set(inputs_of(before)), before.get(VERSION) != now.get(VERSION)
     for name in dict.fromkeys((*before, *now)):
         old, new, source = before.get(name), now.get(name), of_input(name)
-        if name == VERSION or same(old, new):
+        if name == VERSION or of_branch(name) is not None or same(old, new):
             continue
         # No published number has records of a new input.
         if source is not None and source not in known:

@@ -26,6 +26,7 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from tidemill.core.errors import LogRefused, LogUnreachable, OffsetsLost
+from tidemill.core.log.no_copy import without_copy
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.log.scan import KafkaScan, Record
 from tidemill.core.time.times import micros, nearest_moment
@@ -214,7 +215,9 @@ def _of_range(consumer: Consumer, item: OffsetRange) -> Iterator[Record]:
             if error.code() == KafkaError._PARTITION_EOF:
                 return
             if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-                raise OffsetsLost(f"{item}: the log no longer holds its start: {error.str()}", fix="read a later part")
+                raise OffsetsLost(
+                    f"{item}: the log no longer holds its start: {error.str()}", fix=f"bring it back; {without_copy()}"
+                )
             raise LogUnreachable(f"Kafka: {item}: {error.str()}", fix="try again later")
         record = _record(message)
         if record.offset >= item.until_offset:

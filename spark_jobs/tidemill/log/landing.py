@@ -14,6 +14,7 @@ from datetime import datetime
 
 from tidemill.core.errors import LogInputError, OffsetsLost
 from tidemill.core.log.connect_files import lines_of, part_of
+from tidemill.core.log.no_copy import without_copy
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.log.scan import LinesScan
 from tidemill.log import refusals
@@ -140,5 +141,5 @@ class LandingLog:
     def _cover(self, files: Sequence[tuple[int, str]], wanted: OffsetRange) -> list[str]:
         begin = bisect_right(files, wanted.from_offset, key=lambda file: file[0]) - 1
         if begin < 0:
-            raise OffsetsLost(f"{wanted}: its first file is gone", fix="bring it back, or read a later part")
+            raise OffsetsLost(f"{wanted}: its first file is gone", fix=f"bring it back; {without_copy()}")
         return [self._store.locate(path) for first, path in files[begin:] if first < wanted.until_offset]

@@ -7,6 +7,7 @@ from collections.abc import Sequence, Sized
 from dataclasses import replace
 
 from tidemill.core.errors import LogInputError, OffsetsLost, TooManyPartitions, TopicRecreated, UnknownTopic
+from tidemill.core.log.no_copy import without_copy
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.log.interface import Topic
 from tidemill.log.writable import LandedBatch, LandedWhole, ProducerBatch
@@ -82,7 +83,7 @@ def check_identity(topic: Topic, topic_id: str) -> None:
         raise TopicRecreated(
             f"topic {topic.name} was created again: expected id {topic_id}, found {topic.topic_id}; "
             "its offsets mean other records now",
-            fix="point the pipeline at a topic of another name, or start it anew on this one",
+            fix=f"put the old topic back; {without_copy()}",
         )
 
 
@@ -102,7 +103,8 @@ def check_scan(topic: Topic, topic_id: str, ranges: Sequence[OffsetRange]) -> No
         if item and item.topic_partition.partition >= topic.partitions:
             raise OffsetsLost(
                 f"{item} cannot be read: topic {topic.name} now has {topic.partitions} partition(s), counted from 0",
-                fix="bring the partition back as it was, or check that this is the log that was read before",
+                fix="check that this is the log that was read before, or bring the partition back as it was; "
+                f"{without_copy()}",
             )
 
 
@@ -113,14 +115,15 @@ def check_held(wanted: OffsetRange, held: OffsetRange) -> None:
         raise OffsetsLost(
             f"{_place(wanted)}: {_span(wanted.from_offset, until)} gone: "
             f"expected to read from {wanted.from_offset}, the log starts at {held.from_offset}",
-            fix="bring the trimmed segments back, or start a pipeline of another name from the log's start",
+            fix=f"bring the trimmed segments back; {without_copy()}",
         )
     if wanted.until_offset > held.until_offset:
         missing = _span(max(wanted.from_offset, held.until_offset), wanted.until_offset)
         raise OffsetsLost(
             f"{_place(wanted)}: {missing} not there: "
             f"expected to read up to {wanted.until_offset}, the log ends at {held.until_offset}",
-            fix="check that this is the log the plan was made on: an older copy of it ends earlier",
+            fix="check that this is the log the plan was made on: an older copy of it ends earlier; put it back as it "
+            f"was; {without_copy()}",
         )
 
 
@@ -131,8 +134,7 @@ def hole(topic_partition: TopicPartition, from_offset: int, until_offset: int) -
         f"topic {topic} partition {partition}: {_span(from_offset, until_offset)} missing: "
         f"expected a segment at {from_offset}, found the next at {until_offset}",
         fix="bring the missing segment files back; without them, give up what is before the hole "
-        f"(tidemill log trim {topic} --partition {partition} --before {until_offset}) "
-        "and start a pipeline of another name",
+        f"(tidemill log trim {topic} --partition {partition} --before {until_offset}); then {without_copy()}",
     )
 
 

@@ -20,7 +20,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from tidemill.core.bind.flow import RowSink
-from tidemill.core.errors import AmendmentError, AuditBlocked, Incompatible, LedgerDamaged, OffsetsLost, TableDamaged
+from tidemill.core.errors import (
+    AmendmentError,
+    AuditBlocked,
+    Incompatible,
+    LedgerDamaged,
+    OffsetsLost,
+    SegmentDamaged,
+    TableDamaged,
+    TopicRecreated,
+    UnknownTopic,
+)
 from tidemill.core.history.coverage import idle_in
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.plan.amendments import Switch
@@ -38,6 +48,8 @@ from tidemill.repair.job import AmendmentJob
 from tidemill.tables.handles import newest
 
 _logger = logging.getLogger(__name__)
+
+_LOST = (OffsetsLost, TopicRecreated, UnknownTopic, SegmentDamaged)
 
 
 def rebuild(amendment: AmendmentJob, *, accept_loss: bool = False) -> Iterator[Committed]:
@@ -62,7 +74,7 @@ def rebuild(amendment: AmendmentJob, *, accept_loss: bool = False) -> Iterator[C
         yield from building.build()
         if not accept_loss:
             building.check_complete()
-        building.end_old()
+        building.end_old(accept_loss=accept_loss)
         yield from building.build()
         if not accept_loss:
             building.check_complete()
@@ -129,6 +141,7 @@ class _Building:
             if begin.get(place := there.topic_partition, 0) < there.from_offset
         ]
         missing = sorted(tp for tp in begin if tp.topic in held and tp.partition not in held[tp.topic])
+        gone += [f"{topic}: it was created again, and has other records" for topic in self._created_again()]
         gone += [f"{place}: all offsets from {begin[place]} on" for place in missing]
         if gone and not self.new.ledger.view().position.topics:
             raise OffsetsLost(
@@ -136,6 +149,18 @@ class _Building:
                 "nothing was moved",
                 fix="bring the log back, or say --accept-loss: what is gone will not be in the new tables",
             )
+
+    def _created_again(self) -> list[str]:
+        """The topics that are not those which the old generation has read."""
+        read: Mapping[str, TopicPosition] = {}
+        with suppress(LedgerDamaged):
+            read = self.old.ledger.view().position.topics
+        found = []
+        for name in sorted(read.keys() & {source.topic for source in self.old.flow.inputs}):
+            # A topic that is not there is told as the partitions that it lacks.
+            with suppress(UnknownTopic):
+                found += [name] if self.old.project.log().topic(name).topic_id != read[name].topic_id else []
+        return found
 
     def check_complete(self) -> None:
         """Refuse to switch if the new generation has read less of the log than the old one.
@@ -186,9 +211,12 @@ class _Building:
         except LedgerDamaged:
             return False
 
-    def end_old(self) -> None:
-        """Close the old generation's ledger, so that none of its batches commits any more. Skip an unreadable one."""
-        old = self.old.ledger
+    def end_old(self, *, accept_loss: bool) -> None:
+        """Close the old generation's ledger, so that none of its batches commits any more. Skip an unreadable one.
+
+        With `accept_loss`, its open batch need not be completed: the log may lack what it reads.
+        """
+        old, lost = self.old.ledger, _LOST if accept_loss else ()
         try:
             view = old.view()
         except LedgerDamaged:
@@ -198,7 +226,7 @@ class _Building:
         try:
             if view.open_batch is not None:
                 self.old.execute(lambda _: None)
-        except (LedgerDamaged, TableDamaged, Incompatible, AuditBlocked) as error:
+        except (LedgerDamaged, TableDamaged, Incompatible, AuditBlocked, *lost) as error:
             # The new generation reads its offsets too, and the switch replaces and fences whatever it has published.
             _logger.warning("%s: its open batch is left as it is: %s", self.old.pipeline, error.message)
         reason = self.old.reason

@@ -13,6 +13,7 @@ from tidemill.core.bind.flow import Flow
 from tidemill.core.declare.guarantees import OnLoss
 from tidemill.core.declare.operators import StartFrom
 from tidemill.core.errors import LogError, OffsetsLost, UnknownTopic
+from tidemill.core.log.no_copy import without_copy
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan.position import Gone, Position, TopicPosition
 
@@ -68,13 +69,14 @@ def rest_of(flow: Flow, start: StartFrom, before: TopicPosition | None, availabl
         raise OffsetsLost(
             f"{pipeline}: {tp}: offsets {committed} to {held_from - 1} are gone: retention passed the committed "
             f"offset {committed}, the log now starts at {held_from}; nothing was moved",
-            fix='put the missing segments back, or declare on_loss="skip": it goes on without them and says so',
+            fix='put the missing segments back; if there is no copy, declare on_loss="skip": the pipeline goes on '
+            "without them and says so",
         )
     if committed > end:
         raise OffsetsLost(
             f"{pipeline}: {tp}: the log ends at {end}, before the committed offset {committed}: records that were "
             "read are not there any more; nothing was moved",
-            fix="put the log back as it was; it must never lose its end",
+            fix=f"put the log back as it was, because it must never lose its end; {without_copy(pipeline)}",
         )
     return OffsetRange(tp, committed, end)
 

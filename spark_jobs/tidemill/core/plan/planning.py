@@ -11,6 +11,7 @@ from tidemill.core.bind.flow import Flow, Input
 from tidemill.core.declare.operators import StartFrom
 from tidemill.core.errors import TopicRecreated
 from tidemill.core.identity.semantics import SEMANTICS
+from tidemill.core.log.no_copy import without_copy
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan.amendments import Redefined
 from tidemill.core.plan.lost_offsets import missing_of, rest_of, skipped_of
@@ -110,7 +111,7 @@ def _backlog(flow: Flow, source: Input, before: TopicPosition | None, bounds: To
         raise TopicRecreated(
             f"{flow.name}: topic `{source.topic}` was deleted and created again: expected id {before.topic_id}, "
             f"found {bounds.topic_id}; its offsets mean other records now",
-            fix="read it under another pipeline name, or put the old topic back",
+            fix=f"put the old topic back; {without_copy(flow.name)}",
         )
     held = [available for _, available in sorted(bounds.partitions.items())]
     return tuple(rest_of(flow, source.start, before, available) for available in held)

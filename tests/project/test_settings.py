@@ -42,6 +42,44 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, case: str) -> None:
         read_settings(written(tmp_path, text))
 
 
+LINES = {
+    "no equals sign": ("[lake]\npath\n", 2, "not TOML: Expected '='.*found `path`", "lines such as path"),
+    "no quotes": ("[lake]\npath = lake\n", 2, "not TOML: Invalid value, found `path = lake`", "texts in quotes"),
+    "an open quote": ('[lake]\n\npath = "lake\n', 3, "not TOML: Illegal character", "end the text with a quote"),
+    "an open list": ("[lake]\npath = [\n", 2, "not TOML: Invalid value", "texts in quotes"),
+    "a section twice": ("[lake]\n[log]\n[lake]\n", 3, "not TOML: Cannot declare", "join the two"),
+    "a key twice": ('[lake]\npath = "a"\npath = "b"\n', 3, "not TOML: Cannot overwrite", "remove one"),
+    "no UTF-8": ('[lake]\n# \udcff\npath = "a"\n', 2, "not UTF-8", "save the file as UTF-8"),
+    "a section that is none": ('[lake]\npath = "a"\n\n[lgo]\n', 4, r"no section \[lgo\]", "did you mean `log`"),
+    "a key that is none": ("[limits]\n# more\nzzz = 1\n", 3, r"\[limits\] has no `zzz`", "write one of these"),
+    "a key misspelt": ("[limits]\nbatch_record = 1\n", 2, "has no `batch_record`", "did you mean `batch_records`"),
+    "a text for a number": ('[limits]\n"batch_records" = "1"\n', 2, "expected a whole number", "without quotes"),
+    "a number for a text": ("[maintenance]\nkeep=7\n", 2, "expected text, found 7", "in quotes"),
+    "a text for a truth": ('[log]\npath = "x"\ngaps = "yes"\n', 3, "expected true or false", "without quotes"),
+    "a number beyond": ("[spark]\nwriter = 'auto'\ncores = 0\n", 3, "expected 1 to 1,024", "within these bounds"),
+    "a dotted key": ("\nlimits.driver_rows = 0\n", 2, "driver_rows: expected 1 to", "within these bounds"),
+    "a setting of Spark": ('[spark]\ncores = 2\n[spark.conf]\n"a.b" = [1]\n', 4, "expected text or a number", "quotes"),
+    "a pinned setting": ('[spark.conf]\n"a" = 1\n"spark.sql.ansi.enabled" = "no"\n', 3, "one plan must give", "leave"),
+    "an inline table": ('[spark]\nconf = {"spark.sql.ansi.enabled" = "no"}\n', 2, "one plan must give", "leave"),
+    "a duration": ('[project]\npipelines = "p"\n\n[maintenance]\nkeep = "7"\n', 5, "keep: ", "as in"),
+    "folders in each other": ('[log]\npath = "lake/log"\n', 2, "lie in each other", "beside each other"),
+}
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_an_error_names_the_line_and_what_to_write(tmp_path: Path, case: str) -> None:
+    text, line, said, fix = LINES[case]
+    (tmp_path / "tidemill.toml").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(ConfigError, match=rf"^{tmp_path}/tidemill\.toml:{line}: .*{said}") as error:
+        read_settings(tmp_path)
+    assert fix in error.value.fix
+
+
+def test_a_file_of_another_editor_is_read(tmp_path: Path) -> None:
+    (tmp_path / "tidemill.toml").write_bytes('\ufeff[lake]\r\npath = "ü"\r\n'.encode())
+    assert read_settings(tmp_path).lake == str(tmp_path / "ü")
+
+
 @pytest.mark.parametrize(
     ("lake", "log"), [("a/lake", "a/log"), ("log2", "log"), ("s3://abc/lake", "s3://abc/log"), ("/x/lakes", "/x/lake")]
 )

@@ -78,7 +78,7 @@ def test_a_broken_rule_or_key_is_not_missing_as_well(file: Any, broken: str) -> 
         f"- {{name: n, logicalType: integer, description: d, {broken}}}", top="description: {purpose: p}"
     )
     [finding] = lint(path)
-    assert finding.severity is Severity.ERROR
+    assert finding.severity is Level.ERROR
 
 
 def test_a_topic_needs_no_primary_key(file: Any) -> None:

@@ -111,7 +111,7 @@ def test_a_negative_offset_means_the_same_to_ledgers_as_text_and_as_duration() -
 
 @pytest.mark.parametrize("text", ["--1 hour", "- -1 hour", "-", "-1", "+1 hour", "-366000 days"])
 def test_what_is_no_offset_is_refused(text: str) -> None:
-    with pytest.raises(DeclarationError, match="the offset of a window(: not a duration| is at most)"):
+    with pytest.raises(DeclarationError, match=r"the offset of a window(: not a duration| is at most)"):
         Tumbling("1 day", offset=text)
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from tidemill.contracts.compile import SUFFIX, compile_contract
 from tidemill.contracts.custom import one_line
 from tidemill.contracts.document import Node, read
-from tidemill.contracts.findings import Finding, Findings
+from tidemill.contracts.findings import Finding, Findings, Level
 from tidemill.contracts.load import contract_files
-from tidemill.core.contract.contract import Contract, Severity
+from tidemill.core.contract.contract import Contract
 from tidemill.core.declare.columns import WINDOW_COLUMNS
 from tidemill.core.errors import ContractError, DeclarationError
 from tidemill.core.sql.expressions import parsed
@@ -71,7 +71,7 @@ def _advise(root: Node, contract: Contract, findings: Findings) -> None:
     if not contract.description:
         findings.warning(schema.line, "no description", fix="say what one row is, for its readers")
     # A rule or a key with an error is missing in the contract, but not in the file.
-    if not any(finding.severity is Severity.ERROR for finding in findings.all):
+    if not any(finding.severity is Level.ERROR for finding in findings.all):
         _advise_checks(schema.line, contract, findings)
     for node in schema.items("properties"):
         if not node.text("description"):

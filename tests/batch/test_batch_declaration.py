@@ -57,6 +57,20 @@ def test_what_does_not_touch_state_may_change(tmp_path: Path, spark: Any) -> Non
     assert other.run().batch_id == 2
 
 
+def test_two_contracts_of_one_file_are_called_by_their_schema_objects(tmp_path: Path, spark: Any) -> None:
+    mill = sums(tmp_path, spark)
+    folder = mill.project.folder / "data_contracts"
+    records, rows = ((folder / f"{name}.odcs.yaml").read_text() for name in ("events", "sums"))
+    (folder / "shop.odcs.yaml").write_text(records + rows.partition("schema:\n")[2])
+    for name in ("events", "sums"):
+        (folder / f"{name}.odcs.yaml").unlink()
+    mill = changed(mill, ('contract="events"', 'contract="shop#events"'), ('contract="sums"', 'contract="shop#sums"'))
+    mill.feed([an_event(1), an_event(20), b"no record"])
+    commit = mill.run()
+    assert (commit.batch_id, sum(commit.reasons.values())) == (1, 1)
+    assert [r["n"] for r in mill.published()] == [1]
+
+
 def test_an_expression_that_is_no_sql_is_the_users_to_correct(tmp_path: Path, spark: Any) -> None:
     mill = changed(sums(tmp_path, spark), ("coalesce(user, 'unknown')", "map_keys(user)"))
     mill.feed([an_event(1), an_event(20)])

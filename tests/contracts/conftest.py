@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.contracts.findings import Level
+from tidemill.contracts.compile import compile_contract
+from tidemill.contracts.findings import Findings, Level
 from tidemill.contracts.lint import Finding, lint
 from tidemill.contracts.load import load_contract
 from tidemill.core.contract.contract import Contract
@@ -87,11 +88,14 @@ def an_output(file: ContractFile) -> Callable[..., Contract]:
 
 
 @pytest.fixture
-def the_error() -> Callable[[Path, str], Finding]:
-    """The only error of a contract file, checked to stand in the only line that holds a text."""
+def the_error() -> Callable[..., Finding]:
+    """The only error of a contract, checked to stand in the only line that holds a text."""
 
-    def find(path: Path, at: str) -> Finding:
-        errors = [f for f in lint(path) if f.severity is Level.ERROR]
+    def find(path: Path, at: str, picked: str | None = None) -> Finding:
+        findings = Findings(str(path))
+        if picked is not None:
+            compile_contract(path, findings, picked)
+        errors = [f for f in (lint(path) if picked is None else findings.all) if f.severity is Level.ERROR]
         assert len(errors) == 1, "\n".join(map(str, errors))
         assert errors[0].line == line_of(path, at), errors[0]
         assert errors[0].file == str(path)

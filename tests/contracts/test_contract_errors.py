@@ -13,7 +13,7 @@ from tidemill.contracts.lint import Finding, lint
 from tidemill.contracts.load import load_contract
 from tidemill.core.errors import ContractError
 
-TheError = Callable[[Path, str], Finding]
+TheError = Callable[..., Finding]
 COLUMN = "- {name: x, logicalType: string}"
 
 
@@ -168,11 +168,26 @@ def test_what_came_with_the_newer_version_is_told_in_the_older(file: Any, proper
     assert "HERE" in path.read_text(encoding="utf-8").splitlines()[warnings[0].line - 1]
 
 
-def test_two_schema_objects_are_refused(file: Any, the_error: TheError) -> None:
+SECOND = "  - name: second\n    properties: [{name: y, logicalType: string}]\n"
+
+
+@pytest.mark.parametrize(
+    ("picked", "objects", "told"),
+    [
+        ("", SECOND, ("2 schema objects; a pipeline names one of them; there are", 'contract="orders#orders"')),
+        ("secund", SECOND, ("no schema object called `secund`; there are", "did you mean `second`?")),
+        ("third", "", ("no schema object called `third`; there are", 'contract="orders#orders"')),
+        ("second", SECOND + SECOND, ("2 schema objects called `second`; there are", "a name of its own")),
+    ],
+)
+def test_of_several_schema_objects_one_must_be_named(
+    file: Any, the_error: TheError, picked: str, objects: str, told: tuple[str, str]
+) -> None:
     path = file.an_output(COLUMN)
-    second = "  - name: second\n    properties: [{name: y, logicalType: string}]\n"
-    path.write_text(path.read_text(encoding="utf-8") + second, encoding="utf-8")
-    assert "2 schema objects; a contract has exactly one here" in the_error(path, "name: second").message
+    path.write_text(path.read_text(encoding="utf-8") + objects, encoding="utf-8")
+    error = the_error(path, "schema:", picked)
+    assert told[0] in error.message
+    assert told[1] in error.fix
 
 
 @pytest.mark.parametrize(
@@ -262,7 +277,7 @@ def test_a_file_that_is_no_contract_is_refused(tmp_path: Path, content: bytes, w
     assert str(caught.value).startswith(f"{path}:1: ")
 
 
-@pytest.mark.parametrize(("name", "words"), [("a.odcs.yaml", "no such file"), ("a.yaml", r"NAME\.odcs\.yaml")])
-def test_a_path_that_is_no_contract_file_is_refused(tmp_path: Path, name: str, words: str) -> None:
-    with pytest.raises(ContractError, match=words):
+@pytest.mark.parametrize("name", ["a.odcs.yaml", "a.yaml"])
+def test_a_path_where_no_file_is_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ContractError, match="no such file"):
         load_contract(tmp_path / name)

@@ -158,13 +158,33 @@ def test_a_table_of_windows_needs_no_primary_key(file: Any) -> None:
     assert not any("primary key" in message for message in found)
 
 
-def test_a_folder_with_a_file_named_almost_like_a_contract_is_a_finding(tmp_path: Path) -> None:
-    (tmp_path / "a.odcs.yml").write_text("a: 1", encoding="utf-8")
-    (tmp_path / "b.odcs.yaml").write_text("", encoding="utf-8")
-    renamed, other = lint(tmp_path)
-    assert renamed.severity is Level.ERROR
-    assert renamed.fix == "rename the file"
-    assert str(other) == f"{tmp_path}/b.odcs.yaml:1: the document is empty"
+def test_a_folder_without_a_contract_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "a.odcs.yaml").write_text("", encoding="utf-8")
+    (tmp_path / "notes.yaml").write_text("kind: Deployment", encoding="utf-8")
+    (finding,) = lint(tmp_path)
+    assert finding.severity is Level.ERROR
+    assert finding.message == "no contract in this folder or below it, found no *.odcs.yaml"
+
+
+def test_two_files_with_the_name_of_one_contract_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    paths = [tmp_path / "a.odcs.yaml", tmp_path / "below" / "a.yml"]
+    for path in paths:
+        path.write_text("kind: DataContract", encoding="utf-8")
+    twice = [f for f in lint(tmp_path) if f.message == f"two files are the contract `a`: {paths[0]} and {paths[1]}"]
+    assert [(f.file, f.severity, f.fix) for f in twice] == [(str(paths[1]), Level.ERROR, "rename one of them")]
+
+
+def test_each_schema_object_of_a_file_is_linted(file: Any, an_output: Any) -> None:
+    an_output("- {name: x, logicalType: string}")
+    path = Path(an_output("- {name: x, logicalType: string}").source)
+    broken = "  - name: second\n    properties: [{name: y, logicalType: strings}]\n"
+    path.write_text(path.read_text(encoding="utf-8") + broken, encoding="utf-8")
+    found = lint(path)
+    assert len(found) == len(set(found))
+    assert [f.line for f in found if f.severity is Level.ERROR] == [len(path.read_text(encoding="utf-8").splitlines())]
+    assert {"`x` has no description", "`y` has no description"} <= {f.message for f in found}
 
 
 def test_a_fault_that_nobody_foresaw_is_a_finding_and_hides_no_other_file(

@@ -218,20 +218,26 @@ def test_a_folder_gives_its_contracts_by_name(file: object, tmp_path: Path, an_o
     (tmp_path / "b.odcs.yaml").write_text(text, encoding="utf-8")
     (tmp_path / "notes.yaml").write_text("a: 1", encoding="utf-8")
     (tmp_path / "inner").mkdir()
-    (tmp_path / "inner" / "c.odcs.yaml").write_text("broken", encoding="utf-8")
-    assert list(load_contracts(tmp_path)) == ["b", "orders"]
+    (tmp_path / "inner" / "a.odcs.yml").write_text(text, encoding="utf-8")
+    (tmp_path / "inner" / "plain.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "inner" / "C.ODCS.YAML").write_text(text, encoding="utf-8")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "d.odcs.yaml").write_text("broken", encoding="utf-8")
+    assert list(load_contracts(tmp_path)) == ["C", "a", "b", "orders", "plain"]
+
+
+def test_one_of_several_schema_objects_is_a_contract(an_output: Load) -> None:
+    path = Path(an_output("- {name: x, logicalType: string}").source)
+    second = "  - name: second\n    properties: [{name: y, logicalType: integer}]\n"
+    path.write_text(path.read_text(encoding="utf-8") + second, encoding="utf-8")
+    first, other = load_contract(path, "orders"), load_contract(path, "second")
+    assert (first.name, first.columns) == ("orders#orders", ("x",))
+    assert (other.name, other.columns) == ("orders#second", ("y",))
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match="there is no such folder of contracts"):
         load_contracts(tmp_path / "nothing")
-
-
-@pytest.mark.parametrize("name", ["a.odcs.yml", "a.ODCS.yaml"])
-def test_a_file_named_almost_like_a_contract_is_not_overlooked(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_text("a: 1", encoding="utf-8")
-    with pytest.raises(ContractError, match=r"the name of a contract file is NAME\.odcs\.yaml"):
-        load_contracts(tmp_path)
 
 
 def test_an_error_lists_every_fault_with_its_line(file: object, tmp_path: Path) -> None:

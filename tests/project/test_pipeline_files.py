@@ -247,11 +247,17 @@ def test_a_wrong_contract_stops_only_who_uses_it(mill: Mill, name: str, used: bo
         project.pipeline("sums")
 
 
-def test_a_contract_that_is_named_almost_right_is_named(mill: Mill) -> None:
+def test_a_contract_is_found_in_any_folder_and_by_any_suffix_but_once(mill: Mill) -> None:
     folder = mill.project.folder / "data_contracts"
-    (folder / "sums.odcs.yaml").rename(folder / "sums.odcs.yml")
-    with pytest.raises(ContractError, match=r"sums\.odcs\.yml: the name of a contract file is NAME\.odcs\.yaml"):
+    below = folder / "sales" / "sums.yml"
+    below.parent.mkdir()
+    text = (folder / "sums.odcs.yaml").read_text(encoding="utf-8")
+    (folder / "sums.odcs.yaml").rename(below)
+    assert Project.load(mill.project.folder).pipeline("sums").name == "sums"
+    (folder / "sums.odcs.yml").write_text(text, encoding="utf-8")
+    with pytest.raises(ContractError, match=r"two files are the contract `sums`: .*sums\.yml and .*sums\.odcs\.yml"):
         Project.load(mill.project.folder).pipeline("sums")
     (folder / "sums.odcs.yml").unlink()
+    below.unlink()
     with pytest.raises(TidemillError, match="there is no contract `sums`; there are: events"):
         Project.load(mill.project.folder).pipeline("sums")

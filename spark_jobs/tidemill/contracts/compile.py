@@ -10,8 +10,9 @@ from pathlib import Path
 from tidemill.contracts.document import Node, read
 from tidemill.contracts.extensions import Extensions, extensions_of
 from tidemill.contracts.fields import fields_of
+from tidemill.contracts.files import OBJECT, name_of
 from tidemill.contracts.findings import Findings
-from tidemill.contracts.nodes import shown
+from tidemill.contracts.nodes import closest, shown
 from tidemill.contracts.rules import collect, row_rules, table_rules
 from tidemill.contracts.standard import NEWEST, VERSIONS, WRITTEN
 from tidemill.contracts.structure import check_structure
@@ -19,37 +20,30 @@ from tidemill.core.contract.contract import Contract
 from tidemill.core.declare.columns import HIDDEN_COLUMNS
 from tidemill.core.identity.contracts import fingerprint_of
 
-SUFFIX = ".odcs.yaml"
-"""The suffix of a contract file. The part before it is the contract's name."""
-
 EXTRA_COLUMN = "_extra"
+_SHOWN = 20
 _OWN_COLUMNS = ("batch_id", "published_at")
 _OF_PATHS = re.compile(r"_kept_|_s\d+p\d+_")
 _UNSTORABLE = " ,;{}()\n\t="
 
 
-def compile_contract(path: Path, findings: Findings) -> Contract | None:
+def compile_contract(path: Path, findings: Findings, picked: str = "") -> Contract | None:
     """Compile the contract in a file. It can be used only if `findings` has no error; None if it has no schema.
+
+    Of several schema objects, `picked` names the one to compile; its contract is called `FILE#OBJECT`.
 
     Faults of a file become findings and never exceptions: one file must not hide what is wrong with others.
     """
     try:
-        return _compiled(path, findings)
+        root = read(path, findings)
+        return None if root is None else compile_document(root, path, findings, picked)
     except Exception as error:
         said = f"{type(error).__name__}: {error}".splitlines()[0]
         findings.error(1, f"cannot be used: unexpected {said}", fix="write it in simpler words, and report this")
         return None
 
 
-def _compiled(path: Path, findings: Findings) -> Contract | None:
-    if not path.name.endswith(SUFFIX) or path.name == SUFFIX:
-        findings.error(1, f"the name of a contract file is NAME{SUFFIX}", fix="rename the file")
-        return None
-    root = read(path, findings)
-    return None if root is None else compile_document(root, path, findings)
-
-
-def compile_document(root: Node, path: Path, findings: Findings) -> Contract | None:
+def compile_document(root: Node, path: Path, findings: Findings, picked: str = "") -> Contract | None:
     """Compile a document that was read from the file at `path`; None if it has no schema."""
     if not isinstance(root.value, Mapping):
         findings.error(root.line, f"expected a contract, found {shown(root)}")
@@ -58,10 +52,17 @@ def compile_document(root: Node, path: Path, findings: Findings) -> Contract | N
     if version is None:
         return None
     _check_top(root, version, findings)
-    schema = _schema(root, findings)
+    schema = _schema(root, name_of(path), picked, findings)
     contract = None if schema is None else _compile(path, root, schema, findings)
-    check_structure(root, findings)
+    if contract is not None and picked:
+        contract = dataclasses.replace(contract, name=f"{contract.name}{OBJECT}{picked}")
+    check_structure(root, [schema] if schema and picked else root.items("schema"), findings)
     return contract
+
+
+def objects_of(root: Node) -> list[Node]:
+    """The schema objects of a document."""
+    return [node for node in root.items("schema") if isinstance(node.value, Mapping)]
 
 
 def _api_version(root: Node, findings: Findings) -> str | None:
@@ -84,26 +85,37 @@ def _check_top(root: Node, version: str, findings: Findings) -> None:
         findings.error(root.line, f"`status` is missing; ODCS {version} must have it", fix="add status: active")
 
 
-def _schema(root: Node, findings: Findings) -> Node | None:
-    objects = [node for node in root.items("schema") if isinstance(node.value, Mapping)]
+def _schema(root: Node, file: str, picked: str, findings: Findings) -> Node | None:
+    objects = objects_of(root)
     child = root.child("schema")
-    if len(objects) > 1:
-        findings.error(
-            objects[1].line,
-            f"{len(objects)} schema objects; a contract has exactly one here",
-            fix="write one file for each topic and table",
-        )
-    if not objects:
-        if child is None or child.value == ():
-            said = "`schema` is missing" if child is None else "`schema` is empty"
-            findings.error(child.line if child else root.line, said, fix="describe one topic or table in it")
-        return None
-    logical, relations = objects[0].child("logicalType"), objects[0].child("relationships")
+    fitting = [node for node in objects if node.text("name") == picked] if picked or len(objects) > 1 else objects
+    if len(fitting) == 1:
+        _check_object(fitting[0], findings)
+        return fitting[0]
+    if objects:
+        _note_choice([node.text("name") for node in objects], file, picked, child or root, findings)
+    elif child is None or child.value == ():
+        said = "`schema` is missing" if child is None else "`schema` is empty"
+        findings.error(child.line if child else root.line, said, fix="describe one topic or table in it")
+    return None
+
+
+def _note_choice(names: list[str], file: str, picked: str, place: Node, findings: Findings) -> None:
+    count = names.count(picked)
+    called = f"{count or 'no'} schema object{'s' if count else ''} called `{picked}`"
+    message = called if picked else f"{len(names)} schema objects; a pipeline names one of them"
+    known = ", ".join(f'"{file}{OBJECT}{name}"' for name in names[:_SHOWN])
+    one = f'write contract="{file}{OBJECT}{names[0]}"'
+    fix = "give each object a name of its own" if count else closest(picked, names) or one
+    findings.error(place.line, f"{message}; there are {known}", fix=fix)
+
+
+def _check_object(schema: Node, findings: Findings) -> None:
+    logical, relations = schema.child("logicalType"), schema.child("relationships")
     if logical is not None and logical.value != "object":
         findings.error(logical.line, f"logicalType of a schema object is {shown(logical)}; supported: object")
     if relations is not None and relations.value != ():
         findings.error(relations.line, "`relationships` cannot be run: foreign keys are not checked", fix="remove it")
-    return objects[0]
 
 
 def _compile(path: Path, root: Node, schema: Node, findings: Findings) -> Contract:
@@ -114,7 +126,7 @@ def _compile(path: Path, root: Node, schema: Node, findings: Findings) -> Contra
     primary_key = tuple(c for c in _primary_key(schema, extensions, findings) if c in fields)
     rules = collect(schema, fields, primary_key, findings, is_input=extensions.is_input)
     contract = Contract(
-        name=path.name.removesuffix(SUFFIX),
+        name=name_of(path),
         version=root.text("version"),
         fields=columns,
         format=extensions.format,

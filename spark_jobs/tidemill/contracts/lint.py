@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tidemill.contracts.compile import SUFFIX, compile_contract
+from tidemill.contracts.compile import compile_contract, objects_of
 from tidemill.contracts.custom import one_line
 from tidemill.contracts.document import Node, read
+from tidemill.contracts.files import OBJECT, SUFFIX, contract_files, name_of, twice
 from tidemill.contracts.findings import Finding, Findings, Level
-from tidemill.contracts.load import contract_files
 from tidemill.core.contract.contract import Contract
 from tidemill.core.declare.columns import WINDOW_COLUMNS
 from tidemill.core.errors import ContractError, DeclarationError
@@ -33,7 +33,21 @@ def lint(path: Path | str) -> list[Finding]:
         findings = Findings(str(path))
         findings.error(1, error.message.removeprefix(f"{path}: "), fix=error.fix)
         return findings.all
-    return [*(finding for file in files for finding in _lint_file(file)), *_same_ids(files)]
+    if not files:
+        findings = Findings(str(path))
+        findings.error(1, f"no contract in this folder or below it, found no *{SUFFIX}", fix="give another folder")
+        return findings.all
+    return [*(f for file in files for f in _lint_file(file)), *_same_names(files), *_same_ids(files)]
+
+
+def _same_names(files: Sequence[Path]) -> Iterator[Finding]:
+    """Find contracts of one folder that have the same name as another."""
+    first: dict[str, Path] = {}
+    for path in files:
+        if (before := first.setdefault(name_of(path), path)) != path:
+            error, findings = twice(name_of(path), [before, path]), Findings(str(path))
+            findings.error(1, error.message, fix=error.fix)
+            yield from findings.all
 
 
 def _same_ids(files: Sequence[Path]) -> Iterator[Finding]:
@@ -52,17 +66,23 @@ def _same_ids(files: Sequence[Path]) -> Iterator[Finding]:
 
 def _lint_file(path: Path) -> list[Finding]:
     findings = Findings(str(path))
-    contract = compile_contract(path, findings)
-    root = read(path, Findings(str(path))) if contract is not None else None
-    if contract is not None and root is not None:
-        _advise(root, contract, findings)
+    root = read(path, Findings(str(path)))
+    objects = objects_of(root) if root is not None else []
+    several = len(objects) > 1
+    for schema in objects if several else ():
+        contract = compile_contract(path, findings, schema.text("name"))
+        if contract is not None:
+            _advise(schema, contract, findings)
+    if not several:
+        contract = compile_contract(path, findings)
+        if contract is not None:
+            _advise(objects[0], contract, findings)
     return findings.sorted()
 
 
-def _advise(root: Node, contract: Contract, findings: Findings) -> None:
-    schema = root.items("schema")[0]
+def _advise(schema: Node, contract: Contract, findings: Findings) -> None:
     name = schema.text("name")
-    if name and name != contract.name:
+    if name and name != contract.name and OBJECT not in contract.name:
         findings.warning(
             schema.line,
             f"the schema is called `{name}`, the file `{contract.name}`: pipelines know the contract by its file",

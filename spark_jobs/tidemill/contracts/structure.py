@@ -70,13 +70,13 @@ class _Part:
     title: str
 
 
-def check_structure(root: Node, findings: Findings) -> None:
-    """Note everything in the document that the schema refuses.
+def check_structure(root: Node, objects: Iterable[Node], findings: Findings) -> None:
+    """Note everything that the standard's schema refuses in the document itself and in these schema objects of it.
 
     Unknown keys, missing keys and wrong kinds of values are always noted. Other differences are noted only in lines
     where no error has been noted before: call this after all that reads the document's meaning.
     """
-    for part in _parts(root):
+    for part in _parts(root, objects):
         _note_newer(part, root.text("apiVersion"), findings)
         errors = _validator(part.definition).iter_errors(_seen(part))
         differences = [leaf for error in errors for leaf in _leaves(error)]
@@ -84,9 +84,9 @@ def check_structure(root: Node, findings: Findings) -> None:
             _note(error, part, findings)
 
 
-def _parts(root: Node) -> Iterator[_Part]:
+def _parts(root: Node, objects: Iterable[Node]) -> Iterator[_Part]:
     yield _Part(root, "#", "a contract")
-    for item in root.items("schema"):
+    for item in objects:
         yield _Part(item, "#/$defs/SchemaObject", _TITLES["schema"])
         for node in item.items("properties"):
             yield from _property(_Part(node, "#/$defs/SchemaProperty", _TITLES["properties"]))

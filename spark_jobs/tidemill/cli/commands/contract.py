@@ -53,7 +53,7 @@ def lint_contracts(
 
 
 def _show(findings: list[Finding], places: list[Path]) -> None:
-    from tidemill.contracts.load import contract_files
+    from tidemill.contracts.files import contract_files
 
     out = console()
     for finding in findings:

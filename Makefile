@@ -28,7 +28,7 @@ SEEDS = 20
 # What else the program of a target is told, for example `make bench OPTIONS=--help`.
 OPTIONS =
 
-.PHONY: help setup demo test test-long test-versitygw crash chaos model test-unit check format docs bench bench-repair bench-upkeep bench-history bench-pace bench-sliding matrix kafka s3 connect cluster lock clean
+.PHONY: help setup demo test test-long test-versitygw crash chaos model test-unit check format docs bench bench-audit bench-repair bench-upkeep bench-history bench-pace bench-sliding matrix kafka s3 connect cluster lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
@@ -94,6 +94,9 @@ connect: setup ## a Spark Connect server on 127.0.0.1:15002 to try things out, u
 
 cluster: setup ## a Spark cluster of two workers on 127.0.0.1:7077 to try things out, until Ctrl-C
 	@$(RUN) python infra/local/spark_servers.py cluster $(OPTIONS)
+
+bench-audit: setup ## what the audit of a batch costs: 30 rules on 2,000 rows
+	@$(RUN) python benchmarks/bench/bench_audit.py $(OPTIONS)
 
 bench-repair: setup ## what it costs to repair ten records among a thousand windows
 	@$(RUN) python benchmarks/bench/bench_repair.py $(OPTIONS)

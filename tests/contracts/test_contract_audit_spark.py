@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 from decimal import Decimal as Exact
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from tidemill.contracts.audit import audit
+from tidemill.contracts.masks import broken
+from tidemill.contracts.predicates import sql_of
 from tidemill.core.contract.contract import (
     Between,
+    Check,
     Compare,
     Contract,
     LengthBetween,
@@ -24,6 +29,7 @@ from tidemill.core.contract.contract import (
 )
 from tidemill.core.contract.schema import DataType, Decimal, Field, Scalar
 from tidemill.core.contract.verdict import CheckResult
+from tidemill.tables.arrow_types import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,6 +74,17 @@ CHECKS = (
     RowCountBetween(maximum=9),
 )
 
+VALUES: dict[str, list[Any]] = {
+    "i": [0, 1, -1, 2**31 - 1, -(2**31), None],
+    "l": [0, 1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), None],
+    "d": [0.0, -0.0, 0.1, 1.0, NAN, float("inf"), float("-inf"), None],
+    "f": [0.0, -0.0, 0.5, NAN, None],
+    "e": [Exact("0.1"), Exact("0.10000000000000000001"), Exact(-1), Exact(1), Exact(10) ** 17, None],
+    "s": ["", "a", "a\n", "a\x0b", "a ", "ä", "äb", "\u2028", "\r", None],
+    "t": [NOON, None],
+    "o": [dt.date(2024, 1, 31), None],
+}
+
 
 def a_contract(*checks: Any) -> Contract:
     return Contract(
@@ -107,6 +124,43 @@ def test_a_data_frame_and_a_table_of_the_same_rows_are_judged_alike(spark: Spark
     in_memory = audit("orders", rows, contract)
     assert summary(on_spark) == summary(in_memory)
     assert sum(not r.passed for r in on_spark) == len(CHECKS) - 2
+
+
+def a_check(rng: random.Random) -> Check:
+    """Any check about one row of these columns."""
+    column = rng.choice(["i", "l", "d", "e"])
+    low, high = sorted(rng.choices([-(2**70), -(2**63), -1.5, -1, 0, 0.1, 0.5, 1, 2**31, 2**53, 2**63 - 1, 2**70], k=2))
+    bounds = {"minimum": rng.choice([None, low]), "maximum": high}
+    left, right = rng.choice([("d", "f"), ("i", "l"), ("l", "e"), ("i", "e"), ("f", "d")])
+    exclusive = {f"exclusive_{side}": rng.random() < 0.5 for side in bounds}
+    return rng.choice(
+        [
+            NotNull(column=rng.choice(list(TYPES))),
+            Between(column=column, **bounds, **exclusive),
+            Between(column=column, **bounds, **exclusive),
+            OneOf(column="d", values=(0, 0.1, 1)),
+            OneOf(column="e", values=(0.1, 1)),
+            OneOf(column="s", values=("", "a\n", "ä")),
+            Matches(column="s", pattern=rng.choice([r"\w+", r"\S*", r"[^\s]*", r".*", r"a\s", r"[\sa]+", "a|ä"])),
+            LengthBetween(column="s", minimum=rng.choice([None, 0, 1]), maximum=rng.choice([None, 1, 3])),
+            Compare(left=left, operator=rng.choice(["<", "<=", ">", ">=", "="]), right=right),
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_mask_says_what_spark_says_of_the_same_rule(spark: SparkSession, seed: int) -> None:
+    rng = random.Random(seed)
+    schema = arrow_schema(Field(name=n, type=t) for n, t in TYPES.items())
+    table = pa.table(
+        {name: pa.array(rng.choices(VALUES[name], k=60), schema.field(name).type) for name in TYPES}, schema
+    )
+    checks = [a_check(rng) for _ in range(60)]
+    counted = [f"count_if(NOT coalesce(({sql_of(check, TYPES)}), true)) AS c{n}" for n, check in enumerate(checks)]
+    [on_spark] = spark.createDataFrame(table).selectExpr(*counted).toArrow().to_pylist()
+    for n, check in enumerate(checks):
+        bad = pc.sum(broken(check, table, TYPES)).as_py()
+        assert bad == on_spark[f"c{n}"], check
 
 
 def test_a_data_frame_without_rows_breaks_nothing(spark: SparkSession, rows: pa.Table) -> None:

@@ -118,6 +118,7 @@ PROGRAMS = (
     "chaos",
     "matrix",
     "bench",
+    "bench-audit",
     "bench-repair",
     "bench-upkeep",
     "bench-history",

@@ -11,11 +11,13 @@ from tidemill.contracts.document import Node, parse
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest, is_flag, shown
 from tidemill.contracts.patterns import complaint
-from tidemill.contracts.values import bound, fits
+from tidemill.contracts.values import bound, fits, is_number_type
 from tidemill.core.contract.contract import (
+    Argument,
     Between,
     Check,
     Compare,
+    Expectation,
     LengthBetween,
     Matches,
     NotNull,
@@ -23,7 +25,7 @@ from tidemill.core.contract.contract import (
     RowCountBetween,
     Unique,
 )
-from tidemill.core.contract.schema import Field
+from tidemill.core.contract.schema import Field, Scalar
 
 _CAMEL = re.compile("(?<=[a-z])(?=[A-Z])")
 
@@ -73,6 +75,15 @@ class _Call:
             raise _Unfit(child, f"`{key}` must be a number, found {shown(child)}")
         return exact
 
+    def limit(self, key: str) -> int | float | None:
+        child = self.arguments.get(key)
+        if child is None or child.value is None:
+            return None
+        exact = bound(child, Scalar.DOUBLE)
+        if exact is None:
+            raise _Unfit(child, f"`{key}` must be a number, found {shown(child)}")
+        return exact
+
     def count(self, key: str) -> int | None:
         child = self.arguments.get(key)
         if child is None or child.value is None:
@@ -86,6 +97,9 @@ class _Call:
         if child is not None and not is_flag(child):
             raise _Unfit(child, f"`{key}` must be true or false, found {shown(child)}")
         return child is not None and child.value is True
+
+
+_Reader = Callable[[_Call], Check]
 
 
 def expectation_check(implementation: Node, place: Place) -> Check | None:
@@ -157,13 +171,17 @@ def _some(call: _Call, low: float | None, high: float | None) -> None:
 
 
 def _one_of(call: _Call) -> Check:
+    return OneOf(column=call.field().name, values=_values(call))
+
+
+def _values(call: _Call) -> tuple[str | int | float | bool, ...]:
     field = call.field()
     listed = call.arguments.get("value_set", call.node)
     items = listed.value if isinstance(listed.value, tuple) else ()
     values = tuple(i.value for i in items if fits(i, field.type) and isinstance(i.value, str | int | float | bool))
     if not items or len(values) != len(items):
         raise _Unfit(listed, f"`value_set` must be a list of values of the type of `{field.name}`")
-    return OneOf(column=field.name, values=values)
+    return values
 
 
 def _matches(call: _Call) -> Check:
@@ -207,9 +225,41 @@ def _equal(call: _Call) -> Check:
     return Compare(left=call.field("column_a").name, operator="=", right=call.field("column_b").name)
 
 
-_BOUNDS = ("min_value", "max_value")
+def _statistic(kind: str) -> _Reader:
+    """A reader of a number over all rows, which Great Expectations computes and compares with bounds."""
 
-EXPECTATIONS: Mapping[str, tuple[Callable[[_Call], Check], tuple[str, ...]]] = {
+    def read(call: _Call) -> Check:
+        if _is_of_numbers(kind) and not is_number_type(call.field().type):
+            raise _Unfit(call.node, f"`{call.field().name}` is no number")
+        low, high = call.limit("min_value"), call.limit("max_value")
+        _some(call, low, high)
+        given: dict[str, Argument | None] = {"min_value": low, "max_value": high}
+        given |= {key: True for key in _STRICT if call.flag(key)}
+        return _computed(call, kind, {key: value for key, value in given.items() if value is not None})
+
+    return read
+
+
+def _is_of_numbers(kind: str) -> bool:
+    return "unique" not in kind
+
+
+def _set_of_values(kind: str) -> _Reader:
+    """A reader of an expectation about the different values of a column."""
+    return lambda call: _computed(call, kind, {"value_set": _values(call)})
+
+
+def _computed(call: _Call, kind: str, arguments: Mapping[str, Argument]) -> Check:
+    column = call.field().name
+    return Expectation(column=column, kind=kind, arguments=tuple(sorted({"column": column, **arguments}.items())))
+
+
+_BOUNDS = ("min_value", "max_value")
+_STRICT = ("strict_min", "strict_max")
+_STATISTICS = ("max", "mean", "median", "min", "proportion_of_unique_values", "stdev", "sum", "unique_value_count")
+_SETS = ("distinct_values_to_be_in_set", "distinct_values_to_contain_set", "distinct_values_to_equal_set")
+
+EXPECTATIONS: Mapping[str, tuple[_Reader, tuple[str, ...]]] = {
     "expect_column_values_to_not_be_null": (lambda c: NotNull(column=c.field().name), ("column",)),
     "expect_column_values_to_be_unique": (lambda c: Unique(columns=(c.field().name,)), ("column",)),
     "expect_compound_columns_to_be_unique": (lambda c: Unique(columns=c.columns()), ("column_list",)),
@@ -222,5 +272,10 @@ EXPECTATIONS: Mapping[str, tuple[Callable[[_Call], Check], tuple[str, ...]]] = {
     "expect_column_pair_values_to_be_equal": (_equal, ("column_a", "column_b")),
     "expect_table_row_count_to_be_between": (_rows, _BOUNDS),
     "expect_table_row_count_to_equal": (_exact_rows, ("value",)),
+    **{
+        kind: (_statistic(kind), ("column", *_BOUNDS, *_STRICT))
+        for kind in (f"expect_column_{name}_to_be_between" for name in _STATISTICS)
+    },
+    **{kind: (_set_of_values(kind), ("column", "value_set")) for kind in (f"expect_column_{name}" for name in _SETS)},
 }
-"""The expectations that can be translated to a check, and their arguments."""
+"""The expectations that can be checked, and their arguments. Great Expectations itself computes those at the end."""

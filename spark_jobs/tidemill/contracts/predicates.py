@@ -24,6 +24,7 @@ from tidemill.contracts.conditions import (
 from tidemill.core.contract.contract import (
     Between,
     Compare,
+    Expectation,
     LengthBetween,
     Matches,
     NotNull,
@@ -59,7 +60,7 @@ def sql_of(condition: Condition, types: Mapping[str, DataType]) -> str:
             return _sized(f"char_length({quoted(column)})", minimum, maximum)
         case Compare():
             return _compare(condition, types)
-        case Unique() | RowCountBetween():
+        case Unique() | RowCountBetween() | Expectation():
             raise ValueError(f"not about one row: {condition}")
         case _:
             return _sql_of_row_only(condition, types)
@@ -141,11 +142,3 @@ def whole_java(pattern: str) -> str:
     It uses `\z` because `$` also matches before a last line break, and `(?d)` so that only `\n` breaks a line.
     """
     return rf"(?d)\A(?:{pattern})\z"
-
-
-def whole_python(pattern: str) -> str:
-    r"""Return the regular expression for Python, for the whole text.
-
-    `(?a)` makes `\d`, `\w` and `\s` mean ASCII, as in Java and ECMAScript.
-    """
-    return rf"(?a)\A(?:{pattern})\Z"

@@ -14,9 +14,11 @@ from tidemill.contracts.findings import Findings
 from tidemill.contracts.options import option_rules
 from tidemill.contracts.predicates import sql_of
 from tidemill.contracts.quality import quality_rules
+from tidemill.contracts.values import is_number_type
 from tidemill.core.contract.contract import (
     Between,
     Compare,
+    Expectation,
     LengthBetween,
     Matches,
     NotNull,
@@ -27,10 +29,9 @@ from tidemill.core.contract.contract import (
     Unique,
 )
 from tidemill.core.contract.row_rules import MAX_ROW_RULES
-from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
+from tidemill.core.contract.schema import Array, DataType, Field, Object, Scalar
 
-_NUMBERS = (Scalar.INTEGER, Scalar.LONG, Scalar.DOUBLE)
-_OF_TABLES = (NotNull, Unique, Between, OneOf, Matches, LengthBetween, RowCountBetween, Compare)
+_OF_TABLES = (NotNull, Unique, Between, OneOf, Matches, LengthBetween, RowCountBetween, Compare, Expectation)
 
 
 def collect(
@@ -78,7 +79,7 @@ def row_rules(rules: Sequence[Rule], fields: Mapping[str, Field], findings: Find
     types = {f.name: f.type for f in fields.values()}
     found: list[RowRule] = []
     for rule in rules:
-        if isinstance(rule.condition, Unique | RowCountBetween):
+        if isinstance(rule.condition, Unique | RowCountBetween | Expectation):
             findings.error(
                 rule.line,
                 f"rule `{rule.name}` cannot be run in an input contract: it is about several records, "
@@ -119,7 +120,7 @@ def table_rules(rules: Sequence[Rule], findings: Findings) -> tuple[TableRule, .
 def _misfits(condition: Condition, fields: Mapping[str, Field]) -> Iterator[str]:
     """Yield why a condition cannot be used on columns of these types."""
     match condition:
-        case Between(column=column) if not _is_number(fields[column].type):
+        case Between(column=column) if not is_number_type(fields[column].type):
             yield f"`{column}` is no number"
         case Matches(column=column) | LengthBetween(column=column) if fields[column].type is not Scalar.STRING:
             yield f"`{column}` is no text"
@@ -137,10 +138,6 @@ def _misfits(condition: Condition, fields: Mapping[str, Field]) -> Iterator[str]
                 yield f"it compares `{left}` with itself"
 
 
-def _is_number(data_type: DataType) -> bool:
-    return isinstance(data_type, Decimal) or data_type in _NUMBERS
-
-
 def _are_comparable(left: DataType, right: DataType) -> bool:
     if isinstance(left, Array | Object):
         return False
@@ -148,4 +145,4 @@ def _are_comparable(left: DataType, right: DataType) -> bool:
 
 
 def _is_exact(data_type: DataType) -> bool:
-    return _is_number(data_type) and data_type is not Scalar.DOUBLE
+    return is_number_type(data_type) and data_type is not Scalar.DOUBLE

@@ -26,6 +26,11 @@ def bound(node: Node, data_type: DataType) -> int | float | None:
     return int(number) if isinstance(number, float) and number.is_integer() and abs(number) < _LONGEST_EXACT else number
 
 
+def is_number_type(data_type: DataType) -> bool:
+    """Whether columns of the type hold numbers."""
+    return isinstance(data_type, Decimal) or data_type in (*_INTEGERS, Scalar.DOUBLE)
+
+
 def is_exact(number: int | float) -> bool:
     """Whether an exact decimal in Spark, of at most 38 digits, can hold the number."""
     _, digits, exponent = Exact(repr(number)).as_tuple()

@@ -68,13 +68,13 @@ def run_batches(
 
 def warm_up_audit(flow: Flow) -> None:
     """Load what the audit of a pipeline needs, in the background, while Spark starts."""
-    if any(sink.contract.table_rules for sink in flow.sinks):
-        threading.Thread(target=_warm_up, daemon=True).start()
+    threading.Thread(target=_warm_up, args=(flow,), daemon=True).start()
 
 
-def _warm_up() -> None:
+def _warm_up(flow: Flow) -> None:
     from tidemill.contracts.audit import warm_up  # noqa: PLC0415
 
     # If something is wrong here, the audit itself reports it.
     with suppress(Exception):
-        warm_up()
+        for sink in flow.sinks:
+            warm_up(sink.contract)

@@ -117,7 +117,23 @@ class Compare:
     right: str
 
 
-Check = NotNull | Unique | Between | OneOf | Matches | LengthBetween | RowCountBetween | Compare
+Argument = str | int | float | bool | tuple[str | int | float | bool, ...]
+"""The value of an argument of an expectation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """A statistic over all staged rows, which Great Expectations computes; `kind` is its name there.
+
+    `arguments` are names and values, sorted by name; a list of values is a tuple.
+    """
+
+    column: str
+    kind: str
+    arguments: tuple[tuple[str, Argument], ...]
+
+
+Check = NotNull | Unique | Between | OneOf | Matches | LengthBetween | RowCountBetween | Compare | Expectation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from tidemill.core.contract.contract import (
     Check,
     Compare,
     Contract,
+    Expectation,
     ExtraFields,
     Format,
     LengthBetween,
@@ -88,6 +89,8 @@ def _check_meaning(check: Check) -> tuple[str, dict[str, Any]]:
             return "RowCountBetween", _bounds(check)
         case Compare():
             return "Compare", {"left": check.left, "operator": check.operator, "right": check.right}
+        case Expectation():
+            return "Expectation", {"kind": check.kind, "arguments": dict(check.arguments)}
         case _:
             assert_never(check)
 

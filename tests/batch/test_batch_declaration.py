@@ -71,6 +71,22 @@ def test_two_contracts_of_one_file_are_called_by_their_schema_objects(tmp_path: 
     assert [r["n"] for r in mill.published()] == [1]
 
 
+def test_no_text_takes_a_pattern_more_than_linear_time(tmp_path: Path, spark: Any) -> None:
+    """A matcher that tries would take years for these values, in the decoder as in the audit."""
+    option = "logicalType: string, logicalTypeOptions: {pattern: '(.*a){25}'}"
+    mill = sums(
+        tmp_path, spark, output=lambda text: text.replace("name: user, logicalType: string", f"name: user, {option}")
+    )
+    file = mill.project.folder / "data_contracts" / "events.odcs.yaml"
+    file.write_text(file.read_text().replace("name: user, logicalType: string", f"name: user, {option}"))
+    mill = Mill(Project.load(mill.project.folder), mill.session, mill.name)
+    mill.feed([an_event(1, user="a" * 60), an_event(2, user="a" * 24 + "b" * 40), an_event(3, user="a" * 60 + "b")])
+    mill.feed([an_event(20, user="a" * 60)])
+    commit = mill.run()
+    assert commit.reasons == {"user.pattern": 2}
+    assert [r["user"] for r in mill.published()] == ["a" * 60]
+
+
 def test_an_expression_that_is_no_sql_is_the_users_to_correct(tmp_path: Path, spark: Any) -> None:
     mill = changed(sums(tmp_path, spark), ("coalesce(user, 'unknown')", "map_keys(user)"))
     mill.feed([an_event(1), an_event(20)])

@@ -329,7 +329,11 @@ def test_an_expectation_that_no_check_says_is_refused(
 @pytest.mark.parametrize(
     ("kind", "kwargs", "words"),
     [
-        ("expect_column_kl_divergence_to_be_less_than", "{column: n}", "cannot be run; supported: expect_column_values_to_not"),
+        (
+            "expect_column_kl_divergence_to_be_less_than",
+            "{column: n}",
+            "cannot be run; supported: expect_column_values_to_not",
+        ),
         ("expect_column_values_to_be_between", "{column: n}", "needs min_value or max_value"),
         ("expect_table_row_count_to_be_between", "{min_value: 2, max_value: 1}", "min_value 2 is above max_value 1"),
         ("expect_column_values_to_be_unique", "{}", "`column` must be the name of a property, found nothing"),

@@ -53,7 +53,8 @@ def test_options_are_predicates_of_records_and_checks_of_tables(
     logical, option, predicate, check = case
     text = f"- name: x\n  logicalType: {TYPES.get(logical, logical)}\n  logicalTypeOptions:\n    {option}"
     name = f"x.{option.partition(':')[0]}"
-    assert an_input(text).row_rules == (RowRule(name=name, predicate=predicate),)
+    pattern = check if isinstance(check, Matches) else None
+    assert an_input(text).row_rules == (RowRule(name=name, predicate=predicate, pattern=pattern),)
     assert an_output(text).table_rules == (TableRule(name=name, check=check),)
 
 
@@ -112,6 +113,9 @@ def test_options_that_say_what_is_so_are_no_rules(an_input: Load, logical: str, 
         ("string", "pattern: 12", "expected a regular expression, found the number 12"),
         ("string", "pattern: 'a)|(b'", "not a regular expression that every engine reads alike"),
         ("string", "pattern: '(?P<a>b)'", "a named group"),
+        ("string", "pattern: '(?=a)b'", "which takes more than linear time or memory"),
+        ("string", r"pattern: '(a)\1'", "which takes more than linear time or memory"),
+        ("string", "pattern: 'a{1001}'", "which takes more than linear time or memory"),
         ("string", r"pattern: '\p{L}'", r"bad escape \p"),
         ("string", "pattern: '[[:alpha:]]'", "Possible nested set"),
         ("string", "pattern: 'a(?i)b'", "global flags not at the start"),

@@ -14,7 +14,6 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.contracts.bounds import EVERY, NONE, exact_bound
-from tidemill.contracts.patterns import linear
 from tidemill.contracts.values import as_value
 from tidemill.core.contract.contract import (
     Between,
@@ -28,6 +27,7 @@ from tidemill.core.contract.contract import (
     Unique,
 )
 from tidemill.core.contract.schema import DataType, Scalar
+from tidemill.tables.matching import unmatched
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatch"
 Types = Mapping[str, DataType]
@@ -70,7 +70,7 @@ def _broken(check: Check, rows: Rows, types: Types) -> Any:
         case OneOf(column=column, values=values):
             return _not_among(rows.column(column), values, types[column])
         case Matches(column=column, pattern=pattern):
-            return _unmatched(rows.column(column), pattern)
+            return unmatched(rows.column(column), pattern)
         case LengthBetween(column=column, minimum=low, maximum=high):
             size = pc.utf8_length(rows.column(column))
             return _any([*([] if low is None else [pc.less(size, low)]), *_longer(size, high)], size)
@@ -125,11 +125,6 @@ def _not_among(values: Any, allowed: Sequence[Any], of: DataType) -> Any:
             continue
     listed = _one_zero(pa.array([k.as_py() for k in known], values.type))
     return pc.and_(pc.is_valid(values), pc.invert(pc.is_in(_one_zero(values), listed, skip_nulls=True)))
-
-
-def _unmatched(values: Any, pattern: str) -> Any:
-    regex, most = linear(pattern)
-    return _any([pc.invert(pc.match_substring_regex(values, regex)), *_longer(pc.utf8_length(values), most)], values)
 
 
 def _not_compared(left: Any, sign: str, right: Any) -> Any:

@@ -87,9 +87,14 @@ def row_rules(rules: Sequence[Rule], fields: Mapping[str, Field], findings: Find
                 fix="put it into the contract of the published table",
             )
         else:
-            predicate = sql_of(rule.condition, types)
             found.append(
-                RowRule(name=rule.name, predicate=predicate, severity=rule.severity, description=rule.description)
+                RowRule(
+                    name=rule.name,
+                    predicate=sql_of(rule.condition, types),
+                    severity=rule.severity,
+                    description=rule.description,
+                    pattern=rule.condition if isinstance(rule.condition, Matches) else None,
+                )
             )
     if len(found) > MAX_ROW_RULES:
         findings.error(

@@ -37,20 +37,6 @@ class ExtraFields(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowRule:
-    """A predicate that every row must meet.
-
-    `predicate` is Spark SQL over the contract's columns. A row breaks the rule when the predicate is
-    false; null is not false. A rule of severity ERROR rejects the row, a WARNING counts it.
-    """
-
-    name: str
-    predicate: str
-    severity: Severity = Severity.ERROR
-    description: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NotNull:
     """No value is null."""
 
@@ -89,6 +75,24 @@ class Matches:
 
     column: str
     pattern: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRule:
+    """A predicate that every row must meet.
+
+    `predicate` is Spark SQL over the contract's columns. A row breaks the rule when the predicate is
+    false; null is not false. A rule of severity ERROR rejects the row, a WARNING counts it.
+
+    Spark would match a pattern by trying, which can take for ever. So a rule with `pattern` is checked by that where
+    records are decoded, in linear time; its predicate says the same, for readers and for fingerprints.
+    """
+
+    name: str
+    predicate: str
+    severity: Severity = Severity.ERROR
+    description: str = ""
+    pattern: Matches | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidemill.core.contract.contract import RowRule, Severity
+from tidemill.core.contract.contract import Matches, RowRule, Severity
 from tidemill.core.errors import ContractError
 from tidemill.core.sql.text import text_literal
 
 MAX_ROW_RULES = 63
 """The most rules of one mask: the bits of a BIGINT without its sign."""
 
+UNMATCHED = "_unmatched"
+"""The hidden column with the bits of patterns that a row does not match; null is none."""
+
 
 def mask_expression(rules: Sequence[RowRule]) -> str:
     """Spark SQL of one BIGINT whose bit i is set when the row breaks rule i.
 
     A rule is broken when its predicate is false; null is not false. Without rules, the expression is `0L`. It has no
-    subquery and no user function, so that Spark compiles it into the code of the scan.
+    subquery and no user function, so that Spark compiles it into the code of the scan. The bits of rules with a pattern
+    come from the column `UNMATCHED`.
 
     Raises:
         ContractError: there are more than `MAX_ROW_RULES` rules.
@@ -26,8 +30,15 @@ def mask_expression(rules: Sequence[RowRule]) -> str:
             f"{len(rules)} row rules, but one mask holds at most {MAX_ROW_RULES}",
             fix="join some of them with AND in a rule of engine tidemill",
         )
-    bits = [f"if(coalesce(({rule.predicate}), true), 0L, {1 << i}L)" for i, rule in enumerate(rules)]
+    predicates = [(1 << i, rule.predicate) for i, rule in enumerate(rules) if rule.pattern is None]
+    bits = [f"if(coalesce(({predicate}), true), 0L, {bit}L)" for bit, predicate in predicates]
+    bits += [UNMATCHED] if patterns_of(rules) else []
     return f"({' | '.join(bits)})" if bits else "0L"
+
+
+def patterns_of(rules: Sequence[RowRule]) -> tuple[tuple[int, Matches], ...]:
+    """The bits of the rules that are checked where records are decoded, and their patterns."""
+    return tuple((1 << i, rule.pattern) for i, rule in enumerate(rules) if rule.pattern is not None)
 
 
 def rules_of(mask: int, rules: Sequence[RowRule]) -> tuple[RowRule, ...]:

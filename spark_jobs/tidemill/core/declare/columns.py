@@ -33,7 +33,7 @@ STATE_COLUMNS = frozenset(
 """Columns of state besides keys and aggregates, at rest and while windows are merged. No key may have these names."""
 
 HIDDEN_COLUMNS = frozenset(
-    {*RECORD_COLUMNS, "_time", "_behind", "_block", "_error", "_broken", "_raw", "_rejected", "_alive"}
+    {*RECORD_COLUMNS, "_time", "_behind", "_block", "_error", "_broken", "_unmatched", "_raw", "_rejected", "_alive"}
 )
 """Columns of rows besides those of their contract."""
 

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from tidemill.core.bind.flow import Flow, Input, RowSink, Sink, WindowedSink
+from tidemill.core.contract.row_rules import patterns_of
 from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar, ddl, spark_type
 from tidemill.core.declare.operators import Publish
 from tidemill.core.declare.types import Foreign, check_fits, check_numbers, check_united
@@ -112,7 +113,11 @@ def _branches(flow: Flow, sink: Sink) -> Iterator[tuple[Input, Path, Branch]]:
 def _branched(session: SparkSession, source: Input, path: Path, branch: Branch) -> DataFrame:
     decoder = decoder_for(source.contract)
     text = branch_out(checked(source), [f.name for f in decoder.schema], [(branch, path)])
-    return query(session, text, session.createDataFrame([], ddl(schema_fields(row_schema(decoder)))))
+    return query(
+        session,
+        text,
+        session.createDataFrame([], ddl(schema_fields(row_schema(decoder, patterns_of(source.contract.row_rules))))),
+    )
 
 
 def _firing() -> list[str]:

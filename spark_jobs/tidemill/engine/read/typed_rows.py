@@ -3,12 +3,13 @@
 A row has the columns of its contract and hidden columns. `_topic`, `_partition`, `_offset` and `_timestamp` say which
 record it comes from, `_block` in which part of the batch it is. `_time` is its event time in microseconds, `_behind`
 how far that is behind the watermark. `_error` is the decoder's error, `_broken` a bit mask of the row rules that it
-breaks. `_raw` is the record's value, kept only in the pass that writes side outputs.
+breaks; `_unmatched` has those of its bits that are about patterns. `_raw` is the record's value, kept only in the pass
+that writes side outputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -19,8 +20,9 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
 from tidemill.core.bind.flow import Flow, Input, WindowedSink
+from tidemill.core.contract.contract import Matches
 from tidemill.core.contract.reasons import stored_reason
-from tidemill.core.contract.row_rules import mask_expression, rejecting_bits
+from tidemill.core.contract.row_rules import UNMATCHED, mask_expression, patterns_of, rejecting_bits
 from tidemill.core.contract.schema import ddl
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.sql.text import renamed, select, text_literal
@@ -29,6 +31,7 @@ from tidemill.engine.read.blocks import Blocks, marked
 from tidemill.engine.read.decode import Decoder, decoder_for
 from tidemill.engine.spark.query import ROWS
 from tidemill.tables.arrow_types import schema_fields
+from tidemill.tables.matching import unmatched
 
 NO_EVENT_TIME = "no event time"
 FAR_FUTURE = "event time in the future"
@@ -51,11 +54,12 @@ _TAIL = pa.schema(
         pa.field("_raw", pa.binary()),
     ]
 )
+_UNMATCHED = pa.field(UNMATCHED, pa.int64())
 
 
-def row_schema(decoder: Decoder) -> pa.Schema:
-    """The columns of decoded rows."""
-    return pa.schema([*_HEAD, *decoder.schema, *_TAIL])
+def row_schema(decoder: Decoder, patterns: Collection[object]) -> pa.Schema:
+    """The columns of decoded rows, with or without `_unmatched`."""
+    return pa.schema([*_HEAD, *decoder.schema, *_TAIL, *([_UNMATCHED] if patterns else [])])
 
 
 def decoded(records: DataFrame, decode: DecodeBatches) -> DataFrame:
@@ -104,8 +108,9 @@ class EventTimes:
 class DecodeBatches:
     """Decodes Arrow batches of records inside Spark's Python workers.
 
-    `_behind` counts from `watermark`. `diverted` is the reason to reject every record, if there is one. `only` is a
-    bitmap of the blocks to decode: records of other blocks are left out, and values are kept.
+    `_behind` counts from `watermark`. `diverted` is the reason to reject every record, if there is one. `patterns` are
+    the rules about texts, with their bits. `only` is a bitmap of the blocks to decode: records of other blocks are left
+    out, and values are kept.
     """
 
     decoder: Decoder
@@ -115,6 +120,7 @@ class DecodeBatches:
     blocks: Blocks
     only: bytes | None = None
     diverted: str | None = None
+    patterns: tuple[tuple[int, Matches], ...] = ()
 
     @staticmethod
     def of(flow: Flow, source: Input, plan: BatchPlan) -> DecodeBatches:
@@ -125,12 +131,13 @@ class DecodeBatches:
             times=EventTimes.of(flow, source, plan.clock),
             watermark=plan.lateness_watermark,
             blocks=Blocks(plan.ranges(source.topic)),
+            patterns=patterns_of(source.contract.row_rules),
         )
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the decoded rows."""
-        return row_schema(self.decoder)
+        return row_schema(self.decoder, self.patterns)
 
     def run(self, batches: _Batches) -> _Batches:
         """Decode batches of records; with `only`, batches without wanted records are left out."""
@@ -155,12 +162,21 @@ class DecodeBatches:
         raw = pa.nulls(len(values), pa.binary()) if self.only is None else values
         errors = errors if self.only is None else _with_codes(errors)
         tail = [time, self._behind(time), pa.array(blocks), errors, raw]
+        tail += [self._unmatched(decoded.columns)] if self.patterns else []
         columns = [batch.column(0), batch.column(1), timestamps, *decoded.columns.columns, *tail]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _behind(self, time: pa.Int64Array) -> pa.Int64Array:
         # No event time comes near these bounds, so the difference fits 64 bits, also before 1970.
         return pc.subtract(min(max(self.watermark, -_FURTHEST), _FURTHEST), time)
+
+    def _unmatched(self, rows: pa.RecordBatch) -> pa.Int64Array:
+        """The bits of the patterns that each row breaks; a null breaks none."""
+        bits = pa.array(np.zeros(len(rows), dtype=np.int64))
+        for bit, rule in self.patterns:
+            wrong = pc.fill_null(unmatched(rows.column(rule.column), rule.pattern), False)
+            bits = pc.bit_wise_or(bits, pc.if_else(wrong, bit, 0))
+        return bits
 
     def _time_errors(self, time: pa.Int64Array, errors: pa.StringArray) -> pa.StringArray:
         missing = pc.is_null(time)

@@ -14,6 +14,7 @@ from batch.test_batch_flows import EVENTS, WINDOW, a_mill, a_table
 from support.projects import Mill, an_event
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.expressions import parsed
+from tidemill.core.sql.function_groups import AGGREGATE_GROUPS, ROW_GROUPS
 from tidemill.core.sql.functions import AGGREGATE_FUNCTIONS, REFUSED_FUNCTIONS, ROW_FUNCTIONS
 from tidemill.core.sql.text import quoted
 from tidemill.inspect.verify import Scope, verify
@@ -62,8 +63,21 @@ def test_every_function_of_this_spark_is_allowed_or_refused(spark: Any) -> None:
     assert there ^ known == SYNTAX
 
 
+def infos_in_spark(spark: Any) -> Any:
+    return spark._jvm.org.apache.spark.sql.api.python.PythonSQLUtils.listBuiltinFunctionInfos()
+
+
+def test_functions_are_in_the_groups_in_which_spark_lists_them(spark: Any) -> None:
+    theirs = {info.getName(): info.getGroup() for info in infos_in_spark(spark)}
+    ours = {
+        name: group for groups in (ROW_GROUPS, AGGREGATE_GROUPS) for group, names in groups.items() for name in names
+    }
+    assert {name for name in ours if name not in theirs} == SYNTAX | {"case"}
+    assert {name: group for name, group in ours.items() if theirs.get(name, group) != group} == {}
+
+
 def test_spark_and_tidemill_see_the_same_columns_in_sparks_own_examples(spark: Any) -> None:
-    infos = spark._jvm.org.apache.spark.sql.api.python.PythonSQLUtils.listBuiltinFunctionInfos()
+    infos = infos_in_spark(spark)
     examples = [e for i in infos for e in re.findall(r"> SELECT (.*?);\s*$", i.getExamples(), re.MULTILINE)]
     expressions = {re.sub(r"\s+FROM .*", "", example, flags=re.DOTALL) for example in examples}
     assert len(expressions) > 500

@@ -11,7 +11,7 @@ from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.declare.aggregates import Aggregate, Custom
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.expressions import columns_of, compared, parsed
-from tidemill.core.sql.functions import AGGREGATE_FUNCTIONS, REFUSED_FUNCTIONS, ROW_FUNCTIONS
+from tidemill.core.sql.functions import AGGREGATE_FUNCTIONS, COLUMN_HINT, REFUSED_FUNCTIONS, ROW_FUNCTIONS, refusal
 
 
 @pytest.mark.parametrize(
@@ -200,6 +200,12 @@ def test_a_long_chain_is_read_to_its_end_in_a_time_that_grows_with_its_length() 
 def test_a_function_is_allowed_or_refused_and_never_both() -> None:
     assert not (ROW_FUNCTIONS | AGGREGATE_FUNCTIONS) & REFUSED_FUNCTIONS.keys()
     assert not ROW_FUNCTIONS & AGGREGATE_FUNCTIONS
+
+
+def test_a_hint_is_about_the_function_that_is_refused() -> None:
+    assert refusal("kll_merge_agg_double")[1] == "use the aggregate Quantiles"
+    assert refusal("uuid")[1] == COLUMN_HINT
+    assert refusal("shuffle")[1] == ""
 
 
 def test_what_may_fail_a_batch_is_named() -> None:

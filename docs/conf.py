@@ -12,16 +12,11 @@ import generated  # noqa: E402
 
 project = "Tidemill"
 copyright = "the Tidemill authors, Apache-2.0"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser"]
 exclude_patterns = ["_build"]
 nitpicky = False
 myst_enable_extensions = ["attrs_inline"]
 myst_heading_anchors = 3
-default_role = "code"
-autodoc_member_order = "bysource"
-autodoc_class_signature = "mixed"
-autodoc_typehints = "none"
-autodoc_default_options = {"members": True, "exclude-members": "__init__, __new__, triple, panes, add, then, spec"}
 # TOML and shells are shown as they are typed.
 suppress_warnings = ["misc.highlighting_failure"]
 highlight_language = "none"
@@ -36,4 +31,4 @@ html_last_updated_fmt = None
 
 def setup(app: object) -> None:
     """Write the pages that are made of the code before the others are read."""
-    generated.write(HERE / "reference")
+    generated.write()

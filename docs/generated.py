@@ -1,84 +1,117 @@
-"""Pages that are made of the code: commands, exit codes and errors."""
+"""What pages say that is made of the code, or of other pages.
+
+Some pages are made as a whole. In others, a part between two comments is made; the first comment says of what:
+
+    <!-- made of: class tidemill.Pipeline read -->
+    ...
+    <!-- end -->
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import typer
+from command_pages import commands
+from docstrings import markdown, table
 
-from tidemill.cli.exit_codes import MEANINGS
-from tidemill.cli.main import app
 from tidemill.core import errors
+from tidemill.core.sql.function_groups import AGGREGATE_GROUPS, ROW_GROUPS
+from tidemill.core.sql.functions import REFUSED_FUNCTIONS, refusal
 
+DOCS = Path(__file__).parent
+MADE = "<!-- This page is made of the code, by docs/generated.py: type `make docs`. -->\n\n"
+_PART = re.compile(r"(?<=<!-- made of: )([^\n]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 _ERROR_COLUMNS = ("error", "exit code", "retryable", "what it means")
 _ABOUT_ERRORS = (
     "What Tidemill raises on purpose says what failed, where, what was expected and found, and what to do. A command "
     "prints that text, without a stack trace, and ends with the exit code of the error. A scheduler tries again what "
     "is *retryable*: the same work may succeed without anybody's help."
 )
-MADE = "<!-- This page is made of the code, by docs/generated.py. -->\n\n"
+_TITLES = {"agg": "aggregates", "lambda": "higher-order", "st": "geospatial", "datetime": "date and time"}
 
 
-def write(folder: Path) -> None:
-    """Write the pages into this folder, each only where it has changed."""
-    for name, text in {"commands": commands(), "errors": all_errors()}.items():
-        path = folder / f"{name}.md"
-        if not path.exists() or path.read_text(encoding="utf-8") != MADE + text:
-            path.write_text(MADE + text, encoding="utf-8")
+def write(docs: Path = DOCS) -> None:
+    """Write what is made into the pages of this folder, each only where it has changed."""
+    for name, text in pages().items():
+        path = docs / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
 
 
-def commands() -> str:
-    """Every command with its arguments and options, as `--help` says them, and the exit codes."""
-    root = typer.main.get_command(app)
-    parts = [
-        "# Commands",
-        "Every command takes `--help`, and all take the options of `tidemill` itself before their name.",
-        _parameters(root),
-        *(text for name, command in _leaves(root, ("tidemill",)) for text in _command(name, command)),
-        "## Exit codes",
-        _table(("code", "meaning"), [(str(code.value), meaning) for code, meaning in MEANINGS.items()]),
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+def pages() -> dict[str, str]:
+    """Every page that is made, as a whole or in parts, by its path in `docs`."""
+    made = {"commands": commands(), "errors": all_errors()}
+    found = {f"reference/{name}.md": MADE + text for name, text in made.items()}
+    for path in sorted(DOCS.rglob("*.md")):
+        name, text = path.relative_to(DOCS).as_posix(), path.read_text(encoding="utf-8")
+        if name not in found and _PART.search(text):
+            found[name] = _PART.sub(lambda match: f"{match[1]}{match[2]}\n{_part(match[1])}\n\n", text)
+    return found
 
 
-def _leaves(command: Any, name: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for word, below in sorted(getattr(command, "commands", {}).items()):
-        if hasattr(below, "commands"):
-            yield from _leaves(below, (*name, word))
-        else:
-            yield (*name, word), below
+def _part(wanted: str) -> str:
+    kind, *words = wanted.split()
+    return _PARTS[kind](*words)
 
 
-def _command(name: tuple[str, ...], command: Any) -> list[str]:
-    arguments = [_argument(p) for p in command.params if _is_argument(p)]
-    usage = " ".join([*name, *arguments, "[OPTIONS]"])
-    return [f"## `{' '.join(name)}`", inspect.cleandoc(command.help or ""), f"```\n{usage}\n```", _parameters(command)]
+def class_and_methods(name: str, *methods: str) -> str:
+    """A class and some of its methods."""
+    return markdown(name, list(methods))
 
 
-def _is_argument(parameter: Any) -> bool:
-    return str(parameter.param_type_name) == "argument"
+def first_pipeline() -> str:
+    """The first pipeline of the README, up to its results."""
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    start, end = text.index("## Your first pipeline"), text.index("The rows are in `lake/published")
+    return text[start:end].strip().replace("](docs/", "](")
 
 
-def _argument(parameter: Any) -> str:
-    metavar = parameter.metavar or parameter.name.upper()
-    return metavar if parameter.required else f"[{metavar}]"
+def decisions() -> str:
+    """The records of decisions, each with its title."""
+    titles = [(path, path.read_text(encoding="utf-8").partition("\n")[0]) for path in sorted(DOCS.glob("adr/*.md"))]
+    return "\n".join(f"- [{title.removeprefix('# ')}](adr/{path.name})" for path, title in titles)
 
 
-def _parameters(command: Any) -> str:
-    shown = [p for p in command.params if not getattr(p, "hidden", False) and p.name != "help"]
-    rows = [(_names(p), re.sub(r"\s+", " ", p.help or "")) for p in shown]
-    return _table(("argument or option", "what it means"), rows) if rows else ""
+def allowed(which: str) -> str:
+    """The functions of one row, or of a group of rows, in Spark's groups."""
+    groups = {"rows": ROW_GROUPS, "aggregates": AGGREGATE_GROUPS}[which]
+    return table(("group", "functions"), [(_title(group), _names(names)) for group, names in groups.items()])
 
 
-def _names(parameter: Any) -> str:
-    if _is_argument(parameter):
-        return f"`{_argument(parameter)}`"
-    takes = "" if parameter.is_flag else f" {parameter.metavar or 'TEXT'}"
-    return f"`{', '.join([*parameter.opts, *parameter.secondary_opts])}{takes}`"
+def _title(group: str) -> str:
+    name = group.removesuffix("_funcs")
+    return _TITLES.get(name, name)
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def refused() -> str:
+    """The functions that no expression may call, by the reason, and what to use instead."""
+    rows = []
+    for reason in dict.fromkeys(REFUSED_FUNCTIONS.values()):
+        names = sorted(name for name, why in REFUSED_FUNCTIONS.items() if why == reason)
+        hints: dict[str, list[str]] = {}
+        for name in names:
+            hint = (refusal(name) or ("", ""))[1]
+            hints.setdefault(hint, []).append(name)
+        rows += [(reason, _names(each), hint) for hint, each in hints.items()]
+    return table(("it ...", "functions", "instead"), rows)
+
+
+_PARTS: dict[str, Callable[..., str]] = {
+    "class": class_and_methods,
+    "first-pipeline": first_pipeline,
+    "decisions": decisions,
+    "functions": allowed,
+    "refused-functions": refused,
+}
 
 
 def all_errors() -> str:
@@ -89,7 +122,7 @@ def all_errors() -> str:
         (f"`{kind.__name__}`", str(kind.exit_code), "yes" if kind.retryable else "no", _first(kind))
         for kind in _kinds(errors.TidemillError)
     ]
-    parts = ["# Errors", _ABOUT_ERRORS, f"```\n{inspect.cleandoc(tree)}\n```", _table(_ERROR_COLUMNS, rows)]
+    parts = ["# Errors", _ABOUT_ERRORS, f"```\n{inspect.cleandoc(tree)}\n```", table(_ERROR_COLUMNS, rows)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -103,8 +136,3 @@ def _kinds(kind: type[Any]) -> Iterator[type[Any]]:
 def _first(kind: type[Any]) -> str:
     text = (inspect.getdoc(kind) or "").split("\n\n")[0]
     return re.sub(r"\s+", " ", text)
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

@@ -8,12 +8,15 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import tidemill
 from support.commands import type_command
 from support.projects import ROOT
 from support.readme import code, commands, page, typed
+from tidemill.core.sql.functions import AGGREGATE_FUNCTIONS, REFUSED_FUNCTIONS, ROW_FUNCTIONS
 
 DOCS = ROOT / "docs"
 
@@ -30,12 +33,69 @@ def test_site_is_made_without_a_warning_or_a_dead_link(tmp_path: Path) -> None:
     )
 
 
-def test_pages_that_are_made_of_the_code_are_those_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def makers(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Import what makes pages."""
     monkeypatch.syspath_prepend(str(DOCS))
-    import_module("generated").write(tmp_path)
-    made = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
-    assert made.keys() == {"commands.md", "errors.md"}
-    assert made == {name: (DOCS / "reference" / name).read_text(encoding="utf-8") for name in made}, "type `make docs`"
+    return import_module
+
+
+def test_pages_that_are_made_of_the_code_are_those_of_the_code(tmp_path: Path, makers: Any) -> None:
+    makers("generated").write(tmp_path)
+    made = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.md")}
+    assert made == {
+        *("decisions.md", "tutorial.md"),
+        *(f"reference/{name}.md" for name in ("commands", "declarations", "errors", "functions", "testing")),
+    }
+    for name in sorted(made):
+        assert (DOCS / name).read_text(encoding="utf-8") == (tmp_path / name).read_text(encoding="utf-8"), "`make docs`"
+
+
+def test_pages_can_be_read_without_the_site() -> None:
+    empty = re.compile(r"^```\{(?:eval-rst|include)\}", re.MULTILINE)
+    assert [path.name for path in DOCS.rglob("*.md") if empty.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_declarations_tell_of_everything_that_declares() -> None:
+    text = page("reference/declarations")
+    assert [name for name in tidemill.__all__ if f"\n### `{name}`\n" not in text] == []
+    assert '| `idle_timeout` | `str \\| timedelta \\| None` | `"5 minutes"` | a partition without records' in text
+    assert "Raises [`DeclarationError`](errors.md): the table has no valid name, or no contract." in text
+
+
+def test_an_argument_that_no_docstring_explains_is_refused(makers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    docstrings = makers("docstrings")
+    monkeypatch.setattr(tidemill.Count, "__doc__", "How many rows.")
+    with pytest.raises(docstrings.Undocumented, match=r"Count: .*expression"):
+        docstrings.markdown("tidemill.Count", [])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "| `--by NAME` | the user of this machine | Your name, for the ledger. |",
+        "| `--why TEXT` | needed | Your reason; the ledger keeps it. |",
+        "| `--partitioning CHOICE` | `key` | Records without a key go to all in turn. One of `key`, `round-robin`. |",
+        "| `--dry-run` | off | Show what would happen, and change nothing. |",
+        "| `--spark, --no-spark` | on | Start a Spark session as well, which takes some seconds. |",
+        "| `--partition INTEGER` | none | Only this partition. At least 0. |",
+        "| `--log FOLDER` | the project's log | A folder of topics. "
+        "Also read from the environment variable `TIDEMILL_LOG`. |",
+    ],
+)
+def test_options_have_their_defaults_choices_and_bounds(row: str) -> None:
+    assert row in page("reference/commands")
+
+
+def test_functions_are_listed_as_they_are_allowed_or_refused() -> None:
+    lines = [line for line in page("reference/functions").splitlines() if line.startswith("| ")]
+    rows = {name: line for line in lines for name in re.findall(r"`(\w+)`", line)}
+    assert rows["array_sort"].startswith("| higher-order |")
+    assert rows["sum"].startswith("| aggregates |")
+    assert rows["mode"].endswith("| use the aggregate HeavyHitters |")
+    assert rows["uuid"].startswith("| gives another answer each time |")
+    known = ROW_FUNCTIONS | AGGREGATE_FUNCTIONS | REFUSED_FUNCTIONS.keys()
+    assert known <= rows.keys()
 
 
 def test_settings_of_the_page_are_those_that_a_project_may_have() -> None:

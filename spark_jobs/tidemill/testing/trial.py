@@ -58,8 +58,11 @@ class Trial:
     def give(self, topic: str, *records: Given) -> None:
         """Append records to a topic, which is created if it does not exist.
 
-        A record is the fields of a JSON object, text, bytes, None for a tombstone, or a `NewRecord`. Times in fields
-        have a zone and are written as ISO 8601; decimals are written as numbers with all their digits.
+        Args:
+            topic: a topic that the pipeline reads.
+            records: each is the fields of a JSON object, text, bytes, None for a record without a value, or a
+                `NewRecord`. Times in fields have a zone and are written as ISO 8601; decimals are written as numbers
+                with all their digits.
 
         Raises:
             ConfigError: the pipeline does not read the topic.
@@ -78,7 +81,10 @@ class Trial:
             raise ConfigError(f"{self._name} does not read {topic!r}; it reads {named}", fix="name one of them")
 
     def run(self, *, limit: int | None = None) -> Committed | None:
-        """Run one batch of all waiting records, or of at most `limit`; None if there is nothing to do.
+        """Run one batch, and return its commit; None if there is nothing to do.
+
+        Args:
+            limit: the most records that the batch reads; None: the project's limit.
 
         Raises:
             TidemillError: the batch did not commit, as it would not outside a test.
@@ -86,11 +92,18 @@ class Trial:
         return self._run(drain=False, limit=limit)
 
     def end(self) -> Committed | None:
-        """Run the last batch: the input ends, and every window closes."""
+        """Run the last batch, and return its commit: the input ends, and every window closes.
+
+        Raises:
+            TidemillError: the batch did not commit, as it would not outside a test.
+        """
         return self._run(drain=True, limit=None)
 
     def rows(self, table: str | None = None) -> list[dict[str, Any]]:
         """Return what is published now, without Tidemill's own columns, ordered by window and key.
+
+        Args:
+            table: the published table; None if the pipeline has only one.
 
         Raises:
             ConfigError: the table does not exist, or none is named and there are several.
@@ -102,15 +115,20 @@ class Trial:
         return sorted(own, key=lambda row: [str(row[name]) for name in names])
 
     def rejected(self) -> list[dict[str, Any]]:
-        """The records in quarantine, oldest first: `topic`, `offset`, `reasons`, `value` and others."""
+        """Return the records in quarantine, oldest first: `topic`, `offset`, `reasons`, `value` and others."""
         return _oldest_first(_read(self.project.uris(self._name).quarantine()))
 
     def late(self) -> list[dict[str, Any]]:
-        """The late records, oldest first. A record that several tables refused appears once for each of them."""
+        """Return the late records, oldest first. A record that several tables refused appears once for each of them."""
         return _oldest_first(_read(self.project.uris(self._name).late()))
 
     def firings(self, start: datetime, *, table: str | None = None, **key: object) -> list[tuple[int, str]]:
-        """When the window that begins at `start` was published: each batch, and why (`ON_TIME`, `LATE`, ...).
+        """Return when one window was published: each batch, and why (`ON_TIME`, `LATE`, ...).
+
+        Args:
+            start: the start of the window; without a zone, it is in UTC.
+            table: the published table; None if the pipeline has only one.
+            key: the value of each column of the key.
 
         Raises:
             InputError: no window starts at `start`, which is a datetime, or the key has other columns.

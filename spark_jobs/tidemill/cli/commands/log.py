@@ -43,7 +43,9 @@ class Partitioning(StrEnum):
 
 LogPlace = Annotated[
     str | None,
-    typer.Option("--log", envvar="TIDEMILL_LOG", metavar="PATH", help="Default: the project's log."),
+    typer.Option(
+        "--log", envvar="TIDEMILL_LOG", metavar="FOLDER", help="A folder of topics. Default: the project's log."
+    ),
 ]
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
 Partition = Annotated[int | None, typer.Option("--partition", min=0, max=MOST, help="Only this partition.")]

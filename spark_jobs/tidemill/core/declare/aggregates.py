@@ -35,7 +35,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Count(Aggregate):
-    """How many rows; with an expression, how many rows where it is not null."""
+    """How many rows; with an expression, how many rows where it is not null.
+
+    Args:
+        expression: Spark SQL over one row; `*` counts every row.
+    """
 
     expression: str = "*"
 
@@ -46,7 +50,11 @@ class Count(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class CountIf(Aggregate):
-    """How many rows meet a predicate."""
+    """How many rows meet a predicate.
+
+    Args:
+        predicate: Spark SQL over one row that gives true, false or null; null does not count.
+    """
 
     predicate: str
 
@@ -57,7 +65,11 @@ class CountIf(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class Min(Aggregate):
-    """The least value; null when there is no value."""
+    """The least value; null when there is no value.
+
+    Args:
+        expression: Spark SQL over one row, of a type that has an order.
+    """
 
     expression: str
 
@@ -68,7 +80,11 @@ class Min(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class Max(Aggregate):
-    """The greatest value; null when there is no value."""
+    """The greatest value; null when there is no value.
+
+    Args:
+        expression: Spark SQL over one row, of a type that has an order.
+    """
 
     expression: str
 
@@ -79,7 +95,11 @@ class Max(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class Average(Aggregate):
-    """The arithmetic mean as a double, from a sum and a count; null when there is no value."""
+    """The arithmetic mean as a double, from a sum and a count; null when there is no value.
+
+    Args:
+        expression: Spark SQL over one row that gives a number.
+    """
 
     expression: str
 
@@ -111,6 +131,9 @@ class Variance(Aggregate):
 
     Sums of squares lose digits when the mean is many orders of magnitude above the deviation. Then subtract a constant
     in the expression.
+
+    Args:
+        expression: Spark SQL over one row that gives a number.
     """
 
     expression: str
@@ -122,7 +145,11 @@ class Variance(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class StdDev(Aggregate):
-    """The sample standard deviation: the square root of `Variance`."""
+    """The sample standard deviation: the square root of `Variance`.
+
+    Args:
+        expression: Spark SQL over one row that gives a number.
+    """
 
     expression: str
 
@@ -133,11 +160,19 @@ class StdDev(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class Custom(Aggregate):
-    """The user's own triple of Spark SQL expressions.
+    """An aggregate of your own, as three steps of Spark SQL.
 
     For example, a product of positive numbers:
     `Custom(partial={"logs": "sum(ln(x))"}, merge={"logs": "sum({logs})"}, finish="exp({logs})")`.
-    The merge must not depend on the order or grouping of what it merges.
+
+    Args:
+        partial: from the rows of a batch to state: a name and an aggregate expression for each state column.
+        merge: from rows of state to one: an aggregate expression for each state column. `{name}` is the column `name`.
+            The result must not depend on the order or grouping of what is merged.
+        finish: from merged state to the published value: an expression in which `{name}` is the state column `name`.
+
+    Raises:
+        DeclarationError: `partial` and `merge` have different state columns, or none.
     """
 
     partial: Mapping[str, str]

@@ -1,4 +1,7 @@
-"""The streams of a declaration, and the steps that can be applied to them, one after the other."""
+"""Streams of rows in a declaration, and the steps that can be applied to them, one after the other.
+
+What follows `key_by` and `window` is in `tidemill.core.declare.windowed`.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,10 @@ from datetime import timedelta
 from typing import NoReturn, Protocol
 
 from tidemill.core.declare import operators as op
-from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
+from tidemill.core.declare.windowed import KeyedStream, WindowedStream
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.times import duration
-from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import WindowSpec
 
 _OF_ROWS = ("filter", "with_columns", "select", "union", "split", "key_by", "window", "publish", "discard")
@@ -29,37 +31,72 @@ class Builder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The rows that leave one port of an operator."""
+    """A stream of rows: what `read` and the steps of rows give."""
 
     pipeline: Builder
     node: str
     port: str
 
     def filter(self, predicate: str, *, name: str | None = None) -> Stream:
-        """The rows for which a Spark SQL predicate is true; the others count as filtered."""
+        """The rows for which a predicate is true; the others count as filtered.
+
+        Args:
+            predicate: Spark SQL over one row that gives true, false or null; null is not true.
+            name: the step's name in `explain` and in errors; by default its kind and a number: `filter_1`.
+        """
         return self.then(op.Filter(predicate), "filter", name)
 
     def with_columns(self, *, name: str | None = None, **columns: str) -> Stream:
-        """The rows with columns added or replaced; expressions see the columns as they were before."""
+        """The rows with columns added or replaced.
+
+        Args:
+            columns: a Spark SQL expression over one row for each column; it sees the columns as they were before.
+            name: the step's name in `explain` and in errors; by default its kind and a number: `with_columns_1`.
+
+        Raises:
+            DeclarationError: a column has no valid name.
+        """
         for column in columns:
             checked_column(column)
         return self.then(op.WithColumns(columns), "with_columns", name)
 
     def select(self, *columns: str, name: str | None = None) -> Stream:
-        """The rows with these columns only."""
+        """The rows with these columns only, in this order.
+
+        Args:
+            columns: names of columns.
+            name: the step's name in `explain` and in errors; by default its kind and a number: `select_1`.
+        """
         return self.then(op.Select(columns), "select", name)
 
     def union(self, *others: Stream, name: str | None = None) -> Stream:
-        """The rows of this stream and of others with the same columns."""
+        """The rows of this stream and of others.
+
+        Args:
+            others: streams of the same pipeline, with the same columns.
+            name: the step's name in `explain` and in errors; by default its kind and a number: `union_1`.
+
+        Raises:
+            DeclarationError: a stream is one of another pipeline.
+        """
         node = self.pipeline.add(op.Union(1 + len(others)), "union", (self, *others), name)
         return Stream(self.pipeline, node, "out")
 
     def split(
         self, *, default: str = "rest", overlap: bool = False, name: str | None = None, **routes: str
     ) -> dict[str, Stream]:
-        """Streams by port name: one for each route (a Spark SQL predicate), and `default` for rows that meet none.
+        """Several streams, by name: one for each route, and one for the rows that meet no route.
 
-        A row goes to the first route that it meets; with `overlap`, to every route that it meets.
+        A row goes to the first route that it meets. Each stream must lead somewhere: to a table, or to `discard`.
+
+        Args:
+            default: the name of the stream of rows that meet no route.
+            overlap: whether a row goes to every route that it meets, instead of the first.
+            name: the step's name in `explain` and in errors; by default its kind and a number: `split_1`.
+            routes: a Spark SQL predicate over one row for each stream.
+
+        Raises:
+            DeclarationError: there is no route, or a route has the name `default`.
         """
         if default in routes or not routes:
             raise DeclarationError(f"split needs routes, none of them called like the default port `{default}`")
@@ -67,11 +104,23 @@ class Stream:
         return {port: Stream(self.pipeline, node, port) for port in (*routes, default)}
 
     def discard(self, *, name: str | None = None) -> None:
-        """End the stream on purpose; its rows count as filtered."""
+        """End the stream on purpose; its rows count as filtered.
+
+        Args:
+            name: the step's name in `explain` and in errors; by default its kind and a number: `discard_1`.
+        """
         self.pipeline.add(op.Discard(), "discard", (self,), name)
 
     def key_by(self, *columns: str, name: str | None = None) -> KeyedStream:
-        """The rows grouped by the values of columns."""
+        """The rows grouped by the values of columns; null is a value, too.
+
+        Args:
+            columns: names of columns, at least one, all different.
+            name: the step's name in `explain` and in errors; by default its kind and a number: `key_by_1`.
+
+        Raises:
+            DeclarationError: there is no column, or one is named twice.
+        """
         if not columns or len(set(columns)) < len(columns):
             raise DeclarationError(f"key_by takes different columns, at least one, found {columns}")
         return KeyedStream(self.then(op.KeyBy(columns), "key_by", name))
@@ -85,9 +134,18 @@ class Stream:
         end: str | None = "window_end",
         name: str | None = None,
     ) -> WindowedStream:
-        """Put all rows into windows of event time, without a key.
+        """The rows in windows of event time, all under one key.
 
-        `start` and `end` name the columns of a window's bounds; with `end=None`, the end is not published.
+        Args:
+            spec: the kind of windows.
+            allowed_lateness: how long after its end a window still takes records, zero or longer; it is then published
+                again. Later records go to the late table.
+            start: the column with the start of the window.
+            end: the column with its end, which is exclusive; None leaves the column out.
+            name: the step's name in `explain` and in errors; by default its kind and a number: `window_1`.
+
+        Raises:
+            DeclarationError: the lateness is no duration, or negative; or a column has no valid name.
         """
         lateness = duration(allowed_lateness, "allowed_lateness")
         window = op.WindowBy(spec=spec, allowed_lateness=lateness, start=start, end=end)
@@ -98,7 +156,17 @@ class Stream:
     def publish(
         self, table: str, *, contract: str | None = None, topic: str | None = None, name: str | None = None
     ) -> None:
-        """Append the rows unchanged to a published table, each exactly once; with `topic`, also send them to Kafka."""
+        """Append the rows unchanged to a published table, each exactly once.
+
+        Args:
+            table: the table's name in the lake: lower-case letters, digits and underscores, a letter first.
+            contract: the contract of the table, by the name of its file without `.odcs.yaml`; always needed.
+            topic: a topic of Kafka to which each row is sent, too, as JSON.
+            name: the step's name in `explain` and in errors; by default its kind and a number: `publish_1`.
+
+        Raises:
+            DeclarationError: the table has no valid name, or no contract.
+        """
         publish = op.Publish(
             table=checked_name(table, "a table"), contract=checked_contract(contract, table), trigger=None, topic=topic
         )
@@ -110,88 +178,3 @@ class Stream:
     def then(self, operator: op.Operator, kind: str, name: str | None) -> Stream:
         """The stream that leaves the one output port of an operator fed by this stream."""
         return Stream(self.pipeline, self.pipeline.add(operator, kind, (self,), name), "out")
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedStream:
-    """Rows grouped by key."""
-
-    stream: Stream
-
-    def window(
-        self,
-        spec: WindowSpec,
-        *,
-        allowed_lateness: str | timedelta = timedelta(0),
-        start: str = "window_start",
-        end: str | None = "window_end",
-        name: str | None = None,
-    ) -> WindowedStream:
-        """Put the rows of each key into windows of event time; `start` and `end` as for `Stream.window`."""
-        return self.stream.window(spec, allowed_lateness=allowed_lateness, start=start, end=end, name=name)
-
-    def __getattr__(self, name: str) -> NoReturn:
-        no_step(name, "what .key_by(...) gives", ("window",))
-
-
-@dataclass(frozen=True, slots=True)
-class WindowedStream:
-    """Rows in windows."""
-
-    stream: Stream
-
-    def aggregate(self, *, name: str | None = None, **aggregates: Aggregate) -> AggregatedStream:
-        """One row per window and key, with a column per aggregate."""
-        if not aggregates:
-            raise DeclarationError("aggregate needs at least one aggregate", fix="for example views=Count()")
-        for column, aggregate in aggregates.items():
-            checked_column(column)
-            if not isinstance(aggregate, Aggregate):
-                raise DeclarationError(
-                    f"`{column}` is not an aggregate: {aggregate!r}", fix='write Sum("x"), Count(), ...'
-                )
-        return AggregatedStream(self.stream.then(op.AggregateBy(aggregates), "aggregate", name))
-
-    def __getattr__(self, name: str) -> NoReturn:
-        no_step(name, "what .window(...) gives", ("aggregate",))
-
-
-@dataclass(frozen=True, slots=True)
-class AggregatedStream:
-    """One row per window and key."""
-
-    stream: Stream
-
-    def publish(  # noqa: PLR0913  each of them is rarely said
-        self,
-        table: str,
-        *,
-        contract: str | None = None,
-        trigger: str = Trigger.ON_CLOSE,
-        topic: str | None = None,
-        timing: str | None = None,
-        name: str | None = None,
-    ) -> None:
-        """Upsert the rows into a published table by window and key, at the times that `trigger` says.
-
-        With a `topic`, each row is also sent there, with its window and key as the message's key. `timing` names a text
-        column of the table that says why the row was last published: EARLY, ON_TIME, LATE, REPAIR or BACKFILL.
-        """
-        if timing is not None:
-            checked_column(timing)
-        try:
-            when = Trigger(trigger)
-        except ValueError:
-            known = " or ".join(f'"{each.value}"' for each in Trigger)
-            raise DeclarationError(f"trigger is {known}, found {trigger!r}") from None
-        publish = op.Publish(
-            table=checked_name(table, "a table"),
-            contract=checked_contract(contract, table),
-            trigger=when,
-            topic=topic,
-            timing=timing,
-        )
-        self.stream.pipeline.add(publish, "publish", (self.stream,), name)
-
-    def __getattr__(self, name: str) -> NoReturn:
-        no_step(name, "what .aggregate(...) gives", ("publish",))

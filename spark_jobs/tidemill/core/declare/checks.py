@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from tidemill.core.declare import operators as op
@@ -73,6 +73,18 @@ def wanted_topics(names: tuple[str, ...], pattern: str | None) -> str | op.Topic
     except re.error as error:
         raise DeclarationError(f"{pattern!r} is no regular expression: {error}") from None
     return op.Topics(pattern=pattern)
+
+
+def check_read_once(operators: Iterable[op.Operator], topics: Sequence[str]) -> None:
+    """Check that a read of these topics, beside these operators, reads none of them a second time.
+
+    Raises:
+        DeclarationError: it does.
+    """
+    read = [topic for o in operators if isinstance(o, op.Read) for topic in o.names]
+    for number, topic in enumerate(topics):
+        if topic in read or topic in topics[:number]:
+            raise DeclarationError(f"topic `{topic}` is read twice", fix="read it once and use the stream twice")
 
 
 SHORTEST_INTERVAL = timedelta(seconds=1)

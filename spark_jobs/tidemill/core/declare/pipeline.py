@@ -17,8 +17,6 @@ contracts later.
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
@@ -26,10 +24,11 @@ from typing import NoReturn
 
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.builder import Stream
-from tidemill.core.declare.checks import check_published, interval, wanted_topics
+from tidemill.core.declare.checks import check_published, check_read_once, interval, wanted_topics
 from tidemill.core.declare.graph import Edge, Graph
 from tidemill.core.declare.guarantees import Guarantee, OnLoss, one_of
 from tidemill.core.declare.names import checked_contract, checked_name, no_step
+from tidemill.core.declare.places import caller
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.times import duration, positive_duration
 
@@ -51,19 +50,26 @@ class PipelineSpec:
 
 
 class Pipeline:
-    """Collects operators in a `with` block; afterwards `spec` holds the checked declaration.
+    """A pipeline, declared in a `with` block. Leaving the block checks that every stream leads to a table.
 
     Args:
-        name: lower-case letters, digits and underscores, a letter first; it names the pipeline's ledger for good.
-        every: how often a batch starts; at least a second.
-        owner: the person or team responsible for it.
+        name: at most 63 lower-case letters, digits and underscores, a letter first. It names the pipeline's ledger, so
+            change it with `tidemill rename`.
+        every: how often Airflow starts a batch; at least 1 second.
+        owner: the person or team responsible for it; shown in Airflow.
         description: what it is for; shown in Airflow.
-        idle_timeout: a topic-partition that is silent for longer does not hold back the watermark; None for never.
-        future_tolerance: a record is rejected if its event time is further ahead of the batch clock.
+        idle_timeout: a partition without records for longer than this does not hold back the watermark. None: every
+            partition holds it back, however long it is silent.
+        future_tolerance: a record whose event time is further ahead of the batch's clock is rejected.
         takeover_after: how long a run must give no sign of life before another run continues its batch.
-        guarantee: "exactly_once"; "at_least_once", which may repeat rows where exactly once would cost more; or
+        guarantee: "exactly_once"; "at_least_once", with which a retry may send rows to topics twice; or
             "at_most_once", which never reads again what a failed attempt had begun to read.
-        on_loss: what to do when retention deleted unread records: "refuse" to run, or "skip" them and say which.
+        on_loss: what happens when retention deleted records before they were read: "refuse" runs no batch, "skip" goes
+            on after them and records which they were.
+
+    Raises:
+        DeclarationError: a name, a duration or a choice is not valid; or, at the end of the block, a stream leads
+            nowhere, no table is published, or one is published twice.
     """
 
     def __init__(  # noqa: PLR0913  every argument is a documented knob with a default
@@ -123,19 +129,25 @@ class Pipeline:
         start: str = op.StartFrom.EARLIEST,
         name: str | None = None,
     ) -> Stream:
-        """A stream of the records that meet their contract, from one topic or more, or from all that match a pattern.
+        """The records of one topic or several that meet their contract.
 
         Args:
             topics: names of topics whose records all have the same contract.
-            pattern: a regular expression for whole names, instead of `topics`; each batch reads what matches then.
-            contract: the contract of their records, by the name of its file.
-            event_time: the column with the event time; by default, the time at which the log took the record.
-            delay: how far records of one partition may be out of order; the watermark stays this far behind.
-            start: "earliest", or "latest", which skips records from before the first batch.
-            name: the operator's name in `explain` and in errors.
+            pattern: instead of names, a regular expression for whole names; each batch reads the topics that match.
+            contract: the contract of the records, by the name of its file without `.odcs.yaml`; always needed.
+            event_time: the column with the event time; None: the time at which the log took the record.
+            delay: how far the records of one partition may be out of order, zero or longer. The watermark stays this
+                far behind the newest record.
+            start: where to begin in a topic that was never read: "earliest", or "latest", which skips the records from
+                before the first batch.
+            name: the step's name in `explain` and in errors; by default its kind and a number: `read_1`.
+
+        Raises:
+            DeclarationError: there are no topics, or names and a pattern; a topic is read twice; there is no contract;
+                or the delay is no duration, or negative.
         """
         wanted = wanted_topics(topics, pattern)
-        self._check_read_once(topics)
+        check_read_once(self._operators.values(), topics)
         start_from = one_of(op.StartFrom, start, "start")
         read = op.Read(
             topic=wanted,
@@ -145,12 +157,6 @@ class Pipeline:
             start=start_from,
         )
         return Stream(self, self._add(read, "read", name), "out")
-
-    def _check_read_once(self, topics: Sequence[str]) -> None:
-        read = [t for o in self._operators.values() if isinstance(o, op.Read) for t in o.names]
-        for number, topic in enumerate(topics):
-            if topic in read or topic in topics[:number]:
-                raise DeclarationError(f"topic `{topic}` is read twice", fix="read it once and use the stream twice")
 
     def add(self, operator: op.Operator, kind: str, feeds: tuple[Stream, ...], name: str | None = None) -> str:
         """Add an operator fed by streams, in the order of its ports, and return its name."""
@@ -168,7 +174,7 @@ class Pipeline:
         if node in self._operators:
             raise DeclarationError(f"two operators are called `{node}`", fix="choose another name=")
         self._operators[node] = operator
-        self._places[node] = _caller()
+        self._places[node] = caller()
         return node
 
     def _count(self, kind: str) -> int:
@@ -189,10 +195,3 @@ class Pipeline:
             on_loss=self._on_loss,
             graph=graph,
         )
-
-
-def _caller() -> str:
-    frame, own = sys._getframe(1), sys.modules[__name__].__name__.rpartition(".")[0]
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(own):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

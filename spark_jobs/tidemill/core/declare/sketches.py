@@ -17,7 +17,11 @@ ORDER = "_time, _topic, _partition, _offset"
 
 @dataclass(frozen=True, slots=True)
 class First(Aggregate):
-    """The value of the first record by event time, then topic, partition and offset; it may be null."""
+    """The value of the first record by event time, then topic, partition and offset; it may be null.
+
+    Args:
+        expression: Spark SQL over one row.
+    """
 
     expression: str
 
@@ -28,7 +32,11 @@ class First(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class Last(Aggregate):
-    """The value of the last record by event time, then topic, partition and offset; it may be null."""
+    """The value of the last record by event time, then topic, partition and offset; it may be null.
+
+    Args:
+        expression: Spark SQL over one row.
+    """
 
     expression: str
 
@@ -41,8 +49,13 @@ class Last(Aggregate):
 class ApproxDistinct(Aggregate):
     """An estimate of the number of distinct values that are not null (HyperLogLog; Apache DataSketches).
 
-    `precision` is the base-2 logarithm of the number of buckets, 4 to 21: the relative standard error is about
-    `1.04 / sqrt(2 ** precision)`, 1.6 % at 12.
+    Args:
+        expression: Spark SQL over one row; values count as the texts that they cast to.
+        precision: the base-2 logarithm of the number of buckets, 4 to 21. The relative standard error is about
+            `1.04 / sqrt(2 ** precision)`, 1.6 % at 12.
+
+    Raises:
+        DeclarationError: the precision is out of bounds.
     """
 
     expression: str
@@ -63,10 +76,17 @@ class ApproxDistinct(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class Quantiles(Aggregate):
-    """The values at the given ranks (0 to 1), as an array of doubles in that order (KLL sketch; Apache DataSketches).
+    """The values at given ranks, as an array of doubles in their order (KLL sketch; Apache DataSketches).
 
-    The rank of a value is off by about 1.3 % with the default size of the sketch; small inputs are exact. The sketch is
-    randomised: when a batch is computed again, values may differ within that error.
+    The rank of a value is off by about 1.3 %; small inputs are exact. The sketch is randomised: when a batch is
+    computed again, values may differ within that error.
+
+    Args:
+        expression: Spark SQL over one row that gives a number.
+        ranks: at least one, each from 0 (the least value) to 1 (the greatest); 0.5 is the median.
+
+    Raises:
+        DeclarationError: there is no rank, or one is out of bounds.
     """
 
     approximate_each_time: ClassVar[bool] = True
@@ -91,9 +111,17 @@ class Quantiles(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class HeavyHitters(Aggregate):
-    """The `k` most frequent values with estimated counts: an array of structs (item, count), most frequent first.
+    """The most frequent values with estimated counts: an array of structs (item, count), most frequent first.
 
     Counts are exact while fewer than `tracked` distinct values occur (frequent-items sketch; Apache DataSketches).
+
+    Args:
+        expression: Spark SQL over one row.
+        k: how many values, 1 to `tracked`.
+        tracked: how many values the sketch follows.
+
+    Raises:
+        DeclarationError: `k` is out of bounds.
     """
 
     approximate_each_time: ClassVar[bool] = True
@@ -117,7 +145,11 @@ class HeavyHitters(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class Distinct(Aggregate):
-    """The exact number of distinct values that are not null; state keeps every one of them."""
+    """The exact number of distinct values that are not null; state keeps every one of them.
+
+    Args:
+        expression: Spark SQL over one row.
+    """
 
     expression: str
 
@@ -132,7 +164,11 @@ class Distinct(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class Collect(Aggregate):
-    """All values that are not null, as an array ordered by event time, then topic, partition and offset."""
+    """All values that are not null, as an array ordered by event time, then topic, partition and offset.
+
+    Args:
+        expression: Spark SQL over one row.
+    """
 
     expression: str
 

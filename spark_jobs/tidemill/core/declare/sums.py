@@ -37,8 +37,15 @@ class Sum(Aggregate):
     """The sum of the values that are not null; null when there is no value.
 
     Integers add exactly, however many and however large, in any order. Decimals add exactly while their sum has at most
-    38 digits; a longer sum is null. If the sum does not fit an integer column of 64 bits, or the digits of a decimal
-    column, `overflow` says what is published: "saturate" or "null".
+    38 digits; a longer sum is null.
+
+    Args:
+        expression: Spark SQL over one row that gives a number.
+        overflow: what is published if the sum does not fit an integer column of 64 bits, or the digits of a decimal
+            column: "saturate", the nearest number that fits, or "null". The audit warns of both.
+
+    Raises:
+        DeclarationError: there is no such `overflow`.
     """
 
     expression: str

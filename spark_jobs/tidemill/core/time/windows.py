@@ -78,7 +78,15 @@ class Panes:
 
 @dataclass(frozen=True, slots=True)
 class Tumbling:
-    """Windows of one size, one after the other; they are aligned to `offset` after 1970-01-01T00:00Z."""
+    """Windows of one size, one after the other.
+
+    Args:
+        size: the length of a window, longer than zero.
+        offset: how long after 1970-01-01T00:00Z a window starts; all others are aligned to it. May be negative.
+
+    Raises:
+        DeclarationError: the size or the offset is no such duration.
+    """
 
     size: str | timedelta
     offset: str | timedelta = field(default=timedelta(0), kw_only=True)
@@ -99,9 +107,17 @@ class Tumbling:
 
 @dataclass(frozen=True, slots=True)
 class Sliding:
-    """Windows of `size`, one starting every `slide`; the slide need not divide the size.
+    """Windows of one size that start at a fixed interval, and may overlap.
 
-    A slide longer than the size is an error: it would leave records in no window.
+    Args:
+        size: the length of a window, longer than zero.
+        slide: the time from one start to the next, longer than zero and at most `size`, so that every record is in a
+            window. It need not divide the size.
+        offset: how long after 1970-01-01T00:00Z a window starts; all others are aligned to it. May be negative.
+
+    Raises:
+        DeclarationError: a duration is not valid, the slide is longer than the size, or their greatest common divisor
+            goes into the size more than 10,000 times.
     """
 
     size: str | timedelta

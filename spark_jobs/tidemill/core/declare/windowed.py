@@ -1,0 +1,132 @@
+"""What follows `key_by` and `window` in a declaration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, NoReturn
+
+from tidemill.core.declare import operators as op
+from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
+from tidemill.core.errors import DeclarationError
+from tidemill.core.time.trigger import Trigger
+from tidemill.core.time.windows import WindowSpec
+
+if TYPE_CHECKING:
+    from tidemill.core.declare.builder import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedStream:
+    """Rows grouped by key: what `key_by` gives."""
+
+    stream: Stream
+
+    def window(
+        self,
+        spec: WindowSpec,
+        *,
+        allowed_lateness: str | timedelta = timedelta(0),
+        start: str = "window_start",
+        end: str | None = "window_end",
+        name: str | None = None,
+    ) -> WindowedStream:
+        """The rows of each key in windows of event time.
+
+        Args:
+            spec: the kind of windows.
+            allowed_lateness: how long after its end a window still takes records, zero or longer; it is then published
+                again. Later records go to the late table.
+            start: the column with the start of the window.
+            end: the column with its end, which is exclusive; None leaves the column out.
+            name: the step's name in `explain` and in errors; by default its kind and a number: `window_1`.
+
+        Raises:
+            DeclarationError: the lateness is no duration, or negative; or a column has no valid name.
+        """
+        return self.stream.window(spec, allowed_lateness=allowed_lateness, start=start, end=end, name=name)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        no_step(name, "what .key_by(...) gives", ("window",))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedStream:
+    """Rows in windows: what `window` gives."""
+
+    stream: Stream
+
+    def aggregate(self, *, name: str | None = None, **aggregates: Aggregate) -> AggregatedStream:
+        """One row for each window and key that has records, with a column for each aggregate.
+
+        Args:
+            name: the step's name in `explain` and in errors; by default its kind and a number: `aggregate_1`.
+            aggregates: the aggregate of each column, for example `views=Count()`; at least one.
+
+        Raises:
+            DeclarationError: there is no aggregate, one is something else, or a column has no valid name.
+        """
+        if not aggregates:
+            raise DeclarationError("aggregate needs at least one aggregate", fix="for example views=Count()")
+        for column, aggregate in aggregates.items():
+            checked_column(column)
+            if not isinstance(aggregate, Aggregate):
+                raise DeclarationError(
+                    f"`{column}` is not an aggregate: {aggregate!r}", fix='write Sum("x"), Count(), ...'
+                )
+        return AggregatedStream(self.stream.then(op.AggregateBy(aggregates), "aggregate", name))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        no_step(name, "what .window(...) gives", ("aggregate",))
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatedStream:
+    """One row for each window and key: what `aggregate` gives."""
+
+    stream: Stream
+
+    def publish(  # noqa: PLR0913  each of them is rarely said
+        self,
+        table: str,
+        *,
+        contract: str | None = None,
+        trigger: str = Trigger.ON_CLOSE,
+        topic: str | None = None,
+        timing: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Insert or update the rows in a published table, by window and key.
+
+        Args:
+            table: the table's name in the lake: lower-case letters, digits and underscores, a letter first.
+            contract: the contract of the table, by the name of its file without `.odcs.yaml`; always needed.
+            trigger: "on_close" publishes a window when the watermark passes its end, and again after late records that
+                it still takes; "on_update" publishes it in every batch that brings it records.
+            topic: a topic of Kafka to which each row is sent, too, as JSON, with window and key as the message's key.
+            timing: a text column that says why the row was last published: EARLY, ON_TIME, LATE, REPAIR or BACKFILL.
+                None leaves the column out.
+            name: the step's name in `explain` and in errors; by default its kind and a number: `publish_1`.
+
+        Raises:
+            DeclarationError: the table or the column has no valid name, there is no contract, or no such trigger.
+        """
+        if timing is not None:
+            checked_column(timing)
+        try:
+            when = Trigger(trigger)
+        except ValueError:
+            known = " or ".join(f'"{each.value}"' for each in Trigger)
+            raise DeclarationError(f"trigger is {known}, found {trigger!r}") from None
+        publish = op.Publish(
+            table=checked_name(table, "a table"),
+            contract=checked_contract(contract, table),
+            trigger=when,
+            topic=topic,
+            timing=timing,
+        )
+        self.stream.pipeline.add(publish, "publish", (self.stream,), name)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        no_step(name, "what .aggregate(...) gives", ("publish",))

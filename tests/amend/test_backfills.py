@@ -186,6 +186,25 @@ def test_a_backfill_after_a_repair_takes_its_records_once(late_mill: Callable[..
     assert mill.own("late") == []
 
 
+def test_late_records_count_in_a_backfill_that_reads_their_offsets_and_no_other(late_mill: Callable[..., Mill]) -> None:
+    mill = late_mill()
+    watermark = mill.project.ledger("sums").view().position.watermark
+    before = by_window(mill)
+    start = next(r["window_start"] for r in mill.published() if r["window_start"].second == 0)
+    window = OfWindows(since=start, until=start.replace(second=10))
+    assert [str(r) for r in preview(an_amendment(mill), window).ranges["events"]] == ["events-0 [0, 5)"]
+    done(backfill(an_amendment(mill), window))
+    assert by_window(mill) == before
+    assert sorted(r["offset"] for r in mill.own("late")) == [5, 7]
+    done(backfill(an_amendment(mill), offsets(5, 6)))
+    assert by_window(mill) == before | {(0, "a"): (2, 11), (0, "c"): (1, 1)}
+    assert mill.own("late") == []
+    mill.feed([an_event(4)])
+    mill.run()
+    assert [r["offset"] for r in mill.own("late")] == [9]
+    assert mill.project.ledger("sums").view().position.watermark == watermark
+
+
 def test_what_the_log_lost_is_refused_or_accepted_by_name(tmp_path: Path, spark: Any) -> None:
     mill = sums(tmp_path, spark)
     in_batches(mill, [1, 2, 11, 21, 31, 41], 2)

@@ -106,7 +106,16 @@ def test_missing_jars_are_named_with_the_command_that_brings_them(tmp_path):
     assert "1 of the 2 jars" in error.value.message
     assert "second-1.2.jar" in error.value.message
     assert "first-1.2.jar" not in error.value.message
-    assert f"python -m tidemill.engine.spark.jars {tmp_path}" in error.value.fix
+    assert "`tidemill jars fetch`" in error.value.fix
+    assert "TIDEMILL_JARS" in error.value.fix
+
+
+def test_many_missing_jars_are_counted_and_only_the_first_are_named(tmp_path):
+    wanted = locked_jars(kafka=True, s3=True)
+    with pytest.raises(ConfigError) as error:
+        jar_paths(tmp_path, wanted)
+    assert error.value.message.endswith(f" and {len(wanted) - 3} more")
+    assert error.value.message.count(".jar") == 3
 
 
 def test_folder_of_jars_is_the_projects_unless_the_environment_names_one():

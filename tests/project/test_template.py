@@ -97,8 +97,15 @@ def result_of(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.long
 @pytest.mark.spark
 def test_commands_of_the_readme_of_a_new_project_work(made: Path) -> None:
-    [block] = re.findall(r"^```\n(.*?)^```$", (made / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    script = block.partition("tidemill log create")
-    done = typed("export TIDEMILL_JARS=" + str(ROOT / ".tidemill" / "jars") + "\n" + script[1] + script[2], made)
+    blocks = re.findall(r"^```sh\n(.*?)^```$", (made / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    of_a_clone, of_a_package, looks, first_batch = blocks
+    assert "tidemill jars fetch" in of_a_package
+    assert "tidemill test " in looks
+    # The tests of a new project have a test of their own.
+    looks = re.sub(r"^tidemill test .*", "", looks, flags=re.MULTILINE)
+    script = of_a_clone.replace("/path/to/tidemill", str(ROOT)) + looks + first_batch
+    done = typed(script, made, patience=280)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "everything is there" in done.stdout
     assert "caught up after 1 batch" in done.stdout
+    assert (made / "lake" / "published" / "sales_by_minute" / "_delta_log").is_dir()

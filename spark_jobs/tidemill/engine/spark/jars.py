@@ -53,6 +53,10 @@ def read_lock(text: str) -> tuple[Jar, ...]:
     return tuple(_parse(line) for line in text.splitlines() if line and not line.startswith("#"))
 
 
+_SHOWN = 3
+"""How many missing jars a text names."""
+
+
 def jar_folder(project: Path, environ: Mapping[str, str]) -> Path:
     """Where a project's jars are: the folder named by TIDEMILL_JARS, else `.tidemill/jars` in the project."""
     named = environ.get("TIDEMILL_JARS")
@@ -70,9 +74,12 @@ def jar_paths(folder: Path, jars: Sequence[Jar] | None = None) -> tuple[str, ...
     jars = locked_jars() if jars is None else jars
     absent = [jar.file_name for jar in jars if not (folder / jar.file_name).is_file()]
     if absent:
+        more = f" and {len(absent) - _SHOWN} more" if len(absent) > _SHOWN else ""
         raise ConfigError(
-            f"{folder}: {len(absent)} of the {len(jars)} jars that Spark needs are missing: {', '.join(absent)}",
-            fix=f"make setup (in a checkout), or python -m tidemill.engine.spark.jars {folder}",
+            f"{folder}: {len(absent)} of the {len(jars)} jars that Spark needs are missing: "
+            f"{', '.join(absent[:_SHOWN])}{more}",
+            fix="type `tidemill jars fetch`; or set the environment variable TIDEMILL_JARS to a folder that has them: "
+            "in a clone of Tidemill, that is .tidemill/jars after `make setup`",
         )
     return tuple(str((folder / jar.file_name).resolve()) for jar in jars)
 

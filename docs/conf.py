@@ -22,8 +22,6 @@ suppress_warnings = ["misc.highlighting_failure"]
 highlight_language = "none"
 html_theme = "furo"
 html_title = "Tidemill"
-html_static_path = ["_static"]
-html_css_files = ["figures.css"]
 # Nothing is fetched from elsewhere, and no page says who built it or when.
 html_show_sphinx = False
 html_last_updated_fmt = None

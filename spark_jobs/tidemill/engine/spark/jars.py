@@ -79,7 +79,7 @@ def jar_paths(folder: Path, jars: Sequence[Jar] | None = None) -> tuple[str, ...
             f"{folder}: {len(absent)} of the {len(jars)} jars that Spark needs are missing: "
             f"{', '.join(absent[:_SHOWN])}{more}",
             fix="type `tidemill jars fetch`; or set the environment variable TIDEMILL_JARS to a folder that has them: "
-            "in a clone of Tidemill, that is .tidemill/jars after `make setup`",
+            "in a checkout of Tidemill, that is .tidemill/jars after `make setup`",
         )
     return tuple(str((folder / jar.file_name).resolve()) for jar in jars)
 

@@ -107,6 +107,27 @@ def test_a_predicate_that_could_fail_a_batch_is_a_warning(file: Any, predicate: 
     assert message == f"{found} fails the whole batch at the first value that it cannot take"
 
 
+@pytest.mark.parametrize(
+    ("predicate", "says", "fix"),
+    [
+        ("n + 1", "a condition is true or false, but 'n + 1' is a number", "(n + 1) <> 0"),
+        ("x", "a condition is true or false, but 'x' is of type string", "(x) IS NOT NULL"),
+        ("x > 0", "x is a text (string), but is compared as a number in 'x > 0'", "try_cast(x AS DOUBLE) > 0"),
+        ("n = 'many'", "'many' is compared as a number", "write a number"),
+    ],
+)
+def test_a_predicate_that_is_no_condition_or_converts_a_text_is_refused_with_its_line(
+    file: Any, predicate: str, says: str, fix: str
+) -> None:
+    quality = f'- type: custom\n  engine: tidemill\n  implementation: "{predicate}"'
+    properties = "\n".join(f"- {{name: {c}, logicalType: {t}, description: d}}" for c, t in COLUMNS)
+    path = file.an_input(properties, quality=quality, top="description: {purpose: p}")
+    (finding,) = [each for each in lint(path) if each.severity is Level.ERROR]
+    assert says in finding.message
+    assert fix in finding.fix
+    assert path.read_text().splitlines()[finding.line - 1].strip().startswith("implementation:")
+
+
 COLUMNS = [("x", "string"), ("n", "integer"), ("m", "integer")]
 
 

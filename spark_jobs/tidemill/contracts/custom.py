@@ -47,8 +47,11 @@ def custom_condition(node: Node, place: Place) -> Condition | None:
         findings.error(implementation.line, f"expected an SQL predicate, found {shown(implementation)}")
     else:
         sql = one_line(implementation.value)
-        if _is_predicate(sql, implementation.line, place.fields, findings):
-            return Predicate(sql=sql) if place.is_input else _comparison(sql, implementation.line, findings)
+        line = implementation.line
+        if _is_predicate(sql, line, place.fields, findings):
+            if not place.is_input:
+                return _comparison(sql, line, findings)
+            return Predicate(sql=sql) if _is_condition(sql, line, place.fields, findings) else None
     return None
 
 
@@ -82,6 +85,19 @@ def _is_predicate(sql: str, line: int, fields: Mapping[str, Field], findings: Fi
     elif not used:
         findings.error(line, f"the predicate {sql!r} reads no property of the contract")
     return bool(used) and not unknown
+
+
+def _is_condition(sql: str, line: int, fields: Mapping[str, Field], findings: Findings) -> bool:
+    """Whether the text may be true or false, without that Spark converts a text."""
+    # Imported late: it loads the SQL parser.
+    from tidemill.core.contract.implicit_casts import check_predicate
+
+    try:
+        check_predicate(sql, {field.name.lower(): field.type for field in fields.values()})
+    except DeclarationError as error:
+        findings.error(line, f"the predicate cannot be run: {error.message}", fix=error.fix)
+        return False
+    return True
 
 
 def _comparison(sql: str, line: int, findings: Findings) -> Condition | None:

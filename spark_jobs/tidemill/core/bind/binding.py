@@ -11,7 +11,8 @@ from tidemill.core.declare import operators as op
 from tidemill.core.declare.columns import PUBLISHED_COLUMNS, columns_by_operator, no_contract
 from tidemill.core.declare.graph import Step
 from tidemill.core.declare.pipeline import PipelineSpec
-from tidemill.core.declare.types import Types, check_fits, types_by_operator
+from tidemill.core.declare.type_checks import check_fits
+from tidemill.core.declare.types import Types, types_by_operator
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.trigger import Trigger
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 
 from tidemill.core.contract.contract import Contract, ExtraFields, Format
 from tidemill.core.contract.schema import Scalar
@@ -12,6 +11,7 @@ from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.graph import Graph
+from tidemill.core.declare.names import told
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.expressions import columns_of
 
@@ -142,20 +142,16 @@ def _aggregates(where: str, aggregates: Mapping[str, Aggregate], before: tuple[s
     if reserved:
         raise DeclarationError(f"{where}: `{reserved[0]}` is a column of Tidemill's own", fix="choose another name")
     for name, aggregate in aggregates.items():
-        _exist(where, sorted(_told(f"{where}: `{name}`", partial(columns_read, aggregate))), (*before, "_time"))
+        with told(f"{where}: `{name}`"):
+            used = columns_read(aggregate)
+        _exist(where, sorted(used), (*before, "_time"))
 
 
 def _check(where: str, expressions: Iterable[str], known: tuple[str, ...]) -> None:
     for expression in expressions:
-        _exist(where, sorted(_told(where, partial(columns_of, expression))), known)
-
-
-def _told(where: str, read: Callable[[], frozenset[str]]) -> frozenset[str]:
-    """Call `read`, and add the place to a DeclarationError."""
-    try:
-        return read()
-    except DeclarationError as error:
-        raise DeclarationError(f"{where}: {error.message}", fix=error.fix) from None
+        with told(where):
+            used = columns_of(expression)
+        _exist(where, sorted(used), known)
 
 
 def _exist(where: str, used: Iterable[str], known: tuple[str, ...]) -> None:

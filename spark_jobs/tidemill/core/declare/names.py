@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NoReturn
 
 from tidemill.core.errors import DeclarationError
@@ -87,3 +88,12 @@ def checked_contract(contract: str | None, what: str) -> str:
     if not contract:
         raise DeclarationError(f"`{what}` has no contract", fix='add contract="...", a file of data_contracts')
     return contract
+
+
+@contextmanager
+def told(where: str) -> Iterator[None]:
+    """Put the place before the text of a DeclarationError that is raised inside."""
+    try:
+        yield
+    except DeclarationError as error:
+        raise DeclarationError(f"{where}: {error.message}", fix=error.fix) from None

@@ -16,7 +16,7 @@ from tidemill.core.bind.flow import Flow, Input, RowSink, Sink, WindowedSink
 from tidemill.core.contract.row_rules import patterns_of
 from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar, ddl, spark_type
 from tidemill.core.declare.operators import Publish
-from tidemill.core.declare.types import Foreign, check_fits, check_numbers, check_united
+from tidemill.core.declare.type_checks import Foreign, check_fits, check_numbers, check_united
 from tidemill.core.errors import DeclarationError, Incompatible
 from tidemill.core.sql.text import quoted
 from tidemill.core.time.window_expressions import BOUNDS

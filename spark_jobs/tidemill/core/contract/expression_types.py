@@ -1,0 +1,183 @@
+"""The types of the parts of an SQL expression, as far as they are certain without Spark. Loads sqlglot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+
+from sqlglot import exp
+
+from tidemill.core.contract.schema import Array, DataType, Decimal, Object, Scalar
+from tidemill.core.sql import function_types as of
+
+
+class Number(Enum):
+    """A number whose exact type only Spark knows."""
+
+    WHOLE = "a whole number"
+    ANY = "a number"
+
+
+Known = DataType | Number | None
+"""What is known of a type; None is nothing."""
+
+
+class Family(Enum):
+    """Types between which Spark converts as it likes."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    MOMENT = "date or time"
+    OTHER = "other"
+
+
+_FAMILIES = {
+    Scalar.STRING: Family.TEXT,
+    Scalar.BOOLEAN: Family.BOOLEAN,
+    Scalar.INTEGER: Family.NUMBER,
+    Scalar.LONG: Family.NUMBER,
+    Scalar.DOUBLE: Family.NUMBER,
+    Scalar.DATE: Family.MOMENT,
+    Scalar.TIMESTAMP: Family.MOMENT,
+}
+_CASTS: Mapping[exp.DType, Known] = {
+    **dict.fromkeys((exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR), Scalar.STRING),
+    **dict.fromkeys((exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT), Number.WHOLE),
+    **dict.fromkeys((exp.DType.FLOAT, exp.DType.DOUBLE, exp.DType.DECIMAL), Number.ANY),
+    **dict.fromkeys((exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ), Scalar.TIMESTAMP),
+    exp.DType.TIMESTAMPNTZ: Scalar.TIMESTAMP,
+    exp.DType.DATE: Scalar.DATE,
+    exp.DType.BOOLEAN: Scalar.BOOLEAN,
+    exp.DType.BINARY: Scalar.BINARY,
+}
+_CONDITIONS = (
+    *(exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
+    *(exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Boolean),
+)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg)
+_RESULTS: Mapping[frozenset[str], Known] = {
+    of.GIVES_TEXT: Scalar.STRING,
+    of.GIVES_WHOLE_NUMBER: Number.WHOLE,
+    of.GIVES_NUMBER: Number.ANY,
+    of.GIVES_BOOLEAN: Scalar.BOOLEAN,
+    of.GIVES_DATE: Scalar.DATE,
+    of.GIVES_TIMESTAMP: Scalar.TIMESTAMP,
+}
+
+
+def family(known: Known) -> Family | None:
+    """The family of a type; None if nothing is known."""
+    if known is None:
+        return None
+    if isinstance(known, Number | Decimal):
+        return Family.NUMBER
+    return _FAMILIES.get(known, Family.OTHER) if isinstance(known, Scalar) else Family.OTHER
+
+
+class TypedTree:
+    """A tree whose columns have these types, by their names in lower case. `nodes` has parents before children."""
+
+    def __init__(self, tree: exp.Expr, types: Mapping[str, Known]) -> None:
+        self.nodes: list[exp.Expr] = []
+        self._types: dict[int, Known] = {}
+        self._columns = types
+        pending = [tree]
+        while pending:
+            node = pending.pop()
+            self.nodes.append(node)
+            # Neither an interval nor a type has parts with values.
+            pending += [] if isinstance(node, exp.Interval | exp.DataType) else list(node.iter_expressions())
+        lambdas = (node for node in self.nodes if isinstance(node, exp.Lambda))
+        self._variables = {variable.name.lower() for node in lambdas for variable in node.expressions}
+        # Without recursion: a chain of AND may be as long as the text.
+        for node in reversed(self.nodes):
+            self._types[id(node)] = self._found(node)
+
+    def of(self, node: object) -> Known:
+        """What is known of a part of the tree."""
+        return self._types.get(id(node))
+
+    def families(self, nodes: Iterable[object]) -> set[Family | None]:
+        """The families of some parts of the tree."""
+        return {family(self.of(node)) for node in nodes}
+
+    def _found(self, node: exp.Expr) -> Known:
+        match node:
+            case exp.Literal():
+                return Scalar.STRING if node.is_string else Number.WHOLE if node.name.isdigit() else Number.ANY
+            case exp.RawString() | exp.Concat() | exp.Trim():
+                return Scalar.STRING
+            case exp.Column():
+                return self._column(node)
+            case exp.Paren():
+                return self.of(node.this)
+            case exp.Cast():
+                return _CASTS.get(node.to.this) if isinstance(node.to, exp.DataType) else None
+            case exp.Case():
+                default = node.args.get("default")
+                results = [branch.args.get("true") for branch in node.args["ifs"]]
+                return self._common([*results, *([] if default is None else [default])])
+            case exp.DPipe() | exp.Substring():
+                return self._joined([node.this, node.expression] if isinstance(node, exp.DPipe) else [node.this])
+            case exp.Anonymous():
+                return self._called(node)
+            case _:
+                return self._computed(node)
+
+    def _computed(self, node: exp.Expr) -> Known:
+        if isinstance(node, _CONDITIONS):
+            return Scalar.BOOLEAN
+        if isinstance(node, _ARITHMETIC):
+            sides = self.families(node.iter_expressions())
+            return Number.ANY if sides == {Family.NUMBER} else None
+        if isinstance(node, exp.Filter):
+            return self.of(node.this)
+        if isinstance(node, exp.Extract | exp.StrPosition):
+            return Number.ANY
+        return None
+
+    def _column(self, node: exp.Column) -> Known:
+        first, *inner = (part.name.lower() for part in node.parts)
+        found = None if first in self._variables else self._columns.get(first)
+        for name in inner:
+            fields = found.fields if isinstance(found, Object) else ()
+            found = next((field.type for field in fields if field.name.lower() == name), None)
+        return found
+
+    def _called(self, node: exp.Anonymous) -> Known:
+        name, arguments = node.name.lower(), node.expressions
+        for names, result in _RESULTS.items():
+            if name in names:
+                return result
+        match name:
+            case "if":
+                return self._common(arguments[1:])
+            case "nvl2":
+                return self._common(arguments[1:])
+            case "nullif":
+                return self._common(arguments[:1])
+            case "split":
+                return Array(Scalar.STRING)
+            case "abs" | "round" | "bround" | "ceil" | "ceiling" | "floor" | "mod" | "pmod" | "sum" | "avg" | "mean":
+                return Number.ANY if self.families(arguments[:1]) == {Family.NUMBER} else None
+            case _ if name in of.GIVES_ITS_ARGUMENTS:
+                return self._common(arguments)
+            case _ if name in of.GIVES_TEXT_OF_TEXT:
+                return self._joined(arguments[:1] if name != "concat" else arguments)
+            case _:
+                return None
+
+    def _common(self, nodes: Iterable[exp.Expr | None]) -> Known:
+        """The type that several values have together; a null has any type."""
+        found = [self.of(node) for node in nodes if not isinstance(node, exp.Null)]
+        if not found or any(each is None for each in found):
+            return None
+        if all(each == found[0] for each in found):
+            return found[0]
+        return Number.ANY if {family(each) for each in found} == {Family.NUMBER} else None
+
+    def _joined(self, nodes: Iterable[exp.Expr]) -> Known:
+        """A text, if all values are texts or become texts."""
+        plain = {Family.TEXT, Family.NUMBER, Family.BOOLEAN, Family.MOMENT}
+        return Scalar.STRING if self.families(nodes) <= plain else None

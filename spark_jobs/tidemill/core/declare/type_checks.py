@@ -1,0 +1,86 @@
+"""Refuses types with which values would be lost or changed: where streams meet, in aggregates, in published columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidemill.core.contract.contract import Contract
+from tidemill.core.contract.fitting import Fit, fit, united
+from tidemill.core.contract.schema import DataType, Decimal, Scalar, spark_type
+from tidemill.core.declare import aggregates as agg
+from tidemill.core.declare import sketches
+from tidemill.core.errors import DeclarationError
+
+_OF_NUMBERS = (agg.Sum, agg.Average, agg.Variance, agg.StdDev, sketches.Quantiles)
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A type that only Spark has and no contract can name, by its name in Spark."""
+
+    name: str
+
+
+Found = Mapping[str, DataType | Foreign | None]
+"""The types of columns by their names, including types that only Spark has; None where the type is not known."""
+
+
+def check_united(where: str, one: Found, other: Found) -> None:
+    """Refuse to merge streams if Spark would change or lose values of a column to give it one type.
+
+    Raises:
+        DeclarationError: the text names the column and both types.
+    """
+    for column, a in one.items():
+        b = other.get(column)
+        if a is None or b is None or a == b:
+            continue
+        if not isinstance(a, Foreign) and not isinstance(b, Foreign) and united(a, b):
+            continue
+        raise DeclarationError(
+            f"{where} merges streams whose `{column}` is {_shown(a)} in one and {_shown(b)} in another: values would "
+            "be lost or changed",
+            fix="convert one of them before, with an expression of your own in with_columns",
+        )
+
+
+def check_numbers(where: str, name: str, aggregate: agg.Aggregate, of: DataType) -> None:
+    """Refuse an aggregate of numbers whose expression has another type.
+
+    Raises:
+        DeclarationError: the expression is not a number.
+    """
+    if isinstance(aggregate, _OF_NUMBERS) and not _is_number(of):
+        raise DeclarationError(
+            f"{where}: `{name}` is {type(aggregate).__name__} of `{aggregate.over[0]}`, which is {spark_type(of)} and "
+            "no number",
+            fix="convert it, for example with try_cast(... AS double)",
+        )
+
+
+def check_fits(where: str, column: str, found: DataType | Foreign, contract: Contract) -> None:
+    """Refuse values of a type that a contract's column cannot hold without loss.
+
+    Raises:
+        DeclarationError: the text names both types, the operator's line and the contract.
+    """
+    wanted = next(f.type for f in contract.fields if f.name == column)
+    if not isinstance(found, Foreign) and fit(found, wanted) is not Fit.LOSES:
+        return
+    shown = _shown(found)
+    there = contract.source or contract.name
+    raise DeclarationError(
+        f"{where}: `{column}` is {shown}, but the contract says {spark_type(wanted)} for it ({there}): values would "
+        "be lost or changed",
+        fix=f"give `{column}` the type {shown} in the contract, or convert it with an expression of your own; where "
+        "the table is there already, `tidemill rebuild` makes it anew",
+    )
+
+
+def _shown(found: DataType | Foreign) -> str:
+    return found.name if isinstance(found, Foreign) else spark_type(found)
+
+
+def _is_number(data_type: DataType) -> bool:
+    return isinstance(data_type, Decimal) or data_type in (Scalar.INTEGER, Scalar.LONG, Scalar.DOUBLE)

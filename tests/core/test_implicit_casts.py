@@ -71,6 +71,7 @@ def test_a_literal_that_cannot_be_converted_is_refused(expression: str) -> None:
         ("ts > '2024-01-01'", Scalar.BOOLEAN),
         ("ts > '2024-01-01T10:00:00Z' AND day <= '2024-12-31'", Scalar.BOOLEAN),
         ("count > '5' OR price = ' 1.5 '", Scalar.BOOLEAN),
+        ("ts > 'epoch' OR coalesce(ts, ' now') > ts", Scalar.BOOLEAN),
         ("try_cast(note AS DOUBLE) > 0", Scalar.BOOLEAN),
         ("length(note) + count", Number.ANY),
         ("note || count", Scalar.STRING),

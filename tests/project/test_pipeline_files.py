@@ -205,7 +205,7 @@ def test_neither_of_two_pipelines_with_one_name_runs_and_others_do(mill: Mill) -
     other = OTHER.replace("NAME", "other").replace("TABLE", "users").replace("CONTRACT", "sums")
     project = again(mill, {"a_copy.py": text, "other.py": other})
     assert project.pipeline_names() == ("other",)
-    with pytest.raises(DeclarationError, match=r"pipeline\.py: a second pipeline is called `sums`.*a_copy\.py"):
+    with pytest.raises(DeclarationError, match=r"pipeline\.py:\d+: a second pipeline is called `sums`.*a_copy\.py"):
         project.pipeline("sums")
     assert len(project.faults) == 1
 

@@ -28,13 +28,15 @@ class Declarations:
     """What the files of a folder declare.
 
     `pipelines` can be bound to their contracts. `refused` are declared, but share their name or a published table with
-    another pipeline. `unloaded` are files that could not be loaded, so what they declare is not known.
+    another pipeline. `unloaded` are files that could not be loaded, so what they declare is not known;
+    `empty` are files that declare nothing.
     """
 
     folder: str
     pipelines: Mapping[str, Pipeline] = field(default_factory=dict)
     refused: Mapping[str, DeclarationError] = field(default_factory=dict)
     unloaded: Mapping[Path, DeclarationError] = field(default_factory=dict)
+    empty: tuple[Path, ...] = ()
 
     @property
     def faults(self) -> tuple[DeclarationError, ...]:
@@ -66,6 +68,12 @@ class Declarations:
         if not self.unloaded:
             if not Path(self.folder).is_dir():
                 error.fix = f"make the folder {self.folder}, or change [project] pipelines"
+            elif not error.fix:
+                error.fix = (
+                    f'declare it in a file of this folder: with Pipeline("{name}", every="1 minute") as pipeline: ...'
+                )
+                if self.empty:
+                    error.message += f"; no pipeline is declared in {', '.join(path.name for path in self.empty)}"
             return error
         failed = "\n".join(f"  {fault.message}" for fault in self.unloaded.values())
         return DeclarationError(f"{error.message}; these files could not be loaded:\n{failed}", fix=error.fix)
@@ -88,7 +96,8 @@ def read_declarations(folder: Path, load: Load, wanted: str | None = None) -> De
     declared = [(path, p) for path, p in declared if p.name not in refused]
     refused |= _of_one_table(declared)
     pipelines = {p.name: p for _, p in declared if p.name not in refused}
-    return Declarations(folder=str(folder), pipelines=pipelines, refused=refused, unloaded=unloaded)
+    empty = tuple(path for path in files if found[path] == ())
+    return Declarations(folder=str(folder), pipelines=pipelines, refused=refused, unloaded=unloaded, empty=empty)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -134,9 +143,16 @@ def _of_one_name(declared: Iterable[tuple[Path, Pipeline]]) -> dict[str, Declara
         owner, same = first.setdefault(pipeline.name, (path, pipeline))
         if same is not pipeline:
             found[pipeline.name] = DeclarationError(
-                f"{path}: a second pipeline is called `{pipeline.name}`, as the one in {owner}", fix="rename one"
+                f"{_place(path, pipeline)}: a second pipeline is called `{pipeline.name}`, as the one in "
+                f"{_place(owner, same)}",
+                fix="rename one",
             )
     return found
+
+
+def _place(path: Path, pipeline: Pipeline) -> str:
+    lines = pipeline.lines_in(str(path))
+    return f"{path}:{lines[0]}" if lines else str(path)
 
 
 def _of_one_table(declared: Iterable[tuple[Path, Pipeline]]) -> dict[str, DeclarationError]:

@@ -23,9 +23,10 @@ from time import monotonic
 from types import CodeType, ModuleType
 from zlib import crc32
 
-from tidemill.core.declare.pipeline import Pipeline
+from tidemill.core.declare.pipeline import FINISHED, Pipeline
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.times import show_duration
+from tidemill.project.pipeline_faults import fault
 
 TOLD_AFTER = timedelta(seconds=10)
 """After this time, a file that is still loading is named in a warning."""
@@ -37,7 +38,6 @@ Loaded = tuple[Pipeline, ...] | DeclarationError
 """The pipelines that a file declares, or the error that it caused."""
 
 _logger = logging.getLogger(__name__)
-_SHOWN_LINES = 8
 
 
 def load_files(
@@ -145,7 +145,7 @@ class _Load(Thread):
             try:
                 self.result = self._context.run(_declared_in, self.path)
             except BaseException as error:
-                self.result = _fault(self.path, error)
+                self.result = fault(self.path, error)
                 self.result.__cause__ = error
         self.done.set()
 
@@ -182,8 +182,12 @@ def _declared_in(path: Path) -> tuple[Pipeline, ...]:
     if not path.is_file():
         found = "a link to nothing" if path.is_symlink() and not path.exists() else "no file"
         raise DeclarationError(f"expected a Python file, found {found}", fix="remove it from the pipelines")
+    made: list[Pipeline] = []
+    FINISHED.set(made)
     values = vars(_module(path)).values()
-    return tuple(dict.fromkeys(value for value in values if isinstance(value, Pipeline)))
+    # A second pipeline under the same name of Python hides the first one.
+    own = [pipeline for pipeline in made if pipeline.lines_in(str(path))]
+    return tuple(dict.fromkeys([*own, *(value for value in values if isinstance(value, Pipeline))]))
 
 
 def _module(path: Path) -> ModuleType:
@@ -197,38 +201,3 @@ def _module(path: Path) -> ModuleType:
     sys.modules[name] = module
     loader.exec_module(module)
     return module
-
-
-def _fault(path: Path, error: BaseException) -> DeclarationError:
-    where = str(path) if (line := _line(path, error)) is None else f"{path}:{line}"
-    match error:
-        case DeclarationError():
-            return DeclarationError(f"{where}: {error.message}", fix=error.fix)
-        case SystemExit():
-            return DeclarationError(
-                f"{where}: leaves the process (SystemExit: {_said(error) or 0}) while it is loaded",
-                fix='put what shall run only as a program below `if __name__ == "__main__":`',
-            )
-        case ModuleNotFoundError():
-            fix = "install the package, or add its folder to PYTHONPATH: files beside a pipeline are no modules"
-            return DeclarationError(f"{where}: {type(error).__name__}: {_said(error)}", fix=fix)
-        case OSError(filename=name) if str(name) == str(path):
-            return DeclarationError(f"{path}: cannot be read: {error.strerror}", fix="change its rights")
-        case _:
-            said = _said(error)
-            return DeclarationError(f"{where}: {type(error).__name__}{': ' if said else ''}{said}")
-
-
-def _line(path: Path, error: BaseException) -> int | None:
-    if isinstance(error, SyntaxError) and error.filename == str(path):
-        return error.lineno
-    lines = [line for f, line in traceback.walk_tb(error.__traceback__) if f.f_code.co_filename == str(path)]
-    return lines[-1] if lines else None
-
-
-def _said(error: BaseException) -> str:
-    """The first lines of an error's text. The file may define the text, so producing it may fail."""
-    said = ""
-    with suppress(Exception):
-        said = error.msg if isinstance(error, SyntaxError) else str(error)
-    return "\n".join(said.strip().splitlines()[:_SHOWN_LINES])

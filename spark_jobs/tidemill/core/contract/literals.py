@@ -12,6 +12,7 @@ _BOOLEANS = ("t", "true", "y", "yes", "1", "f", "false", "n", "no", "0")
 _WHOLE = re.compile(r"[+-]?\d+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?[df]?|[+-]?inf(inity)?|nan", re.IGNORECASE)
 _DAY = re.compile(r"[+-]?(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?")
+_WORD = re.compile(r"(epoch|now|today|yesterday|tomorrow)\b.*", re.IGNORECASE)
 _TIME = re.compile(r"T?\d{1,2}:.*")
 
 
@@ -25,7 +26,12 @@ def is_castable(text: str, wanted: Known) -> bool:
         case Family.BOOLEAN:
             return text.lower() in _BOOLEANS
         case Family.MOMENT:
-            return _is_day(text) or (wanted is Scalar.TIMESTAMP and _TIME.fullmatch(text) is not None)
+            # Another check refuses words for the clock, with its own reason.
+            return (
+                _is_day(text)
+                or _WORD.fullmatch(text) is not None
+                or (wanted is Scalar.TIMESTAMP and _TIME.fullmatch(text) is not None)
+            )
         case _:
             return True
 

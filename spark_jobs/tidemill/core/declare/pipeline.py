@@ -17,6 +17,7 @@ contracts later.
 from __future__ import annotations
 
 import re
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
@@ -104,6 +105,12 @@ class Pipeline:
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
         if kind is None:
             self._spec = self._checked_spec()
+            FINISHED.get([]).append(self)
+
+    def lines_in(self, file: str) -> list[int]:
+        """The lines of a file that declare parts of it, in order."""
+        places = (place.rpartition(":") for place in self._places.values())
+        return sorted(int(line) for name, _, line in places if name == file)
 
     def __getattr__(self, name: str) -> NoReturn:
         no_step(name, "a pipeline", ("read",))
@@ -195,3 +202,7 @@ class Pipeline:
             on_loss=self._on_loss,
             graph=graph,
         )
+
+
+FINISHED: ContextVar[list[Pipeline]] = ContextVar("FINISHED")
+"""Collects the pipelines whose `with` block ended, while somebody who set it loads a file."""

@@ -99,14 +99,20 @@ class SideTables:
         if handle is None:
             return None
         version = handle.version()
-        places = self._chosen(spec, version, selection, _columns(output, selection))
-        oldest = places.take(most)
-        if not oldest.rows.num_rows:
+        found: list[pa.Table] = []
+        total = 0
+        for batches in _in_parts(selection.batches or (_ALL,), edges_of(handle, "batch_id", _AT_ONCE)):
+            part = self._chosen(spec, version, replace(selection, batches=batches), _columns(output, selection))
+            missing = part.rows.num_rows if most is None else most - total
+            found += [part.take(missing).rows] if missing > 0 or not found else []
+            total += part.rows.num_rows
+        oldest = Chosen(version=version, rows=pa.concat_tables(found)).take(most)
+        if not total:
             return First(chosen=oldest, total=0)
         ends = pc.min_max(oldest.rows["offset"]).as_py()
         within = Between(column="offset", low=ends["min"], high=min(ends["max"] + 1, MAX_OFFSET))
         rows = self._chosen(spec, version, replace(selection, batches=oldest.batches), None, within)
-        return First(chosen=rows.take(most), total=places.rows.num_rows)
+        return First(chosen=rows.take(most), total=total)
 
     def oldest(self, output: SideOutput, selection: Selection, most: int) -> Chosen | None:
         """Return the place of the oldest selected rows, at most `most`; None if the table does not exist.
@@ -177,15 +183,18 @@ class SideTables:
         )
 
 
+_AT_ONCE = 100_000
+"""About so many places of rows are held at once; a batch is not divided."""
+
 _EVERYTHING = Between(column="batch_id", low=None, high=None)
 _ALL = BatchRange(1, MAX_OFFSET)
 
 
 def _in_parts(wanted: tuple[BatchRange, ...], edges: Sequence[int]) -> Iterator[tuple[BatchRange, ...]]:
-    """Split the wanted batches at these edges, in order; empty parts are left out."""
-    for low, high in pairwise([1, *edges, MAX_OFFSET]):
-        if low < high and (part := in_both(wanted, [BatchRange(low, high)])):
-            yield part
+    """Split the wanted batches at these edges, in order; empty parts are left out, but there is one part at least."""
+    bounds = pairwise([1, *edges, MAX_OFFSET])
+    parts = [in_both(wanted, [BatchRange(low, high)]) for low, high in bounds if low < high]
+    yield from [part for part in parts if part] or [wanted]
 
 
 def _columns(output: SideOutput, selection: Selection) -> tuple[str, ...]:

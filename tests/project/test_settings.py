@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
 from tidemill.core.errors import ConfigError, DeclarationError
 from tidemill.project.project import Project
 from tidemill.project.settings import read_settings
+from tidemill.project.settings_file import SettingsFile
 
 WRONG = {
     "lake and log in one folder": ('[lake]\npath = "d"\n[log]\npath = "d"', "the lake and the log lie in each other"),
@@ -93,3 +95,27 @@ def test_a_folder_of_pipelines_that_is_not_there_is_named(tmp_path: Path) -> Non
     with pytest.raises(DeclarationError, match=r"there is no pipeline `p`") as error:
         project.declared("p")
     assert error.value.fix.startswith(f"make the folder {tmp_path.resolve()}/nope")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a." * 20_000 + "a = 1\n", "toml:1: a key has at most 20 parts"),
+        ("[lake]\n# x\n[" + " . ".join("a" * 9 for _ in range(30)) + "]\n", "toml:3: a key has at most 20 parts"),
+        ('t = """\n\n"""\nx = {' + '"b".' * 30 + "b = 1}\n", "toml:4: a key has at most 20 parts"),
+        ("# " + "x" * 1_000_000, "1,000,002 bytes, but settings have at most 1,000,000"),
+    ],
+)
+def test_what_would_take_long_to_read_is_refused_at_once(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "tidemill.toml").write_text(text)
+    begun = monotonic()
+    with pytest.raises(ConfigError, match=said):
+        SettingsFile.read(tmp_path / "tidemill.toml")
+    assert monotonic() - begun < 1
+
+
+def test_dots_in_texts_and_comments_are_no_parts_of_keys(tmp_path: Path) -> None:
+    dots = ".".join("a" for _ in range(40))
+    text = f'# it`s {dots}\n[lake]\npath = "{dots}"  # {dots}\n[spark.conf]\n"a.b" = """\n{dots}\n"""\n'
+    (tmp_path / "tidemill.toml").write_text(text)
+    assert SettingsFile.read(tmp_path / "tidemill.toml").get("lake", "path", "") == dots

@@ -134,7 +134,12 @@ def _of_ranges(batch: pa.RecordBatch, ranges: Sequence[OffsetRange]) -> Iterator
 
 
 def first_at(log: Log, name: str, partition: int, moment: datetime) -> int:
-    """Find the offset for `Log.offset_at` by reading. Statistics tell which files can be skipped."""
+    """Find the offset for `Log.offset_at` by reading. Statistics tell which files can be skipped.
+
+    It opens the footer of each file from the first one on, until a record is found. A binary search would be wrong:
+    producers set the times of records, so times need not rise with offsets, and the first record with a later time may
+    lie before files whose times are all earlier. Names of segments hold offsets only.
+    """
     held = log.bounds(name)[partition]
     scan = log.scan(log.topic(name).topic_id, [held])
     if isinstance(scan, ParquetScan):

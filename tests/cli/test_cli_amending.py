@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from support.projects import Mill, an_event, sums
+from support.projects import NO_SPARK, Mill, an_event, sums
 from tidemill.cli.main import main
 from tidemill.core.exit_code import ExitCode
 
@@ -60,10 +61,42 @@ def test_a_backfill_is_shown_before_it_is_done(mill: Mill, typed: Typed) -> None
     assert "nothing was done" in typed("backfill", "sums", "--windows", "2026-01-01/2026-01-02", "--dry-run")[1]
 
 
+def test_the_estimate_says_that_whole_batches_are_read_and_which_windows_change(mill: Mill, typed: Typed) -> None:
+    _, out, _ = typed("backfill", "sums", "--from-offsets", "events-0:1", "--to-offsets", "events-0:2", "--dry-run")
+    assert re.search(r"reads +\d records, in whole batches: events-0 \[0, \d\)", out)
+    assert ("windows from" in out) is ("no window that is published now" not in out)
+
+
+def test_the_estimate_of_one_record_whose_window_is_open_changes_no_window(
+    tmp_path: Path, spark: Any, capsys: Any
+) -> None:
+    mill = sums(tmp_path, spark)
+    mill.feed([an_event(1)])
+    mill.run()
+    with pytest.raises(SystemExit):
+        main(["--project", str(mill.project.folder), "backfill", "sums", "--from-offsets", "events-0:0", "--dry-run"])
+    out = capsys.readouterr().out
+    assert "1 record, in whole batches" in out
+    assert "changes   no window that is published now" in out
+    assert "windows from" not in out
+
+
+def test_a_pipeline_that_has_read_nothing_says_so(tmp_path: Path, capsys: Any) -> None:
+    mill = sums(tmp_path, NO_SPARK)
+    for arguments in (["backfill", "sums", "--from-offsets", "events-0:0", "--dry-run"], ["gone", "sums", "events-0"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["--project", str(mill.project.folder), *arguments])
+        assert ended.value.code == 5
+        said = capsys.readouterr().err
+        assert "sums has read nothing yet, neither of events-0 nor of another partition" in said
+        assert "`tidemill run sums` reads what is there" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ((), "wants offsets, times or windows"),
+        (("--from-offsets", "events-0:1,events-0:2"), "events-0 is named twice"),
         (("--from-time", "yesterday"), "expected a time such as"),
         (("--from-offsets", "events:1"), "expected TOPIC-PARTITION:OFFSET"),
         (("--from-offsets", "events-0:-5"), "an offset is 0 to 9223372036854775807, found -5 in 'events-0:-5'"),

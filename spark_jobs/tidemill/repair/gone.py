@@ -14,6 +14,7 @@ from tidemill.core.protocol.view import View
 from tidemill.ledger.process import this_process
 from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
+from tidemill.repair.selection import never_read
 from tidemill.run.claiming import Request, next_plan
 
 
@@ -48,10 +49,9 @@ def _still_wanted(amendment: AmendmentJob, view: View, places: Collection[TopicP
     held = held_of(amendment.project.log(), {tp.topic for tp in places})
     for tp in places:
         if tp not in known:
-            raise AmendmentError(
-                f"{amendment.pipeline} has read nothing of {tp}; it has read {', '.join(map(str, known)) or 'nothing'}",
-                fix="name one of them; what was never read need not be declared gone",
-            )
+            error = never_read(amendment.pipeline, tp, known)
+            error.fix += "; what was never read need not be declared gone"
+            raise error
         if tp.partition in held[tp.topic]:
             raise AmendmentError(
                 f"{amendment.pipeline}: {tp} is not gone: the log shows {held[tp.topic][tp.partition]}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from tidemill.core.bind.flow import WindowedSink
 from tidemill.core.errors import AmendmentError, NothingRead
@@ -75,13 +75,22 @@ def _bounds(amendment: AmendmentJob, wanted: OfOffsets | OfTimes, tp: TopicParti
     return low, min(high, end)
 
 
+def never_read(pipeline: str, tp: TopicPartition, read: Collection[TopicPartition]) -> AmendmentError:
+    """The error for a partition of which no committed batch has read anything; `read` are the others."""
+    if not read:
+        return AmendmentError(
+            f"{pipeline} has read nothing yet, neither of {tp} nor of another partition",
+            fix=f"`tidemill run {pipeline}` reads what is there",
+        )
+    return AmendmentError(
+        f"{pipeline} has read nothing of {tp}; it has read {', '.join(map(str, sorted(read)))}", fix="name one of them"
+    )
+
+
 def _check_known(amendment: AmendmentJob, wanted: OfOffsets, committed: Mapping[TopicPartition, int]) -> None:
     for tp, offset in (*wanted.since.items(), *wanted.until.items()):
         if tp not in committed:
-            raise AmendmentError(
-                f"{amendment.pipeline} has read nothing of {tp}; it has read {', '.join(map(str, sorted(committed)))}",
-                fix="name one of them",
-            )
+            raise never_read(amendment.pipeline, tp, committed)
         if offset > committed[tp]:
             raise AmendmentError(
                 f"{amendment.pipeline}: {tp}: offset {offset} was not read yet, committed is {committed[tp]}",

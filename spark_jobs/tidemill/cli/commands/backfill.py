@@ -178,14 +178,18 @@ def _show(found: Preview, *, as_json: bool) -> None:
         return
     out = console()
     batches = f"{found.batches:,} batch{'' if found.batches == 1 else 'es'}"
-    out.print(f"reads     {found.records:,} records: {', '.join(_ranges(found))}", soft_wrap=True)
+    records = f"{found.records:,} record{'' if found.records == 1 else 's'}"
+    out.print(f"reads     {records}, in whole batches: {', '.join(_ranges(found))}", soft_wrap=True)
     out.print(f"in        {batches}, about {found.seconds:.0f} s once Spark runs, live ones in between")
     out.print(f"instead   of what {show_batches(batch_ranges(c.batch_id for c in found.covers))} made", soft_wrap=True)
     table = grid("table", "windows from", "to")
     for name, stretches in found.windows.items():
         for w in stretches:
             table.add_row(name, show_moment(w.start), show_moment(w.end))
-    out.print(table)
+    if table.row_count:
+        out.print(table)
+    elif found.windows and not found.unknown:
+        out.print("changes   no window that is published now")
     for name in found.unknown:
         out.print(f"{name}: and where else its records lie: batches left it out, and only the records tell")
     out.print("".join(_said_left(*each) for each in found.left.items()), soft_wrap=True, end="")

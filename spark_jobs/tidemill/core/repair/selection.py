@@ -114,7 +114,7 @@ def time_of(what: str, text: str) -> datetime:
 
 
 def _places(what: str, text: str | None) -> Mapping[TopicPartition, int]:
-    found = {}
+    found: dict[TopicPartition, int] = {}
     for part in filter(None, map(str.strip, (text or "").split(","))):
         place, _, offset = part.rpartition(":")
         named = _place(place)
@@ -125,6 +125,8 @@ def _places(what: str, text: str | None) -> Mapping[TopicPartition, int]:
                 f"{what}: an offset is 0 to {MAX_OFFSET}, found {offset} in {part!r}",
                 fix="`tidemill log ls TOPIC` shows the offsets of each partition",
             )
+        if named in found:
+            raise ConfigError(f"{what}: {named} is named twice: {text!r}", fix="give one offset for each partition")
         found[named] = number
     return found
 

@@ -12,9 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tidemill.core.declare import builder
 from tidemill.core.errors import DeclarationError
 
 _SHOWN_LINES = 8
+_TIDEMILL = sys.modules["tidemill"]
 _OTHER_NAMES = {
     "Avg": "Average",
     "Mean": "Average",
@@ -85,12 +87,10 @@ def _look_at(line: int | None) -> str:
 
 
 def _for_name(name: str, path: Path) -> str:
-    import tidemill
-
-    if name in dir(tidemill):
+    if name in dir(_TIDEMILL):
         return f"add the line: from tidemill import {name}"
     module = next((m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == str(path)), None)
-    return _near(name, [*dir(module), *dir(tidemill)])
+    return _near(name, [*dir(module), *dir(_TIDEMILL)])
 
 
 def _near(name: str, known: Iterable[str]) -> str:
@@ -112,11 +112,8 @@ def _parameters(called: str) -> list[str]:
 
 
 def _function(called: str) -> Callable[..., Any] | None:
-    import tidemill
-    from tidemill.core.declare import builder
-
     owner, _, name = called.rpartition(".")
-    found = getattr(builder, owner, None) or vars(tidemill).get(owner)
+    found = getattr(builder, owner, None) or vars(_TIDEMILL).get(owner)
     method = getattr(found, name, None)
     return method if callable(method) else None
 

@@ -23,7 +23,8 @@ from time import monotonic
 from types import CodeType, ModuleType
 from zlib import crc32
 
-from tidemill.core.declare.pipeline import FINISHED, Pipeline
+from tidemill.core.declare.pipeline import Pipeline
+from tidemill.core.declare.places import FINISHED
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.times import show_duration
 from tidemill.project.pipeline_faults import fault

@@ -17,7 +17,6 @@ contracts later.
 from __future__ import annotations
 
 import re
-from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
@@ -29,7 +28,7 @@ from tidemill.core.declare.checks import check_published, check_read_once, inter
 from tidemill.core.declare.graph import Edge, Graph
 from tidemill.core.declare.guarantees import Guarantee, OnLoss, one_of
 from tidemill.core.declare.names import checked_contract, checked_name, no_step
-from tidemill.core.declare.places import caller
+from tidemill.core.declare.places import FINISHED, caller
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.times import duration, positive_duration
 
@@ -202,7 +201,3 @@ class Pipeline:
             on_loss=self._on_loss,
             graph=graph,
         )
-
-
-FINISHED: ContextVar[list[Pipeline]] = ContextVar("FINISHED")
-"""Collects the pipelines whose `with` block ended, while somebody who set it loads a file."""

@@ -11,6 +11,7 @@ from typing import Protocol
 from tidemill.core.declare.columns import unknown
 from tidemill.core.declare.operators import Publish
 from tidemill.core.declare.pipeline import Pipeline
+from tidemill.core.declare.places import lines_in
 from tidemill.core.errors import ConfigError, DeclarationError
 
 
@@ -151,7 +152,7 @@ def _of_one_name(declared: Iterable[tuple[Path, Pipeline]]) -> dict[str, Declara
 
 
 def _place(path: Path, pipeline: Pipeline) -> str:
-    lines = pipeline.lines_in(str(path))
+    lines = lines_in(str(path), pipeline)
     return f"{path}:{lines[0]}" if lines else str(path)
 
 

@@ -24,7 +24,7 @@ from types import CodeType, ModuleType
 from zlib import crc32
 
 from tidemill.core.declare.pipeline import Pipeline
-from tidemill.core.declare.places import FINISHED
+from tidemill.core.declare.places import FINISHED, lines_in
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.times import show_duration
 from tidemill.project.pipeline_faults import fault
@@ -187,7 +187,7 @@ def _declared_in(path: Path) -> tuple[Pipeline, ...]:
     FINISHED.set(made)
     values = vars(_module(path)).values()
     # A second pipeline under the same name of Python hides the first one.
-    own = [pipeline for pipeline in made if pipeline.lines_in(str(path))]
+    own = [pipeline for pipeline in made if lines_in(str(path), pipeline)]
     return tuple(dict.fromkeys([*own, *(value for value in values if isinstance(value, Pipeline))]))
 
 

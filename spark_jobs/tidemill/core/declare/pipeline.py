@@ -106,11 +106,6 @@ class Pipeline:
             self._spec = self._checked_spec()
             FINISHED.get([]).append(self)
 
-    def lines_in(self, file: str) -> list[int]:
-        """The lines of a file that declare parts of it, in order."""
-        places = (place.rpartition(":") for place in self._places.values())
-        return sorted(int(line) for name, _, line in places if name == file)
-
     def __getattr__(self, name: str) -> NoReturn:
         no_step(name, "a pipeline", ("read",))
 

@@ -13,6 +13,12 @@ FINISHED: ContextVar[list[Pipeline]] = ContextVar("FINISHED")
 """Collects the pipelines whose `with` block ended, while somebody who set it loads a file."""
 
 
+def lines_in(file: str, pipeline: Pipeline) -> list[int]:
+    """The lines of a file that declare parts of a pipeline, in order."""
+    places = (place.rpartition(":") for place in pipeline.spec.graph.places.values())
+    return sorted(int(line) for name, _, line in places if name == file)
+
+
 def caller() -> str:
     """The file and the line outside of this package that called it."""
     frame, own = sys._getframe(1), __name__.rpartition(".")[0]

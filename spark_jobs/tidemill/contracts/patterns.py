@@ -9,9 +9,6 @@ from __future__ import annotations
 import re
 import warnings
 
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
-
 from tidemill.core.contract.patterns import linear
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
@@ -48,8 +45,16 @@ def complaint(pattern: str) -> str:
         return "its groups are nested too deeply"
     except (Warning, OverflowError) as problem:
         return str(problem)
+    return _refused_by_re2(linear(pattern)[0])
+
+
+def _refused_by_re2(regex: str) -> str:
+    # Commands that look at no pattern start faster without Arrow.
+    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415
+    import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415
+
     try:
-        pc.match_substring_regex(pa.array([""]), linear(pattern)[0])
+        pc.match_substring_regex(pa.array([""]), regex)
     except pa.ArrowInvalid as error:
         return f"{str(error).removeprefix('Invalid regular expression: ')}, which takes more than linear time or memory"
     return ""

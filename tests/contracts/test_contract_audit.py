@@ -31,9 +31,11 @@ from tidemill.core.contract.contract import (
     TableRule,
     Unique,
 )
-from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Scalar
+from tidemill.core.contract.row_checks import NotNullInside
+from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
 from tidemill.core.contract.verdict import CheckResult, Verdict
 from tidemill.core.errors import ContractError, EngineError
+from tidemill.tables.arrow_types import arrow_type
 
 NAN = float("nan")
 NOON = dt.datetime(2024, 1, 31, 12, tzinfo=dt.UTC)
@@ -138,6 +140,26 @@ def test_two_columns_are_compared_row_by_row(operator: str, failing: list[int]) 
     contract = a_contract(Compare(left="a", operator=operator, right="b"), types={"a": Scalar.LONG, "b": Scalar.LONG})
     (result,) = audit("orders", rows, contract)
     assert [row["a"] for row in result.failing_rows] == failing
+
+
+def test_what_is_missing_inside_an_object_is_found_through_arrays() -> None:
+    inner = Object((Field(name="price", type=Scalar.LONG, required=True),))
+    order = Object((Field(name="id", type=Scalar.LONG, required=True), Field(name="lines", type=Array(inner))))
+    values: list[Any] = [
+        None,
+        {"id": 1, "lines": None},
+        {"id": 2, "lines": []},
+        {"id": 3, "lines": [{"price": 1}, None]},
+        {"id": 4, "lines": [{"price": 1}, {"price": None}]},
+        {"id": None, "lines": [{"price": 1}]},
+    ]
+    rows = pa.table({"i": range(6), "x": pa.array(values, arrow_type(order))})
+    checks = NotNullInside(column="x", path=("id",)), NotNullInside(column="x", path=("lines", "[]", "price"))
+    contract = a_contract(*checks, types={"i": Scalar.LONG, "x": order}, key=("i",))
+    for part in (rows, pa.concat_tables([rows.slice(0, 3), rows.slice(3)])):
+        first, second = audit("orders", part, contract)
+        assert [row["i"] for row in first.failing_rows] == [5]
+        assert [row["i"] for row in second.failing_rows] == [4]
 
 
 def test_comparisons_are_exact_in_microseconds_and_64_bits() -> None:

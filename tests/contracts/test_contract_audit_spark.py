@@ -27,7 +27,8 @@ from tidemill.core.contract.contract import (
     TableRule,
     Unique,
 )
-from tidemill.core.contract.schema import DataType, Decimal, Field, Scalar
+from tidemill.core.contract.row_checks import Bounded, ItemsBetween, ItemsDistinct, MultipleOf, NoneOf
+from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Scalar
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.tables.arrow_types import arrow_schema
 
@@ -47,6 +48,7 @@ TYPES: dict[str, DataType] = {
     "s": Scalar.STRING,
     "t": Scalar.TIMESTAMP,
     "o": Scalar.DATE,
+    "a": Array(Scalar.DOUBLE),
 }
 CHECKS = (
     NotNull(column="l"),
@@ -70,6 +72,8 @@ CHECKS = (
     Compare(left="d", operator=">=", right="f"),
     Compare(left="d", operator="=", right="f"),
     Compare(left="i", operator="<=", right="l"),
+    MultipleOf(column="l", factor=2),
+    ItemsDistinct(column="a"),
     RowCountBetween(minimum=9),
     RowCountBetween(maximum=9),
 )
@@ -81,8 +85,9 @@ VALUES: dict[str, list[Any]] = {
     "f": [0.0, -0.0, 0.5, NAN, None],
     "e": [Exact("0.1"), Exact("0.10000000000000000001"), Exact(-1), Exact(1), Exact(10) ** 17, None],
     "s": ["", "a", "a\n", "a\x0b", "a ", "ä", "äb", "\u2028", "\r", None],
-    "t": [NOON, None],
-    "o": [dt.date(2024, 1, 31), None],
+    "t": [NOON, NOON + dt.timedelta(microseconds=1), None],
+    "o": [dt.date(2024, 1, 31), dt.date(2024, 2, 1), dt.date(1, 1, 1), None],
+    "a": [None, [], [1.0], [0.0, -0.0], [NAN, NAN], [None, None], [1.0, None, 2.0], [1.0, 2.0, 3.0, 4.0]],
 }
 
 
@@ -109,6 +114,7 @@ def rows() -> pa.Table:
             "s": pa.array(["e1", "e1\n", None, "it's", "äöüx", "e1"]),
             "t": pa.array([NOON, NOON + micro, None, NOON, NOON, NOON], pa.timestamp("us", "UTC")),
             "o": pa.array([dt.date(2024, 1, 31)] * 4 + [dt.date(2024, 2, 1), None]),
+            "a": pa.array([[1.0], [], None, [1.0, 1.0], [0.0], [2.0]]),
         }
     )
 
@@ -142,7 +148,15 @@ def a_check(rng: random.Random) -> Check:
             OneOf(column="e", values=(0.1, 1)),
             OneOf(column="s", values=("", "a\n", "ä")),
             Matches(column="s", pattern=rng.choice([r"\w+", r"\S*", r"[^\s]*", r".*", r"a\s", r"[\sa]+", "a|ä"])),
-            LengthBetween(column="s", minimum=rng.choice([None, 0, 1]), maximum=rng.choice([None, 1, 3])),
+            LengthBetween(column="s", minimum=rng.choice([None, 0, 1]), maximum=rng.choice([1, 3])),
+            Bounded(column="o", operator=rng.choice([">", ">=", "<", "<="]), bound="2024-01-31"),
+            Bounded(column="t", operator=rng.choice([">", ">=", "<", "<="]), bound="2024-01-31T12:00:00+00:00"),
+            MultipleOf(column=rng.choice(["i", "l"]), factor=rng.choice([1, 2, 3, 2**53])),
+            MultipleOf(column="e", factor=rng.choice([0.1, 0.25, 1])),
+            NoneOf(column="s", values=("", "a"), null_too=rng.random() < 0.5),
+            NoneOf(column="d", values=(0, 1)),
+            ItemsBetween(column="a", minimum=rng.choice([1, 2]), maximum=rng.choice([None, 1, 3])),
+            ItemsDistinct(column="a"),
             Compare(left=left, operator=rng.choice(["<", "<=", ">", ">=", "="]), right=right),
         ]
     )
@@ -155,7 +169,7 @@ def test_a_mask_says_what_spark_says_of_the_same_rule(spark: SparkSession, seed:
     table = pa.table(
         {name: pa.array(rng.choices(VALUES[name], k=60), schema.field(name).type) for name in TYPES}, schema
     )
-    checks = [a_check(rng) for _ in range(60)]
+    checks = [a_check(rng) for _ in range(100)]
     counted = [f"count_if(NOT coalesce(({sql_of(check, TYPES)}), true)) AS c{n}" for n, check in enumerate(checks)]
     [on_spark] = spark.createDataFrame(table).selectExpr(*counted).toArrow().to_pylist()
     for n, check in enumerate(checks):

@@ -22,6 +22,7 @@ from tidemill.core.contract.contract import (
     RowCountBetween,
     Unique,
 )
+from tidemill.core.contract.row_checks import NoneOf
 
 Load = Callable[..., Contract]
 TheError = Callable[[Path, str], Finding]
@@ -172,9 +173,10 @@ def test_a_rule_in_words_is_accepted_and_not_run(an_output: Load) -> None:
     assert checks(an_output(with_rule("{type: text, description: Verified by hand., dimension: accuracy}"))) == {}
 
 
-def test_values_that_are_missing_cannot_be_listed_for_tables(file: Any, the_error: TheError) -> None:
-    rule = "{metric: missingValues, arguments: {missingValues: ['-']}, mustBe: 0}"
-    assert "cannot be run in an output contract" in the_error(file.an_output(with_rule(rule)), rule).message
+def test_values_that_are_missing_are_listed_for_tables(an_output: Load) -> None:
+    rule = "{metric: missingValues, arguments: {missingValues: ['-', null]}, mustBe: 0}"
+    [found] = an_output(with_rule(rule)).table_rules
+    assert found.check == NoneOf(column="x", values=("-",), null_too=True)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 from tidemill.contracts.findings import Level
 from tidemill.contracts.lint import Finding, lint
+from tidemill.contracts.predicates import sql_of
 from tidemill.core.contract.contract import (
     Between,
     Check,
@@ -25,6 +26,7 @@ from tidemill.core.contract.contract import (
     TableRule,
     Unique,
 )
+from tidemill.core.contract.row_checks import NotNullInside
 
 Load = Callable[..., Contract]
 TheError = Callable[[Path, str], Finding]
@@ -76,14 +78,37 @@ def test_options_are_predicates_of_records_and_checks_of_tables(
         ("array", "uniqueItems: true", "array_size(array_distinct(`x`)) = array_size(`x`)"),
     ],
 )
-def test_some_options_are_for_records_only(
-    an_input: Load, file: Any, case: tuple[str, str, str], the_error: TheError
+def test_options_of_dates_multiples_and_arrays_are_rules_of_records_and_tables(
+    an_input: Load, an_output: Load, case: tuple[str, str, str]
 ) -> None:
     logical, option, predicate = case
     type_ = "array\n  items: {logicalType: string}" if logical == "array" else TYPES.get(logical, logical)
     text = f"- name: x\n  logicalType: {type_}\n  logicalTypeOptions:\n    {option}"
     assert [rule.predicate for rule in an_input(text).row_rules] == [predicate]
-    assert "cannot be run in an output contract" in the_error(file.an_output(text), option).message
+    [rule] = an_output(text).table_rules
+    assert sql_of(rule.check, {"x": an_output(text).fields[0].type}) == predicate
+
+
+def test_what_objects_must_have_inside_is_a_rule_of_tables(an_output: Load, an_input: Load) -> None:
+    text = """
+        - name: order
+          logicalType: object
+          properties:
+            - {name: id, logicalType: integer, required: true}
+            - name: lines
+              logicalType: array
+              items:
+                logicalType: object
+                properties:
+                  - {name: price, logicalType: number, required: true}
+                  - {name: note, logicalType: string}
+    """
+    assert an_input(text).row_rules == ()
+    prices = NotNullInside(column="order", path=("lines", "[]", "price"))
+    assert an_output(text).table_rules == (
+        TableRule(name="order.id.required", check=NotNullInside(column="order", path=("id",))),
+        TableRule(name="order.lines[].price.required", check=prices),
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a rule can check: the checks of the core, and conditions that apply only to single rows."""
+"""What a rule can check: the checks of the core, and predicates of users, which apply only to single rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from tidemill.contracts.findings import Findings
 from tidemill.core.contract.contract import Check, Severity
 from tidemill.core.contract.schema import Field
 
-Plain = str | int | float | bool
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicate:
@@ -19,49 +17,7 @@ class Predicate:
     sql: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounded:
-    """A date or time compared with an ISO 8601 bound; `operator` is one of `>`, `>=`, `<`, `<=`."""
-
-    column: str
-    operator: str
-    bound: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MultipleOf:
-    """Every number is a multiple of `factor`; nulls pass."""
-
-    column: str
-    factor: int | float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoneOf:
-    """No value is one of `values`; with `null_too`, no value is null either."""
-
-    column: str
-    values: tuple[Plain, ...]
-    null_too: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemsBetween:
-    """Every array has at least `minimum` and at most `maximum` items; None means no limit."""
-
-    column: str
-    minimum: int | None = None
-    maximum: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemsDistinct:
-    """No array contains an item twice."""
-
-    column: str
-
-
-Condition = Check | Predicate | Bounded | MultipleOf | NoneOf | ItemsBetween | ItemsDistinct
+Condition = Check | Predicate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,17 +14,28 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.contracts.bounds import EVERY, NONE, exact_bound
+from tidemill.contracts.inner_masks import beyond_moment, missing_inside, no_multiple, repeats_inside
 from tidemill.contracts.values import as_value
 from tidemill.core.contract.contract import (
     Between,
     Check,
     Compare,
+    Expectation,
     LengthBetween,
     Matches,
     NotNull,
     OneOf,
     RowCountBetween,
     Unique,
+)
+from tidemill.core.contract.row_checks import (
+    Bounded,
+    ItemsBetween,
+    ItemsDistinct,
+    MultipleOf,
+    NoneOf,
+    NotNullInside,
+    RowCheck,
 )
 from tidemill.core.contract.schema import DataType, Scalar
 from tidemill.tables.matching import unmatched
@@ -39,7 +50,7 @@ _BEYOND = {"minimum": pc.less, "maximum": pc.greater}
 
 def is_of_rows(check: Check) -> bool:
     """Whether the check looks at one row, so that it has a mask."""
-    return not isinstance(check, Unique | RowCountBetween)
+    return not isinstance(check, Unique | RowCountBetween | Expectation)
 
 
 def broken(check: Check, rows: Rows, types: Types) -> Any:
@@ -72,12 +83,30 @@ def _broken(check: Check, rows: Rows, types: Types) -> Any:
         case Matches(column=column, pattern=pattern):
             return unmatched(rows.column(column), pattern)
         case LengthBetween(column=column, minimum=low, maximum=high):
-            size = pc.utf8_length(rows.column(column))
-            return _any([*([] if low is None else [pc.less(size, low)]), *_longer(size, high)], size)
+            return _sized(pc.utf8_length(rows.column(column)), low, high)
         case Compare(left=left, operator=sign, right=right):
             return _not_compared(rows.column(left), sign, rows.column(right))
-        case _:
+        case Unique() | RowCountBetween() | Expectation():
             raise ValueError(f"not about one row: {check}")
+        case _:
+            return _of_parts(check, rows.column(check.column), types)
+
+
+def _of_parts(check: RowCheck, values: Any, types: Types) -> Any:
+    match check:
+        case Bounded(operator=sign, bound=bound):
+            return beyond_moment(values, sign, bound)
+        case MultipleOf(factor=factor):
+            return no_multiple(values, factor)
+        case NoneOf(column=column, values=refused, null_too=null_too):
+            among = pc.and_(pc.is_valid(values), pc.invert(_not_among(values, refused, types[column])))
+            return pc.or_(among, pc.is_null(values)) if null_too else among
+        case ItemsBetween(minimum=low, maximum=high):
+            return _sized(pc.list_value_length(values), low, high)
+        case ItemsDistinct():
+            return repeats_inside(values)
+        case NotNullInside(path=path):
+            return missing_inside(values, path)
 
 
 def _any(masks: Sequence[Any], values: Any) -> Any:
@@ -88,8 +117,9 @@ def _never(values: Any) -> Any:
     return pc.and_(pc.is_valid(values), False)
 
 
-def _longer(size: Any, most: int | None) -> list[Any]:
-    return [] if most is None else [pc.greater(size, most)]
+def _sized(size: Any, least: int | None, most: int | None) -> Any:
+    few = [] if least is None else [pc.less(size, least)]
+    return _any([*few, *([] if most is None else [pc.greater(size, most)])], size)
 
 
 def _outside(values: Any, check: Between, of: DataType) -> Any:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tidemill.contracts.conditions import Condition, NoneOf, Place, Plain
+from tidemill.contracts.conditions import Condition, Place
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest, is_number, shown
@@ -17,6 +17,7 @@ from tidemill.contracts.patterns import complaint
 from tidemill.contracts.standard import OPERATORS
 from tidemill.contracts.values import fits
 from tidemill.core.contract.contract import Matches, NotNull, OneOf, RowCountBetween, Unique
+from tidemill.core.contract.row_checks import NoneOf, Plain
 from tidemill.core.contract.schema import Field, Scalar
 
 Named = tuple[str, Condition]

@@ -6,13 +6,14 @@ import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tidemill.contracts.conditions import Bounded, Condition, ItemsBetween, ItemsDistinct, MultipleOf, Rule
+from tidemill.contracts.conditions import Condition, Rule
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest, is_flag, is_number, is_whole, shown
 from tidemill.contracts.patterns import TEXT_FORMATS, complaint
 from tidemill.contracts.values import bound, fits, is_exact
 from tidemill.core.contract.contract import Between, LengthBetween, Matches, OneOf
+from tidemill.core.contract.row_checks import Bounded, ItemsBetween, ItemsDistinct, MultipleOf
 from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
 
 _COMPARISONS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}

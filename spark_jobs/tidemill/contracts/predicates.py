@@ -11,16 +11,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal as Exact
 from typing import assert_never
 
-from tidemill.contracts.conditions import (
-    Bounded,
-    Condition,
-    ItemsBetween,
-    ItemsDistinct,
-    MultipleOf,
-    NoneOf,
-    Plain,
-    Predicate,
-)
+from tidemill.contracts.conditions import Condition, Predicate
 from tidemill.core.contract.contract import (
     Between,
     Compare,
@@ -31,6 +22,16 @@ from tidemill.core.contract.contract import (
     OneOf,
     RowCountBetween,
     Unique,
+)
+from tidemill.core.contract.row_checks import (
+    Bounded,
+    ItemsBetween,
+    ItemsDistinct,
+    MultipleOf,
+    NoneOf,
+    NotNullInside,
+    Plain,
+    RowCheck,
 )
 from tidemill.core.contract.schema import DataType, Decimal, Scalar
 from tidemill.core.sql.text import quoted, text_literal
@@ -66,9 +67,7 @@ def sql_of(condition: Condition, types: Mapping[str, DataType]) -> str:
             return _sql_of_row_only(condition, types)
 
 
-def _sql_of_row_only(
-    condition: Bounded | MultipleOf | NoneOf | ItemsBetween | ItemsDistinct, types: Mapping[str, DataType]
-) -> str:
+def _sql_of_row_only(condition: RowCheck, types: Mapping[str, DataType]) -> str:
     name = quoted(condition.column)
     data_type = types[condition.column]
     match condition:
@@ -81,6 +80,8 @@ def _sql_of_row_only(
             return " AND ".join(([f"{name} IS NOT NULL"] if null_too else []) + ([listed] if listed else []))
         case ItemsBetween(minimum=minimum, maximum=maximum):
             return _sized(f"array_size({name})", minimum, maximum)
+        case NotNullInside():
+            raise ValueError(f"records are checked for it where they are decoded: {condition}")
         case ItemsDistinct():
             return f"array_size(array_distinct({name})) = array_size({name})"
         case _:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tidemill.contracts.conditions import Condition, Place, Rule
+from tidemill.contracts.conditions import Condition, Place, Predicate, Rule
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.options import option_rules
@@ -22,16 +22,14 @@ from tidemill.core.contract.contract import (
     LengthBetween,
     Matches,
     NotNull,
-    OneOf,
     RowCountBetween,
     RowRule,
     TableRule,
     Unique,
 )
+from tidemill.core.contract.row_checks import ITEMS, NotNullInside
 from tidemill.core.contract.row_rules import MAX_ROW_RULES
 from tidemill.core.contract.schema import Array, DataType, Field, Object, Scalar
-
-_OF_TABLES = (NotNull, Unique, Between, OneOf, Matches, LengthBetween, RowCountBetween, Compare, Expectation)
 
 
 def collect(
@@ -66,12 +64,32 @@ def _rules(
         unique = node.child("unique")
         if unique is not None and unique.value is True:
             yield Rule(line=unique.line, name=f"{field.name}.unique", condition=Unique(columns=(field.name,)))
+        yield from () if is_input else _inner_rules(required.line, field)
         yield from option_rules(node, field, findings)
         yield from quality_rules(node, Place(column=field, fields=fields, is_input=is_input, findings=findings))
     if primary_key and not is_input:
         line = min(n.line for n in schema.items("properties") if n.text("name") in primary_key)
         yield Rule(line=line, name="primaryKey", condition=Unique(columns=tuple(primary_key)))
     yield from quality_rules(schema, Place(column=None, fields=fields, is_input=is_input, findings=findings))
+
+
+def _inner_rules(line: int, field: Field) -> Iterator[Rule]:
+    """The rules of what objects of a column must have inside. The decoder checks records for it."""
+    for path in required_paths(field.type):
+        name = ".".join((field.name, *path, "required")).replace(f".{ITEMS}", ITEMS)
+        yield Rule(line=line, name=name, condition=NotNullInside(column=field.name, path=path))
+
+
+def required_paths(data_type: DataType) -> Iterator[tuple[str, ...]]:
+    """The paths of all required fields inside values of a type."""
+    match data_type:
+        case Array(item):
+            yield from ((ITEMS, *path) for path in required_paths(item))
+        case Object(fields):
+            for field in fields:
+                if field.required:
+                    yield (field.name,)
+                yield from ((field.name, *path) for path in required_paths(field.type))
 
 
 def row_rules(rules: Sequence[Rule], fields: Mapping[str, Field], findings: Findings) -> tuple[RowRule, ...]:
@@ -109,7 +127,7 @@ def table_rules(rules: Sequence[Rule], findings: Findings) -> tuple[TableRule, .
     """Return the rules of an output contract as table rules. A rule that applies only to single records is noted."""
     found: list[TableRule] = []
     for rule in rules:
-        if isinstance(rule.condition, _OF_TABLES):
+        if not isinstance(rule.condition, Predicate):
             found.append(
                 TableRule(name=rule.name, check=rule.condition, severity=rule.severity, description=rule.description)
             )

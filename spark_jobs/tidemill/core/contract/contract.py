@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from tidemill.core.contract.row_checks import RowCheck
 from tidemill.core.contract.schema import Field
 
 
@@ -137,7 +138,9 @@ class Expectation:
     arguments: tuple[tuple[str, Argument], ...]
 
 
-Check = NotNull | Unique | Between | OneOf | Matches | LengthBetween | RowCountBetween | Compare | Expectation
+Check = (
+    NotNull | Unique | Between | OneOf | Matches | LengthBetween | RowCountBetween | Compare | Expectation | RowCheck
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

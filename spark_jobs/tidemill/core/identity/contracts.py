@@ -22,6 +22,15 @@ from tidemill.core.contract.contract import (
     RowCountBetween,
     Unique,
 )
+from tidemill.core.contract.row_checks import (
+    Bounded,
+    ItemsBetween,
+    ItemsDistinct,
+    MultipleOf,
+    NoneOf,
+    NotNullInside,
+    RowCheck,
+)
 from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
 from tidemill.core.identity.declarations import digest
 
@@ -92,9 +101,27 @@ def _check_meaning(check: Check) -> tuple[str, dict[str, Any]]:
         case Expectation():
             return "Expectation", {"kind": check.kind, "arguments": dict(check.arguments)}
         case _:
+            return _row_check_meaning(check)
+
+
+def _row_check_meaning(check: RowCheck) -> tuple[str, dict[str, Any]]:
+    match check:
+        case Bounded():
+            return "Bounded", {"column": check.column, "operator": check.operator, "bound": check.bound}
+        case MultipleOf():
+            return "MultipleOf", {"column": check.column, "factor": check.factor}
+        case NoneOf():
+            return "NoneOf", {"column": check.column, "values": list(check.values), "null_too": check.null_too}
+        case ItemsBetween():
+            return "ItemsBetween", {"column": check.column, **_bounds(check)}
+        case ItemsDistinct():
+            return "ItemsDistinct", {"column": check.column}
+        case NotNullInside():
+            return "NotNullInside", {"column": check.column, "path": list(check.path)}
+        case _:
             assert_never(check)
 
 
-def _bounds(check: Between | LengthBetween | RowCountBetween) -> dict[str, Any]:
+def _bounds(check: Between | LengthBetween | RowCountBetween | ItemsBetween) -> dict[str, Any]:
     bounds = {"minimum": check.minimum, "maximum": check.maximum}
     return {name: bound for name, bound in bounds.items() if bound is not None}

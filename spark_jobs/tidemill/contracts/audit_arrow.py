@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from tidemill.contracts.masks import broken, repeated
+from tidemill.contracts.masks import Types, broken, repeated
 from tidemill.contracts.outcomes import Found, named, of_count, of_rows
-from tidemill.core.contract.contract import Check, Contract, Expectation, RowCountBetween, Unique
-from tidemill.core.contract.schema import DataType
+from tidemill.core.contract.contract import Contract, Expectation, RowCountBetween, TableRule, Unique
 
 
 def found_in_memory(rows: pa.Table, contract: Contract, shown: Sequence[list[str]], limit: int) -> dict[str, Found]:
@@ -21,18 +21,21 @@ def found_in_memory(rows: pa.Table, contract: Contract, shown: Sequence[list[str
     for rule, columns in zip(contract.table_rules, shown, strict=True):
         if not isinstance(rule.check, Expectation):
             with named(rule.name):
-                found[rule.name] = _checked(rule.check, rows, types, columns, limit)
+                found[rule.name] = _checked(rule, rows, types, partial(_first, rows.select(columns), limit))
     return found
 
 
-def _checked(check: Check, rows: pa.Table, types: dict[str, DataType], columns: list[str], limit: int) -> Found:
+def _first(rows: pa.Table, limit: int, places: pa.Array) -> pa.Table:
+    return rows.take(places[:limit])
+
+
+def _checked(rule: TableRule, rows: pa.Table, types: Types, show: Callable[[pa.Array], pa.Table]) -> Found:
+    check = rule.check
     if isinstance(check, RowCountBetween):
         return of_count(check, len(rows))
     if isinstance(check, Unique):
-        places = repeated(check.columns, rows)
-        bad = len(places)
-    else:
-        mask = broken(check, rows, types)
-        bad = pc.sum(mask).as_py() or 0
-        places = pc.indices_nonzero(mask) if bad else None
-    return of_rows(bad, len(rows), rows.select(columns).take(places[:limit]) if bad else None)
+        alike = repeated(check.columns, rows)
+        return of_rows(len(alike), len(rows), rule.tolerance, lambda: show(alike))
+    mask = broken(check, rows, types)
+    bad = pc.sum(mask).as_py() or 0
+    return of_rows(bad, len(rows), rule.tolerance, lambda: show(pc.indices_nonzero(mask)))

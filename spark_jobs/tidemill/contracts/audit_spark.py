@@ -79,8 +79,10 @@ def _checked(counted: _Counted, rule: TableRule, columns: list[str], limit: int)
         number = bad.count()
     elif number := counted.bad[rule.name]:
         bad = kept.mapInArrow(_picker(check, counted.types), kept.schema)
-    some = bad.selectExpr(*(quoted(c) for c in columns)).limit(limit).toArrow() if number else None
-    return of_rows(number, counted.count, some)
+    else:
+        bad = kept
+    shown = bad.selectExpr(*(quoted(c) for c in columns)).limit(limit)
+    return of_rows(number, counted.count, rule.tolerance, shown.toArrow)
 
 
 def _alike(kept: DataFrame, columns: Sequence[str]) -> DataFrame:

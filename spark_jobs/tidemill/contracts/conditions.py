@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tidemill.contracts.findings import Findings
 from tidemill.core.contract.contract import Check, Severity
 from tidemill.core.contract.schema import Field
+from tidemill.core.contract.tolerance import Tolerance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,7 @@ class Rule:
     condition: Condition
     severity: Severity = Severity.ERROR
     description: str = ""
+    tolerance: Tolerance | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

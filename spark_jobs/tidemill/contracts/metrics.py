@@ -1,7 +1,4 @@
-"""Translates the library metrics of the standard to conditions.
-
-Tidemill's rules have no tolerance: a metric that counts bad values must be 0. Only the number of rows has bounds.
-"""
+"""Translates the library metrics of the standard to conditions, and their bounds to tolerances."""
 
 from __future__ import annotations
 
@@ -19,13 +16,12 @@ from tidemill.contracts.values import fits
 from tidemill.core.contract.contract import Matches, NotNull, OneOf, RowCountBetween, Unique
 from tidemill.core.contract.row_checks import NoneOf, Plain
 from tidemill.core.contract.schema import Field, Scalar
+from tidemill.core.contract.tolerance import Tolerance
 
 Named = tuple[str, Condition]
 
 SPLIT = "invalidValues."
 """Prefix of the names of the two rules that come from one metric with two arguments."""
-
-_ZERO = "must be 0: write mustBe: 0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,22 +76,50 @@ def metric_conditions(node: Node, place: Place) -> Iterator[Named]:
     here = "property" if place.column else "schema"
     if level not in (here, "both"):
         metric.refuse(f"belongs at the {level}, found at the {here}")
-    elif name == "rowCount" or _must_be_zero(metric):
+    elif _operator(metric) is not None:
         yield from reader(metric)
 
 
-def _must_be_zero(metric: Metric) -> bool:
+def tolerance_of(node: Node, place: Place) -> Tolerance | None:
+    """How many rows may break the conditions of a library rule; None if no row may. Faults are noted."""
+    metric = Metric(node=node, place=place)
     operator = _operator(metric)
-    if operator is None:
-        return False
+    if operator is None or node.text("metric") == "rowCount":
+        return None
     key, value = operator
-    unit = metric.node.text("unit") or "rows"
-    zero = (key in ("mustBe", "mustBeLessOrEqualTo") and value == (0,)) or (
-        key == "mustBeLessThan" and value == (1,) and unit == "rows"
+    percent = node.text("unit") == "percent"
+    none = (key in ("mustBe", "mustBeLessOrEqualTo") and value == (0,)) or (
+        key == "mustBeLessThan" and value == (1,) and not percent
     )
-    if not zero:
-        metric.refuse(f"{_ZERO}, found {key} {', '.join(map(str, value))} {unit}; a share cannot be allowed", key=key)
-    return zero
+    if none:
+        return None
+    tolerance = Tolerance(comparison=key, numbers=value, percent=percent)
+    if place.is_input:
+        metric.refuse(f"{tolerance} cannot be run: records are checked one by one", key=key, fix="write mustBe: 0")
+    elif metric.argument("validValues") and metric.argument("pattern"):
+        metric.refuse("a tolerance needs one of validValues and pattern", key=key, fix="write two rules")
+    elif not _is_possible(tolerance):
+        metric.refuse(f"no number of rows is {tolerance}", key=key)
+    return tolerance
+
+
+def _is_possible(tolerance: Tolerance) -> bool:
+    """Whether some number of bad rows, or some share of them, is allowed."""
+    low, high = min(tolerance.numbers), max(tolerance.numbers)
+    most = 100 if tolerance.percent else math.inf
+    match tolerance.comparison:
+        case "mustBeBetween":
+            return tolerance.numbers[0] <= tolerance.numbers[1] and high >= 0 and low <= most
+        case "mustBeLessThan":
+            return low > 0
+        case "mustBeLessOrEqualTo":
+            return low >= 0
+        case "mustBeGreaterThan":
+            return low < most
+        case "mustBe" | "mustBeGreaterOrEqualTo":
+            return 0 <= low <= most if tolerance.comparison == "mustBe" else low <= most
+        case _:
+            return True
 
 
 def _operator(metric: Metric) -> tuple[str, tuple[int | float, ...]] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.contract.contract import Check, Compare, RowCountBetween, Unique
+from tidemill.core.contract.tolerance import Tolerance
 from tidemill.core.contract.verdict import Json
 from tidemill.core.errors import EngineError
 
@@ -32,9 +33,12 @@ def of_count(check: RowCountBetween, count: int) -> Found:
     return Found(passed=False, observed=f"{count} rows") if few or many else Found(passed=True)
 
 
-def of_rows(bad: int, count: int, rows: pa.Table | None) -> Found:
-    """What a rule makes of so many bad rows of all."""
-    return Found(passed=False, observed=f"{bad} of {count} rows", rows=rows) if bad else Found(passed=True)
+def of_rows(bad: int, count: int, tolerance: Tolerance | None, some: Callable[[], pa.Table]) -> Found:
+    """What a rule makes of so many bad rows of all; `some` gives a few of them."""
+    if not bad if tolerance is None else tolerance.allows(bad, count):
+        return Found(passed=True)
+    observed = f"{bad} of {count} rows" + (f", allowed: {tolerance}" if tolerance else "")
+    return Found(passed=False, observed=observed, rows=some() if bad else None)
 
 
 def columns_of(check: Check) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from tidemill.contracts.conditions import Condition, Place, Rule
 from tidemill.contracts.custom import custom_condition
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
-from tidemill.contracts.metrics import METRICS, SPLIT, metric_conditions
+from tidemill.contracts.metrics import METRICS, SPLIT, metric_conditions, tolerance_of
 from tidemill.contracts.nodes import closest, shown
 from tidemill.contracts.standard import OPERATORS
 from tidemill.core.contract.contract import Severity
@@ -36,6 +36,7 @@ def quality_rules(element: Node, place: Place) -> Iterator[Rule]:
             continue
         _check_keys(node, place)
         severity = _severity(node, place.findings)
+        tolerance = tolerance_of(node, place) if _type(node) == "library" else None
         for what, condition in _conditions(node, number, place):
             yield Rule(
                 line=node.line,
@@ -43,6 +44,7 @@ def quality_rules(element: Node, place: Place) -> Iterator[Rule]:
                 condition=condition,
                 severity=severity,
                 description=" ".join(node.text("description").split()),
+                tolerance=tolerance,
             )
 
 

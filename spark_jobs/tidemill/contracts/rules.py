@@ -129,7 +129,13 @@ def table_rules(rules: Sequence[Rule], findings: Findings) -> tuple[TableRule, .
     for rule in rules:
         if not isinstance(rule.condition, Predicate):
             found.append(
-                TableRule(name=rule.name, check=rule.condition, severity=rule.severity, description=rule.description)
+                TableRule(
+                    name=rule.name,
+                    check=rule.condition,
+                    severity=rule.severity,
+                    description=rule.description,
+                    tolerance=rule.tolerance,
+                )
             )
         else:
             findings.error(

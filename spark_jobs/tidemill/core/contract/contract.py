@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from tidemill.core.contract.row_checks import RowCheck
 from tidemill.core.contract.schema import Field
+from tidemill.core.contract.tolerance import Tolerance
 
 
 class Severity(StrEnum):
@@ -145,12 +146,16 @@ Check = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRule:
-    """A check on all staged rows of a batch together, before anyone can see them."""
+    """A check on all staged rows of a batch together, before anyone can see them.
+
+    Without a `tolerance` no row may break it.
+    """
 
     name: str
     check: Check
     severity: Severity = Severity.ERROR
     description: str = ""
+    tolerance: Tolerance | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from tidemill.core.contract.contract import (
     NotNull,
     OneOf,
     RowCountBetween,
+    TableRule,
     Unique,
 )
 from tidemill.core.contract.row_checks import (
@@ -48,9 +49,15 @@ def fingerprint_of(contract: Contract) -> str:
             "primary_key": list(contract.primary_key),
             "options": dict(contract.options),
             "row_rules": [[r.name, r.predicate, r.severity.value] for r in contract.row_rules],
-            "table_rules": [[r.name, *_check_meaning(r.check), r.severity.value] for r in contract.table_rules],
+            "table_rules": [_rule_meaning(rule) for rule in contract.table_rules],
         }
     )
+
+
+def _rule_meaning(rule: TableRule) -> list[Any]:
+    meaning = [rule.name, *_check_meaning(rule.check), rule.severity.value]
+    told = rule.tolerance
+    return meaning if told is None else [*meaning, [told.comparison, list(told.numbers), told.percent]]
 
 
 def extra_meaning(contract: Contract) -> str:

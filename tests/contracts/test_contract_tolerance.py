@@ -90,7 +90,5 @@ def test_some_rows_of_a_table_may_break_a_rule(
 
 def test_a_tolerance_counts_one_kind_of_bad_values(file: Any, the_error: TheError) -> None:
     rule = "{metric: invalidValues, arguments: {validValues: [a], pattern: a}, mustBeLessThan: 5}"
-    assert (
-        "a tolerance needs one of validValues and pattern"
-        in the_error(file.an_output(COLUMN.replace("RULE", rule)), rule).message
-    )
+    error = the_error(file.an_output(COLUMN.replace("RULE", rule)), rule)
+    assert "a tolerance needs one of validValues and pattern" in error.message

@@ -107,7 +107,7 @@ def test_no_boundary_of_what_goes_back_is_left_out(prepared: Path, monkeypatch: 
     flow = Project.load(prepared).pipeline("sums")
     beside = {b.name for b in boundaries_beside(flow)}
     assert found <= beside | {b.name for b in boundaries_of(flow)}
-    others = {"forgotten", "removed:sums", "waiting:late"}
+    others = {"dropped", "forgotten", "removed:sums", "waiting:late"}
     assert beside - found == {"maintenance", "decided", "renamed", "adopted", *others}
 
 

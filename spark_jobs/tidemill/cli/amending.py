@@ -93,12 +93,14 @@ def execute(
     raise typer.Exit(ExitCode.DONE if count else ExitCode.NOTHING_TO_DO)
 
 
-def looked_at(ctx: typer.Context, pipeline: str, *, most: int | None = None) -> AmendmentJob:
-    """The job for a command that only looks.
+def looked_at(
+    ctx: typer.Context, pipeline: str, *, most: int | None = None, by: str | None = "", why: str = ""
+) -> AmendmentJob:
+    """The job for a command that executes no batch.
 
     Raises:
         DeclarationError: the pipeline does not exist.
     """
     project = open_project(ctx)
     project.pipeline(pipeline)
-    return an_amendment(project, pipeline, by="", why="", most=most)
+    return an_amendment(project, pipeline, by=by, why=why, most=most)

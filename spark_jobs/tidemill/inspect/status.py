@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tidemill.core.protocol.view import OpenBatch, View
     from tidemill.log.interface import Log
     from tidemill.project.project import Project
+    from tidemill.repair.unfinished import Unfinished
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ class PipelineStatus:
     """A pipeline at one moment. `problem` says why partitions are missing, if some are.
 
     `refused` says why the next batch cannot be planned: the present declaration does not fit the committed batches, or
-    another pipeline owns a table that it publishes.
+    another pipeline owns a table that it publishes. `rebuild` is a generation that is being built.
     """
 
     flow: Flow
@@ -72,6 +73,7 @@ class PipelineStatus:
     partitions: tuple[PartitionStatus, ...]
     problem: str = ""
     refused: TidemillError | None = None
+    rebuild: Unfinished | None = None
 
     @property
     def lag(self) -> int:
@@ -86,6 +88,8 @@ def status_of(project: Project, name: str) -> PipelineStatus:
         DeclarationError: the pipeline does not exist.
         LedgerDamaged: its ledger cannot be read.
     """
+    from tidemill.repair.unfinished import unfinished
+
     view, log = project.ledger(name).view(), project.log()
     flow = project.pipeline(name)
     refused = _refused(flow, view) or _of_others(project, flow, view)
@@ -105,7 +109,12 @@ def status_of(project: Project, name: str) -> PipelineStatus:
             with suppress(LogError):
                 partitions += _missing(topic, known, held_of(log, [topic])[topic], view.position.gone or ())
     return PipelineStatus(
-        flow=flow, view=view, partitions=tuple(partitions), problem="; ".join(problems), refused=refused
+        flow=flow,
+        view=view,
+        partitions=tuple(partitions),
+        problem="; ".join(problems),
+        refused=refused,
+        rebuild=unfinished(project, name),
     )
 
 
@@ -217,6 +226,7 @@ def status_json(found: PipelineStatus) -> dict[str, object]:
         "backfill": _backfill_json(found.view),
         "since": {table: encode(since) for table, since in (found.view.position.since or {}).items()},
         "superseded_by": None if found.view.superseded is None else found.view.superseded.generation,
+        "rebuild": None if found.rebuild is None else _rebuild_json(found.rebuild),
         "partitions": [_partition_json(p) for p in found.partitions],
     }
 
@@ -240,6 +250,16 @@ def _backfill_json(view: View) -> dict[str, object] | None:
     if job is None:
         return None
     return {"since": job.since, "batches": len(job.slices), "left": count(job.left), "by": job.by, "why": job.why}
+
+
+def _rebuild_json(found: Unfinished) -> dict[str, object]:
+    opened = None if found.view is None else found.view.open_batch
+    return {
+        "generation": found.number,
+        "outdated": found.outdated,
+        "readable": found.view is not None,
+        "open_batch": None if opened is None else _open_json(opened),
+    }
 
 
 def _partition_json(found: PartitionStatus) -> dict[str, object]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from tidemill.project.names import Names
 from tidemill.stores.interface import Store
 
-_PUBLISHED = ".published"
+_PUBLISHED, _DROPPED = ".published", ".dropped"
 
 
 def to_do(pipeline: str) -> str:
@@ -77,6 +77,22 @@ class Generations:
     def publish(self, pipeline: str, number: int) -> None:
         """Publish this generation. Its tables must be complete."""
         self.store.put_if_absent(f"{self._root(pipeline)}/generations/{number}{_PUBLISHED}", b"")
+
+    def begun(self, pipeline: str) -> list[int]:
+        """The numbers of the generations after the published one that were begun and not dropped, ascending."""
+        names, current = set(self.store.list(f"{self._root(pipeline)}/generations")), self.current(pipeline)
+        built = (int(name) for name in names if name.isdecimal() and f"{name}{_DROPPED}" not in names)
+        return sorted(number for number in built if number > current)
+
+    def is_dropped(self, pipeline: str, number: int) -> bool:
+        """Whether somebody dropped this generation before it was published. Its number is not used again."""
+        return f"{number}{_DROPPED}" in self.store.list(f"{self._root(pipeline)}/generations")
+
+    def drop(self, pipeline: str, number: int, said: bytes) -> None:
+        """Drop a generation that was not published, and delete its tables. `said` tells by whom and why."""
+        place = f"{self._root(pipeline)}/generations/{number}"
+        self.store.put_if_absent(f"{place}{_DROPPED}", said)
+        self.store.delete_folder(place)
 
     def outdated(self, pipeline: str) -> list[str]:
         """Folders of generations before the published one, and the hidden tables from when the published one was built.

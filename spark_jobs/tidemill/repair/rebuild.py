@@ -74,6 +74,7 @@ def rebuild(amendment: AmendmentJob, *, accept_loss: bool = False) -> Iterator[C
         yield from building.build()
         if not accept_loss:
             building.check_complete()
+        building.check_kept()
         building.end_old(accept_loss=accept_loss)
         yield from building.build()
         if not accept_loss:
@@ -89,6 +90,9 @@ def built_generation(project: Project, pipeline: str) -> int:
     """
     number, wanted = project.generations.current(pipeline) + 1, project.pipeline(pipeline).hashes
     while True:
+        if project.generations.is_dropped(pipeline, number):
+            number += 1
+            continue
         ledger = project.of_generation(pipeline, number, built=True).ledger(pipeline)
         if not ledger.exists or _is_switching(ledger.view()):
             return number
@@ -201,8 +205,17 @@ class _Building:
 
     def build(self) -> Iterator[Committed]:
         """Read everything that the log holds now."""
-        while (commit := self.new.execute(drain=self._is_drained)) is not None:
-            yield commit
+        try:
+            while (commit := self.new.execute(drain=self._is_drained)) is not None:
+                yield commit
+        except AuditBlocked as error:
+            name = self.old.pipeline
+            error.fix = (
+                f"look at it: `tidemill audit show {name}`; decide: `tidemill audit accept {name} --why ...`, "
+                f"or divert; or correct the pipeline or the contract. Then `tidemill rebuild {name}` goes on. "
+                f"`tidemill rebuild {name} --cancel` drops it: the published tables stay as they are"
+            )
+            raise
 
     @property
     def _is_drained(self) -> bool:
@@ -210,6 +223,14 @@ class _Building:
             return self.old.ledger.view().position.watermark == END
         except LedgerDamaged:
             return False
+
+    def check_kept(self) -> None:
+        """Refuse to take over if somebody dropped this generation meanwhile."""
+        if self.old.project.generations.is_dropped(self.old.pipeline, self.number):
+            raise AmendmentError(
+                f"{self.old.pipeline}: somebody dropped this rebuild, generation {self.number}, while it ran",
+                fix=f"begin another one: `tidemill rebuild {self.old.pipeline}`",
+            )
 
     def end_old(self, *, accept_loss: bool) -> None:
         """Close the old generation's ledger, so that none of its batches commits any more. Skip an unreadable one.

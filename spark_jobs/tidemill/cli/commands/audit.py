@@ -17,7 +17,6 @@ from tidemill.core.protocol.events import Decision
 
 if TYPE_CHECKING:
     from tidemill.core.contract.verdict import CheckResult
-    from tidemill.core.protocol.view import OpenBatch
     from tidemill.ledger.ledger import Ledger
 
 app = typer.Typer(no_args_is_help=True, help="A batch that its audit blocks: look at it, and decide.")
@@ -42,7 +41,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show what the audit of a batch found."""
-    results = _blocked(ctx, pipeline)[1] if batch is None else _past(ctx, pipeline, batch)
+    results = _blocked(ctx, pipeline) if batch is None else _past(ctx, pipeline, batch)
     if as_json:
         for each in results:
             print_json(_result(each))
@@ -79,29 +78,43 @@ def _decide(ctx: typer.Context, pipeline: str, decision: Decision, by: str | Non
     from tidemill.repair.deciding import decide
 
     reason = Reason(by=by or getpass.getuser(), why=why)
-    batch = decide(_ledger(ctx, pipeline), pipeline, decision, reason, datetime.now(UTC))
-    typer.echo(f"{pipeline}: batch {batch}: {decision.value} is recorded; the next run does it")
+    ledger, generation = _ledger(ctx, pipeline)
+    batch = decide(ledger, pipeline, decision, reason, datetime.now(UTC))
+    does, of = ("the next run", "") if generation is None else (f"`tidemill rebuild {pipeline}`", f" of {generation}")
+    typer.echo(f"{pipeline}: batch {batch}{of}: {decision.value} is recorded; {does} does it")
 
 
-def _ledger(ctx: typer.Context, pipeline: str) -> Ledger:
-    """That of the published generation, or of the one that a rebuild is building, where its batch waits."""
-    from tidemill.repair.rebuild import built_generation
+def _ledger(ctx: typer.Context, pipeline: str) -> tuple[Ledger, str | None]:
+    """The ledger in which a batch waits: of the published generation, or of the one that a rebuild builds.
+
+    Raises:
+        AmendmentError: the batch of a rebuild is blocked, but another declaration or contract began the rebuild.
+    """
+    from tidemill.repair.unfinished import unfinished
 
     amendment = looked_at(ctx, pipeline)
-    number = built_generation(amendment.project, pipeline)
-    built = amendment.project.of_generation(pipeline, number, built=True).ledger(pipeline)
-    opened = built.view().open_batch if built.exists else None
-    return built if opened is not None and opened.audited is not None else amendment.ledger
+    found, opened = unfinished(amendment.project, pipeline), amendment.ledger.view().open_batch
+    if found is None or not found.is_blocked or (opened is not None and opened.is_blocked):
+        return amendment.ledger, None
+    if found.outdated:
+        raise AmendmentError(
+            f"{pipeline}: no batch waits: the audit blocked the rebuild of generation {found.number}, and the pipeline "
+            "or a contract has changed since",
+            fix=f"`tidemill rebuild {pipeline}` builds another generation; with --cancel it drops this one",
+        )
+    built = amendment.project.of_generation(pipeline, found.number, built=True)
+    return built.ledger(pipeline), f"generation {found.number}"
 
 
-def _blocked(ctx: typer.Context, pipeline: str) -> tuple[OpenBatch, tuple[CheckResult, ...]]:
-    batch = _ledger(ctx, pipeline).view().open_batch
+def _blocked(ctx: typer.Context, pipeline: str) -> tuple[CheckResult, ...]:
+    ledger, _ = _ledger(ctx, pipeline)
+    batch = ledger.view().open_batch
     if batch is None or batch.audited is None:
         raise AmendmentError(
             f"{pipeline}: no batch waits after its audit",
             fix=f"`tidemill audit show {pipeline} --batch N` shows a past one",
         )
-    return batch, batch.audited.verdict.results
+    return batch.audited.verdict.results
 
 
 def _past(ctx: typer.Context, pipeline: str, batch: int) -> tuple[CheckResult, ...]:

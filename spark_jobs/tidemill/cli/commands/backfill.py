@@ -125,6 +125,9 @@ def rebuild(
     ctx: typer.Context,
     pipeline: PipelineName,
     batch_records: BatchRecords = None,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Drop the rebuild that is not complete; readers never saw anything of it.")
+    ] = False,
     accept_loss: Annotated[
         bool, typer.Option("--accept-loss", help="Continue without records that the log no longer holds.")
     ] = False,
@@ -135,9 +138,23 @@ def rebuild(
     """Build state and tables again from the log, beside the published ones, and switch. After a kill, run it again."""
     from tidemill.repair.rebuild import rebuild as amend
 
+    if cancel:
+        _drop_rebuild(ctx, pipeline, by=by, why=why, as_json=as_json)
+        return
     why = why or ("records that are gone are done without" if accept_loss else "")
     batches = partial(amend, accept_loss=accept_loss)
     execute(ctx, pipeline, batches, by=by, why=why, as_json=as_json, most=batch_records)
+
+
+def _drop_rebuild(ctx: typer.Context, pipeline: str, *, by: str | None, why: str, as_json: bool) -> None:
+    from tidemill.repair.unfinished import cancel
+
+    numbers = cancel(looked_at(ctx, pipeline, by=by, why=why))
+    if as_json:
+        print_json({"pipeline": pipeline, "dropped": numbers})
+        return
+    told = ", ".join(map(str, numbers))
+    typer.echo(f"{pipeline}: the rebuild was dropped (generation {told}); the published tables are as they were")
 
 
 def _show_rewind(found: TakenBack, *, as_json: bool) -> None:

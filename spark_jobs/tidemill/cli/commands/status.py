@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tidemill.inspect.status import PartitionStatus, PipelineStatus
     from tidemill.inspect.undeclared import Undeclared
     from tidemill.project.project import Project
+    from tidemill.repair.unfinished import Unfinished
 
 
 def status(
@@ -90,6 +91,8 @@ def _show_all(out: Console, found: list[PipelineStatus]) -> None:
             first = each.refused.message.splitlines()[0].rstrip(":")
             named = first if first.startswith(f"{each.flow.name}: ") else f"{each.flow.name}: {first}"
             out.print(f"{named}; see `tidemill status {each.flow.name}`")
+        if each.rebuild is not None and each.rebuild.is_blocked:
+            out.print(f"{each.flow.name}: a rebuild is blocked by its audit; see `tidemill status {each.flow.name}`")
 
 
 def _show_undeclared(out: Console, others: Sequence[Undeclared]) -> None:
@@ -119,6 +122,8 @@ def _show_one(out: Console, found: PipelineStatus, sizes: Sequence[StateSize]) -
         lines.append(("backfill", f"of {job.by} since batch {job.since}: {count(job.left):,} records left"))
     if view.superseded is not None:
         lines.append(("rebuild", f"generation {view.superseded.generation} takes over: `tidemill rebuild` goes on"))
+    elif found.rebuild is not None:
+        lines += _rebuild(found.flow.name, found.rebuild)
     lines += [("state", _size(size)) for size in sizes]
     lines.append(("lag", f"{found.lag:,} records" + (f"; {found.problem}" if found.problem else "")))
     for name, text in lines:
@@ -139,6 +144,23 @@ def _batches(view: View) -> Iterator[tuple[str, str]]:
     else:
         yield "open batch", f"{opened.plan.batch_id}, {opened.plan.records:,} records, {_state(opened)}"
         yield "", f"attempt {opened.attempt} since {ago(opened.claimed_at)}: {opened.executor.text}"
+
+
+def _rebuild(pipeline: str, found: Unfinished) -> Iterator[tuple[str, str]]:
+    """The generation that is being built."""
+    if found.view is None:
+        yield "rebuild", f"of generation {found.number}, whose ledger cannot be read"
+    elif found.is_blocked:
+        yield "rebuild", f"of generation {found.number}: batch {found.view.last_batch_id} is blocked by its audit"
+    else:
+        yield "rebuild", f"of generation {found.number}: {found.view.position.batch_id} batches committed"
+    if found.outdated or found.view is None:
+        goes_on = "the pipeline or a contract has changed since: `tidemill rebuild {0}` begins another one"
+    elif found.is_blocked:
+        goes_on = "`tidemill audit show {0}` shows why; after a decision `tidemill rebuild {0}` goes on"
+    else:
+        goes_on = "`tidemill rebuild {0}` goes on"
+    yield "", f"{goes_on.format(pipeline)}; with --cancel it drops this one"
 
 
 def _size(size: StateSize) -> str:

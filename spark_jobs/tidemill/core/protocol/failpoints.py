@@ -75,7 +75,7 @@ def boundaries_beside(flow: Flow) -> tuple[Boundary, ...]:
     windowed = [s.table for s in flow.sinks if isinstance(s, WindowedSink)]
     waiting = [*(s.table for s in flow.sinks if s.table not in windowed), "quarantine", *(["late"] if windowed else [])]
     writes = [*(f"waiting:{t}" for t in waiting), "corrections", "superseded", "generation", "maintenance", "decided"]
-    writes += ["renamed", "adopted", "forgotten", *(f"removed:{t}" for t in windowed)]
+    writes += ["dropped", "renamed", "adopted", "forgotten", *(f"removed:{t}" for t in windowed)]
     return (Boundary("side_tables", False), *(Boundary(name, True) for name in writes))
 
 

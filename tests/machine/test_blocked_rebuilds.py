@@ -11,6 +11,7 @@ from support.commands import Said, type_command
 from support.projects import Mill, an_event
 from tidemill.core.errors import AmendmentError, AuditBlocked, Busy
 from tidemill.core.exit_code import ExitCode
+from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol import failpoints
 from tidemill.repair.rebuild import rebuild
 from tidemill.repair.unfinished import cancel, unfinished
@@ -147,3 +148,23 @@ def test_a_rebuild_that_was_dropped_while_it_ran_does_not_take_over(mill: Mill) 
     with pytest.raises(AmendmentError, match="somebody dropped this rebuild"):
         ids(batches)
     assert again(mill).project.generations.current("sums") == 1
+
+
+def test_the_history_tells_of_generations_before_a_rebuild_and_why_it_was_made(mill: Mill) -> None:
+    loosen(mill)
+    job = an_amendment(mill)
+    job.reason = Reason(by="ann", why="looser")
+    ids(rebuild(job))
+    told = " ".join(typed(mill, "history", "sums").out.split())
+    assert "switch to generation 3 by ann: looser" in told
+    assert "this is generation 3; --all shows earlier ones, too" in told
+    told = " ".join(typed(mill, "history", "sums", "--all").out.split())
+    assert "generation 1 " in told
+    assert "by generation 3, of ann: looser" in told
+    assert "generation 3, which is published" in told
+    events = typed(mill, "history", "sums", "--all", "--json").lines
+    assert sorted({e["generation"] for e in events}) == [1, 2, 3]
+    assert [e["event"] for e in events if e["generation"] == 1][-1] == "superseded"
+    assert {e["generation"] for e in typed(mill, "history", "sums", "--json").lines} == {3}
+    assert "made by a rebuild" in typed(mill, "status", "sums").out
+    assert typed(mill, "status", "sums", "--json").json["generation"] == 3

@@ -74,6 +74,7 @@ class PipelineStatus:
     problem: str = ""
     refused: TidemillError | None = None
     rebuild: Unfinished | None = None
+    generation: int = 1
 
     @property
     def lag(self) -> int:
@@ -115,6 +116,7 @@ def status_of(project: Project, name: str) -> PipelineStatus:
         problem="; ".join(problems),
         refused=refused,
         rebuild=unfinished(project, name),
+        generation=project.generations.of(name),
     )
 
 
@@ -209,6 +211,7 @@ def status_json(found: PipelineStatus) -> dict[str, object]:
     return {
         "pipeline": found.flow.name,
         "declared": True,
+        "generation": found.generation,
         "batch_id": found.view.position.batch_id,
         "watermark": watermark_json(found.view.position.watermark),
         "lag": found.lag,

@@ -18,6 +18,7 @@ from tidemill.cli.output import (
     show_watermark,
 )
 from tidemill.cli.views.log import print_json
+from tidemill.core.errors import LedgerDamaged
 from tidemill.core.history.index import asked_of
 from tidemill.core.plan.amendments import Fold, Reason, Redefined, Repair, Rewind, Switch
 from tidemill.core.plan.plan import BatchPlan
@@ -40,6 +41,7 @@ from tidemill.core.time.times import show_clock, show_moment
 
 if TYPE_CHECKING:
     from tidemill.ledger.rows import Entry
+    from tidemill.project.project import Project
 
 
 def history(
@@ -48,7 +50,12 @@ def history(
     last: Annotated[
         int, typer.Option(min=0, max=MOST, metavar="N", help="Show the newest N events; 0 shows all.")
     ] = 40,
-    everything: Annotated[bool, typer.Option("--all", help="Show all events, including archived ones.")] = False,
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Show all events, including archived ones and those of generations before a rebuild."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the newest events of a pipeline's ledger, oldest first."""
@@ -59,18 +66,49 @@ def history(
     # The history stays readable even if the pipeline is no longer declared.
     if not ledger.exists:
         project.check_declared(pipeline)
+    current = project.generations.of(pipeline)
+    shown = _earlier(project, pipeline, current, as_json=as_json) if everything else 0
     parts = ledger.every() if everything or not last else iter([ledger.entries(last=last)])
-    shown = 0
     for entries in parts:
         if as_json:
             for entry in entries:
-                print_json(entry_json(entry))
+                print_json({**entry_json(entry), "generation": current})
         elif entries:
             _show(entries)
             shown = entries[-1].sequence
             _say_older(entries[0].sequence - 1, bounded=not everything and last > 0)
-    if not shown and not as_json:
+    if as_json:
+        return
+    if not shown:
         typer.echo(f"{pipeline}: no batch was planned yet")
+    elif current > 1 and not everything:
+        typer.echo(f"this is generation {current}; --all shows earlier ones, too")
+
+
+def _earlier(project: Project, pipeline: str, current: int, *, as_json: bool) -> int:
+    """Show the generations before a rebuild, as far as their ledgers are still there. Return how many are shown."""
+    from tidemill.ledger.rows import as_json as entry_json
+
+    shown = 0
+    for number in range(1, current):
+        ledger = project.of_generation(pipeline, number).ledger(pipeline)
+        try:
+            parts = list(ledger.every()) if ledger.exists else []
+        except LedgerDamaged as error:
+            typer.echo(f"generation {number}: {error.message}", err=True)
+            continue
+        shown += bool(parts)
+        if parts and not as_json:
+            typer.echo(f"generation {number}")
+        for entries in parts:
+            if not as_json:
+                _show(entries)
+                continue
+            for entry in entries:
+                print_json({**entry_json(entry), "generation": number})
+    if current > 1 and not as_json:
+        typer.echo(f"generation {current}, which is published")
+    return shown
 
 
 def _say_older(count: int, *, bounded: bool) -> None:
@@ -113,8 +151,8 @@ def _said(event: Event) -> str:
             return reason
         case Decided(decision=decision, by=by, why=why):
             return f"{decision.value} by {by}: {why}"
-        case Superseded(generation=generation, by=by):
-            return f"by generation {generation}, of {by}"
+        case Superseded(generation=generation, by=by, why=why):
+            return f"by generation {generation}, of {by}{f': {why}' if why else ''}"
         case Forgotten(until=until):
             return f"the state of windows that end by {show_moment(until)} may go"
         case _:
@@ -133,9 +171,9 @@ def _planned(plan: BatchPlan) -> str:
     shown = ", ".join(map(str, ranges[:4])) + (f" and {len(ranges) - 4:,} more" if len(ranges) > 4 else "")
     match plan.work:
         case Rewind(position=position, reason=reason):
-            return f"rewind to batch {position.batch_id} by {reason.by}"
+            return f"rewind to batch {position.batch_id} by {_told(reason)}"
         case Switch(generation=generation, reason=reason):
-            return f"switch to generation {generation} by {reason.by}"
+            return f"switch to generation {generation} by {_told(reason)}"
         case Fold(batches=batches):
             return f"fold of {show_batches(batches)}"
         case Repair() | BackfillStep() | Reading():

@@ -113,6 +113,8 @@ def _show_one(out: Console, found: PipelineStatus, sizes: Sequence[StateSize]) -
     view, spec = found.view, found.flow.spec
     out.print(styled((found.flow.name, "bold"), f"  every {show_duration(spec.every)}, owner {spec.owner}"))
     lines = [("watermark", show_watermark(view.position.watermark)), *_batches(view)]
+    if found.generation > 1:
+        lines.append(("generation", f"{found.generation}, made by a rebuild"))
     if found.refused is not None:
         lines += [("next batch", f"is refused: {found.refused.message}"), ("", found.refused.fix)]
     for table, since in (view.position.since or {}).items():

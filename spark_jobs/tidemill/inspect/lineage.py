@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, assert_never
-
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.bind.flow import Flow, WindowedSink
 from tidemill.core.errors import InputError
@@ -32,11 +29,11 @@ from tidemill.core.time.windows import Window
 from tidemill.engine.aggregate.firing import Firing
 from tidemill.engine.storage.state_table import State, pane_predicates
 from tidemill.engine.storage.table_layout import Uris
+from tidemill.inspect.window_rows import matching, nothing_counted, row_of
 from tidemill.ledger.ledger import Ledger
 from tidemill.project.project import Project
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest
-from tidemill.tables.interface import Between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +89,8 @@ def lineage(project: Project, pipeline: str, table: str | None, start: datetime,
     """Find what made the number of a window and key, from ledger, state and published table, without Spark.
 
     Raises:
-        InputError: there is no such table, no window starts at `start`, or the key has other columns.
+        InputError: there is no such table, no window starts at `start`, the key has other columns, or no record of the
+            window has this key.
     """
     flow, ledger = project.pipeline(pipeline), project.ledger(pipeline)
     sink = _sink(flow, table)
@@ -105,6 +103,9 @@ def lineage(project: Project, pipeline: str, table: str | None, start: datetime,
     forgotten = until is not None and window.end <= until
     # Some of its panes may still exist because a later window shares them, but a part tells nothing.
     slices = [] if forgotten else _slices(uris, sink, window, key)
+    row = row_of(uris, sink, start, key)
+    if row is None and not slices and not forgotten:
+        raise nothing_counted(uris, sink, start, key)
     touched = {s["batch_id"] for s in slices}
     batches = list(past.batches(partial(_may_matter, sink, window, batch_ranges(touched))))
     covers = {c.batch_id: c for c in covers_of(batches, view.position.slices)}
@@ -114,7 +115,7 @@ def lineage(project: Project, pipeline: str, table: str | None, start: datetime,
         table=sink.table,
         window=window,
         key=key,
-        row=_row(uris, sink, start, key),
+        row=row,
         contributions=tuple(parts),
         publications=_publications(sink, window, touched, batches, (view.position.since or {}).get(sink.table)),
         corrections=_corrections(uris, sink, start, key),
@@ -171,26 +172,6 @@ def _window(sink: WindowedSink, start: datetime) -> Window:
     return window
 
 
-def _matching(rows: pa.Table, key: Mapping[str, str]) -> pa.Table:
-    """The rows with this key. Values are compared as text; null equals empty text."""
-    for column, text in key.items():
-        values = pa.array(["" if v is None else str(v) for v in rows[column].to_pylist()], pa.string())
-        rows = rows.filter(pc.equal(values, text))
-    return rows
-
-
-def _row(uris: Uris, sink: WindowedSink, start: datetime, key: Mapping[str, str]) -> Mapping[str, Any] | None:
-    spec = uris.published_table(sink)
-    if newest(spec) is None:
-        return None
-    rows = _matching(DeltaRsTable(spec).read(where=(_only(sink, start),)), key).to_pylist()
-    return rows[0] if rows else None
-
-
-def _only(sink: WindowedSink, start: datetime) -> Between:
-    return Between(column=sink.start, low=start, high=start + timedelta(microseconds=1))
-
-
 def _slices(uris: Uris, sink: WindowedSink, window: Window, key: Mapping[str, str]) -> list[dict[str, int]]:
     """Batch, attempt and number of rows of every slice with rows of this window and key, visible or not."""
     state = State.of(uris, sink)
@@ -198,7 +179,7 @@ def _slices(uris: Uris, sink: WindowedSink, window: Window, key: Mapping[str, st
         return []
     table = DeltaRsTable(state.spec, opened=state.handle)
     columns = ("batch_id", "attempt", *sink.keys)
-    rows = _matching(table.read(where=pane_predicates((window.start, window.end)), columns=columns), key)
+    rows = matching(table.read(where=pane_predicates((window.start, window.end)), columns=columns), key)
     found: list[dict[str, int]] = rows.group_by(["batch_id", "attempt"]).aggregate([([], "count_all")]).to_pylist()
     return sorted(found, key=lambda s: (s["batch_id"], s["attempt"]))
 
@@ -266,7 +247,9 @@ def timing_of(sink: WindowedSink, window: Window, batch: IndexedBatch, *, touche
         case Kind.REWIND:
             return "REWIND" if sink.table in batch.tables else None
         case Kind.BACKFILL:
-            return Timing.BACKFILL if replaced(sink, window, batch) else None
+            closed = window.end <= sink.trigger.touched_until(after)
+            found = replaced(sink, window, batch) or (touched and _admits(window, batch))
+            return Timing.BACKFILL if closed and found else None
         case Kind.FOLD:
             return None
         case Kind.REPAIR:
@@ -279,6 +262,12 @@ def timing_of(sink: WindowedSink, window: Window, batch: IndexedBatch, *, touche
             return timing_of_live(window.end, before, after) if again else None
         case _:
             assert_never(batch.kind)
+
+
+def _admits(window: Window, batch: IndexedBatch) -> bool:
+    """Whether the last batch of a backfill published a window because it brought the first records of it."""
+    gone = batch.forgotten_until is not None and window.end <= batch.forgotten_until
+    return batch.job is not None and batch.job.complete and not gone
 
 
 def _corrections(

@@ -40,6 +40,11 @@ def repair(
     return amendment.by_turns(_Repairing(amendment, output, selection, before, mixed).plan)
 
 
+def check_repair(amendment: AmendmentJob, output: SideOutput, selection: Selection, *, mixed: bool = False) -> None:
+    """Raise what the first batch of the repair would raise when it is planned. Nothing is written."""
+    _Repairing(amendment, output, selection, None, mixed).plan(amendment.ledger.view())
+
+
 def batches_needed(amendment: AmendmentJob, output: SideOutput, chosen: Chosen) -> int:
     """How many batches the repair of these records takes."""
     most = _most(amendment)

@@ -179,7 +179,7 @@ def _repair(
     as_json: bool,
 ) -> None:
     if dry_run:
-        show_repair(looked_at(ctx, pipeline, most=most), output, wanted, as_json=as_json)
+        show_repair(looked_at(ctx, pipeline, most=most), output, wanted, mixed=mixed, as_json=as_json)
         return
     from tidemill.repair.named import check_something
     from tidemill.repair.repair import repair

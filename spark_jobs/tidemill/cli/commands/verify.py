@@ -42,7 +42,10 @@ def verify(
     seed: Annotated[int, typer.Option(metavar="N", help="The seed of the random choice.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Compute published tables again from the log, and print every difference. Exit code 8 says that there is one."""
+    """Compute published tables again from the log, and print every difference. Exit code 8 says that there is one.
+
+    Exit code 7 says that no row was compared: all rows are left out, or none is in the windows that were asked for.
+    """
     from tidemill.cli.spark import spark_session
     from tidemill.inspect.verify import verify as compare
 
@@ -56,7 +59,18 @@ def verify(
         for each in compare(amendment, scope):
             found.append(each)
             _show(each, as_json=as_json)
-    raise typer.Exit(ExitCode.DONE if all(each.agrees for each in found) else ExitCode.DIFFERENT)
+    if not all(each.agrees for each in found):
+        raise typer.Exit(ExitCode.DIFFERENT)
+    raise typer.Exit(_proved(found, part=windows is not None or sample < 1, as_json=as_json))
+
+
+def _proved(found: Sequence[Verified], *, part: bool, as_json: bool) -> ExitCode:
+    """How the command ends without a difference: nothing is proved if all rows were left out, or not chosen."""
+    if any(each.differences.compared for each in found) or not (part or any(map(_left_out, found))):
+        return ExitCode.DONE
+    if not as_json:
+        console().print("nothing was compared, so this proves nothing")
+    return ExitCode.NOTHING_TO_DO
 
 
 def _scope(windows: str | None, sample: float, seed: int) -> Scope:

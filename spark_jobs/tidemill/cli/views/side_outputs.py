@@ -17,15 +17,17 @@ _WIDTH = 60
 _PLACE = ("batch_id", "topic", "partition", "offset")
 
 
-def show_repair(amendment: AmendmentJob, output: SideOutput, wanted: Selection, *, as_json: bool) -> None:
+def show_repair(amendment: AmendmentJob, output: SideOutput, wanted: Selection, *, mixed: bool, as_json: bool) -> None:
     """Print the records that a repair would take, and how many batches it would need.
 
     Raises:
         AmendmentError: nothing is selected, by a name that does not exist.
+        TidemillError: the repair would be refused, for this reason.
     """
-    from tidemill.repair.repair import batches_needed
+    from tidemill.repair.repair import batches_needed, check_repair
 
     show_records(amendment, output, wanted, limit=None if as_json else 50, as_json=as_json, whole="--json")
+    check_repair(amendment, output, wanted, mixed=mixed)
     if as_json:
         return
     chosen = amendment.side_tables.choose(output, wanted, columns=_PLACE)

@@ -1,0 +1,43 @@
+"""What a dry run shows is what the real run does, and what that refuses it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from machine.conftest import run
+from machine.test_redefinitions import MOST, declare, from_now
+from support.commands import type_command
+from support.projects import NO_SPARK, Mill, an_event
+from tidemill.core.exit_code import ExitCode
+
+REPLAY = ("quarantine", "replay", "sums")
+
+
+@pytest.fixture
+def mill(a_mill: Callable[..., Mill]) -> Mill:
+    """The second batch rejected a record."""
+    made = a_mill()
+    made.feed([an_event(1), an_event(15)])
+    run(made)
+    made.feed([an_event(12, amount=2_000_000), an_event(25)])
+    run(made)
+    return made
+
+
+def test_the_dry_run_of_a_replay_refuses_what_the_replay_refuses(mill: Mill) -> None:
+    declare(mill, MOST, "maximum: 3000000")
+    declare(mill, "'nobody'", "'anybody'", "pipelines/pipeline.py")
+    for more in ((), ("--json",)):
+        dry = type_command(mill.project.folder, *REPLAY, "--dry-run", *more)
+        assert (dry.code, "changed what published numbers mean" in dry.err) == (ExitCode.WRONG, True)
+        assert "that takes" not in dry.out
+    from_now(mill)
+    dry, real = (type_command(mill.project.folder, *REPLAY, *more) for more in (("--dry-run",), ()))
+    assert (dry.code, real.code) == (ExitCode.WRONG, ExitCode.WRONG)
+    assert "put some of these records aside before batch 3" in dry.err
+    mixed = type_command(mill.project.folder, *REPLAY, "--mixed", "--dry-run")
+    assert (mixed.code, "that takes 1 batch" in mixed.out) == (ExitCode.DONE, True)
+    done = type_command(mill.project.folder, *REPLAY, "--mixed", session=lambda _: NO_SPARK)
+    assert done.code == ExitCode.DONE

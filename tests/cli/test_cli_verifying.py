@@ -30,7 +30,7 @@ LEFT_OUT: dict[str, Any] = {
         (3, LEFT_OUT, (), ExitCode.DONE),
     ],
 )
-def test_nothing_compared_is_no_proof(  # noqa: PLR0913, PLR0917  a case
+def test_nothing_compared_is_no_proof(  # noqa: PLR0917  a case
     tidemill: Any, monkeypatch: pytest.MonkeyPatch, compared: int, more: Any, options: Any, code: ExitCode
 ) -> None:
     found = Verified(table="sums", differences=Differences(compared=compared), **more)

@@ -41,3 +41,24 @@ def test_the_dry_run_of_a_replay_refuses_what_the_replay_refuses(mill: Mill) -> 
     assert (mixed.code, "that takes 1 batch" in mixed.out) == (ExitCode.DONE, True)
     done = type_command(mill.project.folder, *REPLAY, "--mixed", session=lambda _: NO_SPARK)
     assert done.code == ExitCode.DONE
+
+
+def test_the_dry_run_of_a_backfill_names_bounds_of_windows_and_what_was_put_aside(mill: Mill) -> None:
+    mill.feed([an_event(5), an_event(39, amount=2_000_000), an_event(45), an_event(58)])
+    run(mill)
+    asked = ("backfill", "sums", "--from-offsets", "events-0:4", "--dry-run")
+    shown = type_command(mill.project.folder, *asked, "--json").json
+    told = type_command(mill.project.folder, *asked).out
+    assert "1 of these records now count in windows of sums from 2026-01-01 00:00:00 to 2026-01-01 00:00:10" in told
+    assert "rejected  1 of these records are judged again" in told
+    assert shown["late"]["sums"]["records"] == shown["rejected"] == 1
+    everything = type_command(mill.project.folder, "backfill", "sums", "--from-offsets", "events-0:0", *asked[4:])
+    assert "2026-01-01 00:00:50" in everything.out
+    assert "00:00:58" not in everything.out
+
+
+def test_times_of_no_arrival_are_told_from_times_of_events(mill: Mill) -> None:
+    asked = ("--from-time", "1999-01-01", "--to-time", "1999-01-02", "--dry-run")
+    said = type_command(mill.project.folder, "backfill", "sums", *asked)
+    assert said.code == ExitCode.WRONG
+    assert "for event times say --windows FROM/TO" in said.err

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from statistics import median
+from typing import Any
 
 from tidemill.core.bind.flow import WindowedSink
 from tidemill.core.errors import AmendmentError
 from tidemill.core.history.coverage import Cover, still_held
-from tidemill.core.plan.amendments import Ranges, count
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.plan.amendments import Ranges, SideOutput, count
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
@@ -19,8 +21,9 @@ from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.planning import backfill_of, plan_backfill, plan_giving_up
 from tidemill.core.repair.selection import Wanted
+from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.whole_windows import left_of
-from tidemill.core.time.times import show_moment
+from tidemill.core.time.times import micros, show_moment
 from tidemill.core.time.windows import Window
 from tidemill.engine.aggregate.firing import Refiring
 from tidemill.log.pipeline_topics import held_of
@@ -37,7 +40,8 @@ class Preview:
 
     `left` counts, by table, the windows that keep their published rows: their state was removed, and the backfill does
     not read all of their records. `unknown` names tables that earlier batches did not publish: more of their windows
-    may change than `windows` names.
+    may change than `windows` names. `late` counts by table the late rows among the records, with the stretch of their
+    windows: they count now. `rejected` counts the rejected ones, which are judged again.
     """
 
     covers: tuple[Cover, ...]
@@ -47,6 +51,8 @@ class Preview:
     left: Mapping[str, int]
     unknown: tuple[str, ...]
     seconds: float
+    late: Mapping[str, tuple[int, Window]]
+    rejected: int
 
     @property
     def records(self) -> int:
@@ -147,6 +153,7 @@ def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fals
     read = [c for c in covers if c.batch.folded is None]
     pace = [count(c.ranges) / max((c.batch.at - c.batch.started).total_seconds(), 0.001) for c in read]
     speed = max(median(pace), _RECORDS_A_SECOND) if pace else _RECORDS_A_SECOND
+    late, rejected = _aside(amendment, SideOutput.LATE, ranges), _aside(amendment, SideOutput.QUARANTINE, ranges)
     return Preview(
         covers=covers,
         ranges=ranges,
@@ -155,6 +162,8 @@ def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fals
         left=_left_of(amendment, view, job),
         unknown=tuple(sink.table for sink in amendment.windowed if _was_left_out(sink, view.position, covers)),
         seconds=batches * _A_BATCH + records / speed,
+        late=_stretches(late),
+        rejected=len(rejected),
     )
 
 
@@ -179,7 +188,36 @@ def _job_of(amendment: AmendmentJob, view: View, covers: tuple[Cover, ...], rang
 
 def _windows_of(amendment: AmendmentJob, view: View, job: Backfill) -> Mapping[str, tuple[Window, ...]]:
     refiring = {sink.table: Refiring.of(sink, job, view.position) for sink in amendment.windowed}
-    return {table: tuple(Window(low, high) for low, high in each.ranges) for table, each in refiring.items()}
+    last = {sink.table: sink.window.panes for sink in amendment.windowed}
+    return {
+        table: tuple(Window(low, last[table].last_window_of(high - last[table].size).end) for low, high in each.ranges)
+        for table, each in refiring.items()
+    }
+
+
+def _aside(amendment: AmendmentJob, output: SideOutput, ranges: Ranges) -> list[dict[str, Any]]:
+    """What was put aside of these offsets."""
+    more = ("table_name", "window_start", "window_end") if output is SideOutput.LATE else ()
+    columns = ("topic", "partition", "offset", *more)
+    chosen = amendment.side_tables.choose(output, Selection(), columns=columns)
+    held = [r for items in ranges.values() for r in items]
+    rows = [] if chosen is None else chosen.rows.to_pylist()
+    return [row for row in rows if any(_holds(r, row) for r in held)]
+
+
+def _holds(found: OffsetRange, row: Mapping[str, Any]) -> bool:
+    place = TopicPartition(row["topic"], row["partition"])
+    return found.topic_partition == place and found.from_offset <= row["offset"] < found.until_offset
+
+
+def _stretches(late: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, Window]]:
+    """How many late rows each table has, from the start of their first window to the end of the last one."""
+    found: dict[str, tuple[int, Window]] = {}
+    for row in late:
+        start, end = micros(row["window_start"]), micros(row["window_end"])
+        number, known = found.get(row["table_name"], (0, Window(start, end)))
+        found[row["table_name"]] = number + 1, Window(min(known.start, start), max(known.end, end))
+    return found
 
 
 def _was_left_out(sink: WindowedSink, position: Position, covers: Sequence[Cover]) -> bool:

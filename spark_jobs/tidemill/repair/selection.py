@@ -30,6 +30,11 @@ def wanted_covers(amendment: AmendmentJob, view: View, wanted: Wanted) -> tuple[
     else:
         ranges = _ranges(amendment, view, wanted)
     found = past.covers_of(ranges, slices)
+    if not found and isinstance(wanted, OfTimes):
+        raise NothingRead(
+            f"{amendment.pipeline}: no committed batch has read a record that arrived in the log at these times",
+            fix="--from-time and --to-time are times of arrival; for event times say --windows FROM/TO",
+        )
     if not found:
         raise NothingRead(
             f"{amendment.pipeline}: no committed batch has read anything of what is wanted",

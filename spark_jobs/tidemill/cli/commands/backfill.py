@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from tidemill.core.plan.position import Since
     from tidemill.core.protocol.events import Committed
+    from tidemill.core.time.windows import Window
     from tidemill.repair.backfill import Preview
     from tidemill.repair.job import AmendmentJob
     from tidemill.repair.rewind import TakenBack
@@ -205,8 +206,13 @@ def _show(found: Preview, *, as_json: bool) -> None:
             table.add_row(name, show_moment(w.start), show_moment(w.end))
     if table.row_count:
         out.print(table)
-    elif found.windows and not found.unknown:
+    elif found.windows and not found.unknown and not found.late:
         out.print("changes   no window that is published now")
+    for name, (number, w) in found.late.items():
+        where = f"{name} from {show_moment(w.start)} to {show_moment(w.end)}"
+        out.print(f"late      {number:,} of these records now count in windows of {where}", soft_wrap=True)
+    if found.rejected:
+        out.print(f"rejected  {found.rejected:,} of these records are judged again, and count if they pass now")
     for name in found.unknown:
         out.print(f"{name}: and where else its records lie: batches left it out, and only the records tell")
     out.print("".join(_said_left(*each) for each in found.left.items()), soft_wrap=True, end="")
@@ -231,7 +237,13 @@ def _preview_json(found: Preview) -> dict[str, object]:
         "windows_left": dict(found.left),
         "windows_unknown": list(found.unknown),
         "seconds": round(found.seconds, 1),
+        "late": {table: _late_json(*each) for table, each in found.late.items()},
+        "rejected": found.rejected,
     }
+
+
+def _late_json(records: int, stretch: Window) -> dict[str, object]:
+    return {"records": records, "windows": [moment(stretch.start).isoformat(), moment(stretch.end).isoformat()]}
 
 
 def _said_left(table: str, count: int) -> str:

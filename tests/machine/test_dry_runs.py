@@ -62,3 +62,14 @@ def test_times_of_no_arrival_are_told_from_times_of_events(mill: Mill) -> None:
     said = type_command(mill.project.folder, "backfill", "sums", *asked)
     assert said.code == ExitCode.WRONG
     assert "for event times say --windows FROM/TO" in said.err
+
+
+def test_what_changed_names_only_rules_that_need_a_decision_and_patterns_as_they_are_written(mill: Mill) -> None:
+    user = "{name: user, logicalType: string}"
+    declare(mill, user, user[:-1] + ", logicalTypeOptions: {pattern: '[a-z-]+'}}")
+    declare(mill, MOST, "maximum: 3000000")
+    mill.feed([an_event(70)])
+    said = type_command(mill.project.folder, "plan", "sums", "--dry-run")
+    assert (said.code, "[a-z-]+" in said.err) == (ExitCode.WRONG, True)
+    assert "(?d)" not in said.err
+    assert "3000000" not in said.err

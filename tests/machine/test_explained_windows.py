@@ -79,3 +79,8 @@ def test_a_window_that_is_not_published_yet_is_explained(mill: Mill) -> None:
     run(mill)
     said = explained(mill, 70, "late")
     assert (said.code, "no row of this window and key" in said.out) == (ExitCode.DONE, True)
+
+
+def test_a_time_inside_a_window_is_answered_with_its_start(mill: Mill) -> None:
+    said = explained(mill, 23, "north")
+    assert (said.code, "starts at 2026-01-01 00:00:20" in " ".join(said.err.split())) == (ExitCode.WRONG, True)

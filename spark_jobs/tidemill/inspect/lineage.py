@@ -167,7 +167,8 @@ def _window(sink: WindowedSink, start: datetime) -> Window:
     if window.start != time:
         raise InputError(
             f"no window of {sink.table} ({sink.window}) starts at {show_moment(start)}",
-            fix=f"name the start of a window, as `{sink.start}` has it",
+            fix=f"name the start of a window, as `{sink.start}` has it: the one that holds this time starts at "
+            f"{show_moment(window.start)}",
         )
     return window
 

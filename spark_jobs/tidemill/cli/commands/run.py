@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.amending import By, Why
+from tidemill.cli.amending import By
 from tidemill.cli.executing import Start, show_batches
 from tidemill.cli.output import MOST, AsJson, PipelineName, open_project
 from tidemill.core.errors import ConfigError
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from tidemill.core.plan.amendments import Reason
     from tidemill.core.protocol.events import Committed
     from tidemill.project.project import Project
+
+WhyFromNow = Annotated[
+    str, typer.Option("--why", metavar="TEXT", help="Your reason, needed with --from-now; the ledger keeps it.")
+]
 
 
 def run(
@@ -50,7 +54,7 @@ def run(
         ),
     ] = False,
     by: By = None,
-    why: Why = "",
+    why: WhyFromNow = "",
     as_json: AsJson = False,
 ) -> None:
     """Run the open batch of a pipeline, or the next one."""

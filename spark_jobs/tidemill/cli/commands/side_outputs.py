@@ -65,7 +65,10 @@ def late_ls(
     full: Full = False,
     as_json: AsJson = False,
 ) -> None:
-    """List late rows."""
+    """List late rows: a record once for each table that refused it.
+
+    The count `late` of a batch is smaller if another table took the record.
+    """
     wanted = selection(
         batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, table=table
     )

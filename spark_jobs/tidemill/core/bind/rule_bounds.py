@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ _COLUMN = r"(?:`[^`]+`|\w+)"
 _BOUND = re.compile(
     rf"(?P<what>{_COLUMN}|(?:char_)?length\({_COLUMN}\)) (?P<operator><=|>=|<|>) (?P<bound>{_NUMBER})(?:D|BD|L)?"
 )
+
+_PATTERN = re.compile(r"\(\?d\)\\+A\(\?:(.*?)\)\\+z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,21 @@ def implied(before: Iterable[str], now: Iterable[str]) -> bool:
     """
     known = [part for predicate in before for part in _parts(predicate)]
     return all(any(_meets(old, new) for old in known) for predicate in now for new in _parts(predicate))
+
+
+def without_eased(before: str, now: str) -> tuple[str, str]:
+    """Written rules without those that stayed or only became easier to meet: nobody needs to decide about these."""
+    old, new = ([rule["sql"] for rule in json.loads(text)] for text in (before, now))
+    eased = [(o, n) for o in old for n in new if implied([o], [n])]
+    gone, come = {o for o, _ in eased}, {n for _, n in eased}
+    left = [o for o in old if o not in gone], [n for n in new if n not in come]
+    one, other = (json.dumps([{"sql": text} for text in texts]) for texts in left)
+    return one, other
+
+
+def as_written(rule: str) -> str:
+    """The text of a rule with its patterns as the contract has them, without what Tidemill writes around them."""
+    return _PATTERN.sub(r"\1", rule)
 
 
 def _meets(old: object, new: object) -> bool:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from tidemill.core.bind.flow import Flow, Sink
 from tidemill.core.bind.meaning import RULES, VERSION, Meaning, inputs_of, meanings, of_branch, of_input
-from tidemill.core.bind.rule_bounds import implied
+from tidemill.core.bind.rule_bounds import as_written, implied, without_eased
 from tidemill.core.change.branches import changed_branches
 from tidemill.core.change.late_tables import Newcomer, Unread, matched, newcomer, unread
 from tidemill.core.errors import BackfillOpen, Incompatible
@@ -48,7 +48,7 @@ def _parts(text: str | None) -> list[str]:
         return ["not there"]
     found = json.loads(text)
     parts = [described(json.dumps(part)) for part in found] if isinstance(found, list) else [described(text)]
-    return parts or ["none"]
+    return [as_written(part) for part in parts] or ["none"]
 
 
 _T = TypeVar("_T")
@@ -174,6 +174,8 @@ def _changes(before: Meaning, now: Meaning) -> Iterator[_Change]:
             continue
         if old is not None and new is not None and _lets_in(name, old, new):
             continue
+        if name.endswith(f": {RULES}") and old is not None and new is not None:
+            old, new = without_eased(old, new)
         # An open window was to be published when it ends; now it would wait for its next record.
         yield _Change(name, old, new, follows=name != "trigger")
 

@@ -89,8 +89,6 @@ def status_of(project: Project, name: str) -> PipelineStatus:
         DeclarationError: the pipeline does not exist.
         LedgerDamaged: its ledger cannot be read.
     """
-    from tidemill.repair.unfinished import unfinished
-
     view, log = project.ledger(name).view(), project.log()
     flow = project.pipeline(name)
     refused = _refused(flow, view) or _of_others(project, flow, view)
@@ -115,9 +113,18 @@ def status_of(project: Project, name: str) -> PipelineStatus:
         partitions=tuple(partitions),
         problem="; ".join(problems),
         refused=refused,
-        rebuild=unfinished(project, name),
+        rebuild=_being_built(project, name),
         generation=project.generations.of(name),
     )
+
+
+def _being_built(project: Project, name: str) -> Unfinished | None:
+    """The generation that is being built. Modules that load Spark are imported only if there is one."""
+    if not project.generations.begun(name):
+        return None
+    from tidemill.repair.unfinished import unfinished
+
+    return unfinished(project, name)
 
 
 def _refused(flow: Flow, view: View) -> TidemillError | None:

@@ -130,7 +130,7 @@ def test_options_that_say_what_is_so_are_no_rules(an_input: Load, logical: str, 
     ("logical", "option", "words"),
     [
         ("string", "minimum: 1", "`x`.minimum: cannot be run for this type; supported: minLength, maxLength,"),
-        ("string", "maxLenght: 1", "supported: minLength, maxLength, pattern, format"),
+        ("string", "maxLenght: 1", "`x`.maxLenght: unknown option; supported: minLength, maxLength,"),
         ("string", "maxLength: -1", "expected a whole number from 0 on, found the number -1"),
         ("string", "maxLength: long", "expected a whole number from 0 on, found the text 'long'"),
         ("string", f"pattern: '{'(' * 5000}{')' * 5000}'", "its groups are nested too deeply"),

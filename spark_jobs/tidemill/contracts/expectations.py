@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tidemill.contracts.conditions import Place
 from tidemill.contracts.document import Node, parse
 from tidemill.contracts.findings import Findings
-from tidemill.contracts.nodes import closest, is_flag, shown
+from tidemill.contracts.nodes import closest, is_flag, shown, without_quotes
 from tidemill.contracts.patterns import complaint
 from tidemill.contracts.values import bound, fits, is_number_type
 from tidemill.core.contract.contract import (
@@ -72,7 +72,7 @@ class _Call:
             return None
         exact = bound(child, self.field().type)
         if exact is None:
-            raise _Unfit(child, f"`{key}` must be a number, found {shown(child)}")
+            raise _Unfit(child, f"`{key}` must be a number, found {shown(child)}", without_quotes(child))
         return exact
 
     def limit(self, key: str) -> int | float | None:
@@ -81,7 +81,7 @@ class _Call:
             return None
         exact = bound(child, Scalar.DOUBLE)
         if exact is None:
-            raise _Unfit(child, f"`{key}` must be a number, found {shown(child)}")
+            raise _Unfit(child, f"`{key}` must be a number, found {shown(child)}", without_quotes(child))
         return exact
 
     def count(self, key: str) -> int | None:
@@ -89,7 +89,9 @@ class _Call:
         if child is None or child.value is None:
             return None
         if not isinstance(child.value, int) or isinstance(child.value, bool) or child.value < 0:
-            raise _Unfit(child, f"`{key}` must be a whole number from 0 on, found {shown(child)}")
+            raise _Unfit(
+                child, f"`{key}` must be a whole number from 0 on, found {shown(child)}", without_quotes(child)
+            )
         return child.value
 
     def flag(self, key: str) -> bool:

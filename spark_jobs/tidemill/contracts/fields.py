@@ -27,6 +27,19 @@ _SCALARS: dict[str, dict[str, Scalar]] = {
 _DECIMAL = re.compile(r"(?:decimal|numeric|number)\s*\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\)")
 _EXACT = re.compile(r"(decimal|numeric|number)\s*\(")
 _TYPES = (*_SCALARS, "array", "object")
+_MEANT = {
+    **dict.fromkeys(("text", "str", "varchar", "char", "uuid", "time"), "string"),
+    **dict.fromkeys(("binary", "bytes"), "string with physicalType: binary"),
+    **dict.fromkeys(("int", "int32", "int64", "long", "bigint"), "integer"),
+    **dict.fromkeys(("float", "double", "real"), "number"),
+    **dict.fromkeys(("decimal", "numeric"), "number with physicalType: decimal(p,s)"),
+    "bool": "boolean",
+    **dict.fromkeys(("datetime", "instant"), "timestamp"),
+    "list": "array",
+    **dict.fromkeys(("struct", "record"), "object"),
+}
+"""What to write for names of types in other languages."""
+
 _UNUSED = {
     "physicalName": "a column is called by its name",
     "partitioned": "the pipeline decides how its tables are partitioned",
@@ -82,9 +95,14 @@ def _type_of(node: Node, findings: Findings) -> DataType | None:
             findings.error(
                 logical.line,
                 f"logicalType `{name}` cannot be run; supported: {', '.join(_TYPES)}",
-                fix=closest(name, _TYPES),
+                fix=_type_meant(name),
             )
     return None
+
+
+def _type_meant(name: str) -> str:
+    meant = _MEANT.get(name.lower().partition("(")[0].strip())
+    return f"write logicalType: {meant}" if meant else closest(name, _TYPES)
 
 
 def _scalar(node: Node, logical: str, findings: Findings) -> DataType | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tidemill.contracts.conditions import Condition, Place
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
-from tidemill.contracts.nodes import closest, is_number, shown
+from tidemill.contracts.nodes import closest, is_number, shown, without_quotes
 from tidemill.contracts.patterns import complaint
 from tidemill.contracts.standard import OPERATORS
 from tidemill.contracts.values import fits
@@ -133,7 +133,8 @@ def _operator(metric: Metric) -> tuple[str, tuple[int | float, ...]] | None:
     items = child.value if child and isinstance(child.value, tuple) else (child,)
     numbers = [i.value for i in items if i and is_number(i) and isinstance(i.value, int | float)]
     if len(numbers) != len(items) or len(numbers) != (2 if present[0].endswith("Between") else 1):
-        metric.refuse(f"{present[0]} needs numbers, found {shown(child)}", key=present[0])
+        fix = without_quotes(child) if child else ""
+        metric.refuse(f"{present[0]} needs numbers, found {shown(child)}", key=present[0], fix=fix)
         return None
     unit = metric.node.text("unit")
     if unit not in ("", "rows", "percent"):

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import json
+import re
 from collections.abc import Iterable
 
 from tidemill.contracts.document import Node
+
+_PLAIN = re.compile(r"[A-Za-z][\w-]*")
+_NUMBER = re.compile(r"-?[0-9]{1,38}(\.[0-9]{1,38})?")
 
 
 def is_flag(node: Node) -> bool:
@@ -40,6 +45,24 @@ def shown(node: Node | None) -> str:
             return "a list"
         case _:
             return "keys and values"
+
+
+def written(node: Node) -> str:
+    """A text, number or flag as YAML has it; three dots for anything else."""
+    match node.value:
+        case str() as text if _PLAIN.fullmatch(text) and text not in ("true", "false", "null"):
+            return text
+        case str() | bool() | int() | float() as value:
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return "..."
+
+
+def without_quotes(node: Node) -> str:
+    """A hint to remove the quotes if the value is a number in quotes; otherwise empty."""
+    if not isinstance(node.value, str):
+        return ""
+    return f"remove the quotes: {node.value}" if _NUMBER.fullmatch(node.value) else ""
 
 
 def _short(text: str) -> str:

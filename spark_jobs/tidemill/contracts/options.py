@@ -5,19 +5,23 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from tidemill.contracts.conditions import Condition, Rule
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
-from tidemill.contracts.nodes import closest, is_flag, is_number, is_whole, shown
+from tidemill.contracts.nodes import closest, is_flag, is_number, is_whole, shown, without_quotes, written
 from tidemill.contracts.patterns import TEXT_FORMATS, complaint
-from tidemill.contracts.values import bound, fits, is_exact
+from tidemill.contracts.values import bound, fits, is_exact, is_number_type
 from tidemill.core.contract.contract import Between, LengthBetween, Matches, OneOf
 from tidemill.core.contract.row_checks import Bounded, ItemsBetween, ItemsDistinct, MultipleOf
 from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
 
 _COMPARISONS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
 _FORMATS = {Scalar.LONG: "i64", Scalar.INTEGER: "i32", Scalar.DOUBLE: "f64"}
+_NOT_RUN = frozenset({"minProperties", "maxProperties", "required"})
+"""Options of the standard that Tidemill runs for no type."""
+
 _ZONES = ("UTC", "Etc/UTC")
 
 
@@ -43,7 +47,7 @@ class Option:
         """Return the option's value as a count from 0 to 2**31 - 1; otherwise note the fault and return None."""
         if is_whole(self.node) and isinstance(self.node.value, int) and 0 <= self.node.value < 2**31:
             return self.node.value
-        self.refuse(f"expected a whole number from 0 on, found {shown(self.node)}")
+        self.refuse(f"expected a whole number from 0 on, found {shown(self.node)}", without_quotes(self.node))
         return None
 
 
@@ -60,8 +64,8 @@ def option_rules(property_: Node, field: Field, findings: Findings) -> Iterator[
             reader = readers.get(key)
             option = Option(key=key, node=node, field=field, findings=findings)
             if reader is None:
-                known = ", ".join(readers) or "none"
-                option.refuse(f"cannot be run for this type; supported: {known}", closest(key, readers))
+                what = "cannot be run for this type" if key in _NOT_RUN or key in _known() else "unknown option"
+                option.refuse(f"{what}; supported: {', '.join(readers) or 'none'}", closest(key, readers))
             elif (condition := reader(option)) is not None:
                 yield Rule(line=node.line, name=f"{field.name}.{key}", condition=condition)
     enum = property_.child("enum")
@@ -89,10 +93,18 @@ def _readers(data_type: DataType) -> Mapping[str, Reader]:
             return {}
 
 
+@cache
+def _known() -> frozenset[str]:
+    """The options that can be run for some type."""
+    types = (*Scalar, Decimal(1), Array(Scalar.LONG))
+    return frozenset(key for data_type in types for key in _readers(data_type))
+
+
 def _number(option: Option) -> Condition | None:
     limit = bound(option.node, option.field.type)
     if limit is None:
-        option.refuse(f"expected {_kind_of_bound(option.field.type)}, found {shown(option.node)}")
+        expected = _kind_of_bound(option.field.type)
+        option.refuse(f"expected {expected}, found {shown(option.node)}", without_quotes(option.node))
         return None
     if option.key.lower().endswith("minimum"):
         return Between(column=option.column, minimum=limit, exclusive_minimum=option.key != "minimum")
@@ -124,7 +136,7 @@ def _multiple(option: Option) -> Condition | None:
     factor = option.node.value
     if is_number(option.node) and isinstance(factor, int | float) and factor > 0 and is_exact(factor):
         return MultipleOf(column=option.column, factor=factor)
-    option.refuse(f"expected a number above 0, found {shown(option.node)}")
+    option.refuse(f"expected a number above 0, found {shown(option.node)}", without_quotes(option.node))
     return None
 
 
@@ -199,11 +211,19 @@ def _enum(enum: Node, field: Field, findings: Findings) -> Iterator[Rule]:
         if node is None:
             continue
         if not fits(node, field.type):
-            findings.error(node.line, f"`{field.name}`.enum: {shown(node)} is no value of this column's type")
+            message = f"`{field.name}`.enum: {shown(node)} is no value of this column's type"
+            findings.error(node.line, message, fix=_as_type(node, field.type))
         elif isinstance(node.value, str | int | float | bool):
             values.append(node.value)
     if values:
         yield Rule(line=enum.line, name=f"{field.name}.enum", condition=OneOf(column=field.name, values=tuple(values)))
+
+
+def _as_type(node: Node, data_type: DataType) -> str:
+    """How to write a value so that it fits the column, if only its quotes are wrong."""
+    if data_type is Scalar.STRING and isinstance(node.value, int | float):
+        return f"put it in quotes: '{written(node)}'"
+    return without_quotes(node) if is_number_type(data_type) else ""
 
 
 def _check_range(options: Node, field: Field, findings: Findings) -> None:

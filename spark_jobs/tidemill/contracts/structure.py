@@ -21,7 +21,7 @@ from referencing.jsonschema import DRAFT201909
 
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings, Level
-from tidemill.contracts.nodes import closest, shown
+from tidemill.contracts.nodes import closest, shown, without_quotes, written
 from tidemill.contracts.standard import NEWEST
 
 _URI = "odcs"
@@ -243,10 +243,16 @@ def _note_kind(error: ValidationError, node: Node, called: str, title: str, find
     kind = error.validator_value
     kinds = [kind] if isinstance(kind, str) else list(kind)
     expected = " or ".join(_KINDS.get(name, f"the keys of {title}") for name in kinds)
-    findings.error(node.line, f"{called}: expected {expected}, found {shown(node)}", fix=_fix_of_kind(kinds, node))
+    findings.error(
+        node.line, f"{called}: expected {expected}, found {shown(node)}", fix=_fix_of_kind(kinds, node, title)
+    )
 
 
-def _fix_of_kind(kinds: Sequence[str], node: Node) -> str:
+def _fix_of_kind(kinds: Sequence[str], node: Node, title: str) -> str:
+    if title == _TITLES["enum"] and kinds == ["object"]:
+        return f"write {{value: {written(node)}}}"
+    if set(kinds) <= {"integer", "number"}:
+        return without_quotes(node)
     if kinds == ["string"] and not isinstance(node.value, tuple | Mapping):
         return "put it in quotes"
     if kinds == ["boolean"] and isinstance(node.value, str):

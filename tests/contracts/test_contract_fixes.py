@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from tidemill.contracts.extensions import TIMES
 from tidemill.contracts.fields import _MEANT, _TYPES
 from tidemill.contracts.findings import Level
 from tidemill.contracts.lint import lint
 from tidemill.core.contract.contract import OneOf
+from tidemill.engine.read.decode.options import TimeUnit
 
 
 def fixes(path: Any) -> list[str]:
@@ -87,3 +89,16 @@ def test_a_number_in_quotes_is_told_without_them(file: Any, logical: str, option
 def test_bounds_of_a_metric_in_quotes_are_told_without_them(file: Any) -> None:
     quality = "- {metric: rowCount, mustBeGreaterThan: '1'}"
     assert fixes(file.an_output("- {name: x, logicalType: string}", quality=quality)) == ["remove the quotes: 1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [("timestamp", "seconds", "one of iso, epoch_s, epoch_ms, epoch_us"), ("delimiter", ";;", "one ASCII character")],
+)
+def test_a_value_that_an_option_of_a_format_does_not_have_is_an_error_of_its_line(
+    file: Any, the_error: Any, name: str, value: str, expected: str
+) -> None:
+    custom = f"- {{property: format, value: csv}}\n- {{property: {name}, value: '{value}'}}"
+    found = the_error(file.an_input("- {name: x, logicalType: string}", custom=custom), f"'{value}'")
+    assert expected in found.message
+    assert set(TimeUnit) == set(TIMES)

@@ -10,12 +10,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from support.commands import type_command
 from support.projects import ROOT
 from support.readme import code
+from tidemill.contracts.lint import lint
+from tidemill.contracts.load import load_contract
 from tidemill.core.declare import operators as op
+from tidemill.engine.read.decode import decoder_for
 from tidemill.project.project import Project
 from tidemill.project.settings import FILE, Settings, read_settings
 
@@ -32,6 +35,7 @@ BLOCKS = {
     ("guides/s3", "toml", 1): "here",
     ("guides/clusters", "sh", 0): "test_readme_servers",
     ("guides/contracts", "yaml", 0): "here",
+    ("guides/contracts", "yaml", 1): "here",
     ("guides/python", "python", 0): "test_site",
     ("guides/python", "python", 1): "test_site",
     ("guides/testing", "python", 0): "test_template",
@@ -94,17 +98,36 @@ def test_reading_several_topics_and_publishing_to_one_are_declared_so(shop: Path
     assert Project.load(shop).pipeline("sales").sinks[0].topic == "sales-by-minute"
 
 
-def test_a_rule_of_our_own_is_one_that_contracts_may_have(shop: Path) -> None:
-    [rule] = code("guides/contracts", "yaml")
-    file = shop / "data_contracts" / "orders.odcs.yaml"
-    text = file.read_text().replace(
-        "    properties:\n", "    " + "    ".join(rule.splitlines(keepends=True)) + "    properties:\n"
-    )
-    file.write_text(text + "      - {name: status, logicalType: string, description: whether it holds}\n")
-    said = type_command(shop, "contract", "lint")
-    assert said.code == 0, said.out + said.err
-    [known] = [r for r in Project.load(shop).pipeline("sales").inputs[0].contract.row_rules if r.name == "paid"]
-    assert known.predicate == "cents > 0 OR status = 'void'"
+def test_complete_contracts_have_no_finding_and_mean_what_the_page_says(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.odcs.yaml" for name in ("payments", "payments_by_hour")]
+    for path, text in zip(paths, code("guides/contracts", "yaml"), strict=True):
+        path.write_text(text, encoding="utf-8")
+        assert lint(path) == []
+    records, table = map(load_contract, paths)
+    assert {rule.name: rule.severity for rule in records.row_rules} == {
+        **dict.fromkeys(("shop.pattern", "cents.minimum", "currency.enum", "paid"), "error"),
+        "large": "warning",
+    }
+    kinds = {type(rule.check).__name__ for rule in table.table_rules}
+    assert kinds >= {"RowCountBetween", "Expectation", "Compare", "Unique", "NotNull", "Between"}
+    values = pa.array([b"1767268800000;north;-;CHF;void", b"noon;north;x;CHF;paid"], pa.binary())
+    decoded = decoder_for(records).decode(values)
+    [noon, _] = decoded.columns.to_pylist()
+    assert (noon["cents"], noon["ts"].isoformat()) == (None, "2026-01-01T12:00:00+00:00")
+    [nothing, fault] = decoded.errors.to_pylist()
+    assert nothing is None
+    assert "`ts`" in fault
+    assert "`cents`" not in fault
+
+
+def test_a_time_without_a_zone_is_utc_as_the_page_says(tmp_path: Path) -> None:
+    [text, _] = code("guides/contracts", "yaml")
+    path = tmp_path / "payments.odcs.yaml"
+    path.write_text(text.replace("epoch_ms", "iso"), encoding="utf-8")
+    texts = ("2026-01-01T12:00:00", "2026-01-01 12:00", "2026-01-01T13:00:00+01:00", "2026-01-01T12:00:00Z")
+    values = pa.array([f"{each};north;5;EUR;paid".encode() for each in texts], pa.binary())
+    decoded = decoder_for(load_contract(path)).decode(values)
+    assert {row["ts"].isoformat() for row in decoded.columns.to_pylist()} == {"2026-01-01T12:00:00+00:00"}
 
 
 def test_programs_of_airflow_make_dags_assets_and_a_bridge(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,9 @@ OPTIONS: Mapping[Format, tuple[str, ...]] = {
 }
 """The options of each format. Their values are text that the format's decoder reads."""
 
+TIMES = ("iso", "epoch_s", "epoch_ms", "epoch_us")
+"""The values of the option `timestamp`."""
+
 VENDOR = "tidemill"
 _NAMES = ("format", "extraFields", *sorted({o for options in OPTIONS.values() for o in options}))
 
@@ -125,6 +128,17 @@ def _options(found: Mapping[str, Node], format_: str | None, findings: Findings)
                 )
         elif not isinstance(child.value, str):
             findings.error(child.line, f"option `{name}`: expected text, found {shown(child)}", fix="put it in quotes")
+        elif complaint := _complaint(name, child.value):
+            findings.error(child.line, f"option `{name}` is {child.value!r}, expected {complaint}")
         else:
             options[name] = child.value
     return dict(sorted(options.items()))
+
+
+def _complaint(name: str, value: str) -> str:
+    """What the option expects, if the value is not that; otherwise empty."""
+    if name == "timestamp" and value not in TIMES:
+        return f"one of {', '.join(TIMES)}"
+    if name == "delimiter" and (len(value) != 1 or not value.isascii() or value in '"\r\n'):
+        return "one ASCII character, but no quote or end of a line"
+    return ""

@@ -136,7 +136,7 @@ def quarantine_show(
     full: Full = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show rejected records with every reason and their values."""
+    """Show rejected records with their reasons and values."""
     wanted = selection(
         batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, reason=rule
     )

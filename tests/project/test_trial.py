@@ -58,6 +58,27 @@ def test_reports_of_refusals_end_at_the_line_of_the_test(made: Path) -> None:
     assert "2 failed" in said
 
 
+REJECTED = """
+from datetime import UTC, datetime
+
+def test_turnover(trial):
+    sales = trial("sales")
+    at = datetime(2026, 1, 1, 10, tzinfo=UTC)
+    sales.give("orders", {"ts": at, "shop": "north", "cents": 500}, {"ts": at, "shop": "north", "cents": -500})
+    sales.end()
+    assert [row["cents"] for row in sales.rows()] == [1000]
+"""
+
+
+@pytest.mark.spark
+def test_a_failed_test_says_what_became_of_its_records(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMILL_JARS", str(ROOT / ".tidemill" / "jars"))
+    said = report_of(made, REJECTED)
+    assert "what became of the records" in said
+    assert "sales: batch 1: read 2 = aggregated 1 + rejected 1; published: sales_by_minute 1" in said
+    assert "  rejected 1: cents.minimum" in said
+
+
 def test_the_whole_trace_is_there_for_who_asks(made: Path) -> None:
     said = report_of(made, REFUSED, "--full-trace")
     assert "spark_jobs/tidemill/testing/trial.py" in said
@@ -83,7 +104,7 @@ def report_of(project: Path, test: str, *options: str) -> str:
     (project / "tests" / "test_refused.py").write_text(test, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/test_refused.py", *options]
     environ = {**os.environ, "PYTHONPATH": str(ROOT / "spark_jobs"), "TIDEMILL_PROJECT": str(project)}
-    done = subprocess.run(command, cwd=project, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=project, env=environ, capture_output=True, text=True, timeout=250, check=False)
     return done.stdout
 
 

@@ -45,21 +45,44 @@ def tidemill_session(tidemill_project: Project) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def trial(tidemill_project: Project, tidemill_session: SparkSession, tmp_path: Path) -> Callable[[str], Trial]:
+def trial(
+    tidemill_project: Project, tidemill_session: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> Callable[[str], Trial]:
     """Return a function that creates a `Trial` of a pipeline of the project, by name."""
     from tidemill.testing.trial import Trial
 
-    return lambda pipeline: Trial(tidemill_project, pipeline, tmp_path / pipeline, tidemill_session)
+    made: list[Trial] = []
+    request.node.stash[_TRIALS] = made
+
+    def make(pipeline: str) -> Trial:
+        made.append(Trial(tidemill_project, pipeline, tmp_path / pipeline, tidemill_session))
+        return made[-1]
+
+    return make
+
+
+_TRIALS = pytest.StashKey[list["Trial"]]()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Report an error of Tidemill as its text, at the line of the test: frames of Tidemill tell a user nothing.
+    """Add what became of the records to the report of a failed test.
 
+    An error of Tidemill is reported as its text, at the line of the test: frames of Tidemill tell a user nothing.
     `--full-trace` shows them.
     """
+    report = yield from _report(item, call)
+    if report.failed and call.when == "call" and (trials := item.stash.get(_TRIALS, [])):
+        from tidemill.testing.report import told
+
+        if text := told(trials):
+            report.sections.append(("what became of the records", text))
+    return report
+
+
+def _report(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     at_all = call.excinfo is not None and "tidemill_project" in getattr(item, "fixturenames", ())
     if not at_all or item.config.getoption("fulltrace"):
         return (yield)

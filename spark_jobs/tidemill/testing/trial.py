@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 class Trial:
     """One pipeline of a project on a log in memory, with a lake in a folder of its own. It runs real batches in Spark.
 
-    `clock` is the time of the following batches, with a zone; None means now. A topic is created, with one partition,
-    when the pipeline names it, so that no idle partition holds the watermark back.
+    `clock` is the time of the following batches, with a zone; None means now. `commits` are those of its
+    batches. A topic is created, with one partition, when the pipeline names it, so that no idle partition holds the
+    watermark back.
 
     Raises:
         ConfigError: the pipeline was renamed.
@@ -44,11 +45,17 @@ class Trial:
 
     def __init__(self, project: Project, pipeline: str, folder: Path, session: SparkSession) -> None:
         self.clock: datetime | None = None
+        self.commits: list[Committed] = []
         self._log, self._session, self._name = MemoryLog(), session, pipeline
         self.project = Project(project.folder, _alone(project, folder))
         self.project.__dict__["_files"] = self._log
         for source in self.flow.inputs:
             self._log.create_topic(source.topic, partitions=1)
+
+    @property
+    def name(self) -> str:
+        """The pipeline's name."""
+        return self._name
 
     @property
     def flow(self) -> Flow:
@@ -147,7 +154,10 @@ class Trial:
             executor=this_process(), clock=self.clock or datetime.now(UTC), limit=self.project.limit(limit), drain=drain
         )
         outcome = run_batch(self.project, self._name, request, session=lambda: self._session)
-        return None if isinstance(outcome, NothingToDo) else outcome
+        if isinstance(outcome, NothingToDo):
+            return None
+        self.commits.append(outcome)
+        return outcome
 
     def _sink(self, table: str | None) -> Sink:
         sinks = {sink.table: sink for sink in self.flow.sinks}

@@ -173,6 +173,12 @@ def test_status_says_that_a_batch_is_blocked(tidemill, mill):
     assert tidemill("status", "sums", "--json").json["open_batch"]["blocked"] is True
     assert "blocked by its audit" in tidemill("status", "sums").out
     assert "blocks: 0 of 1 rules hold; broken: error sums: n.minimum" in tidemill("history", "sums").out
+    shown = tidemill("audit", "show", "sums").out
+    assert "batch 1 read 1 record: events-0 [0, 1)" in shown
+    typed = [line.strip().partition("  ")[0] for line in shown.splitlines() if line.startswith("  tidemill audit")]
+    assert typed == [
+        f"tidemill audit {word}" for word in ('accept sums --why "..."', 'divert sums --why "..."', "retry sums")
+    ]
 
 
 def test_what_an_audit_found_is_shown_of_earlier_batches_too(tidemill, mill):

@@ -16,10 +16,20 @@ from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.events import Decision
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from tidemill.core.contract.verdict import CheckResult
+    from tidemill.core.protocol.view import OpenBatch
     from tidemill.ledger.ledger import Ledger
 
 app = typer.Typer(no_args_is_help=True, help="A batch that its audit blocks: look at it, and decide.")
+
+_CHOICES = {
+    "publish it as it is": 'tidemill audit accept {} --why "..."',
+    "send all of its records to quarantine, and go on": 'tidemill audit divert {} --why "..."',
+    "audit it again, after the contract was mended": "tidemill audit retry {}",
+}
+"""The decisions about a blocked batch, and how each is typed."""
 
 WhyNeeded = Annotated[str, typer.Option("--why", metavar="TEXT", help="Your reason; the ledger keeps it.")]
 
@@ -41,7 +51,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show what the audit of a batch found."""
-    results = _blocked(ctx, pipeline) if batch is None else _past(ctx, pipeline, batch)
+    opened, results = _blocked(ctx, pipeline) if batch is None else (None, _past(ctx, pipeline, batch))
     if as_json:
         for each in results:
             print_json(_result(each))
@@ -54,6 +64,20 @@ def show(
     for each in results:
         for row in () if each.passed else each.failing_rows:
             out.print(f"{each.rule}: {dict(row)}", soft_wrap=True)
+    if opened is not None:
+        _show_choices(out, pipeline, opened)
+
+
+def _show_choices(out: Console, pipeline: str, opened: OpenBatch) -> None:
+    """What the batch read, and the commands that decide about it."""
+    plan = opened.plan
+    read = ", ".join(str(item) for ranges in plan.reads.values() for item in ranges)
+    records = f"{plan.records:,} record{'' if plan.records == 1 else 's'}"
+    out.print(f"batch {plan.batch_id} read {records}: {read or 'no offsets'}", soft_wrap=True)
+    if opened.is_blocked:
+        out.print("it waits for a decision:")
+        for what, command in _CHOICES.items():
+            out.print(f"  {command.format(pipeline):<{len(pipeline) + 38}}{what}", soft_wrap=True)
 
 
 @app.command("accept")
@@ -106,7 +130,7 @@ def _ledger(ctx: typer.Context, pipeline: str) -> tuple[Ledger, str | None]:
     return built.ledger(pipeline), f"generation {found.number}"
 
 
-def _blocked(ctx: typer.Context, pipeline: str) -> tuple[CheckResult, ...]:
+def _blocked(ctx: typer.Context, pipeline: str) -> tuple[OpenBatch, tuple[CheckResult, ...]]:
     ledger, _ = _ledger(ctx, pipeline)
     batch = ledger.view().open_batch
     if batch is None or batch.audited is None:
@@ -114,7 +138,7 @@ def _blocked(ctx: typer.Context, pipeline: str) -> tuple[CheckResult, ...]:
             f"{pipeline}: no batch waits after its audit",
             fix=f"`tidemill audit show {pipeline} --batch N` shows a past one",
         )
-    return batch.audited.verdict.results
+    return batch, batch.audited.verdict.results
 
 
 def _past(ctx: typer.Context, pipeline: str, batch: int) -> tuple[CheckResult, ...]:

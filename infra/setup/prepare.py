@@ -22,6 +22,7 @@ from uv import ensure_uv
 
 # They point to another Spark or another Python's packages, set on this machine for other work.
 FOREIGN = ("SPARK_HOME", "PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV")
+ENVIRONMENT = "env.sh"
 SHELL = """\
 # What Tidemill's commands need in a shell: `. .tidemill/env.sh`. Written by set-up.
 unset {foreign}
@@ -30,6 +31,7 @@ export PATH={scripts}:"$PATH"
 export PYSPARK_PYTHON={python}
 export PYSPARK_DRIVER_PYTHON={python}
 export SPARK_LOCAL_IP=127.0.0.1
+export TIDEMILL_JARS={jars}
 """
 
 
@@ -50,7 +52,14 @@ def prepare(host: Host, checkout: Checkout) -> None:
         print("setup: tidemill", flush=True)
         install_project(host, checkout, uv)
     fetch_jars(host, checkout, java)
-    write_shell(checkout, java)
+    write_shell(host, checkout, java)
+
+
+def jar_folder(host: Host, checkout: Checkout) -> Path:
+    """Where the jars are: the folder that TIDEMILL_JARS names, unless another checkout's `env.sh` named it."""
+    ours, named = checkout.state / "jars", Path(host.environ.get("TIDEMILL_JARS") or "")
+    by_other = named != ours and (named.parent / ENVIRONMENT).exists()
+    return named if named.parts and not by_other else ours
 
 
 def fetch_jars(host: Host, checkout: Checkout, java: Java) -> None:
@@ -59,7 +68,7 @@ def fetch_jars(host: Host, checkout: Checkout, java: Java) -> None:
     Raises:
         SetupError: they could not be fetched.
     """
-    folder = host.environ.get("TIDEMILL_JARS") or checkout.state / "jars"
+    folder = jar_folder(host, checkout)
     if not any(Path(folder).glob("*.jar")):
         print("setup: jars for Spark", flush=True)
     command = (checkout.python, "-m", "tidemill.engine.spark.jars", folder)
@@ -67,14 +76,15 @@ def fetch_jars(host: Host, checkout: Checkout, java: Java) -> None:
     host.run(*command, what="fetching the jars for Spark", **more)
 
 
-def write_shell(checkout: Checkout, java: Java) -> None:
+def write_shell(host: Host, checkout: Checkout, java: Java) -> None:
     """Write `.tidemill/env.sh`, the environment in which the Makefile runs everything."""
     paths = {"java": java.home, "scripts": checkout.venv / "bin", "python": checkout.python}
+    paths["jars"] = jar_folder(host, checkout).absolute()
     quoted = {name: shlex.quote(str(path)) for name, path in paths.items()}
     text = SHELL.format(foreign=" ".join(FOREIGN), **quoted)
     partial = checkout.state / "env.sh.partial"
     partial.write_text(text, encoding="utf-8")
-    partial.replace(checkout.state / "env.sh")
+    partial.replace(checkout.state / ENVIRONMENT)
 
 
 @contextmanager

@@ -114,16 +114,27 @@ def test_jars_are_brought_to_the_folder_that_the_environment_names(machine, chec
     assert machine.calls[-1] == "python -m tidemill.engine.spark.jars /elsewhere"
 
 
+def test_jars_of_another_checkout_are_left_alone(machine, checkout, tmp_path):
+    other = tmp_path / "other" / ".tidemill"
+    other.mkdir(parents=True)
+    (other / "env.sh").touch()
+    ours = checkout.state / "jars"
+    for named in (other / "jars", ours):
+        assert prepare.jar_folder(machine.host(environ={"TIDEMILL_JARS": str(named)}), checkout) == ours
+
+
 def test_shell_environment_survives_blanks_and_quotes_in_paths(machine, tmp_path):
     checkout = Checkout(tmp_path / "it's a checkout")
     checkout.state.mkdir(parents=True)
-    prepare.write_shell(checkout, Java(home=Path("/opt/my java"), version=17))
-    command = '. "$0"; printf "%s\\n" "$JAVA_HOME" "$PYSPARK_PYTHON" "$SPARK_LOCAL_IP" "$PATH"'
+    prepare.write_shell(machine.host(), checkout, Java(home=Path("/opt/my java"), version=17))
+    command = '. "$0"; printf "%s\\n" "$JAVA_HOME" "$PYSPARK_PYTHON" "$SPARK_LOCAL_IP" "$TIDEMILL_JARS" "$PATH"'
     answer = subprocess.run(
         ["/bin/sh", "-c", command, checkout.state / "env.sh"], env={"PATH": "/bin"}, capture_output=True, check=True
     )
     venv = checkout.venv / "bin"
-    assert answer.stdout.decode().splitlines() == ["/opt/my java", f"{venv}/python", "127.0.0.1", f"{venv}:/bin"]
+    jars = f"{checkout.state}/jars"
+    said = answer.stdout.decode().splitlines()
+    assert said == ["/opt/my java", f"{venv}/python", "127.0.0.1", jars, f"{venv}:/bin"]
 
 
 def test_uv_that_is_there_is_not_fetched_again(machine, checkout):

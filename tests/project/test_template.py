@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import yaml
 
 from support.commands import type_command
 from support.projects import ROOT
@@ -36,6 +37,19 @@ def test_a_new_project_has_no_faults(made: Path) -> None:
     assert readme.startswith("# shop\n")
     assert [n for n in re.findall(r"`([\w./]+\.\w+)`", readme) if not (made / n).exists()] == []
     assert not [path for path in made.rglob("*") if "@NAME@" in path.name or path.suffix == ".txt"]
+
+
+def test_the_workflow_installs_what_its_variable_names_and_stops_without_it(made: Path) -> None:
+    text = (made / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
+    job = yaml.safe_load(text)["jobs"]["test"]
+    assert job["env"] == {"TIDEMILL": "${{ vars.TIDEMILL }}"}
+    [install] = [step["run"] for step in job["steps"] if "pip install" in step.get("run", "")]
+    script = f'pip() {{ echo "$@"; }}; {install}'
+    for named, code_, said in (("a.whl", 0, "install a.whl pytest"), ("", 127, "set the variable TIDEMILL")):
+        done = subprocess.run(
+            ["bash", "-c", script], env={"TIDEMILL": named}, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, said in done.stdout + done.stderr) == (code_, True), done
 
 
 @pytest.mark.parametrize("name", ["9lives", "a b", "-x", "a" * 64])

@@ -15,7 +15,7 @@ MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.WRONG: "wrong input, or the log or the ledger lost something; it needs a person",
     ExitCode.RETRY: "try again later: Spark, the storage or a write failed",
     ExitCode.NOTHING_TO_DO: "nothing to do",
-    ExitCode.DIFFERENT: "the result is not what a recomputation from the log gives",
+    ExitCode.DIFFERENT: "tables are not what a recomputation from the log gives, or a test of the project failed",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
 }
 

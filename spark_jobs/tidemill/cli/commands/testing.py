@@ -23,7 +23,7 @@ def run_tests(
         typer.Argument(metavar="[ARGUMENT]...", help="Arguments for pytest: files, `-k WORD`, `-x` ..."),
     ] = None,
 ) -> None:
-    """Run the tests of the project with pytest, in its folder `tests`."""
+    """Run the tests of the project with pytest, in its folder `tests`. The exit code is 8 if one of them fails."""
     project = open_project(ctx)
     if find_spec("pytest") is None:
         raise ConfigError("the tests of a project need pytest", fix="pip install pytest")

@@ -218,7 +218,10 @@ def test_interrupted_append_says_what_became_of_it(
         (["."], r"\. is a folder"),
         (["--key", "u"], "--key needs records with fields, and the name of standard input does not say their format"),
         (["--timestamp-field", "at"], "--timestamp-field needs records with fields"),
-        (["-f", "lines", "--key", "u"], "--key means nothing for --format lines"),
+        (
+            ["-f", "lines", "--key", "u"],
+            r"--key means nothing for --format lines\n.*lines take their key with --key-regex",
+        ),
         (["--raw", "--key-regex", "x"], "--raw means nothing for --format lines"),
         (["a.jsonl", "b.csv", "--key", "u"], r"several formats: a\.jsonl jsonl, b\.csv csv"),
         (["a.jsonl", "-", "--key", "u"], r"several formats: a\.jsonl jsonl, standard input no format"),

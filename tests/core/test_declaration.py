@@ -169,8 +169,17 @@ def test_a_batch_may_start_every_second() -> None:
 def test_event_time_must_be_a_timestamp_of_the_contract(column: str) -> None:
     with Pipeline("p", every="1 minute") as pipeline:
         counted(pipeline.read("t", contract="events", event_time=column))
-    with pytest.raises(DeclarationError, match=r"expected a timestamp|no column"):
+    with pytest.raises(DeclarationError, match=r"expected a timestamp|no column") as refused:
         bind(pipeline.spec, CONTRACTS)
+    assert ("write logicalType: timestamp for it in events" in refused.value.fix) == (column != "nope")
+
+
+def test_rows_that_lack_a_column_of_their_contract_are_mended_where_they_are_selected() -> None:
+    with Pipeline("p", every="1 minute") as pipeline:
+        pipeline.read("t", contract="events").select("user").publish("counts", contract="counts")
+    with pytest.raises(DeclarationError, match="which are not published") as refused:
+        bind(pipeline.spec, CONTRACTS)
+    assert refused.value.fix == "change .select(...) or counts"
 
 
 READ = Read(topic="t", contract="c", event_time=None, delay=duration("0 s"), start=StartFrom.EARLIEST)

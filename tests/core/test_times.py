@@ -1,5 +1,6 @@
 """Moments and durations."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -7,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.readme import page
 from tidemill.core.errors import DeclarationError
-from tidemill.core.time.times import duration, micros, moment, positive_duration, show_duration, signed_duration
+from tidemill.core.time.times import _UNITS, duration, micros, moment, positive_duration, show_duration, signed_duration
 
 
 @given(st.integers(-(10**16), 10**17))
@@ -57,6 +59,16 @@ def test_a_duration_below_zero_is_one_as_text_and_as_timedelta(value: str | time
         DeclarationError, match=r"^every must be longer than nothing, found .*\n  fix: write for example"
     ):
         positive_duration(value, "every")
+
+
+@pytest.mark.parametrize("of", [duration, positive_duration, signed_duration])
+def test_units_that_the_page_and_the_error_name_are_durations(of: Any) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        of("soon", "delay")
+    fix = refused.value.fix.partition(":")[2]
+    [line] = [line for line in page("concepts/time").splitlines() if line.startswith("A duration is")]
+    for named in (re.findall(r"[a-z]+", fix), re.findall(r"`([a-z]+)`", line)):
+        assert {of(f"1 {unit}", "delay") for unit in named} == {timedelta(microseconds=n) for n in set(_UNITS.values())}
 
 
 @pytest.mark.parametrize("of", [duration, positive_duration, signed_duration])

@@ -214,8 +214,9 @@ def test_deleted_topic_is_unknown(any_log: WritableLog, some_records: Make) -> N
 def test_unknown_topic_lists_those_that_exist(any_log: WritableLog) -> None:
     any_log.create_topic("web.access", 1)
     any_log.create_topic("logins", 1)
-    with pytest.raises(UnknownTopic, match=r"'web\.acces'.*topics there: logins, web\.access"):
+    with pytest.raises(UnknownTopic, match=r"'web\.acces'.*topics there: logins, web\.access") as refused:
         any_log.topic("web.acces")
+    assert refused.value.fix.startswith("did you mean `web.access`? Otherwise check the name")
     with pytest.raises(UnknownTopic):
         any_log.topic("../web.access")
 

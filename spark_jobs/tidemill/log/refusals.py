@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence, Sized
 from dataclasses import replace
@@ -71,9 +72,11 @@ def topic_exists(topic: Topic, where: str) -> LogInputError:
 def unknown_topic(name: str, where: str, existing: Sequence[str]) -> UnknownTopic:
     """The error for a topic that does not exist; it lists the topics that do."""
     found = f"topics there: {', '.join(existing)}" if existing else "there are no topics there"
+    close = difflib.get_close_matches(name, existing, n=1)
+    meant = f"did you mean `{close[0]}`? Otherwise " if close else ""
     return UnknownTopic(
         f"no topic {name!r} in {where}; {found}",
-        fix=f"check the name and the place, or create it: tidemill log create {name}",
+        fix=f"{meant}check the name and the place, or create it: tidemill log create {name}",
     )
 
 

@@ -117,8 +117,10 @@ def _refuse_foreign_options(given: Mapping[str, Any], chosen: InputKind) -> None
     """Refuse an option that would have no effect with this format."""
     for name, formats in _MEANT_FOR.items():
         if given[name] and chosen not in formats:
+            other = "; lines take their key with --key-regex" if (name, chosen) == ("key", InputKind.LINES) else ""
             raise LogInputError(
-                f"{_option(name)} means nothing for --format {chosen.value}", fix=f"use it with --format {_or(formats)}"
+                f"{_option(name)} means nothing for --format {chosen.value}",
+                fix=f"use it with --format {_or(formats)}{other}",
             )
     if len(str(given["delimiter"])) != 1:
         raise LogInputError(f"--delimiter {given['delimiter']!r} is not one character")

@@ -61,7 +61,7 @@ def _sink(
         raise no_contract(graph.where(name), publish.contract, contracts)
     source = graph.feeding(name)[0].source
     if not isinstance(graph.operators[source], op.AggregateBy):
-        _check_published(graph.where(name), contract, columns[name])
+        _check_published(graph.where(name), contract, columns[name], change=".select(...)")
         return RowSink(
             table=publish.table,
             contract=contract,
@@ -126,7 +126,9 @@ def _paths(spec: PipelineSpec, target: str) -> dict[str, tuple[tuple[Step, ...],
     return {read: paths for read, paths in found.items() if paths}
 
 
-def _check_published(where: str, contract: Contract, columns: tuple[str, ...]) -> None:
+def _check_published(
+    where: str, contract: Contract, columns: tuple[str, ...], *, change: str = "the aggregate"
+) -> None:
     if contract.format is not None:
         raise DeclarationError(
             f"{where} publishes under `{contract.name}`, a contract of records in the format {contract.format.value}",
@@ -136,7 +138,8 @@ def _check_published(where: str, contract: Contract, columns: tuple[str, ...]) -
     twice = [column for column in columns if lower.count(column.lower()) > 1]
     if twice:
         raise DeclarationError(
-            f"{where} publishes `{twice[0]}` twice: ({', '.join(columns)})", fix="give an aggregate another name"
+            f"{where} publishes `{twice[0]}` twice: ({', '.join(columns)})",
+            fix=f"rename one of them in {change}",
         )
     own = [c for c in contract.columns if c in PUBLISHED_COLUMNS]
     missing = [c for c in columns if c not in contract.columns]
@@ -149,7 +152,7 @@ def _check_published(where: str, contract: Contract, columns: tuple[str, ...]) -
         ]
         raise DeclarationError(
             f"{where} publishes ({', '.join(columns)}): {'; '.join(f for f in found if f)}",
-            fix=f"change the aggregate or {contract.source or contract.name}",
+            fix=f"change {change} or {contract.source or contract.name}",
         )
 
 

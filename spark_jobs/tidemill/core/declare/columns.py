@@ -120,8 +120,11 @@ def _read(where: str, read: op.Read, contracts: Mapping[str, Contract]) -> tuple
         _exist(where, (read.event_time,), contract.columns)
         field = next(f for f in contract.fields if f.name == read.event_time)
         if field.type is not Scalar.TIMESTAMP:
+            times = " or ".join(f"`{each.name}`" for each in contract.fields if each.type is Scalar.TIMESTAMP)
+            name = contract.source or contract.name
             raise DeclarationError(
-                f"{where}: event_time `{read.event_time}` is of type {field.type}, expected a timestamp"
+                f"{where}: event_time `{read.event_time}` is of type {field.type}, expected a timestamp",
+                fix=f"{f'name {times}; or ' if times else ''}write logicalType: timestamp for it in {name}",
             )
     kept = contract.format is Format.JSON and contract.extra_fields is ExtraFields.KEEP
     return (*contract.columns, "_extra") if kept else contract.columns

@@ -77,7 +77,8 @@ def signed_duration(value: str | timedelta, what: str = "") -> timedelta:
     if match is None or unit is None:
         raise DeclarationError(
             f"{what}{': ' if what else ''}not a duration: {value!r}",
-            fix='write a whole number and a unit, as in "10 seconds": us, ms, seconds, minutes, hours, days, weeks',
+            fix='write a whole number and a unit, as in "10 seconds": us, ms, seconds (s), minutes (min, m), '
+            "hours (h), days (d), weeks",
         )
     if len(match["count"]) > _MOST_DIGITS or int(match["count"]) * unit > micros(LONGEST):
         raise _too_long(what, value)

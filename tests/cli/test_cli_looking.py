@@ -100,6 +100,24 @@ def test_lint_names_file_line_and_fix_of_an_error(tidemill, mill):
     assert f"{file}:{finding['line']}: error: " in tidemill("contract", "lint", file).out
 
 
+def test_findings_and_their_fixes_have_a_line_each_in_a_file(tidemill, tmp_path):
+    file = tmp_path / f"{'long' * 15}.odcs.yaml"
+    file.write_text("apiVersion: v3.2.0\nkind: DataContract\nid: a\nversion: 1.0.0\nstatuses: active\nschema: []\n")
+    lines = tidemill("contract", "lint", file).out.splitlines()
+    assert max(map(len, lines)) > 200
+    assert all(line.startswith((f"{file}:", "  fix: ")) for line in lines[:-1])
+
+
+def test_doctor_does_not_say_that_all_is_there_while_a_topic_is_missing(tmp_path):
+    assert type_command(None, "init", tmp_path / "shop").code == 0
+    said = type_command(tmp_path / "shop", "doctor", "--no-spark")
+    assert (said.code, "no topic 'orders'" in said.out) == (0, True)
+    assert said.out.splitlines()[-1] == "no problems, but not all topics are there: see topics of sales"
+    made = type_command(tmp_path / "shop", "log", "create", "orders", "--partitions", "1")
+    assert "topic orders with 1 partition, id" in made.out
+    assert "everything is there" in type_command(tmp_path / "shop", "doctor", "--no-spark").out
+
+
 def test_lint_of_nothing_is_wrong_input(tidemill, tmp_path):
     said = tidemill("contract", "lint", tmp_path / "none.odcs.yaml")
     assert said.code == ExitCode.WRONG

@@ -216,7 +216,7 @@ def test_standard_input_that_ends_on_the_way_has_a_name_by_which_it_goes_on(
     (name,) = re.findall(r"--resume --producer-id (input/\w+) and the same input", said.err)
     assert append("--resume", "--producer-id", name, given=lines.read_bytes()).code == ExitCode.DONE
     assert values(log) == list(range(10))
-    assert append(given=b"3\n").out.startswith("1 records: ")
+    assert append(given=b"3\n").out.startswith("1 record: ")
     assert values(log).count(3) == 2
 
 

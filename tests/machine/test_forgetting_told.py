@@ -58,7 +58,7 @@ def test_explain_names_that_state_is_gone_and_guesses_nothing(folder: Path) -> N
 def test_whoever_lets_late_records_in_is_told_how_many_stay_and_the_way_out(folder: Path) -> None:
     type_command(folder, "maintain", "sums", "--keep", "0 s")
     told = " ".join(type_command(folder, "late", "admit", "sums", session=lambda _: NO_SPARK).out.split())
-    assert "1 records are of windows that end by 01-01 00:01:20, whose state was removed" in told
+    assert "1 record of windows that end by 01-01 00:01:20, whose state was removed" in told
     assert "`tidemill backfill --windows` computes them" in told
     found = type_command(folder, "late", "admit", "sums", "--json", session=lambda _: NO_SPARK).lines
     assert [(c["late"], c["forgotten_until"]) for c in found if c["event"] == "committed"] == [

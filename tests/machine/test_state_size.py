@@ -49,6 +49,6 @@ def test_people_and_scripts_are_told_the_size_of_state(a_mill: Callable[..., Mil
     [state] = type_command(folder, "status", "sums", "--json").json["state"]
     assert (state["table"], state["rows"], state["oldest_open_window"]) == ("sums", 1, "2026-01-01T00:00:00+00:00")
     assert (
-        f"sums: 1 rows, {state['bytes']:,} bytes; oldest open window 2026-01-01"
+        f"sums: 1 row, {state['bytes']:,} bytes; oldest open window 2026-01-01"
         in type_command(folder, "status", "sums").out
     )

@@ -78,14 +78,16 @@ def end_with(faults: Sequence[TidemillError]) -> None:
 
 
 def console(*, markup: bool = False) -> Console:
-    """Standard output; wide and plain if it is not a terminal.
+    """Standard output; wide, plain and with whole lines if it is not a terminal: programs read errors line by line.
 
     Text is printed as it is unless the caller sets `markup`: texts of users and records may look like markup.
     """
     from rich.console import Console
 
     found = Console(highlight=False, markup=markup)
-    return found if found.is_terminal else Console(highlight=False, markup=markup, width=_WIDTH_OF_FILES)
+    return (
+        found if found.is_terminal else Console(highlight=False, markup=markup, width=_WIDTH_OF_FILES, soft_wrap=True)
+    )
 
 
 def styled(*parts: str | tuple[str, str]) -> Text:
@@ -139,6 +141,11 @@ def balance(account: Account) -> str:
     return f"read {account.read:,} = {parts}"
 
 
+def many(count: int, noun: str) -> str:
+    """A count with its noun, for example "1 record" or "2,000 records"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def counted(counts: Mapping[str, int], noun: str) -> str:
-    """Format counts, for example "3 rows to a, 4 rows to b"."""
-    return ", ".join(f"{count:,} {noun} {name}" for name, count in counts.items()) or "nothing"
+    """Format counts, for example "1 row to a, 4 rows to b"."""
+    return ", ".join(f"{many(count, noun)} to {name}" for name, count in counts.items()) or "nothing"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.amending import By, Why, looked_at
-from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid
+from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid, many
 from tidemill.cli.views.log import print_json
 from tidemill.core.errors import AmendmentError
 from tidemill.core.plan.amendments import Reason
@@ -72,8 +72,7 @@ def _show_choices(out: Console, pipeline: str, opened: OpenBatch) -> None:
     """What the batch read, and the commands that decide about it."""
     plan = opened.plan
     read = ", ".join(str(item) for ranges in plan.reads.values() for item in ranges)
-    records = f"{plan.records:,} record{'' if plan.records == 1 else 's'}"
-    out.print(f"batch {plan.batch_id} read {records}: {read or 'no offsets'}", soft_wrap=True)
+    out.print(f"batch {plan.batch_id} read {many(plan.records, 'record')}: {read or 'no offsets'}", soft_wrap=True)
     if opened.is_blocked:
         out.print("it waits for a decision:")
         for what, command in _CHOICES.items():

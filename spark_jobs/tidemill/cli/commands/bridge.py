@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tidemill.cli.commands.log import TopicName
-from tidemill.cli.output import MOST, AsJson, open_project
+from tidemill.cli.output import MOST, AsJson, many, open_project
 from tidemill.cli.views.log import print_json, range_json
 
 
@@ -27,4 +27,4 @@ def bridge(
         else:
             typer.echo(str(landed))
     if not as_json:
-        typer.echo(f"{total:,} records from {stream}")
+        typer.echo(f"{many(total, 'record')} from {stream}")

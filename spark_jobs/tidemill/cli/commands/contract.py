@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.output import AsJson, console, open_project, styled
+from tidemill.cli.output import AsJson, console, many, open_project, styled
 from tidemill.cli.views.log import print_json
 from tidemill.core.errors import InputError
 from tidemill.core.exit_code import ExitCode
@@ -62,16 +62,12 @@ def _show(findings: list[Finding], places: list[Path]) -> None:
         if finding.fix:
             out.print(f"  fix: {finding.fix}")
     found = Counter(finding.severity.value for finding in findings)
-    errors, warnings = _many(found["error"], "error"), _many(found["warning"], "warning")
+    errors, warnings = many(found["error"], "error"), many(found["warning"], "warning")
     if found["error"]:
         out.print(f"{errors}, {warnings}")
     else:
         files = sum(len(contract_files(place)) if place.is_dir() else 1 for place in places)
-        out.print(f"{_many(files, 'contract')}, no errors, {warnings}")
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+        out.print(f"{many(files, 'contract')}, no errors, {warnings}")
 
 
 def _json(finding: Finding) -> dict[str, object]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.output import AsJson, console, grid, open_project, styled
+from tidemill.cli.output import AsJson, console, grid, many, open_project, styled
 from tidemill.cli.views.log import print_json
 from tidemill.core.errors import TidemillError
 from tidemill.core.exit_code import ExitCode
@@ -54,7 +54,10 @@ def _show(checked: list[Checked]) -> None:
     out = console()
     out.print(table)
     problems = sum(1 for each in checked if each.state == "problem")
+    waiting = [each.name for each in checked if each.state == "note" and each.name.startswith("topics of ")]
     if problems:
-        out.print(f"{problems} problem{'' if problems == 1 else 's'}", style="bold red")
+        out.print(many(problems, "problem"), style="bold red")
+    elif waiting:
+        out.print(f"no problems, but not all topics are there: see {', '.join(waiting)}", style="yellow")
     else:
         out.print("everything is there", style="green")

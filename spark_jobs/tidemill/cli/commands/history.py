@@ -144,7 +144,7 @@ def _said(event: Event) -> str:
                 f"; broken: {broken}" if broken else ""
             )
         case Committed(published=published, position=position):
-            rows = counted(published, "rows to")
+            rows = counted(published, "row")
             said = f"{balance(account_of(event))}; published {rows}; watermark {show_watermark(position.watermark)}"
             return said + "".join(f"; {text}" for text in _incomplete(event))
         case Cancelled(reason=reason):

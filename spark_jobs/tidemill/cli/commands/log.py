@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.commands.log_format import InputKind, format_of
-from tidemill.cli.output import MOST, AsJson, console, open_project
+from tidemill.cli.output import MOST, AsJson, console, many, open_project
 from tidemill.cli.views.log import (
     describe,
     identity_json,
@@ -105,7 +105,7 @@ def create(
     if as_json:
         print_json(identity_json(made))
     else:
-        typer.echo(f"topic {made.name} with {made.partitions} partitions, id {made.topic_id}")
+        typer.echo(f"topic {made.name} with {many(made.partitions, 'partition')}, id {made.topic_id}")
 
 
 @app.command()

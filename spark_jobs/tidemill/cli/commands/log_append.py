@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from tidemill.cli.output import many
 from tidemill.cli.views.log import range_json
 from tidemill.core.errors import LogInputError
 from tidemill.log import identity
@@ -78,9 +79,11 @@ def show_appended(loaded: Loaded) -> None:
     """Print the result of an append for people."""
     where = ", ".join(str(item) for item in loaded.ranges) or "nothing"
     if not loaded.there:
-        typer.echo(f"{loaded.records:,} records: {where}")
+        typer.echo(f"{many(loaded.records, 'record')}: {where}")
     elif loaded.appended:
-        typer.echo(f"{loaded.appended:,} records appended, {loaded.there:,} of this input were there before: {where}")
+        typer.echo(
+            f"{many(loaded.appended, 'record')} appended, {loaded.there:,} of this input were there before: {where}"
+        )
     else:
         typer.echo(f"nothing appended: all {loaded.there:,} records of this input were there before: {where}")
         typer.echo("(--again appends them once more)", err=True)

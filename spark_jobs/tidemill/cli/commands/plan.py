@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid, open_project, show_watermark
+from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid, many, open_project, show_watermark
 from tidemill.cli.views.log import print_json
 from tidemill.core.errors import ConfigError
 from tidemill.core.exit_code import ExitCode
@@ -76,11 +76,11 @@ def _next(project: Project, name: str, limit: int | None, *, drain: bool) -> tup
 def _show(opened: OpenBatch | None, found: BatchPlan, fate: str | None) -> None:
     out = console()
     if opened is None:
-        out.print(f"{found.pipeline}: batch {found.batch_id} would read {found.records:,} records")
+        out.print(f"{found.pipeline}: batch {found.batch_id} would read {many(found.records, 'record')}")
     else:
         out.print(
             f"{found.pipeline}: batch {found.batch_id} is open and would be {fate}; "
-            f"{found.records:,} records (attempt {opened.attempt} by {opened.executor.identity})",
+            f"{many(found.records, 'record')} (attempt {opened.attempt} by {opened.executor.identity})",
         )
     out.print(f"watermark {show_watermark(found.lateness_watermark)}{'; it drains the input' if found.drains else ''}")
     table = grid(

@@ -13,6 +13,7 @@ from tidemill.cli.output import (
     console,
     end_with,
     grid,
+    many,
     of_each,
     open_project,
     show_watermark,
@@ -121,13 +122,13 @@ def _show_one(out: Console, found: PipelineStatus, sizes: Sequence[StateSize]) -
         where = "" if since.event_time is None else f", in windows that start after {whole(since)}"
         lines.append(("meaning", f"of {table} since batch {since.batch_id}{where}, by {since.by}: {since.why}"))
     if (job := view.position.backfill) is not None:
-        lines.append(("backfill", f"of {job.by} since batch {job.since}: {count(job.left):,} records left"))
+        lines.append(("backfill", f"of {job.by} since batch {job.since}: {many(count(job.left), 'record')} left"))
     if view.superseded is not None:
         lines.append(("rebuild", f"generation {view.superseded.generation} takes over: `tidemill rebuild` goes on"))
     elif found.rebuild is not None:
         lines += _rebuild(found.flow.name, found.rebuild)
     lines += [("state", _size(size)) for size in sizes]
-    lines.append(("lag", f"{found.lag:,} records" + (f"; {found.problem}" if found.problem else "")))
+    lines.append(("lag", f"{many(found.lag, 'record')}" + (f"; {found.problem}" if found.problem else "")))
     for name, text in lines:
         out.print(f"  {name:<12} {text}", soft_wrap=True)
     _show_partitions(out, found)
@@ -144,7 +145,7 @@ def _batches(view: View) -> Iterator[tuple[str, str]]:
     if opened is None:
         yield "open batch", "none"
     else:
-        yield "open batch", f"{opened.plan.batch_id}, {opened.plan.records:,} records, {_state(opened)}"
+        yield "open batch", f"{opened.plan.batch_id}, {many(opened.plan.records, 'record')}, {_state(opened)}"
         yield "", f"attempt {opened.attempt} since {ago(opened.claimed_at)}: {opened.executor.text}"
 
 
@@ -168,7 +169,7 @@ def _rebuild(pipeline: str, found: Unfinished) -> Iterator[tuple[str, str]]:
 def _size(size: StateSize) -> str:
     open_since = "" if size.oldest_open is None else f"; oldest open window {show_watermark(size.oldest_open)}"
     kept = "" if size.kept_from is None else f"; kept from window {show_watermark(size.kept_from)} on"
-    return f"{size.table}: {size.rows:,} rows, {size.bytes:,} bytes{open_since}{kept}"
+    return f"{size.table}: {many(size.rows, 'row')}, {many(size.bytes, 'byte')}{open_since}{kept}"
 
 
 def _show_partitions(out: Console, found: PipelineStatus) -> None:
@@ -195,7 +196,7 @@ def _trouble(part: PartitionStatus) -> str | Text:
         lacks = styled(("not in the log", "red"))
         return lacks if part.gone is None else f"gone, says {part.gone.by}: {part.gone.why}"
     if part.lost:
-        return styled((f"{part.lost:,} records lost", "red"))
+        return styled((f"{many(part.lost, 'record')} lost", "red"))
     if part.cut:
         return styled((f"ends {part.cut:,} offsets before what was read", "red"))
     return f"{part.waiting:,} offsets wait for an open transaction" if part.waiting else ""

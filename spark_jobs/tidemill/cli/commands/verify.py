@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.amending import an_amendment
-from tidemill.cli.output import AsJson, PipelineName, console, open_project, whole
+from tidemill.cli.output import AsJson, PipelineName, console, many, open_project, whole
 from tidemill.cli.views.log import print_json
 from tidemill.core.exit_code import ExitCode
 from tidemill.core.plan.slices import show_batches
@@ -96,7 +96,7 @@ def _show(found: Verified, *, as_json: bool) -> None:
         return
     out = console()
     sides = f": {differences.missing:,} missing, {differences.extra:,} too many" if differences.count else ""
-    out.print(f"{found.table}: {differences.compared:,} rows compared, {differences.count:,} different{sides}")
+    out.print(f"{found.table}: {many(differences.compared, 'row')} compared, {differences.count:,} different{sides}")
     if left_out := _left_out(found):
         out.print(f"  not compared: {left_out}", soft_wrap=True)
     for each in differences.examples:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tidemill.cli.output import console, styled
+from tidemill.cli.output import console, many, styled
 from tidemill.core.protocol.summary import commit_json
 
 if TYPE_CHECKING:
@@ -138,6 +138,6 @@ def _of_forgotten(facts: Mapping[str, Any]) -> str:
     """A note about records that were read again although the state of their windows was removed."""
     late, until = facts["late"], _short(facts["forgotten_until"])
     return (
-        f"       {late:,} records are of windows that end by {until}, whose state was removed: those that were put "
-        "aside are in the late table, and the windows stay as they are; `tidemill backfill --windows` computes them"
+        f"       {many(late, 'record')} of windows that end by {until}, whose state was removed: what was put "
+        "aside is in the late table, and the windows stay as they are; `tidemill backfill --windows` computes them"
     )

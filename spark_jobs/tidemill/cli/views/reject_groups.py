@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tidemill.cli.output import console, grid, printable
+from tidemill.cli.output import console, grid, many, printable
 from tidemill.cli.views.log import print_json
 from tidemill.core.contract.reasons import detail_of, sort_of
 from tidemill.core.plan.amendments import SideOutput
@@ -52,7 +52,7 @@ def show_groups(amendment: AmendmentJob, wanted: Selection, *, by_batch: bool, a
             print_json(line)
         return
     _show(groups, by_batch=by_batch)
-    console().print(f"{0 if chosen is None else chosen.rows.num_rows:,} records")
+    console().print(many(0 if chosen is None else chosen.rows.num_rows, "record"))
 
 
 def _groups(rows: pa.Table, *, by_batch: bool) -> dict[Key, Group]:

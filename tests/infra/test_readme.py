@@ -6,7 +6,9 @@ import re
 import tomllib
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from support.commands import type_command
 from support.projects import ROOT
@@ -51,6 +53,15 @@ def test_commands_of_the_first_pipeline_have_the_options_that_are_shown(shop: Pa
     words = [re.sub(r".*\| *|#.*", "", command).split() for command in commands()]
     assert [each[0] for each in words] == ["tidemill"] * 7
     assert [type_command(shop, *each[1:], "--help").code for each in words] == [0] * 7
+
+
+@pytest.mark.parametrize("text", [README, page("tutorial")], ids=["README", "tutorial"])
+def test_line_that_reads_the_published_rows_prints_them(tmp_path: Path, text: str) -> None:
+    table = pa.table({"shop": ["north"], "cents": [500]})
+    write_deltalake(tmp_path / "lake" / "published" / "sales_by_minute", table)
+    [line] = re.findall(r"`(python -c .+?)` prints them", text)
+    done = typed(line, tmp_path)
+    assert (done.returncode, "north" in done.stdout) == (0, True), done.stderr
 
 
 def test_exit_codes_are_those_of_the_command_line() -> None:

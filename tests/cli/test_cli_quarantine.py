@@ -149,7 +149,9 @@ def test_cut_values_are_counted_and_can_be_seen_whole(tidemill, mill):
     said = tidemill("quarantine", "show", "sums").out
     assert f"{'x' * 60}…" in said
     assert "1 value is cut after 60 characters; --full shows all of it" in said
-    assert "--json shows all of it" in tidemill("quarantine", "replay", "sums", "--dry-run").out
+    replay = ("quarantine", "replay", "sums", "--dry-run")
+    assert "--full shows all of it" in tidemill(*replay).out
+    assert "x" * 61 in tidemill(*replay, "--full").out
     whole = tidemill("quarantine", "show", "sums", "--full").out
     assert ("x" * 61 in whole, "cut after" in whole) == (True, False)
     assert tidemill("quarantine", "show", "sums", "--json").lines[0]["value"] == "x" * 61

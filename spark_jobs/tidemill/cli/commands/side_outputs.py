@@ -47,6 +47,7 @@ OfTable = Annotated[
 ]
 ByBatch = Annotated[bool, typer.Option("--by-batch", help="Count each batch separately.")]
 Full = Annotated[bool, typer.Option("--full", help="Show whole values; otherwise they are cut.")]
+FullInDryRun = Annotated[bool, typer.Option("--full", help="With --dry-run: show whole values.")]
 Most = Annotated[int, typer.Option("--limit", min=1, max=MOST, metavar="N", help="Show at most N.")]
 
 
@@ -88,6 +89,7 @@ def late_admit(
     until: Until = None,
     table: OfTable = None,
     dry_run: DryRun = False,
+    full: FullInDryRun = False,
     batch_records: BatchRecords = None,
     mixed: Mixed = False,
     by: By = None,
@@ -98,7 +100,7 @@ def late_admit(
     wanted = selection(
         batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, table=table
     )
-    _repair(ctx, pipeline, SideOutput.LATE, wanted, dry_run, batch_records, mixed, by, why, as_json)
+    _repair(ctx, pipeline, SideOutput.LATE, wanted, dry_run, full, batch_records, mixed, by, why, as_json)
 
 
 @quarantine.command("ls")
@@ -156,6 +158,7 @@ def quarantine_replay(
     until: Until = None,
     rule: OfReason = None,
     dry_run: DryRun = False,
+    full: FullInDryRun = False,
     batch_records: BatchRecords = None,
     mixed: Mixed = False,
     by: By = None,
@@ -166,7 +169,7 @@ def quarantine_replay(
     wanted = selection(
         batch=batch, topic=topic, partition=partition, offset=offset, since=since, until=until, reason=rule
     )
-    _repair(ctx, pipeline, SideOutput.QUARANTINE, wanted, dry_run, batch_records, mixed, by, why, as_json)
+    _repair(ctx, pipeline, SideOutput.QUARANTINE, wanted, dry_run, full, batch_records, mixed, by, why, as_json)
 
 
 def _repair(
@@ -175,6 +178,7 @@ def _repair(
     output: SideOutput,
     wanted: Selection,
     dry_run: bool,
+    full: bool,
     most: int | None,
     mixed: bool,
     by: str | None,
@@ -182,7 +186,8 @@ def _repair(
     as_json: bool,
 ) -> None:
     if dry_run:
-        show_repair(looked_at(ctx, pipeline, most=most), output, wanted, mixed=mixed, as_json=as_json)
+        shown = looked_at(ctx, pipeline, most=most)
+        show_repair(shown, output, wanted, mixed=mixed, full=full, as_json=as_json)
         return
     from tidemill.repair.named import check_something
     from tidemill.repair.repair import repair

@@ -17,7 +17,9 @@ _WIDTH = 60
 _PLACE = ("batch_id", "topic", "partition", "offset")
 
 
-def show_repair(amendment: AmendmentJob, output: SideOutput, wanted: Selection, *, mixed: bool, as_json: bool) -> None:
+def show_repair(  # noqa: PLR0913  which records, and how they are shown
+    amendment: AmendmentJob, output: SideOutput, wanted: Selection, *, mixed: bool, full: bool, as_json: bool
+) -> None:
     """Print the records that a repair would take, and how many batches it would need.
 
     Raises:
@@ -26,7 +28,8 @@ def show_repair(amendment: AmendmentJob, output: SideOutput, wanted: Selection, 
     """
     from tidemill.repair.repair import batches_needed, check_repair
 
-    show_records(amendment, output, wanted, limit=None if as_json else 50, as_json=as_json, whole="--json")
+    limit, whole = None if as_json else 50, None if full else "--full"
+    show_records(amendment, output, wanted, limit=limit, as_json=as_json, whole=whole)
     check_repair(amendment, output, wanted, mixed=mixed)
     if as_json:
         return

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from core.newer import FIXTURE, written_of_newer
 from support.builders import NOW, a_commit, a_flow, a_plan
 from support.declarations import AGGREGATES, CONTRACTS, everything
 from tidemill import Count, Max, Pipeline, Sliding, Sum, Tumbling
@@ -39,6 +40,7 @@ from tidemill.core.protocol.view import View
 from tidemill.core.time.windows import WindowSpec
 
 GOLDEN = json.loads((Path(__file__).parent / "identity.json").read_text())
+NEWER = json.loads(FIXTURE.read_text())
 
 
 @cache
@@ -67,6 +69,13 @@ def test_ledgers_of_before_are_recognised_by_what_they_hold() -> None:
     assert {sink.table: dict(sink.legacy_shape) for sink in windowed()} == GOLDEN["legacy"]["shapes"]
 
 
+def test_what_was_added_since_is_written_as_in_its_fixture() -> None:
+    now = written_of_newer()
+    lacking = sorted(now.keys() - NEWER.keys())
+    assert lacking == [], "a pipeline of `newer` is not in newer.json: `python tests/core/newer.py` adds it"
+    assert now == NEWER
+
+
 def all_kinds() -> set[type]:
     declared = (value for module in (aggregates, sketches) for value in vars(module).values())
     found = {v for v in declared if isinstance(v, type) and issubclass(v, Aggregate) and v is not Aggregate}
@@ -77,8 +86,24 @@ def test_every_operator_window_and_aggregate_has_a_form_and_stands_in_the_fixtur
     assert all_kinds() <= FORMS.keys()
     tags = [form.tag for form in FORMS.values()]
     assert len(set(tags)) == len(tags)
-    text = json.dumps(GOLDEN["operators"])
-    assert [tag for tag in tags if f'"kind": "{tag}"' not in text] == []
+    text = json.dumps([GOLDEN["operators"], *(found["operators"] for found in NEWER.values())])
+    lacking = [tag for tag in tags if f'"kind": "{tag}"' not in text]
+    assert lacking == [], "give each a pipeline in `newer` of tests/support/declarations.py; `everything` is frozen"
+
+
+def test_every_written_field_stands_in_a_fixture() -> None:
+    """A default hides a field: only a value beside the default shows under which name it is written."""
+    found: set[tuple[str, str]] = set()
+
+    def collect(value: Any) -> None:
+        if isinstance(value, dict):
+            found.update((value["kind"], name) for name in value if "kind" in value)
+        for held in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            collect(held)
+
+    collect([GOLDEN["operators"], *(entry["operators"] for entry in NEWER.values())])
+    expected = {(form.tag, part.name) for form in FORMS.values() for part in form.parts.values()}
+    assert expected - found == set(), "give each field a value other than its default in a pipeline of `newer`"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
 """What the code makes of records and declarations: the SQL that it writes, and what its decoders answer.
 
-python tests/golden/semantics.py        writes `semantics-N.json` for the version of now
+python tests/golden/semantics.py        writes `semantics-N.json` for the version of now; if it is there,
+                                        adds what is new to `semantics-N-newer.json`
 
-A file that is there is never written again: plans that are open may name its version.
+What stands in a file is never written again: plans that are open may name its version. What no plan could ask for when
+the version was made, such as a new aggregate, changes no answer, so it needs no new version.
 """
 
 from __future__ import annotations
@@ -12,7 +14,11 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidemill.core.bind.flow import Flow
+    from tidemill.core.declare.aggregates import Aggregate
 
 PATH = Path(__file__).parents[1]
 
@@ -88,10 +94,27 @@ def semantics(folder: Path) -> dict[str, str]:
 
 
 def _statements() -> Iterator[tuple[str, str]]:
-    from support.declarations import AGGREGATES, CONTRACTS, everything
+    from support.declarations import AGGREGATES, CONTRACTS, NEWER_CONTRACTS, everything, newer
     from tidemill.core.bind.binding import bind
     from tidemill.core.bind.flow import WindowedSink
-    from tidemill.core.contract.schema import Array, Decimal, Scalar, cast_or_null, spark_type
+    from tidemill.core.contract.schema import Array, Decimal, Scalar, cast_or_null
+
+    flow = bind(everything().spec, CONTRACTS).reading(["shop-1"])
+    yield from _of_flow(flow, "")
+    for name, aggregate in AGGREGATES.items():
+        yield from _of_aggregate(name, aggregate)
+    for pipeline in newer():
+        flow = bind(pipeline.spec, NEWER_CONTRACTS)
+        yield from _of_flow(flow, f" in {flow.name}")
+        for sink in flow.sinks:
+            for name, aggregate in sink.aggregates.items() if isinstance(sink, WindowedSink) else ():
+                yield from _of_aggregate(f"{name} in {flow.name}", aggregate)
+    for number, kind in enumerate((*Scalar, Decimal(9, 2), Array(Scalar.LONG))):
+        yield f"sql: cast {number}", cast_or_null("x", kind)
+
+
+def _of_flow(flow: Flow, where: str) -> Iterator[tuple[str, str]]:
+    from tidemill.core.bind.flow import WindowedSink
     from tidemill.core.time.window_expressions import pane_start
     from tidemill.engine.aggregate.branches import branch_out, branches_of
     from tidemill.engine.aggregate.node_sql import merged_nodes, spread_rows
@@ -100,29 +123,30 @@ def _statements() -> Iterator[tuple[str, str]]:
     from tidemill.engine.read.typed_rows import checked
     from tidemill.engine.spark.query import ROWS
 
-    flow = bind(everything().spec, CONTRACTS).reading(["shop-1"])
     for source in flow.inputs:
         ways = branches_of(flow, source)
         columns = [f.name for f in source.contract.fields]
-        yield f"sql: rows of {source.topic}", branch_out(checked(source), columns, ways)
-        yield f"sql: rejected of {source.topic}", rejected_rows(source)
-        yield f"sql: late of {source.topic}", late_rows([branch for branch, _ in ways])
+        yield f"sql: rows of {source.topic}{where}", branch_out(checked(source), columns, ways)
+        yield f"sql: rejected of {source.topic}{where}", rejected_rows(source)
+        yield f"sql: late of {source.topic}{where}", late_rows([branch for branch, _ in ways])
     for sink in flow.sinks:
         if isinstance(sink, WindowedSink):
-            yield f"sql: panes of {sink.table}", pane_start(sink.window.panes, "_time")
-            yield f"sql: windows of {sink.table}", merged_windows(ROWS, sink)
-            yield f"sql: folded state of {sink.table}", folded_state(ROWS, sink, (), ("pane_start",))
+            yield f"sql: panes of {sink.table}{where}", pane_start(sink.window.panes, "_time")
+            yield f"sql: windows of {sink.table}{where}", merged_windows(ROWS, sink)
+            yield f"sql: folded state of {sink.table}{where}", folded_state(ROWS, sink, (), ("pane_start",))
             if sink.merges_ahead:
-                yield f"sql: nodes of {sink.table}", merged_nodes(ROWS, sink, ())
-                yield f"sql: rows for nodes of {sink.table}", spread_rows(ROWS, sink)
-    for name, aggregate in AGGREGATES.items():
-        triple = aggregate.triple
-        yield f"sql: aggregate {name}", _text([dict(triple.partial), dict(triple.merge), triple.finish])
-        for kind in (Scalar.INTEGER, Scalar.LONG, Scalar.DOUBLE, Decimal(9, 2), Decimal(38, 4)):
-            of_kind = [aggregate.finish_as(kind), aggregate.overflowed(kind)]
-            yield f"sql: aggregate {name} as {spark_type(kind)}", _text(of_kind)
-    for number, kind in enumerate((*Scalar, Decimal(9, 2), Array(Scalar.LONG))):
-        yield f"sql: cast {number}", cast_or_null("x", kind)
+                yield f"sql: nodes of {sink.table}{where}", merged_nodes(ROWS, sink, ())
+                yield f"sql: rows for nodes of {sink.table}{where}", spread_rows(ROWS, sink)
+
+
+def _of_aggregate(name: str, aggregate: Aggregate) -> Iterator[tuple[str, str]]:
+    from tidemill.core.contract.schema import Decimal, Scalar, spark_type
+
+    triple = aggregate.triple
+    yield f"sql: aggregate {name}", _text([dict(triple.partial), dict(triple.merge), triple.finish])
+    for kind in (Scalar.INTEGER, Scalar.LONG, Scalar.DOUBLE, Decimal(9, 2), Decimal(38, 4)):
+        of_kind = [aggregate.finish_as(kind), aggregate.overflowed(kind)]
+        yield f"sql: aggregate {name} as {spark_type(kind)}", _text(of_kind)
 
 
 def _decoded() -> Iterator[tuple[str, str]]:
@@ -174,18 +198,35 @@ def golden(version: int) -> Path:
     return Path(__file__).parent / f"semantics-{version}.json"
 
 
+def newer_golden(version: int) -> Path:
+    """What was added to the language while this was the version."""
+    return Path(__file__).parent / f"semantics-{version}-newer.json"
+
+
+def added(found: Mapping[str, str], version: int) -> dict[str, str]:
+    """The digests that the fixture of a version does not have."""
+    known = json.loads(golden(version).read_text())["digests"]
+    return {name: digest for name, digest in found.items() if name not in known}
+
+
 def main() -> None:
-    """Write the fixture of the version of now."""
+    """Write the fixture of the version of now, or add to it what is new."""
     import tempfile
 
     from tidemill.core.identity.semantics import PINNED, SEMANTICS
 
-    path = golden(SEMANTICS)
-    if path.exists():
-        raise SystemExit(f"{path} is there: raise SEMANTICS in core/identity/semantics.py first")
     with tempfile.TemporaryDirectory() as folder:
-        found = {"pinned": dict(PINNED), "digests": semantics(Path(folder))}
-    path.write_text(json.dumps(found, indent=1) + "\n")
+        found = semantics(Path(folder))
+    if not golden(SEMANTICS).exists():
+        _write(golden(SEMANTICS), {"pinned": dict(PINNED), "digests": found})
+        return
+    path = newer_golden(SEMANTICS)
+    known = json.loads(path.read_text()) if path.exists() else {}
+    _write(path, {**added(found, SEMANTICS), **known})
+
+
+def _write(path: Path, value: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=1) + "\n")
 
 
 if __name__ == "__main__":

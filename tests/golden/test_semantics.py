@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from golden.semantics import golden, semantics
+from golden.semantics import added, golden, newer_golden, semantics
 from support.projects import a_project, an_event, sums
 from tidemill.core.declare.aggregates import Average, single
 from tidemill.core.errors import ConfigError
@@ -19,8 +19,10 @@ from tidemill.engine.spark.session import SESSION_CONF, pin, server_conf, settle
 RAISE = (
     "The same plan gives other answers now, and another version may have left a batch half published: raise SEMANTICS "
     "in core/identity/semantics.py and write a new fixture with `python tests/golden/semantics.py`; "
-    "say so in CHANGELOG.md. What changed: "
+    "say so in CHANGELOG.md. A new window, aggregate, field or format changes no answer and raises nothing: "
+    "leave `everything` in tests/support/declarations.py as it is, and add to `newer`. What changed: "
 )
+ADD = "new, so no version is raised: `python tests/golden/semantics.py` adds it to the fixture of what is newer"
 
 
 def test_what_the_code_makes_of_records_and_declarations_is_that_of_its_version(tmp_path: Path) -> None:
@@ -29,6 +31,9 @@ def test_what_the_code_makes_of_records_and_declarations_is_that_of_its_version(
     known, now = fixture["digests"], semantics(tmp_path)
     assert sorted(name for name, digest in known.items() if now.get(name) != digest) == [], RAISE
     assert dict(PINNED) == fixture["pinned"], RAISE
+    newer, more = json.loads(newer_golden(SEMANTICS).read_text()), added(now, SEMANTICS)
+    assert sorted(more.keys() - newer.keys()) == [], ADD
+    assert sorted(name for name, digest in newer.items() if more.get(name) != digest) == [], RAISE
 
 
 def test_a_change_of_an_answer_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,6 +163,23 @@ def test_what_is_new_is_never_taken_for_something_of_before(monkeypatch: pytest.
     assert flow.hashes == (flow.logical_hash,)
 
 
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A kind of window that somebody adds, with the fields of `Sliding`."""
+
+    size: str = "1 hour"
+    slide: str = "1 hour"
+    offset: str = "0 s"
+
+
+def test_a_new_kind_of_window_is_never_taken_for_a_sliding_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert legacy_shape((), Sliding("1 hour", "1 hour"), {})["window"] == "sliding 1 hour by 1 hour"
+    with pytest.raises(AssertionError):
+        legacy_shape((), typing.cast("Any", Slot()), {})
+    monkeypatch.setattr(legacy, "_window", legacy._declared)
+    assert legacy_shape((), typing.cast("Any", Slot()), {}) == {"keys": ""}
+
+
 def another(value: Any) -> Any:
     """A value of the same type."""
     match value:

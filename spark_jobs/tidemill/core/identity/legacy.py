@@ -11,7 +11,8 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import is_dataclass
 from enum import StrEnum
-from typing import Any
+from functools import partial
+from typing import Any, assert_never
 
 from tidemill.core.declare import aggregates as agg
 from tidemill.core.declare import operators as op
@@ -84,11 +85,13 @@ def legacy_hash(pipeline: str, graph: Graph, contracts: Iterable[str], future_to
 
 
 def legacy_shape(keys: Iterable[str], window: WindowSpec, aggregates: Mapping[str, Aggregate]) -> Mapping[str, str]:
-    """The shape of a table's state in version 1, without aggregates that version 1 has no text for."""
-    shape = {"keys": ", ".join(keys), "window": _window(window)}
-    for name, aggregate in aggregates.items():
+    """The shape of a table's state in version 1, without parts that version 1 has no text for."""
+    shape = {"keys": ", ".join(keys)}
+    parts = {"window": partial(_window, window)}
+    parts |= {f"aggregate {name}": partial(_text, aggregate) for name, aggregate in aggregates.items()}
+    for name, text in parts.items():
         try:
-            shape[f"aggregate {name}"] = _text(aggregate)
+            shape[name] = text()
         except _NotThen:
             continue
     return shape
@@ -98,9 +101,14 @@ def _window(window: WindowSpec) -> str:
     offset = signed_duration(window.offset)
     aligned = f" from {show_duration(offset)}" if offset else ""
     size = show_duration(duration(window.size))
-    if isinstance(window, Tumbling):
-        return f"tumbling {size}{aligned}"
-    return f"sliding {size} by {show_duration(duration(window.slide))}{aligned}"
+    match window:
+        case Tumbling():
+            return f"tumbling {size}{aligned}"
+        case Sliding():
+            return f"sliding {size} by {show_duration(duration(window.slide))}{aligned}"
+        case _:
+            # A kind of window that version 1 did not have: add a case that raises `_NotThen`.
+            assert_never(window)
 
 
 def _text(value: Any) -> str:

@@ -13,6 +13,7 @@ from support.builders import CONTRACTS, EVENTS, a_flow, a_table
 from tidemill import Average, Count, CountIf, Custom, First, Pipeline, Quantiles, Sliding, Sum, Tumbling
 from tidemill.core.bind.binding import bind
 from tidemill.core.bind.flow import RowSink, WindowedSink
+from tidemill.core.contract.contract import Format
 from tidemill.core.declare.graph import Edge, Graph
 from tidemill.core.declare.operators import Discard, Filter, Publish, Read, StartFrom
 from tidemill.core.errors import DeclarationError
@@ -278,3 +279,12 @@ def test_case_of_columns_does_not_matter_and_the_contracts_is_kept() -> None:
         ),
     )
     assert flow.sinks[0].columns == ("ts", "User", "AMOUNT")
+
+
+def test_every_format_is_named_where_a_contract_has_none() -> None:
+    with Pipeline("p", every="1 minute") as pipeline:
+        counted(pipeline.read("t", contract="events", event_time="ts"))
+    contracts = {**CONTRACTS, "events": replace(CONTRACTS["events"], format=None)}
+    with pytest.raises(DeclarationError, match="contract `events` has no format") as error:
+        bind(pipeline.spec, contracts)
+    assert error.value.fix.endswith(f"`format`: {', '.join(Format)}")

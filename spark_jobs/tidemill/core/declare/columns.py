@@ -114,7 +114,7 @@ def _read(where: str, read: op.Read, contracts: Mapping[str, Contract]) -> tuple
     if contract.format is None:
         raise DeclarationError(
             f"{where}: contract `{contract.name}` has no format, so its records cannot be decoded",
-            fix="add the custom property `format`: json, csv, access_log, text or bytes",
+            fix=f"add the custom property `format`: {', '.join(Format)}",
         )
     if read.event_time is not None:
         _exist(where, (read.event_time,), contract.columns)

@@ -47,6 +47,11 @@ class ParquetScan:
         """Whether the ranges hold as many records as they are long."""
         return True
 
+    @property
+    def rereadable(self) -> bool:
+        """Whether every job of a batch may read the records again; if not, the first keeps them for the others."""
+        return True
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryScan:
@@ -58,6 +63,11 @@ class MemoryScan:
     @property
     def dense(self) -> bool:
         """Whether the ranges hold as many records as they are long."""
+        return True
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether every job of a batch may read the records again; if not, the first keeps them for the others."""
         return True
 
 
@@ -74,6 +84,11 @@ class TableScan:
     @property
     def dense(self) -> bool:
         """Whether the ranges hold as many records as they are long."""
+        return True
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether every job of a batch may read the records again; if not, the first keeps them for the others."""
         return True
 
 
@@ -94,6 +109,11 @@ class KafkaScan:
         """Whether the ranges hold as many records as they are long."""
         return False
 
+    @property
+    def rereadable(self) -> bool:
+        """Each job would ask the brokers again, which may have deleted the records."""
+        return False
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinesScan:
@@ -107,6 +127,11 @@ class LinesScan:
     ranges: tuple[OffsetRange, ...]
     dense: bool = True
     storage: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether every job of a batch may read the records again; if not, the first keeps them for the others."""
+        return True
 
     @property
     def firsts(self) -> tuple[tuple[int, int], ...]:

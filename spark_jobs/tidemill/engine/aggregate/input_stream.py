@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.core.bind.flow import Flow, Input
-from tidemill.core.log.scan import KafkaScan, Scan
+from tidemill.core.log.scan import Scan
 from tidemill.core.plan.amendments import Repair
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.engine.aggregate.branches import Branch, branch_out, branches_of
@@ -39,8 +39,7 @@ class Stream:
         """The stream of an input in a batch; nothing runs yet."""
         session = writer.session
         found = records(session, scan)
-        if isinstance(scan, KafkaScan):
-            # Without the cache, each job would ask the brokers again, which may have deleted the records.
+        if not scan.rereadable:
             found = writer.cache(found)
         only = plan.work.only if isinstance(plan.work, Repair) else None
         ways = branches_of(flow, source, plan)

@@ -162,7 +162,7 @@ def test_bad_json_line_is_named_and_what_was_appended_is_counted(append: Append,
 def test_a_bad_line_of_a_file_is_found_before_any_record_of_it_is_appended(
     append: Append, log: FileLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidemill.log.inputs.lines._BLOCK", 9)
+    monkeypatch.setattr("tidemill.log.append_formats.lines._BLOCK", 9)
     path = tmp_path / "in.jsonl"
     path.write_bytes(b'{"u": 1}\n' * 5 + b'{"u": \n')
     with pytest.raises(LogInputError, match=r"line 6.*nothing was appended"):
@@ -173,7 +173,7 @@ def test_a_bad_line_of_a_file_is_found_before_any_record_of_it_is_appended(
 def test_a_bad_line_of_standard_input_leaves_those_before_it_and_the_mended_input_goes_on_behind_them(
     append: Append, log: FileLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidemill.log.inputs.lines._BLOCK", 9)
+    monkeypatch.setattr("tidemill.log.append_formats.lines._BLOCK", 9)
     arguments, good = ["-f", "jsonl", "--key", "u", "--segment-records", "2"], b'{"u": 1}\n' * 5
     with pytest.raises(
         LogInputError, match=r"line 6.*; 4 records of this input are in the log \(t-\d \[0, 4\)\)"

@@ -14,9 +14,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import tidemill
 from tidemill.core.errors import ConfigError
 from tidemill.demo.traffic import Line
+from tidemill.log.append_formats.chunks import ChunkSize
+from tidemill.log.append_formats.lines import Lines
 from tidemill.log.file import FileLog
-from tidemill.log.inputs.chunks import ChunkSize
-from tidemill.log.inputs.lines import Lines
 from tidemill.log.loading import load
 from tidemill.log.producer import Producer
 from tidemill.project.project import Project

@@ -13,9 +13,9 @@ from typing import IO, assert_never
 
 from tidemill.core.errors import LogInputError, TidemillError
 from tidemill.core.log.offsets import OffsetRange, merge_ranges
-from tidemill.log.inputs.chunks import Chunk, ChunkSize, gather
-from tidemill.log.inputs.lines import JsonLines, Lines, read_json_lines, read_lines
-from tidemill.log.inputs.tables import Csv, ParquetRows, read_csv, read_parquet
+from tidemill.log.append_formats.chunks import Chunk, ChunkSize, gather
+from tidemill.log.append_formats.lines import JsonLines, Lines, read_json_lines, read_lines
+from tidemill.log.append_formats.tables import Csv, ParquetRows, read_csv, read_parquet
 from tidemill.log.producer import Producer
 from tidemill.log.refusals import OtherBatch
 

@@ -25,7 +25,7 @@ from tidemill.cli.views.log import (
     topics_table,
 )
 from tidemill.core.errors import ConfigError, LogInputError
-from tidemill.log.inputs.fields import TimeUnit
+from tidemill.log.append_formats.fields import TimeUnit
 
 if TYPE_CHECKING:
     from tidemill.log.interface import Log, Topic
@@ -158,7 +158,7 @@ def append(
     """
     from tidemill.cli.commands.log_append import appended_json, check_resumed, go_on, identify, show_appended
     from tidemill.log import loading
-    from tidemill.log.inputs.chunks import ChunkSize
+    from tidemill.log.append_formats.chunks import ChunkSize
     from tidemill.log.producer import ByKey, Producer, RoundRobin
 
     inputs = sources or [loading.STANDARD_INPUT]

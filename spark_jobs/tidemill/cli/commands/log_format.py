@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tidemill.core.errors import LogInputError
-from tidemill.log.inputs.fields import TimeUnit
+from tidemill.log.append_formats.fields import TimeUnit
 
 if TYPE_CHECKING:
     from tidemill.log.loading import InputFormat
@@ -47,9 +47,9 @@ def format_of(given: Mapping[str, Any], inputs: Sequence[str]) -> InputFormat:
     Raises:
         LogInputError: the format is neither given nor clear, or an option has no effect with it.
     """
-    from tidemill.log.inputs.fields import FieldChoice
-    from tidemill.log.inputs.lines import JsonLines, Lines
-    from tidemill.log.inputs.tables import Csv, ParquetRows
+    from tidemill.log.append_formats.fields import FieldChoice
+    from tidemill.log.append_formats.lines import JsonLines, Lines
+    from tidemill.log.append_formats.tables import Csv, ParquetRows
 
     chosen = InputKind(given["input_format"]) if given["input_format"] else _assumed(given, inputs)
     _refuse_foreign_options(given, chosen)

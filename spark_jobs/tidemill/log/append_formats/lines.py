@@ -10,8 +10,8 @@ from typing import IO
 import msgspec
 
 from tidemill.core.errors import LogInputError
-from tidemill.log.inputs.chunks import MAX_ROW_BYTES, Rows, bad_row, too_long
-from tidemill.log.inputs.fields import FieldChoice, key_bytes, microseconds
+from tidemill.log.append_formats.chunks import MAX_ROW_BYTES, Rows, bad_row, too_long
+from tidemill.log.append_formats.fields import FieldChoice, key_bytes, microseconds
 
 _BLOCK = 4 * 1024 * 1024
 

@@ -12,8 +12,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tidemill.core.errors import LogInputError
-from tidemill.log.inputs.chunks import MAX_ROW_BYTES, Rows, bad_row, too_long
-from tidemill.log.inputs.fields import FieldChoice, key_bytes, microseconds
+from tidemill.log.append_formats.chunks import MAX_ROW_BYTES, Rows, bad_row, too_long
+from tidemill.log.append_formats.fields import FieldChoice, key_bytes, microseconds
 
 _ROWS = 10_000
 _BOM = b"\xef\xbb\xbf"

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.errors import LogInputError
+from tidemill.log.append_formats import chunks, lines
+from tidemill.log.append_formats.chunks import ChunkSize, Rows, gather
+from tidemill.log.append_formats.fields import FieldChoice, TimeUnit, microseconds
+from tidemill.log.append_formats.lines import JsonLines, Lines, read_json_lines, read_lines
+from tidemill.log.append_formats.tables import Csv, ParquetRows, read_csv, read_parquet
 from tidemill.log.file import FileLog
-from tidemill.log.inputs import chunks, lines
-from tidemill.log.inputs.chunks import ChunkSize, Rows, gather
-from tidemill.log.inputs.fields import FieldChoice, TimeUnit, microseconds
-from tidemill.log.inputs.lines import JsonLines, Lines, read_json_lines, read_lines
-from tidemill.log.inputs.tables import Csv, ParquetRows, read_csv, read_parquet
 from tidemill.log.reading import read_records
 from tidemill.log.records import NewRecord, as_table
 

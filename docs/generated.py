@@ -116,14 +116,25 @@ _PARTS: dict[str, Callable[..., str]] = {
 
 def all_errors() -> str:
     """Every error that is raised on purpose, below what it is a kind of, with the exit code of a command."""
-    head = inspect.getdoc(errors) or ""
-    tree = head[head.index("    TidemillError") : head.index("Each error says")]
     rows = [
         (f"`{kind.__name__}`", str(kind.exit_code), "yes" if kind.retryable else "no", _first(kind))
         for kind in _kinds(errors.TidemillError)
     ]
-    parts = ["# Errors", _ABOUT_ERRORS, f"```\n{inspect.cleandoc(tree)}\n```", table(_ERROR_COLUMNS, rows)]
+    parts = ["# Errors", _ABOUT_ERRORS, f"```\n{_tree()}\n```", table(_ERROR_COLUMNS, rows)]
     return "\n\n".join(parts) + "\n"
+
+
+def _tree() -> str:
+    """Which error is a kind of which, as the classes say."""
+    return "\n".join([errors.TidemillError.__name__, *_branches(errors.TidemillError)])
+
+
+def _branches(kind: type[Any]) -> Iterator[str]:
+    below = [each for each in kind.__subclasses__() if each.__module__ == errors.__name__]
+    for each in below:
+        first, rest = ("└── ", "    ") if each is below[-1] else ("├── ", "│   ")
+        yield first + each.__name__
+        yield from (rest + line for line in _branches(each))
 
 
 def _kinds(kind: type[Any]) -> Iterator[type[Any]]:

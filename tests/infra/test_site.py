@@ -16,6 +16,7 @@ import tidemill
 from support.commands import type_command
 from support.projects import ROOT
 from support.readme import code, commands, page, typed
+from tidemill.core import errors
 from tidemill.core.sql.functions import AGGREGATE_FUNCTIONS, REFUSED_FUNCTIONS, ROW_FUNCTIONS
 
 DOCS = ROOT / "docs"
@@ -54,6 +55,16 @@ def test_pages_that_are_made_of_the_code_are_those_of_the_code(tmp_path: Path, m
 def test_pages_can_be_read_without_the_site() -> None:
     empty = re.compile(r"^```\{(?:eval-rst|include|raw)\}", re.MULTILINE)
     assert [path.name for path in DOCS.rglob("*.md") if empty.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_every_error_stands_in_the_tree_below_what_it_is_a_kind_of() -> None:
+    found, above = {}, ["TidemillError"]
+    for line in page("reference/errors").split("```\n")[1].splitlines()[1:]:
+        indent, name = len(line) - len(line.lstrip("│├└─ ")), line.lstrip("│├└─ ")
+        above[indent // 4 :] = [name]
+        found[name] = above[indent // 4 - 1]
+    kinds = [v for v in vars(errors).values() if isinstance(v, type) and issubclass(v, errors.TidemillError)]
+    assert found == {kind.__name__: kind.__base__.__name__ for kind in kinds if kind is not errors.TidemillError}
 
 
 def test_declarations_tell_of_everything_that_declares() -> None:

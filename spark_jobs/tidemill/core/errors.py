@@ -1,33 +1,8 @@
 """Everything Tidemill raises on purpose.
 
-    TidemillError
-    ├── InputError                  what the user wrote or gave is wrong: fix it, then try again
-    │   ├── DeclarationError        a pipeline declaration
-    │   ├── ContractError           a data contract
-    │   ├── ConfigError             tidemill.toml, a flag, the environment
-    │   ├── KeysCollide             rows to publish that the types of their key cannot tell apart
-    │   ├── LogInputError           records or arguments given to a log command
-    │   └── AmendmentError          a backfill, repair or rewind that cannot be done as asked
-    │       └── NothingRead         nothing of what is wanted was ever read
-    ├── LogError                    the log does not hold what a plan needs
-    │   ├── UnknownTopic
-    │   ├── TopicRecreated          same name, another identity
-    │   ├── OffsetsLost             a range is below the start, past the end, or has a hole
-    │   └── SegmentDamaged          a segment file cannot be read as what its name promises
-    ├── ProtocolError               another attempt got there first
-    │   ├── Busy                    another run holds the open batch: leave it alone
-    │   ├── Fenced                  a newer claim exists: stop, nothing of ours counts
-    │   └── CommitUnknown           a write may or may not have landed: read before trying again
-    ├── LedgerDamaged               the ledger contradicts itself or its tables, or was written by a newer version
-    ├── ForeignTable                a table belongs to another pipeline
-    ├── TableDamaged                a table of the pipeline is not what the ledger says, or cannot be read any more
-    ├── Incompatible                the declaration changed in a way the state cannot follow
-    ├── AuditBlocked                staged rows break a rule of severity error
-    ├── Unbalanced                  the account of a batch does not add up
-    └── EngineError                 Spark, Java or a table refused to work
-
 Each error says what failed, where, what was expected and found, and what to do. `retryable` tells a
-scheduler whether the same work may succeed without anybody's help.
+scheduler whether the same work may succeed without anybody's help. docs/reference/errors.md shows which error is a kind
+of which.
 """
 
 from __future__ import annotations

@@ -41,13 +41,16 @@ def _answers_that_can_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failpoints, "_lost", set())
 
 
-def test_the_engine_without_spark_comes_to_every_boundary(
+def test_the_engine_without_spark_comes_to_every_boundary_and_to_the_writes_in_their_order(
     tmp_path: Path, tiny_wide: Wide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    met: set[str] = set()
-    monkeypatch.setattr(failpoints, "_reach", lambda side, name, _: met.add(name))
+    met: list[tuple[str, str]] = []
+    monkeypatch.setattr(failpoints, "_reach", lambda side, name, _: met.append((side, name)))
     tiny_wide(tmp_path).catch_up()
-    assert met == {*WIDE_READS, *WIDE_WRITES}
+    assert {name for _, name in met} == {*WIDE_READS, *WIDE_WRITES}
+    assert [reached for reached in met if reached[1] in WIDE_WRITES] == [
+        (side, name) for name in WIDE_WRITES for side in ("before", "after")
+    ]
 
 
 @pytest.mark.parametrize("again", [0, 1])

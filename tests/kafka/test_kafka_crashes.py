@@ -129,6 +129,8 @@ def test_no_boundary_is_left_out(tmp_path: Path, copy: Copy, monkeypatch: pytest
     listed = {b.name for b in boundaries_of(mill.project.pipeline("wide"))}
     assert set(met) == listed - {"claimed", "cancelled", "upkeep"}
     assert set(met) == {here(mill, name) for name in (*WIDE_READS, *WRITES)}
+    writes = [here(mill, name) for name in WRITES]
+    assert [name for name in met if name in writes] == writes
 
 
 @pytest.mark.parametrize(("place", "again"), shortened([(place, again) for place in PLACES for again in (0, 1)]))

@@ -14,6 +14,7 @@ import typer
 from support.projects import NO_SPARK, Mill, an_event, sums
 from tidemill.cli.main import main
 from tidemill.core.exit_code import ExitCode
+from tidemill.core.identity.semantics import SEMANTICS
 
 pytestmark = pytest.mark.spark
 
@@ -147,7 +148,12 @@ def test_a_rewind_a_verification_and_a_trace_follow_each_other(mill: Mill, typed
     )
     [found] = lines(typed("explain", "sums", "--window", "2026-01-01T00:00:00Z", "--key", "a", "--json")[1])
     assert [s["batch_id"] for s in found["slices"]] == [1]
-    assert "published now" in typed("explain", "sums", "--window", "2026-01-01", "--key", "a")[1]
+    published = found["publications"]
+    assert published
+    assert all((p["attempt"], p["semantics"]) == (1, SEMANTICS) for p in published)
+    said = typed("explain", "sums", "--window", "2026-01-01", "--key", "a")[1]
+    assert "published now" in said
+    assert "semantics" in said
     assert typed("maintain", "sums", "--dry-run")[0] == 0
     assert "rewind to batch 1" in typed("history", "sums")[1]
 

@@ -16,6 +16,7 @@ from tidemill.cli.output import ago
 from tidemill.core.contract.contract import Severity
 from tidemill.core.contract.verdict import CheckResult, Verdict
 from tidemill.core.exit_code import ExitCode
+from tidemill.core.identity.semantics import SEMANTICS
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.read_limit import ReadLimit
 from tidemill.core.protocol.account import Account
@@ -234,6 +235,20 @@ def test_status_without_a_topic_says_so_and_goes_on(tidemill, mill):
     assert said.code == ExitCode.DONE
     assert "no topic 'events'" in said.json["problem"]
     assert "no topic 'events'" in tidemill("status").out
+
+
+def test_history_of_one_batch_has_its_events_alone_and_says_what_computed_them(tidemill, mill):
+    mill.feed([an_event(n) for n in range(3)])
+    for _ in range(3):
+        commit(mill, open_batch(mill, limit=1))
+    found = tidemill("history", "sums", "--batch", 2, "--last", 1, "--json").lines
+    assert [each["sequence"] for each in found] == [4, 5, 6]
+    said = " ".join(tidemill("history", "sums", "--batch", 2).out.split())
+    assert f"semantics {SEMANTICS};" in said
+    assert "not shown" not in said
+    missing = tidemill("history", "sums", "--batch", 4)
+    assert (missing.code, "the ledger has no event of batch 4" in missing.err) == (ExitCode.WRONG, True)
+    assert "fix: `tidemill status sums`" in missing.err
 
 
 def test_history_has_every_event_in_order(tidemill, mill):

@@ -14,6 +14,7 @@ from tidemill.core.errors import InputError
 from tidemill.core.history.coverage import Cover, covers_of
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.history.zones import Zone
+from tidemill.core.identity.semantics import version_of
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.plan.amendments import Fold, Ranges
 from tidemill.core.plan.plan import BatchPlan
@@ -54,9 +55,14 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """A batch that published the window: why, and the version of the table after it."""
+    """A batch that published the window: why, and the version of the table after it.
+
+    `attempt` committed it; `semantics` is the version of what it computed (`tidemill.core.identity.semantics`).
+    """
 
     batch_id: int
+    attempt: int
+    semantics: int
     timing: str
     at: datetime
     version: int | None
@@ -216,6 +222,8 @@ def _publications(
         found.append(
             Publication(
                 batch_id=batch.batch_id,
+                attempt=batch.attempt,
+                semantics=version_of(batch.semantics),
                 timing=timing,
                 at=batch.at,
                 version=batch.tables.get(sink.table),

@@ -95,6 +95,8 @@ def _contribution_json(found: Contribution) -> dict[str, object]:
 def _publication_json(found: Publication) -> dict[str, object]:
     return {
         "batch_id": found.batch_id,
+        "attempt": found.attempt,
+        "semantics": found.semantics,
         "timing": found.timing,
         "at": found.at.isoformat(),
         "version": found.version,
@@ -123,11 +125,7 @@ def _show(pipeline: str, found: Lineage) -> None:
         slices.add_row(str(c.batch_id), str(c.attempt), kind, str(c.rows), "yes" if c.counts else "no", shown)
     out.print(_REMOVED if found.forgotten else slices, soft_wrap=True)
     _show_meaning(out, found)
-    firings = grid("batch", "firing", "at", "table version", "rules held", numbers=("batch", "table version"))
-    for p in found.publications:
-        version = "-" if p.version is None else str(p.version)
-        firings.add_row(str(p.batch_id), p.timing, show_clock(p.at), version, _rules(p.rules_held, p.rules_broken))
-    out.print(firings)
+    _show_firings(out, found)
     for p in found.publications:
         if p.rules_broken:
             out.print(f"rules that did not hold: `tidemill audit show {pipeline} --batch {p.batch_id}`")
@@ -136,6 +134,16 @@ def _show(pipeline: str, found: Lineage) -> None:
         out.print(f"may lack records that the log lost before they were read: {lost}", soft_wrap=True)
     for each in found.corrections:
         out.print(f"batch {each['batch_id']} changed {each['before']} to {each['after']}", soft_wrap=True)
+
+
+def _show_firings(out: Console, found: Lineage) -> None:
+    numbers = ("batch", "attempt", "table version", "semantics")
+    firings = grid("batch", "attempt", "firing", "at", "table version", "semantics", "rules held", numbers=numbers)
+    for p in found.publications:
+        version = "-" if p.version is None else str(p.version)
+        rules = _rules(p.rules_held, p.rules_broken)
+        firings.add_row(str(p.batch_id), str(p.attempt), p.timing, show_clock(p.at), version, str(p.semantics), rules)
+    out.print(firings)
 
 
 def _show_meaning(out: Console, found: Lineage) -> None:

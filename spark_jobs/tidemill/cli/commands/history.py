@@ -18,12 +18,13 @@ from tidemill.cli.output import (
     show_watermark,
 )
 from tidemill.cli.views.log import print_json
-from tidemill.core.errors import LedgerDamaged
+from tidemill.core.errors import ConfigError, LedgerDamaged
 from tidemill.core.history.index import asked_of
+from tidemill.core.identity.semantics import version_of
 from tidemill.core.plan.amendments import Fold, Reason, Redefined, Repair, Rewind, Switch
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Gone
-from tidemill.core.plan.slices import show_batches
+from tidemill.core.plan.slices import BatchRange, show_batches
 from tidemill.core.plan.work import BackfillStep, Live, Reading
 from tidemill.core.protocol.events import (
     Audited,
@@ -40,16 +41,22 @@ from tidemill.core.protocol.summary import account_of
 from tidemill.core.time.times import show_clock, show_moment
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tidemill.ledger.ledger import Ledger
     from tidemill.ledger.rows import Entry
     from tidemill.project.project import Project
 
 
-def history(
+def history(  # noqa: PLR0913, PLR0917  each is an option
     ctx: typer.Context,
     pipeline: PipelineName,
     last: Annotated[
         int, typer.Option(min=0, max=MOST, metavar="N", help="Show the newest N events; 0 shows all.")
     ] = 40,
+    batch: Annotated[
+        int | None, typer.Option(min=1, max=MOST, metavar="N", help="Show only the events of batch N, however old.")
+    ] = None,
     everything: Annotated[
         bool,
         typer.Option(
@@ -67,8 +74,9 @@ def history(
     if not ledger.exists:
         project.check_declared(pipeline)
     current = project.generations.of(pipeline)
-    shown = _earlier(project, pipeline, current, as_json=as_json) if everything else 0
-    parts = ledger.every() if everything or not last else iter([ledger.entries(last=last)])
+    shown = _earlier(project, pipeline, current, as_json=as_json) if everything and batch is None else 0
+    bounded = batch is None and not everything and last > 0
+    parts = iter([ledger.entries(last=last)]) if bounded else _whole(ledger, pipeline, batch)
     for entries in parts:
         if as_json:
             for entry in entries:
@@ -76,12 +84,12 @@ def history(
         elif entries:
             _show(entries)
             shown = entries[-1].sequence
-            _say_older(entries[0].sequence - 1, bounded=not everything and last > 0)
+            _say_older(entries[0].sequence - 1, bounded=bounded)
     if as_json:
         return
     if not shown:
         typer.echo(f"{pipeline}: no batch was planned yet")
-    elif current > 1 and not everything:
+    elif current > 1 and bounded:
         typer.echo(f"this is generation {current}; --all shows earlier ones, too")
 
 
@@ -111,6 +119,21 @@ def _earlier(project: Project, pipeline: str, current: int, *, as_json: bool) ->
     return shown
 
 
+def _whole(ledger: Ledger, pipeline: str, batch: int | None) -> Iterator[Sequence[Entry]]:
+    """All events of the ledger, or those of one batch."""
+    return ledger.every() if batch is None else iter([_of_batch(ledger, pipeline, batch)])
+
+
+def _of_batch(ledger: Ledger, pipeline: str, batch: int) -> Sequence[Entry]:
+    found = ledger.of_batches(BatchRange(batch, batch + 1)) if ledger.exists else ()
+    if not found:
+        raise ConfigError(
+            f"{pipeline}: the ledger has no event of batch {batch}",
+            fix=f"`tidemill status {pipeline}` shows the last batch; `tidemill history {pipeline}` the newest events",
+        )
+    return found
+
+
 def _say_older(count: int, *, bounded: bool) -> None:
     if bounded and count > 0:
         typer.echo(f"{count:,} older events are not shown; --all shows every one")
@@ -134,7 +157,7 @@ def _row(entry: Entry) -> tuple[str, str, str, str, str, str]:
 def _said(event: Event) -> str:
     match event:
         case Planned(plan=plan, executor=executor):
-            return f"{_planned(plan)}; {executor.text}"
+            return f"{_planned(plan)}; semantics {version_of(plan.semantics)}; {executor.text}"
         case Claimed(executor=executor):
             return executor.text
         case Audited(verdict=verdict):

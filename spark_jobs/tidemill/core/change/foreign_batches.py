@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidemill.core.bind.flow import Flow
 from tidemill.core.errors import Incompatible
-from tidemill.core.identity.semantics import SEMANTICS, is_ours
+from tidemill.core.identity.semantics import SEMANTICS, is_ours, version_of
 from tidemill.core.plan.plan import BatchPlan
 
 
@@ -30,4 +30,4 @@ def refused(flow: Flow, plan: BatchPlan) -> Incompatible:
 
 
 def _versions(plan: BatchPlan) -> str:
-    return f"what Tidemill computes (version {plan.semantics or 1}, now {SEMANTICS})"
+    return f"what Tidemill computes (version {version_of(plan.semantics)}, now {SEMANTICS})"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tidemill.core.contract.verdict import Verdict
+from tidemill.core.identity.semantics import version_of
 from tidemill.core.log.offsets import OffsetRange, TopicPartition, merge_ranges
 from tidemill.core.log.packed_offsets import Packed, packed, unpacked
 from tidemill.core.plan.amendments import Fold, Ranges, Reason, Repair, Rewind, Switch
@@ -43,7 +44,7 @@ class IndexedBatch:
     that the pipeline had not read before, with their first offset. `before` and `after` are watermarks (microseconds).
     `rules` says for each published table how many rules passed and how many failed. `asked` says who asked for an
     amendment, and why. Windows that end at `forgotten_until` or earlier were forgotten. `refused_windows` is as in
-    `Committed`, with None for 0.
+    `Committed`, with None for 0. `semantics` is that of the plan, with None for the first.
     """
 
     sequence: int
@@ -66,6 +67,7 @@ class IndexedBatch:
     asked: Reason | None = None
     forgotten_until: int | None = None
     refused_windows: int | None = None
+    semantics: int | None = None
 
     @property
     def ranges(self) -> Ranges:
@@ -137,6 +139,7 @@ def _batch(
         asked=asked_of(plan),
         forgotten_until=plan.position.forgotten_until,
         refused_windows=commit.refused_windows or None,
+        semantics=None if version_of(plan.semantics) == 1 else plan.semantics,
     )
 
 

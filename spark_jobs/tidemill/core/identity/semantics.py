@@ -70,6 +70,11 @@ def check_pinned(conf: Mapping[str, str], where: str) -> None:
             )
 
 
+def version_of(planned: int | None) -> int:
+    """The version that a plan names; older plans name none and count as version 1."""
+    return planned or 1
+
+
 def is_ours(planned: int | None) -> bool:
-    """Whether this code has the version that a plan names; older plans name none and count as version 1."""
-    return (planned or 1) == SEMANTICS
+    """Whether this code has the version that a plan names."""
+    return version_of(planned) == SEMANTICS

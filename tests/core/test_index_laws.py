@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.test_folding import Story
-from support.builders import NOW, a_plan, tp
+from support.builders import NOW, a_commit, a_plan, tp
 from tidemill.core.history.coverage import coverage
 from tidemill.core.history.index import IndexedBatch, indexed
 from tidemill.core.history.past import Past
@@ -21,6 +23,7 @@ from tidemill.core.plan.amendments import Reason
 from tidemill.core.plan.slices import BatchRange, SliceSet
 from tidemill.core.plan.work import Kind, Live
 from tidemill.core.protocol.codec import from_json, to_json
+from tidemill.core.protocol.events import Planned
 from tidemill.core.time.spans import PaneSpan
 
 spans = st.tuples(st.integers(0, 60), st.integers(1, 8)).map(lambda s: (s[0], s[0] + s[1]))
@@ -163,3 +166,14 @@ def test_where_batches_began_to_read_is_known_of_each_partition() -> None:
     found = list(indexed(enumerate(story.events, start=1), lambda _: ()))
     assert [b.began for b in found] == [{"t": {0: 0}}, {"t": {1: 4}}]
     assert in_zones(found, 1).begin == {tp(0): 0, tp(1): 4}
+
+
+@pytest.mark.parametrize(("planned", "kept"), [(None, None), (1, None), (2, 2)])
+def test_the_first_version_of_semantics_is_left_out_so_that_older_indexes_stay_what_they_are(
+    planned: int | None, kept: int | None
+) -> None:
+    plan = replace(a_plan(), semantics=planned)
+    events = [(1, Planned(plan=plan, executor=cast("Any", None), at=NOW)), (2, a_commit(plan))]
+    [batch] = indexed(events, lambda _: ())
+    assert batch.semantics == kept
+    assert ("semantics" in to_json(batch)) == (kept is not None)

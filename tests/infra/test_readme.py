@@ -95,6 +95,26 @@ def test_links_and_files_that_a_document_names_are_there(document: Path) -> None
     assert [n for n in named if n not in own and not any((place / n).exists() for place in places)] == []
 
 
+PLACES = (ROOT, ROOT / "spark_jobs" / "tidemill")
+
+
+def there(name: str) -> Path | None:
+    return next((place / name for place in PLACES if (place / name).exists()), None)
+
+
+def test_every_path_that_the_house_names_is_there() -> None:
+    named = re.findall(r"`([\w.-]+/[\w/.-]*)`", page("house"))
+    assert len(named) > 100
+    assert [name for name in named if there(name) is None] == []
+
+
+def test_what_the_house_says_is_in_a_file_is_in_it() -> None:
+    found = re.findall(r"((?:`\w+`(?:, | and )?)+)(?:, over which[^`]*)? in `([\w/.-]+\.py)`", page("house"))
+    names = [(name, file) for listed, file in found for name in re.findall(r"`(\w+)`", listed)]
+    assert len(names) > 15
+    assert [n for n in names if not re.search(rf"\b{n[0]}\b", (there(n[1]) or ROOT / n[1]).read_text())] == []
+
+
 def test_readme_is_a_front_door() -> None:
     assert README.count("\n") <= LONGEST_README
 

@@ -13,7 +13,7 @@ from tidemill.core.history.index import IndexedBatch
 from tidemill.core.plan.work import Kind
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Window
-from tidemill.inspect.lineage import timing_of
+from tidemill.inspect.firings import timing_of
 
 SECOND = 1_000_000
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, assert_never
+from typing import Any
 
 from tidemill.core.bind.flow import Flow, WindowedSink
 from tidemill.core.errors import InputError
 from tidemill.core.history.coverage import Cover, covers_of
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.history.zones import Zone
-from tidemill.core.identity.semantics import version_of
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.plan.amendments import Fold, Ranges
 from tidemill.core.plan.plan import BatchPlan
@@ -22,14 +21,12 @@ from tidemill.core.plan.position import Since
 from tidemill.core.plan.slices import BatchRange, batch_ranges
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Planned
-from tidemill.core.repair.whole_windows import replaced
 from tidemill.core.time.spans import PaneSpan
 from tidemill.core.time.times import micros, show_moment
-from tidemill.core.time.timing import Timing, timing_of_live
 from tidemill.core.time.windows import Window
-from tidemill.engine.aggregate.firing import Firing
 from tidemill.engine.storage.state_table import State, pane_predicates
 from tidemill.engine.storage.table_layout import Uris
+from tidemill.inspect.firings import Publication, publications_of
 from tidemill.inspect.window_rows import matching, nothing_counted, row_of
 from tidemill.ledger.ledger import Ledger
 from tidemill.project.project import Project
@@ -51,23 +48,6 @@ class Contribution:
     folded: tuple[BatchRange, ...]
     rows: int
     counts: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Publication:
-    """A batch that published the window: why, and the version of the table after it.
-
-    `attempt` committed it; `semantics` is the version of what it computed (`tidemill.core.identity.semantics`).
-    """
-
-    batch_id: int
-    attempt: int
-    semantics: int
-    timing: str
-    at: datetime
-    version: int | None
-    rules_held: int
-    rules_broken: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +103,7 @@ def lineage(project: Project, pipeline: str, table: str | None, start: datetime,
         key=key,
         row=row,
         contributions=tuple(parts),
-        publications=_publications(sink, window, touched, batches, (view.position.since or {}).get(sink.table)),
+        publications=publications_of(sink, window, touched, batches, (view.position.since or {}).get(sink.table)),
         corrections=_corrections(uris, sink, start, key),
         lacking=tuple(r for b in batches if _lacks(b.incomplete, sink, window) for r in b.skipped or ()),
         since=(view.position.since or {}).get(sink.table),
@@ -208,75 +188,6 @@ def _contribution(
         rows=found["count_all"],
         counts=cover is not None and cover.batch.attempt == found["attempt"],
     )
-
-
-def _publications(
-    sink: WindowedSink, window: Window, touched: Collection[int], batches: Sequence[IndexedBatch], since: Since | None
-) -> tuple[Publication, ...]:
-    found = []
-    for batch in batches:
-        timing = timing_of(sink, window, batch, touched=batch.batch_id in touched)
-        if timing is None or _was_left_out(sink, window, batch, since):
-            continue
-        held, broken = (batch.rules or {}).get(sink.table, (0, 0))
-        found.append(
-            Publication(
-                batch_id=batch.batch_id,
-                attempt=batch.attempt,
-                semantics=version_of(batch.semantics),
-                timing=timing,
-                at=batch.at,
-                version=batch.tables.get(sink.table),
-                rules_held=held,
-                rules_broken=broken,
-            )
-        )
-    return tuple(found)
-
-
-def _was_left_out(sink: WindowedSink, window: Window, batch: IndexedBatch, since: Since | None) -> bool:
-    """Whether a batch would have published the window, but did not because batches left the table out."""
-    if since is None or since.event_time is None or batch.kind not in (Kind.LIVE, Kind.REPAIR):
-        return False
-    if batch.batch_id >= since.batch_id:
-        return window.start <= since.event_time
-    return sink.table not in batch.tables
-
-
-def timing_of(sink: WindowedSink, window: Window, batch: IndexedBatch, *, touched: bool) -> str | None:
-    """Why a batch published the window; None if it did not. `touched`: it has a pane that may lie in the window.
-
-    A live batch fires windows as `Firing` says: windows that are closed for good do not fire, even if they share a
-    pane.
-    """
-    before, after = batch.before, batch.after
-    lateness = micros(sink.allowed_lateness) if batch.kind is Kind.LIVE else None
-    firing = Firing(trigger=sink.trigger, before=before, after=after, allowed_lateness=lateness)
-    match batch.kind:
-        case Kind.REWIND:
-            return "REWIND" if sink.table in batch.tables else None
-        case Kind.BACKFILL:
-            closed = window.end <= sink.trigger.touched_until(after)
-            found = replaced(sink, window, batch) or (touched and _admits(window, batch))
-            return Timing.BACKFILL if closed and found else None
-        case Kind.FOLD:
-            return None
-        case Kind.REPAIR:
-            gone = batch.forgotten_until is not None and window.end <= batch.forgotten_until
-            return Timing.REPAIR if touched and not gone and window.end <= sink.trigger.touched_until(after) else None
-        case Kind.LIVE | Kind.SWITCH:
-            if sink.trigger.fires_on_close and before < window.end <= after:
-                return Timing.ON_TIME
-            again = touched and firing.refused_until < window.end <= firing.again_until
-            return timing_of_live(window.end, before, after) if again else None
-        case _:
-            assert_never(batch.kind)
-
-
-def _admits(window: Window, batch: IndexedBatch) -> bool:
-    """Whether the last batch of a backfill published a window because it brought the first records of it."""
-    gone = batch.forgotten_until is not None and window.end <= batch.forgotten_until
-    return batch.job is not None and batch.job.complete and not gone
 
 
 def _corrections(

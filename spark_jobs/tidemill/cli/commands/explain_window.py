@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from tidemill.inspect.lineage import Contribution, Lineage, Publication
+    from tidemill.inspect.firings import Publication
+    from tidemill.inspect.lineage import Contribution, Lineage
     from tidemill.project.project import Project
 
 

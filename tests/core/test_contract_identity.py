@@ -13,6 +13,7 @@ from tidemill.core.contract.contract import (
     Check,
     Compare,
     Contract,
+    Expectation,
     Format,
     LengthBetween,
     Matches,
@@ -23,7 +24,16 @@ from tidemill.core.contract.contract import (
     TableRule,
     Unique,
 )
+from tidemill.core.contract.row_checks import (
+    Bounded,
+    ItemsBetween,
+    ItemsDistinct,
+    MultipleOf,
+    NoneOf,
+    NotNullInside,
+)
 from tidemill.core.contract.schema import Array, Decimal, Field, Object, Scalar
+from tidemill.core.contract.tolerance import Tolerance
 from tidemill.core.identity.contracts import fingerprint_of
 
 WHOLE = Contract(
@@ -43,6 +53,13 @@ CHECKS = [
     LengthBetween(column="t", minimum=1, maximum=2),
     RowCountBetween(minimum=1, maximum=2),
     Compare(left="a", operator="<", right="t"),
+    Expectation(column="a", kind="expect_column_max_to_be_between", arguments=(("column", "a"), ("max_value", 1))),
+    Bounded(column="a", operator=">", bound="2024-01-31"),
+    MultipleOf(column="a", factor=2),
+    NoneOf(column="a", values=(1,)),
+    ItemsBetween(column="a", minimum=1, maximum=2),
+    ItemsDistinct(column="a"),
+    NotNullInside(column="a", path=("b",)),
 ]
 NO_MEANING = {"name", "version", "description", "source", "fingerprint"}
 """Of a contract."""
@@ -65,8 +82,6 @@ def others(value: Any) -> Any:
             return (*value, *value[:1], others(value[0])) if value else ("a",)
         case dict():
             return {**value, "more": "1"}
-        case None:
-            return Matches(column="t", pattern="x")
         case _:
             return replace(value, **{fields(value)[0].name: others(getattr(value, fields(value)[0].name))})
 
@@ -81,7 +96,9 @@ def test_every_part_of_a_contract_is_in_its_fingerprint_or_left_out_on_purpose(c
     for part in fields(check):
         assert of(replace(rule, check=replace(check, **{part.name: others(getattr(check, part.name))}))) != whole, part
     for part in fields(rule):
-        changed = of(replace(rule, **{part.name: others(getattr(rule, part.name))}))
+        tolerance = Tolerance(comparison="mustBe", numbers=(1,))
+        value = tolerance if part.name == "tolerance" else others(getattr(rule, part.name))
+        changed = of(replace(rule, **{part.name: value}))
         assert (changed == whole) == (part.name == "description"), part
     for part in fields(WHOLE):
         if part.name != "table_rules":
@@ -95,7 +112,8 @@ def test_every_part_of_a_contract_is_in_its_fingerprint_or_left_out_on_purpose(c
 def test_every_part_of_a_field_and_a_rule_is_in_the_fingerprint_but_what_describes_it(part: Any) -> None:
     name = "fields" if isinstance(part, Field) else "row_rules"
     for each in fields(part):
-        other = replace(part, **{each.name: others(getattr(part, each.name))})
+        value = Matches(column="t", pattern="x") if each.name == "pattern" else others(getattr(part, each.name))
+        other = replace(part, **{each.name: value})
         changed = replace(WHOLE, **{name: tuple(other if p is part else p for p in getattr(WHOLE, name))})
         assert (fingerprint_of(changed) == fingerprint_of(WHOLE)) == (each.name in NO_MEANING_OF_PARTS), each
 
@@ -111,3 +129,13 @@ def test_the_parts_of_types_are_in_the_fingerprint() -> None:
     whole = [replace(WHOLE, fields=(Field(name="a", type=each),)) for each in kinds]
     assert len({fingerprint_of(contract) for contract in whole}) == len(kinds)
     assert [len(fields(each)) for each in (Decimal, Array, Object)] == [2, 1, 1], "say what a new part means"
+
+
+@pytest.mark.parametrize("part", fields(Tolerance), ids=lambda part: part.name)
+def test_every_part_of_a_tolerance_is_in_the_fingerprint(part: Any) -> None:
+    def of(tolerance: Tolerance) -> str:
+        rule = TableRule(name="t", check=NotNull(column="a"), tolerance=tolerance)
+        return fingerprint_of(replace(WHOLE, table_rules=(rule,)))
+
+    one = Tolerance(comparison="mustBe", numbers=(1,))
+    assert of(replace(one, **{part.name: others(getattr(one, part.name))})) != of(one)

@@ -106,7 +106,8 @@ def _check_meaning(check: Check) -> tuple[str, dict[str, Any]]:
         case Compare():
             return "Compare", {"left": check.left, "operator": check.operator, "right": check.right}
         case Expectation():
-            return "Expectation", {"column": check.column, "kind": check.kind, "arguments": dict(check.arguments)}
+            arguments = [list(pair) for pair in check.arguments]
+            return "Expectation", {"column": check.column, "kind": check.kind, "arguments": arguments}
         case _:
             return _row_check_meaning(check)
 

@@ -58,7 +58,7 @@ def test_what_readers_would_miss_is_a_warning(file: Any) -> None:
     path = file.an_output("- {name: x, logicalType: string}")
     assert warnings(lint(path)) == [
         "no description",
-        "no primary key: a published table cannot be updated without one",
+        "no primary key: readers do not know which columns identify a row",
         "no rule: every value of the right type passes",
         "`x` has no description",
     ]

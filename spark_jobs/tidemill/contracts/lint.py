@@ -109,8 +109,8 @@ def _advise_checks(line: int, contract: Contract, findings: Findings) -> None:
     if contract.format is None and not contract.primary_key and not set(WINDOW_COLUMNS) <= set(contract.columns):
         findings.warning(
             line,
-            "no primary key: a published table cannot be updated without one",
-            fix="set primaryKey: true at the columns that identify a row",
+            "no primary key: readers do not know which columns identify a row",
+            fix="set primaryKey: true at these columns; a key of single rows is checked within each batch",
         )
     if not contract.row_rules and not contract.table_rules:
         findings.warning(line, "no rule: every value of the right type passes", fix="add a bound or a pattern")

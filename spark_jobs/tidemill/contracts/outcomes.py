@@ -30,15 +30,19 @@ class Found:
 def of_count(check: RowCountBetween, count: int) -> Found:
     """What a rule about the number of rows makes of this number."""
     few, many = check.minimum is not None and count < check.minimum, check.maximum is not None and count > check.maximum
-    return Found(passed=False, observed=f"{count} rows") if few or many else Found(passed=True)
+    return Found(passed=False, observed=_rows(count)) if few or many else Found(passed=True)
 
 
 def of_rows(bad: int, count: int, tolerance: Tolerance | None, some: Callable[[], pa.Table]) -> Found:
     """What a rule makes of so many bad rows of all; `some` gives a few of them."""
     if not bad if tolerance is None else tolerance.allows(bad, count):
         return Found(passed=True)
-    observed = f"{bad} of {count} rows" + (f", allowed: {tolerance}" if tolerance else "")
+    observed = f"{bad} of {_rows(count)}" + (f", allowed: {tolerance}" if tolerance else "")
     return Found(passed=False, observed=observed, rows=some() if bad else None)
+
+
+def _rows(count: int) -> str:
+    return f"{count} row{'' if count == 1 else 's'}"
 
 
 def columns_of(check: Check) -> tuple[str, ...]:

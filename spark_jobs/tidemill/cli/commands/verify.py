@@ -116,21 +116,26 @@ def _parted(windows: Sequence[Window]) -> str:
     if not windows:
         return ""
     return (
-        f"windows that start from {_stretches(windows)}: a record came when they had closed, and counts only in those "
+        f"windows that start {_stretches(windows)}: a record came when they had closed, and counts only in those "
         "of its windows that were open"
     )
 
 
 def _stretches(windows: Sequence[Window]) -> str:
-    where = ", ".join(f"{show_moment(w.start)} to {show_moment(w.end - 1)}" for w in windows[:_SHOWN])
+    where = ", ".join(map(_stretch, windows[:_SHOWN]))
     return f"{where}, and {len(windows) - _SHOWN:,} more stretches" if len(windows) > _SHOWN else where
+
+
+def _stretch(window: Window) -> str:
+    first, last = show_moment(window.start), show_moment(window.end - 1)
+    return f"at {first}" if first == last else f"from {first} to {last}"
 
 
 def _of_before(found: Verified) -> str:
     """What another declaration computed; empty if there is nothing."""
     if found.since is None or (not found.earlier and found.since.event_time is None):
         return ""
-    where = f", in windows that start from {_stretches(found.left_out)}" if found.left_out else ""
+    where = f", in windows that start {_stretches(found.left_out)}" if found.left_out else ""
     parts = [f"what {show_batches(found.earlier)} made{where}"] if found.earlier else []
     if found.since.event_time is not None:
         parts.append(f"windows that start up to {whole(found.since)}, when batches had left the table out")

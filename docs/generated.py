@@ -18,6 +18,7 @@ from typing import Any
 from command_pages import commands
 from docstrings import markdown, table
 
+from tidemill.contracts.changes.change import KINDS
 from tidemill.core import errors
 from tidemill.core.sql.function_groups import AGGREGATE_GROUPS, ROW_GROUPS
 from tidemill.core.sql.functions import REFUSED_FUNCTIONS, refusal
@@ -105,7 +106,18 @@ def refused() -> str:
     return table(("it ...", "functions", "instead"), rows)
 
 
+def contract_changes() -> str:
+    """The kinds of changes of contracts, and what each breaks."""
+    rows = [(kind.told, _broken(kind.records), _broken(kind.table)) for kind in KINDS.values()]
+    return table(("change", "breaks, for records of a topic", "breaks, for rows of a table"), rows)
+
+
+def _broken(breaks: Iterable[str]) -> str:
+    return ", ".join(sorted(breaks)) or "nothing"
+
+
 _PARTS: dict[str, Callable[..., str]] = {
+    "contract-changes": contract_changes,
     "class": class_and_methods,
     "first-pipeline": first_pipeline,
     "decisions": decisions,

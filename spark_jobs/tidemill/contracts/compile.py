@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from tidemill.contracts.conditions import Rule
 from tidemill.contracts.document import Node, read
 from tidemill.contracts.extensions import Extensions, extensions_of
 from tidemill.contracts.fields import fields_of
@@ -16,7 +17,8 @@ from tidemill.contracts.nodes import closest, shown
 from tidemill.contracts.rules import collect, row_rules, table_rules
 from tidemill.contracts.standard import NEWEST, VERSIONS, WRITTEN
 from tidemill.contracts.structure import check_structure
-from tidemill.core.contract.contract import Contract
+from tidemill.core.contract.contract import Contract, NotNull
+from tidemill.core.contract.row_checks import NotNullInside
 from tidemill.core.declare.columns import HIDDEN_COLUMNS
 from tidemill.core.identity.contracts import fingerprint_of
 
@@ -63,6 +65,20 @@ def compile_document(root: Node, path: Path, findings: Findings, picked: str = "
 def objects_of(root: Node) -> list[Node]:
     """The schema objects of a document."""
     return [node for node in root.items("schema") if isinstance(node.value, Mapping)]
+
+
+def rules_of(root: Node, schema: Node) -> Mapping[str, Rule]:
+    """The rules of a schema object by name, in the order of the file, without those that `required` makes.
+
+    Rules of records and of tables are the same conditions here.
+    """
+    silent = Findings("")
+    extensions = extensions_of(root, schema, silent)
+    fields = {field.name: field for field in fields_of(schema.items("properties"), silent)}
+    key = tuple(c for c in _primary_key(schema, extensions, silent) if c in fields)
+    found = collect(schema, fields, key, silent, is_input=extensions.is_input)
+    made = (NotNullInside, NotNull)
+    return {r.name: r for r in found if not (isinstance(r.condition, made) and r.name.endswith(".required"))}
 
 
 def _api_version(root: Node, findings: Findings) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tidemill.contracts.document import Node
 
@@ -26,6 +26,17 @@ def is_whole(node: Node) -> bool:
 def is_number(node: Node) -> bool:
     """Whether the value is a number."""
     return isinstance(node.value, int | float) and not isinstance(node.value, bool)
+
+
+def plain(node: Node) -> object:
+    """The value without its lines."""
+    match node.value:
+        case Mapping() as mapping:
+            return {key: plain(child) for key, child in mapping.items()}
+        case tuple() as items:
+            return [plain(item) for item in items]
+        case value:
+            return value
 
 
 def shown(node: Node | None) -> str:

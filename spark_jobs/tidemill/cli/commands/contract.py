@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidemill.cli.commands.contract_diff import diff_contracts
 from tidemill.cli.output import AsJson, console, many, open_project, styled
 from tidemill.cli.views.log import print_json
 from tidemill.core.errors import InputError
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 _COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
 
-app = typer.Typer(no_args_is_help=True, help="Data contracts: check them.")
+app = typer.Typer(no_args_is_help=True, help="Data contracts: check them, and say what a change breaks.")
+app.command("diff")(diff_contracts)
 
 
 @app.command("lint")

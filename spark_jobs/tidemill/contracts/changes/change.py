@@ -1,0 +1,114 @@
+"""Kinds of changes of contracts: what each breaks. This table is the only place that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+
+class Breaks(StrEnum):
+    """Who or what a change breaks.
+
+    READERS of a published table; WRITERS of records to a topic; BACKFILLS, which read old records by the new contract;
+    STATE of pipelines, which was computed by the old one.
+    """
+
+    READERS = "readers"
+    WRITERS = "writers"
+    BACKFILLS = "backfills"
+    STATE = "state"
+
+
+class Bump(IntEnum):
+    """The part of a version that a change must raise."""
+
+    NONE = 0
+    PATCH = 1
+    MINOR = 2
+    MAJOR = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a kind of change breaks: in a contract of records, and in a contract of a table."""
+
+    told: str
+    records: frozenset[Breaks] = frozenset()
+    table: frozenset[Breaks] = frozenset()
+    least: Bump = Bump.MINOR
+
+
+_R, _W, _B, _S = Breaks.READERS, Breaks.WRITERS, Breaks.BACKFILLS, Breaks.STATE
+
+
+def _kind(
+    told: str, records: tuple[Breaks, ...] = (), table: tuple[Breaks, ...] = (), least: Bump = Bump.MINOR
+) -> Kind:
+    return Kind(told, frozenset(records), frozenset(table), least)
+
+
+KINDS: Mapping[str, Kind] = {
+    "contract-added": _kind("the contract is new"),
+    "contract-removed": _kind("the contract is gone", (_W, _S), (_R,)),
+    "direction-changed": _kind("it is about records now, or about a table now", (_W, _B, _S), (_R,)),
+    "format-changed": _kind("records are written in another way", (_W, _B, _S)),
+    "extra-fields-refused": _kind("fields that the contract does not name are refused now", (_W, _B)),
+    "extra-fields-kept": _kind("fields that the contract does not name are kept now"),
+    "field-added": _kind("a field that may be null is new"),
+    "field-added-required": _kind("a required field is new", (_W, _B)),
+    "field-removed": _kind("a field is gone", (_S,), (_R,)),
+    "field-renamed": _kind("a field has another name", (_W, _B, _S), (_R,)),
+    "field-moved": _kind("fields have another order", (), (), Bump.PATCH),
+    "column-moved": _kind("fields of CSV have another order", (_W, _B)),
+    "type-widened": _kind("a type holds more values", (_S,), (_R,)),
+    "type-narrowed": _kind("a type holds fewer values", (_W, _B, _S), (_S,)),
+    "type-changed": _kind("a type is another one", (_W, _B, _S), (_R, _S)),
+    "required-added": _kind("null is refused now", (_W, _B)),
+    "required-removed": _kind("null is allowed now", (), (_R,)),
+    "key-changed": _kind("other columns identify a row", (), (_R, _S)),
+    "rule-added": _kind("a rule is new", (_W, _B), ()),
+    "rule-stricter": _kind("a rule allows less", (_W, _B), ()),
+    "rule-weaker": _kind("a rule allows more", (), (_R,)),
+    "rule-changed": _kind("a rule allows something else", (_W, _B), (_R,)),
+    "rule-removed": _kind("a rule is gone", (), (_R,)),
+    "severity-raised": _kind("a rule blocks that only warned", (_W, _B), ()),
+    "severity-lowered": _kind("a rule only warns that blocked", (), (_R,)),
+    "promise-added": _kind("freshness, latency or another service level is promised"),
+    "promise-changed": _kind("another service level is promised", (_W,), (_R,)),
+    "promise-removed": _kind("a service level is promised no more", (), (_R,)),
+    "unit-changed": _kind("values are in another unit", (_W, _B, _S), (_R,)),
+    "deprecated": _kind("it is marked as deprecated"),
+    "description-changed": _kind("it is described in other words", (), (), Bump.PATCH),
+    "warning-changed": _kind("a rule that only warns is new, gone or another one", (), (), Bump.PATCH),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change: its kind (a key of `KINDS`), the contract and the line of the new file, and what it says there."""
+
+    kind: str
+    contract: str
+    file: str
+    line: int
+    where: str
+    message: str
+    is_input: bool
+
+    @property
+    def breaks(self) -> frozenset[Breaks]:
+        """Who or what it breaks; empty for a compatible change."""
+        kind = KINDS[self.kind]
+        return kind.records if self.is_input else kind.table
+
+    @property
+    def bump(self) -> Bump:
+        """The part of the contract's version that has to rise."""
+        return Bump.MAJOR if self.breaks else KINDS[self.kind].least
+
+    def __str__(self) -> str:
+        """For example "orders: `cents`: a type holds fewer values: bigint, now int"."""
+        where = f"`{self.where}`: " if self.where else ""
+        said = f": {self.message}" if self.message else ""
+        return f"{self.contract}: {where}{KINDS[self.kind].told}{said}"

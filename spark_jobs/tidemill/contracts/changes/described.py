@@ -1,0 +1,77 @@
+"""A schema object of a contract file as its changes are looked for: its contract, and what else it promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemill.contracts.compile import compile_contract, objects_of, rules_of
+from tidemill.contracts.conditions import Rule
+from tidemill.contracts.document import Node, read
+from tidemill.contracts.files import contract_files
+from tidemill.contracts.findings import Finding, Findings, Level
+from tidemill.core.contract.contract import Contract
+
+PROMISES = "slaProperties"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """One schema object. `rules` are by name, and without those that `required` makes."""
+
+    contract: Contract
+    root: Node
+    schema: Node
+    rules: Mapping[str, Rule]
+
+    @property
+    def is_input(self) -> bool:
+        """Whether it is about records of a topic."""
+        return self.contract.format is not None
+
+    @property
+    def promises(self) -> Mapping[str, Node]:
+        """The service levels of the file, by property and, if given, element."""
+        named = ((f"{n.text('property')} {n.text('element')}".strip(), n) for n in self.root.items(PROMISES))
+        return dict(named)
+
+    def property_at(self, path: tuple[str, ...]) -> Node | None:
+        """The node of a property, by names from the outside to the inside; "[]" is the items of an array."""
+        place: Node | None = self.schema
+        for name in path:
+            if place is None:
+                return None
+            found = (n for n in place.items("properties") if n.text("name") == name)
+            place = place.child("items") if name == "[]" else next(found, None)
+        return place
+
+    def line_at(self, path: tuple[str, ...]) -> int:
+        """The line of a property, or of the nearest one around it that is there."""
+        for size in range(len(path), 0, -1):
+            if (node := self.property_at(path[:size])) is not None:
+                return node.line
+        return self.schema.line
+
+
+def described(place: Path) -> tuple[dict[str, Described], list[Finding]]:
+    """All schema objects of a file or folder by contract name, and the errors of those that cannot be used."""
+    found: dict[str, Described] = {}
+    errors: list[Finding] = []
+    for path in contract_files(place) if place.is_dir() else [place]:
+        findings = Findings(str(path))
+        found |= dict(_of_file(path, findings))
+        errors += [f for f in findings.sorted() if f.severity is Level.ERROR]
+    return found, errors
+
+
+def _of_file(path: Path, findings: Findings) -> Iterator[tuple[str, Described]]:
+    root = read(path, findings)
+    objects = objects_of(root) if root is not None else []
+    for schema in objects:
+        picked = schema.text("name") if len(objects) > 1 else ""
+        contract = compile_contract(path, findings, picked)
+        if root is not None and contract is not None:
+            yield contract.name, Described(contract=contract, root=root, schema=schema, rules=rules_of(root, schema))
+    if root is not None and not objects:
+        compile_contract(path, findings)

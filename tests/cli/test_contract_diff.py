@@ -1,0 +1,124 @@
+"""`tidemill contract diff`: what a change of contracts breaks, between files, folders and revisions of git."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Type
+from support.projects import Mill
+
+NEW = ("amount, logicalType: integer", "amount, logicalType: string")
+"""A change of a type, which breaks readers."""
+
+
+@pytest.fixture
+def folder(mill: Mill) -> Path:
+    """The project's contracts, committed to a repository of git."""
+    found = mill.project.folder / "data_contracts"
+    for words in (
+        ["init", "--quiet"],
+        ["add", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "--quiet", "-m", "contracts"],
+    ):
+        subprocess.run(["git", *words], cwd=mill.project.folder, check=True)
+    return found
+
+
+def change(file: Path, *replacements: tuple[str, str]) -> None:
+    text = file.read_text(encoding="utf-8")
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new)
+    file.write_text(text, encoding="utf-8")
+
+
+def test_a_breaking_change_ends_with_one_and_names_what_it_breaks(tidemill: Type, folder: Path) -> None:
+    change(folder / "sums.odcs.yaml", NEW)
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert said.code == 1
+    line = next(n for n, t in enumerate((folder / "sums.odcs.yaml").read_text().splitlines(), 1) if "amount" in t)
+    assert (
+        f"{folder}/sums.odcs.yaml:{line}: breaking: sums: `amount`: a type is another one: bigint, now string"
+        in said.out
+    )
+    assert "  breaks: readers, state" in said.out
+    assert "sums: version 1.0.0, now 1.0.0; these changes need another major version" in said.out
+    assert said.out.endswith("1 change, 1 breaking\n")
+
+
+def test_a_compatible_change_ends_with_zero_unless_warnings_fail(tidemill: Type, folder: Path) -> None:
+    more = "      - {name: amount, logicalType: integer}\n"
+    change(folder / "sums.odcs.yaml", (more, f"{more}{more.replace('amount', 'least')}"))
+    said = tidemill("contract", "diff", "--base", "HEAD", folder)
+    assert (said.code, said.out.splitlines()[-1]) == (0, "1 change, 0 breaking")
+    assert "need another minor version" in said.out
+    assert tidemill("contract", "diff", "--base", "HEAD", "--fail-on", "warning").code == 1
+    change(folder / "sums.odcs.yaml", ("version: 1.0.0", "version: 1.1.0"))
+    assert tidemill("contract", "diff", "--base", "HEAD", "--fail-on", "warning").code == 0
+
+
+def test_nothing_changed(tidemill: Type, folder: Path) -> None:
+    said = tidemill("contract", "diff", "--base", "HEAD", folder / "sums.odcs.yaml")
+    assert (said.code, said.out) == (0, "0 changes, 0 breaking\n")
+
+
+def test_a_contract_that_cannot_be_used_ends_with_two(tidemill: Type, folder: Path) -> None:
+    change(folder / "sums.odcs.yaml", ("logicalType: integer", "logicalType: integr"))
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert said.code == 2
+    assert f"{folder}/sums.odcs.yaml:" in said.err
+    assert "integr" in said.err
+
+
+def test_two_files_are_versions_of_one_contract(tidemill: Type, folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "newer.odcs.yaml"
+    other.write_text((folder / "sums.odcs.yaml").read_text())
+    change(other, NEW)
+    said = tidemill("contract", "diff", folder / "sums.odcs.yaml", other, "--json")
+    assert said.code == 1
+    [found] = [json.loads(line) for line in said.out.splitlines()]
+    assert (found["change"], found["where"], found["breaks"], found["bump"]) == (
+        "type-changed",
+        "amount",
+        ["readers", "state"],
+        "major",
+    )
+
+
+def test_contracts_that_a_revision_lacks_are_new(tidemill: Type, folder: Path) -> None:
+    (folder / "more").mkdir()
+    (folder / "more" / "bills.odcs.yaml").write_text((folder / "sums.odcs.yaml").read_text())
+    said = tidemill("contract", "diff", "--base", "HEAD", folder / "more")
+    assert (said.code, said.out.splitlines()[-1]) == (0, "1 change, 0 breaking")
+    assert "bills: the contract is new" in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "expected OLD and NEW, or --base REVISION, found 0 places"),
+        (("data_contracts",), "expected OLD and NEW, or --base REVISION, found 1 place"),
+        (("a", "b", "c"), "found 3 places"),
+        (("a", "b", "--base", "HEAD"), "found 2 places and --base"),
+        (("nothing", "data_contracts"), "nothing: there is no such file or folder"),
+        (("--base", "nope"), "--base nope: git knows no such revision"),
+        (("--base", "--output=x"), "--base --output=x: git knows no such revision"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    tidemill: Type, folder: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], told: str
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    said = tidemill("contract", "diff", *words)
+    assert said.code == 5
+    assert told in said.err
+
+
+def test_a_folder_outside_of_git_is_refused(tidemill: Type, mill: Mill) -> None:
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert said.code == 5
+    assert "is in no repository of git" in said.err

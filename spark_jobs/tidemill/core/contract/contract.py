@@ -84,7 +84,7 @@ class RowRule:
     """A predicate that every row must meet.
 
     `predicate` is Spark SQL over the contract's columns. A row breaks the rule when the predicate is
-    false; null is not false. A rule of severity ERROR rejects the row, a WARNING counts it.
+    false; null is not false. A rule of severity ERROR rejects the row, a WARNING leaves it.
 
     Spark would match a pattern by trying, which can take for ever. So a rule with `pattern` is checked by that where
     records are decoded, in linear time; its predicate says the same, for readers and for fingerprints.

@@ -15,6 +15,7 @@ from tidemill.contracts.files import OBJECT, name_of
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest, shown
 from tidemill.contracts.rules import collect, row_rules, table_rules
+from tidemill.contracts.service_levels import check_service_levels
 from tidemill.contracts.standard import NEWEST, VERSIONS, WRITTEN
 from tidemill.contracts.structure import check_structure
 from tidemill.core.contract.contract import Contract, NotNull
@@ -58,6 +59,7 @@ def compile_document(root: Node, path: Path, findings: Findings, picked: str = "
     contract = None if schema is None else _compile(path, root, schema, findings)
     if contract is not None and picked:
         contract = dataclasses.replace(contract, name=f"{contract.name}{OBJECT}{picked}")
+    check_service_levels(root, findings)
     check_structure(root, [schema] if schema and picked else root.items("schema"), findings)
     return contract
 

@@ -11,9 +11,8 @@ from tidemill.contracts.conditions import Rule
 from tidemill.contracts.document import Node, read
 from tidemill.contracts.files import contract_files
 from tidemill.contracts.findings import Finding, Findings, Level
+from tidemill.contracts.service_levels import PROMISES
 from tidemill.core.contract.contract import Contract
-
-PROMISES = "slaProperties"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,7 +54,7 @@ def test_scattered_records_are_repaired_in_bounded_batches_as_many_as_a_dry_run_
     mill: Mill, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mended(mill)
-    show_repair(an_amendment(mill), SideOutput.QUARANTINE, Selection(), as_json=False)
+    show_repair(an_amendment(mill), SideOutput.QUARANTINE, Selection(), mixed=False, full=False, as_json=False)
     assert "that takes 4 batches" in capsys.readouterr().out
     commits = list(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection()))
     assert [c.accounts["events"].aggregated for c in commits] == [10, 10, 10, 5]

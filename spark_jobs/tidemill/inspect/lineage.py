@@ -90,23 +90,26 @@ def lineage(project: Project, pipeline: str, table: str | None, start: datetime,
     # Some of its panes may still exist because a later window shares them, but a part tells nothing.
     slices = [] if forgotten else _slices(uris, sink, window, key)
     row = row_of(uris, sink, start, key)
-    if row is None and not slices and not forgotten:
-        raise nothing_counted(uris, sink, start, key)
     touched = {s["batch_id"] for s in slices}
     batches = list(past.batches(partial(_may_matter, sink, window, batch_ranges(touched))))
     covers = {c.batch_id: c for c in covers_of(batches, view.position.slices)}
     known = {b.batch_id: b for b in batches}
     parts = [_contribution(known.get(s["batch_id"]) or _plan(ledger, s["batch_id"]), s, covers) for s in slices]
+    lacking = tuple(r for b in batches if _lacks(b.incomplete, sink, window) for r in b.skipped or ())
+    since = (view.position.since or {}).get(sink.table)
+    # Lost records, state that was removed and windows that were left out say why there is no row.
+    if row is None and not (slices or forgotten or lacking or since):
+        raise nothing_counted(uris, sink, start, key)
     return Lineage(
         table=sink.table,
         window=window,
         key=key,
         row=row,
         contributions=tuple(parts),
-        publications=publications_of(sink, window, touched, batches, (view.position.since or {}).get(sink.table)),
+        publications=publications_of(sink, window, touched, batches, since),
         corrections=_corrections(uris, sink, start, key),
-        lacking=tuple(r for b in batches if _lacks(b.incomplete, sink, window) for r in b.skipped or ()),
-        since=(view.position.since or {}).get(sink.table),
+        lacking=lacking,
+        since=since,
         forgotten=forgotten,
     )
 

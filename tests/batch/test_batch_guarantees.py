@@ -83,7 +83,7 @@ def test_a_gap_is_skipped_and_reported_where_that_is_declared(tmp_path: Path, sp
     assert (following.skipped, following.incomplete) == (0, None)
     found = {
         second: lineage(mill.project, "sums", None, NOW + timedelta(seconds=second), {"user": "a"})
-        for second in (20, 30)
+        for second in (20, 50)
     }
     assert [str(r) for r in found[20].lacking] == ["events-0 [1, 3)"]
-    assert found[30].lacking == ()
+    assert found[50].lacking == ()

@@ -81,12 +81,10 @@ def lineage(project: Project, pipeline: str, table: str | None, start: datetime,
     flow, ledger = project.pipeline(pipeline), project.ledger(pipeline)
     sink = _sink(flow, table)
     window = _window(sink, start)
-    if set(key) != set(sink.keys):
-        raise InputError(f"{sink.table} has the key ({', '.join(sink.keys)}), found ({', '.join(key)})")
+    _check_key(sink, key)
     uris = project.uris(pipeline)
     view, past = ledger.view(), ledger.past()
-    until = view.position.forgotten_until
-    forgotten = until is not None and window.end <= until
+    forgotten = (until := view.position.forgotten_until) is not None and window.end <= until
     # Some of its panes may still exist because a later window shares them, but a part tells nothing.
     slices = [] if forgotten else _slices(uris, sink, window, key)
     row = row_of(uris, sink, start, key)
@@ -112,6 +110,11 @@ def lineage(project: Project, pipeline: str, table: str | None, start: datetime,
         since=since,
         forgotten=forgotten,
     )
+
+
+def _check_key(sink: WindowedSink, key: Mapping[str, str]) -> None:
+    if set(key) != set(sink.keys):
+        raise InputError(f"{sink.table} has the key ({', '.join(sink.keys)}), found ({', '.join(key)})")
 
 
 def _may_matter(sink: WindowedSink, window: Window, touched: Sequence[BatchRange], zone: Zone) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from tidemill.contracts.masks import broken
+from tidemill.contracts.masks import broken, is_of_rows
 from tidemill.contracts.outcomes import Found, columns_of, named, of_count, of_rows
 from tidemill.core.contract.contract import Check, Contract, Expectation, RowCountBetween, TableRule, Unique
 from tidemill.core.contract.schema import DataType
@@ -36,6 +36,8 @@ class _Counted:
 def found_on_spark(rows: DataFrame, contract: Contract, shown: Sequence[list[str]], limit: int) -> dict[str, Found]:
     """As `found_in_memory`. The frame is computed once, and persisted until the call ends."""
     rules = [(r, names) for r, names in zip(contract.table_rules, shown, strict=True) if not _is_computed(r)]
+    if not rules:
+        return {}
     used = {c for rule, names in rules for c in (*columns_of(rule.check), *names)}
     kept = rows.selectExpr(*(quoted(c) for c in sorted(used))).persist()
     try:
@@ -50,7 +52,7 @@ def _is_computed(rule: TableRule) -> bool:
 
 
 def _counted(kept: DataFrame, rules: Sequence[TableRule], types: Mapping[str, DataType]) -> _Counted:
-    masked = [(rule.name, rule.check) for rule in rules if not isinstance(rule.check, Unique | RowCountBetween)]
+    masked = [(rule.name, rule.check) for rule in rules if is_of_rows(rule.check)]
     found = kept.mapInArrow(_counter(masked, types), _COUNTED).toArrow()
     lists = found.column("bad").to_pylist()
     bad = {name: sum(counts[n] for counts in lists) for n, (name, _) in enumerate(masked)}

@@ -52,6 +52,7 @@ COMMANDS = {
     "verify": "verify sums",
     "maintain": "maintain",
     "contract lint": "contract lint",
+    "contract diff": "contract diff data_contracts data_contracts",
     "doctor": "doctor --no-spark",
     "gone": "gone sums events-0 --why test",
     "adopt": "adopt sums sums --why test",

@@ -80,11 +80,13 @@ class _State:
     def __init__(self) -> None:
         self.lock, self.asked = Lock(), [("", "", {}, "")][:0]
         self.rule: dict[str, Any] = {}
-        self.random = random.Random(0)
+        self.random = {writes: random.Random(0) for writes in (True, False)}
 
     def tell(self, rule: dict[str, Any]) -> None:
         with self.lock:
-            self.rule, self.random = rule, random.Random(rule.get("seed"))
+            self.rule = rule
+            # Writes draw from a source of their own: how often clients read depends on the time of day.
+            self.random = {writes: random.Random(rule.get("seed")) for writes in (True, False)}
 
     def decide(self, method: str, path: str, headers: Mapping[str, str]) -> str:
         with self.lock:
@@ -96,8 +98,9 @@ class _State:
         rule = self.rule
         if "weights" in rule:
             names, weights = list(rule["weights"]), list(rule["weights"].values())
-            what = str(self.random.choices(["", *names], [100 - sum(weights), *weights])[0])
-            return what if method in ("PUT", "POST") or what == "503" else ""
+            writes = method in ("PUT", "POST")
+            what = str(self.random[writes].choices(["", *names], [100 - sum(weights), *weights])[0])
+            return what if writes or what == "503" else ""
         if rule.get("times", 0) and rule["method"] == method and rule["part"] in path:
             rule["times"] -= 1
             return str(rule["what"])

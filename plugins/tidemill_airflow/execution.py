@@ -9,6 +9,7 @@ from typing import Any
 from tidemill.core.errors import Busy, TidemillError
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.events import Claimed, Committed, Event, Planned
+from tidemill.core.protocol.summary import broken_rules
 from tidemill.core.time.times import moment
 from tidemill.core.time.watermarks import BEGINNING, END
 
@@ -75,7 +76,7 @@ def commits_of(events: Iterable[Event], identity: str) -> tuple[Committed, ...]:
 
 
 def facts(commit: Committed) -> dict[str, Any]:
-    """A commit as JSON values: records by outcome, rows and version by table, and the watermark."""
+    """A commit as JSON values: records by outcome, rows and version by table, the watermark, and broken rules."""
     account = sum(commit.accounts.values(), Account())
     return {
         "batch_id": commit.batch_id,
@@ -85,6 +86,7 @@ def facts(commit: Committed) -> dict[str, Any]:
         "rows": dict(commit.published),
         "versions": dict(commit.tables),
         "watermark": show_watermark(commit.position.watermark),
+        "broken": list(broken_rules(commit)),
     }
 
 
@@ -93,7 +95,8 @@ def summary(commit: Committed) -> str:
     account = sum(commit.accounts.values(), Account())
     rows = ", ".join(f"{count:,} rows to {table}" for table, count in commit.published.items()) or "nothing"
     watermark = show_watermark(commit.position.watermark) or "not known yet"
-    return f"batch {commit.batch_id} committed: {account}; published {rows}; watermark {watermark}"
+    broken = "".join(f"; {text}" for text in broken_rules(commit))
+    return f"batch {commit.batch_id} committed: {account}; published {rows}; watermark {watermark}{broken}"
 
 
 def show_watermark(watermark: int) -> str | None:

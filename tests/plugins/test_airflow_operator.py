@@ -105,6 +105,7 @@ def test_every_committed_batch_is_a_partition_with_its_facts(run: Callable[..., 
         "rows": {"page_views_by_minute": 7},
         "versions": {"page_views_by_minute": 3},
         "watermark": "2026-01-01T12:00:00+00:00",
+        "broken": [],
     }
 
 

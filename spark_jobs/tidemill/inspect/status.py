@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tidemill.core.errors import DeclarationError, ForeignTable, LogError, TidemillError
 from tidemill.core.plan.amendments import count
 from tidemill.core.protocol.codec import encode
-from tidemill.core.protocol.summary import ACCOUNT, account_of, watermark_json
+from tidemill.core.protocol.summary import ACCOUNT, account_of, warned_json, watermark_json
 from tidemill.core.time.times import moment
 from tidemill.log.interface import HoldsBack
 from tidemill.log.pipeline_topics import held_of, readable
@@ -231,6 +231,8 @@ def status_json(found: PipelineStatus) -> dict[str, object]:
             "attempt": commit.attempt,
             "at": commit.at.isoformat(),
             **{part: getattr(account_of(commit), part) for part in ACCOUNT},
+            "broken": list(commit.broken or ()),
+            "warned": warned_json(commit),
         },
         "open_batch": None if opened is None else _open_json(opened),
         "backfill": _backfill_json(found.view),

@@ -217,6 +217,7 @@ def _commit_of(attempt: Attempt, position: Position, done: _Done, *, started: da
         skipped=sum(len(r) for r in skipped or ()),
         incomplete=incomplete(attempt.flow, plan, position) or None,
         broken=tuple(map(str, done.verdict.broken)) or None,
+        warned={topic: c.warned for topic, c in found.counts.items() if c.warned} or None,
         logical_hash=plan.logical_hash,
         started=started,
         at=datetime.now(UTC),

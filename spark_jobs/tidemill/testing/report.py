@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tidemill.core.protocol.summary import ACCOUNT, account_of
+from tidemill.core.protocol.summary import ACCOUNT, account_of, broken_rules
 
 if TYPE_CHECKING:
     from tidemill.core.protocol.events import Committed
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def told(trials: Sequence[Trial]) -> str:
-    """One line for each batch, and one for each reason of its rejections; empty if no batch committed."""
+    """One line for each batch, each reason of rejections and each broken rule; empty if no batch committed."""
     return "\n".join(line for trial in trials for commit in trial.commits for line in _lines(trial.name, commit))
 
 
@@ -25,3 +25,4 @@ def _lines(pipeline: str, commit: Committed) -> Iterator[str]:
     yield f"{pipeline}: batch {commit.batch_id}: {read}; published: {published or 'nothing'}"
     for reason, count in commit.reasons.items():
         yield f"  rejected {count}: {reason}"
+    yield from (f"  {text}" for text in broken_rules(commit))

@@ -37,7 +37,7 @@ from tidemill.core.protocol.events import (
     Planned,
     Superseded,
 )
-from tidemill.core.protocol.summary import account_of
+from tidemill.core.protocol.summary import account_of, broken_rules
 from tidemill.core.time.times import show_clock, show_moment
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _said(event: Event) -> str:
         case Committed(published=published, position=position):
             rows = counted(published, "row")
             said = f"{balance(account_of(event))}; published {rows}; watermark {show_watermark(position.watermark)}"
-            return said + "".join(f"; {text}" for text in _incomplete(event))
+            return said + "".join(f"; {text}" for text in (*broken_rules(event), *_incomplete(event)))
         case Cancelled(reason=reason):
             return reason
         case Decided(decision=decision, by=by, why=why):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tidemill.cli.output import console, many, styled
-from tidemill.core.protocol.summary import commit_json
+from tidemill.core.protocol.summary import broken_rules, commit_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,8 +58,10 @@ class BatchLines:
             self._status.update(what)
 
     def committed(self, commit: Committed) -> None:
-        """Print the line of a batch."""
+        """Print the line of a batch, and a line for each rule that was broken."""
         self.batch(commit_json(commit))
+        for text in broken_rules(commit):
+            self._out.print(f"       {text}", soft_wrap=True)
 
     def ended(self, outcome: str, batches: int) -> None:
         """Print how the run ended and after how many batches."""
@@ -79,8 +81,6 @@ class BatchLines:
         self._out.print(styled(line, (attempt, "dim")), soft_wrap=True)
         if facts["kind"] != "live" and facts["late"]:
             self._out.print(_of_forgotten(facts), soft_wrap=True)
-        for text in facts.get("broken", ()):
-            self._out.print(f"       {text}", soft_wrap=True)
 
     def incident(self, batch: object, what: str) -> None:
         """Print a line about a batch that did not commit."""

@@ -51,6 +51,15 @@ def rejecting_bits(rules: Sequence[RowRule]) -> int:
     return sum(1 << i for i, rule in enumerate(rules) if rule.severity is Severity.ERROR)
 
 
+def warning_bits(rules: Sequence[RowRule]) -> dict[str, int]:
+    """The bits of the rules of severity WARNING, by their names."""
+    bits: dict[str, int] = {}
+    for i, rule in enumerate(rules):
+        if rule.severity is Severity.WARNING:
+            bits[rule.name] = bits.get(rule.name, 0) | 1 << i
+    return bits
+
+
 def reasons_expression(rules: Sequence[RowRule], *, error: str, mask: str) -> str:
     """Spark SQL of an array of reasons why a row is rejected: `error`, unless null, and the name of each broken rule.
 

@@ -84,8 +84,9 @@ class Committed:
     `accounts` has the counts of each input topic. `panes` says where in event time the state lies, by published table.
     `tables` has the version of each table after the batch, `published` the number of rows for each published table.
     `skipped` is how many offsets the log lost before they were read; `incomplete` says where the windows start that may
-    lack them, by published table. `broken` are the table rules that failed, each with what was found. `plan_hash`
-    proves which plan was executed; `logical_hash` identifies declaration and contracts.
+    lack them, by published table. `broken` are the table rules that failed, each with what was found. `warned` says how
+    many accepted records broke each rule of severity warning, by input topic and rule. `plan_hash` proves which plan
+    was executed; `logical_hash` identifies declaration and contracts.
     """
 
     batch_id: int
@@ -102,6 +103,7 @@ class Committed:
     skipped: int = 0
     incomplete: Mapping[str, PaneSpan] | None = None
     broken: tuple[str, ...] | None = None
+    warned: Mapping[str, Mapping[str, int]] | None = None
     logical_hash: str | None = None
     started: datetime
     at: datetime

@@ -24,6 +24,21 @@ def watermark_json(watermark: int) -> str | None:
     return "end" if watermark == END else moment(watermark).isoformat()
 
 
+def broken_rules(commit: Committed) -> tuple[str, ...]:
+    """The rules that were broken in a batch that committed: rules of tables, then warnings of records with counts."""
+    warned = (
+        f"warning {topic}: {rule}: {count:,} record{'' if count == 1 else 's'}"
+        for topic, rules in (commit.warned or {}).items()
+        for rule, count in rules.items()
+    )
+    return (*(commit.broken or ()), *warned)
+
+
+def warned_json(commit: Committed) -> dict[str, dict[str, int]]:
+    """How many records broke each rule of severity warning, by input topic and rule."""
+    return {topic: dict(rules) for topic, rules in (commit.warned or {}).items()}
+
+
 def commit_json(commit: Committed) -> dict[str, object]:
     """A commit as JSON values; `seconds` is the duration of the attempt that committed."""
     account = account_of(commit)
@@ -44,6 +59,7 @@ def commit_json(commit: Committed) -> dict[str, object]:
             for table, span in (commit.incomplete or {}).items()
         },
         "broken": list(commit.broken or ()),
+        "warned": warned_json(commit),
         "forgotten_until": None if (until := commit.position.forgotten_until) is None else moment(until).isoformat(),
         "seconds": round((commit.at - commit.started).total_seconds(), 3),
     }

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
+from tidemill.core.contract.contract import RowRule
+from tidemill.core.contract.row_rules import warning_bits
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.protocol.account import Account
 from tidemill.engine.aggregate.branches import Branch
@@ -22,7 +24,8 @@ class Counts:
 
     `max_event_times` (microseconds) has the partitions with accepted rows. `late_rows` counts a row once for each sink
     that refused it; `refused_windows` counts windows that refused a row which other windows took. `stray_blocks` is a
-    bitmap of the blocks (`tidemill.engine.read.blocks`) that hold rejected or late rows.
+    bitmap of the blocks (`tidemill.engine.read.blocks`) that hold rejected or late rows. `warned` has the rules of
+    severity warning that accepted rows break, each with the number of those rows.
     """
 
     account: Account
@@ -30,6 +33,7 @@ class Counts:
     refused_windows: int = 0
     late_rows: int = 0
     stray_blocks: bytes = b""
+    warned: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def side_outputs(self) -> int:
@@ -40,8 +44,11 @@ class Counts:
 class Counter:
     """Counts the rows of one input as they pass; `result` is complete once an action has run over all of them."""
 
-    def __init__(self, topic: str, partitions: Sequence[int], branches: Sequence[Branch]) -> None:
+    def __init__(
+        self, topic: str, partitions: Sequence[int], branches: Sequence[Branch], rules: Sequence[RowRule] = ()
+    ) -> None:
         self._topic, self._partitions, self._branches = topic, tuple(partitions), tuple(branches)
+        self._warnings = warning_bits(rules)
         self._observation = Observation(f"tidemill {topic}")
         self._found: dict[str, Any] | None = None
 
@@ -61,6 +68,7 @@ class Counter:
         times = {
             f"time_{p}": f"max(CASE WHEN NOT _rejected AND _partition = {p} THEN _time END)" for p in self._partitions
         }
+        warned = {f"warned_{b}": f"count_if(NOT _rejected AND _broken & {b}L != 0)" for b in self._warnings.values()}
         return {
             "read": "count(1)",
             "rejected": "count_if(_rejected)",
@@ -71,6 +79,7 @@ class Counter:
             "refusals": f"sum({' + '.join(f'CAST({b.late} AS INT)' for b in self._branches) or '0L'})",
             "stray_blocks": f"bitmap_construct_agg(CASE WHEN _rejected OR ({late}) THEN CAST(_block AS BIGINT) END)",
             **times,
+            **warned,
         }
 
     def result(self) -> Counts:
@@ -84,4 +93,5 @@ class Counter:
             refused_windows=found["refused"] or 0,
             late_rows=found["refusals"] or 0,
             stray_blocks=bytes(found["stray_blocks"] or b""),
+            warned={rule: count for rule, bit in self._warnings.items() if (count := found[f"warned_{bit}"])},
         )

@@ -48,7 +48,8 @@ class Stream:
         decode = DecodeBatches.of(flow, source, plan)
         statement = branch_out(checked(source), [f.name for f in decode.decoder.schema], paths)
         partitions = sorted({r.topic_partition.partition for r in plan.ranges(source.topic)})
-        return Stream(session, source, found, decode, statement, branches, Counter(source.topic, partitions, branches))
+        counter = Counter(source.topic, partitions, branches, source.contract.row_rules)
+        return Stream(session, source, found, decode, statement, branches, counter)
 
     def diverted(self, reason: str | None) -> Stream:
         """This stream, with every record rejected for `reason`; unchanged when `reason` is None."""

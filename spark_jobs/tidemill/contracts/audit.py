@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
@@ -17,12 +17,23 @@ from tidemill.core.errors import ContractError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+Beside: TypeAlias = "Callable[[Sequence[str]], pa.Table | DataFrame | None]"
+"""Gives the rows that a table keeps beside the staged ones: at least those that agree with one in these columns.
+
+They are of the kind of the staged rows, an Arrow table or a data frame; None is no row.
+"""
+
 MAX_FAILING_ROWS = 20
 """The most failing rows that a result shows."""
 
 
-def audit(table: str, rows: pa.Table | DataFrame, contract: Contract) -> tuple[CheckResult, ...]:
+def audit(
+    table: str, rows: pa.Table | DataFrame, contract: Contract, beside: Beside = lambda _: None
+) -> tuple[CheckResult, ...]:
     """Check the staged rows against each table rule of the contract. The results have the order of the rules.
+
+    A key must not be there twice in the whole table: Unique compares the staged rows with each other, and with the rows
+    of `beside`. All other rules are about the staged rows.
 
     A Spark data frame (local or through Spark Connect) is checked in its cluster, by the same functions as rows in
     memory, and it is persisted meanwhile. A null breaks only NotNull; Unique skips rows with a null in one of its
@@ -38,17 +49,19 @@ def audit(table: str, rows: pa.Table | DataFrame, contract: Contract) -> tuple[C
     names = list(rows.schema.names if isinstance(rows, pa.Table) else rows.columns)
     _check_columns(table, names, contract)
     shown = [_shown(rule.check, contract, names) for rule in contract.table_rules]
-    found = _found(rows, contract, shown)
+    found = _found(rows, contract, shown, beside)
     return tuple(_result(table, rule, found[rule.name]) for rule in contract.table_rules)
 
 
-def _found(rows: pa.Table | DataFrame, contract: Contract, shown: Sequence[list[str]]) -> dict[str, Found]:
+def _found(
+    rows: pa.Table | DataFrame, contract: Contract, shown: Sequence[list[str]], beside: Beside
+) -> dict[str, Found]:
     if isinstance(rows, pa.Table):
-        found = found_in_memory(rows, contract, shown, MAX_FAILING_ROWS)
+        found = found_in_memory(rows, contract, shown, MAX_FAILING_ROWS, beside)
     else:
         from tidemill.contracts.audit_spark import found_on_spark  # noqa: PLC0415
 
-        found = found_on_spark(rows, contract, shown, MAX_FAILING_ROWS)
+        found = found_on_spark(rows, contract, shown, MAX_FAILING_ROWS, beside)
     return found | _computed(rows, contract)
 
 

@@ -8,20 +8,28 @@ from functools import partial
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from tidemill.contracts.masks import Types, broken, repeated
+from tidemill.contracts.masks import Types, broken
 from tidemill.contracts.outcomes import Found, named, of_count, of_rows
 from tidemill.core.contract.contract import Contract, Expectation, RowCountBetween, TableRule, Unique
+from tidemill.tables.keys import repeated
+
+Beside = Callable[[Sequence[str]], pa.Table | None]
 
 
-def found_in_memory(rows: pa.Table, contract: Contract, shown: Sequence[list[str]], limit: int) -> dict[str, Found]:
-    """Check each rule but expectations; `shown` are the columns to show for each rule, of at most `limit` rows."""
+def found_in_memory(
+    rows: pa.Table, contract: Contract, shown: Sequence[list[str]], limit: int, beside: Beside
+) -> dict[str, Found]:
+    """Check each rule but expectations; `shown` are the columns to show for each rule, of at most `limit` rows.
+
+    `beside` gives the rows that the table keeps, for given columns.
+    """
     types = {field.name: field.type for field in contract.fields}
     rows = rows.combine_chunks()
     found = {}
     for rule, columns in zip(contract.table_rules, shown, strict=True):
         if not isinstance(rule.check, Expectation):
             with named(rule.name):
-                found[rule.name] = _checked(rule, rows, types, partial(_first, rows.select(columns), limit))
+                found[rule.name] = _checked(rule, rows, types, partial(_first, rows.select(columns), limit), beside)
     return found
 
 
@@ -29,12 +37,14 @@ def _first(rows: pa.Table, limit: int, places: pa.Array) -> pa.Table:
     return rows.take(places[:limit])
 
 
-def _checked(rule: TableRule, rows: pa.Table, types: Types, show: Callable[[pa.Array], pa.Table]) -> Found:
+def _checked(
+    rule: TableRule, rows: pa.Table, types: Types, show: Callable[[pa.Array], pa.Table], beside: Beside
+) -> Found:
     check = rule.check
     if isinstance(check, RowCountBetween):
         return of_count(check, len(rows))
     if isinstance(check, Unique):
-        alike = repeated(check.columns, rows)
+        alike = repeated(check.columns, rows, beside(check.columns))
         return of_rows(len(alike), len(rows), rule.tolerance, lambda: show(alike))
     mask = broken(check, rows, types)
     bad = pc.sum(mask).as_py() or 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _Batches = Iterator[pa.RecordBatch]
 _COUNTED = "`row_count` bigint, `bad` array<bigint>"
-_ALIKE = "rows alike"
+_ALIKE, _BESIDE = "rows alike", "row beside"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,13 @@ class _Counted:
     bad: Mapping[str, int]
 
 
-def found_on_spark(rows: DataFrame, contract: Contract, shown: Sequence[list[str]], limit: int) -> dict[str, Found]:
+def found_on_spark(
+    rows: DataFrame,
+    contract: Contract,
+    shown: Sequence[list[str]],
+    limit: int,
+    beside: Callable[[Sequence[str]], DataFrame | None],
+) -> dict[str, Found]:
     """As `found_in_memory`. The frame is computed once, and persisted until the call ends."""
     rules = [(r, names) for r, names in zip(contract.table_rules, shown, strict=True) if not _is_computed(r)]
     if not rules:
@@ -42,7 +48,12 @@ def found_on_spark(rows: DataFrame, contract: Contract, shown: Sequence[list[str
     kept = rows.selectExpr(*(quoted(c) for c in sorted(used))).persist()
     try:
         counted = _counted(kept, [rule for rule, _ in rules], {field.name: field.type for field in contract.fields})
-        return {rule.name: _checked(counted, rule, names, limit) for rule, names in rules}
+        return {
+            rule.name: _repeated(counted, rule, names, limit, beside(rule.check.columns))
+            if isinstance(rule.check, Unique)
+            else _checked(counted, rule, names, limit)
+            for rule, names in rules
+        }
     finally:
         kept.unpersist()
 
@@ -76,22 +87,31 @@ def _checked(counted: _Counted, rule: TableRule, columns: list[str], limit: int)
     check, kept = rule.check, counted.rows
     if isinstance(check, RowCountBetween):
         return of_count(check, counted.count)
-    if isinstance(check, Unique):
-        bad = _alike(kept, check.columns)
-        number = bad.count()
-    elif number := counted.bad[rule.name]:
-        bad = kept.mapInArrow(_picker(check, counted.types), kept.schema)
-    else:
-        bad = kept
-    shown = bad.selectExpr(*(quoted(c) for c in columns)).limit(limit)
-    return of_rows(number, counted.count, rule.tolerance, shown.toArrow)
+    number = counted.bad[rule.name]
+    bad = kept.mapInArrow(_picker(check, counted.types), kept.schema) if number else kept
+    return of_rows(number, counted.count, rule.tolerance, _some(bad, columns, limit))
 
 
-def _alike(kept: DataFrame, columns: Sequence[str]) -> DataFrame:
-    key = ", ".join(quoted(c) for c in columns)
-    whole = kept.filter(" AND ".join(f"{quoted(c)} IS NOT NULL" for c in columns))
-    counted = whole.selectExpr("*", f"count(1) OVER (PARTITION BY {key}) AS {quoted(_ALIKE)}")
-    return counted.filter(f"{quoted(_ALIKE)} > 1")
+def _some(bad: DataFrame, columns: list[str], limit: int) -> Callable[[], pa.Table]:
+    return bad.selectExpr(*(quoted(c) for c in columns)).limit(limit).toArrow
+
+
+def _repeated(counted: _Counted, rule: TableRule, columns: list[str], limit: int, beside: DataFrame | None) -> Found:
+    assert isinstance(rule.check, Unique)
+    bad = _alike(counted.rows, rule.check.columns, beside)
+    return of_rows(bad.count(), counted.count, rule.tolerance, _some(bad, columns, limit))
+
+
+def _alike(kept: DataFrame, columns: Sequence[str], beside: DataFrame | None) -> DataFrame:
+    """The rows that agree with another one, or with one of `beside`, in all of these columns."""
+    names = [quoted(c) for c in columns]
+    rows = kept.selectExpr("*", f"false AS {quoted(_BESIDE)}")
+    if beside is not None:
+        there = beside.selectExpr(*names).join(kept.selectExpr(*names).distinct(), list(columns), "left_semi")
+        rows = rows.unionByName(there.selectExpr("*", f"true AS {quoted(_BESIDE)}"), allowMissingColumns=True)
+    whole = rows.filter(" AND ".join(f"{name} IS NOT NULL" for name in names))
+    counted = whole.selectExpr("*", f"count(1) OVER (PARTITION BY {', '.join(names)}) AS {quoted(_ALIKE)}")
+    return counted.filter(f"{quoted(_ALIKE)} > 1 AND NOT {quoted(_BESIDE)}")
 
 
 def _picker(check: Check, types: Mapping[str, DataType]) -> Callable[[_Batches], _Batches]:

@@ -110,7 +110,7 @@ def _advise_checks(line: int, contract: Contract, findings: Findings) -> None:
         findings.warning(
             line,
             "no primary key: readers do not know which columns identify a row",
-            fix="set primaryKey: true at these columns; a key of single rows is checked within each batch",
+            fix="set primaryKey: true at these columns; a key of single rows is checked over the whole table",
         )
     if not contract.row_rules and not contract.table_rules:
         findings.warning(line, "no rule: every value of the right type passes", fix="add a bound or a pattern")

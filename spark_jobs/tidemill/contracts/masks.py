@@ -38,6 +38,7 @@ from tidemill.core.contract.row_checks import (
     RowCheck,
 )
 from tidemill.core.contract.schema import DataType, Scalar
+from tidemill.tables.keys import one_zero
 from tidemill.tables.matching import unmatched
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatch"
@@ -60,16 +61,6 @@ def broken(check: Check, rows: Rows, types: Types) -> Any:
         pa.ArrowException: a column has another type than the contract says.
     """
     return pc.fill_null(_broken(check, rows, types), False)
-
-
-def repeated(columns: Sequence[str], rows: pa.Table) -> pa.Int64Array:
-    """The positions of rows that agree with another row in all of these columns; a null there agrees with nothing."""
-    keys = pa.table({name: _one_zero(rows.column(name)) for name in columns})
-    keys = keys.append_column("row", pa.array(range(len(rows)), pa.int64()))
-    whole = keys.filter(reduce(pc.and_, [pc.is_valid(keys.column(name)) for name in columns]))
-    found = whole.group_by(list(columns)).aggregate([("row", "list"), ("row", "count")])
-    alike = found.filter(pc.greater(found.column("row_count"), 1)).column("row_list")
-    return pc.list_flatten(alike).combine_chunks().sort()
 
 
 def _broken(check: Check, rows: Rows, types: Types) -> Any:
@@ -153,8 +144,8 @@ def _not_among(values: Any, allowed: Sequence[Any], of: DataType) -> Any:
         except (pa.ArrowInvalid, pa.ArrowTypeError):
             # The column cannot hold this value, so no row has it.
             continue
-    listed = _one_zero(pa.array([k.as_py() for k in known], values.type))
-    return pc.and_(pc.is_valid(values), pc.invert(pc.is_in(_one_zero(values), listed, skip_nulls=True)))
+    listed = one_zero(pa.array([k.as_py() for k in known], values.type))
+    return pc.and_(pc.is_valid(values), pc.invert(pc.is_in(one_zero(values), listed, skip_nulls=True)))
 
 
 def _not_compared(left: Any, sign: str, right: Any) -> Any:
@@ -169,10 +160,3 @@ def _not_compared(left: Any, sign: str, right: Any) -> Any:
 def _widest(values: Any) -> Any:
     """Integers and decimals as decimals in which all of them can be compared."""
     return (values.cast(pa.decimal128(19, 0)) if pa.types.is_integer(values.type) else values).cast(_WIDEST)
-
-
-def _one_zero(values: Any) -> Any:
-    """Doubles with one zero and one NaN, as Spark groups them."""
-    if not pa.types.is_floating(values.type):
-        return values
-    return pc.if_else(pc.is_nan(values), float("nan"), pc.add(values, 0.0))

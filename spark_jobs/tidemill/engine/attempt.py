@@ -26,6 +26,7 @@ from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.aggregate.node_sql import of_nodes
 from tidemill.engine.aggregate.types import check_types
 from tidemill.engine.aggregate.window_sql import SLICE_COLUMNS, partial_aggregates
+from tidemill.engine.publish.beside import Beside
 from tidemill.engine.publish.publishing import Publisher, own_values
 from tidemill.engine.publish.side_tables import SideOutputs, Taken
 from tidemill.engine.publish.timing_column import timed
@@ -225,6 +226,10 @@ class Attempt:
         """The plan's backfill after this attempt; None for other plans."""
         job = self.plan.job
         return None if job is None else job.after(self.plan.batch_id, self.number, found.panes)
+
+    def beside(self, item: SinkRows) -> Beside:
+        """What finds the rows that a table keeps beside staged ones."""
+        return Beside(plan=self.plan, uris=self.uris, writers=self.writers, sink=item.sink, staged=item.staged)
 
     def publish(self, found: Aggregated, staged: Staged) -> Published:
         """Step 6: write rejected and late rows, then every published table; each at most once for this batch."""

@@ -238,7 +238,8 @@ def _audit(attempt: Attempt, claim: Claim, found: Aggregated, staged: Staged, le
     if claim.audited is not None:
         verdict = claim.audited.verdict
     else:
-        results = [r for s in staged.rows if s.count for r in audit(s.sink.table, s.rows, s.sink.contract)]
+        full = [item for item in staged.rows if item.count]
+        results = [r for s in full for r in audit(s.sink.table, s.rows, s.sink.contract, attempt.beside(s).rows)]
         verdict = Verdict((*found.unfit, *staged.unfit, *results))
     event = Audited(
         batch_id=plan.batch_id,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import partial, reduce
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -12,17 +12,17 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, wr
 from deltalake import Transaction as DeltaTransaction
 from deltalake.exceptions import CommitFailedError, SchemaMismatchError
 
-from tidemill.core.errors import EngineError, Incompatible, KeysCollide, TableDamaged
+from tidemill.core.errors import EngineError, Incompatible, KeysCollide
 from tidemill.core.protocol.failpoints import answered
 from tidemill.tables.arrow import conform, padded
 from tidemill.tables.compact import TARGET_SIZE, Folded, fold_actions
 from tidemill.tables.create import check_protocol
 from tidemill.tables.fence import FORMAT_VERSION, Stamp, earlier_write, unknown
-from tidemill.tables.files import damaged_file
 from tidemill.tables.handles import Opened, open_table
 from tidemill.tables.interface import Between, Landed, TableSpec, Transaction, Written
-from tidemill.tables.predicates import Parts, datafusion
+from tidemill.tables.predicates import Parts
 from tidemill.tables.rewrite import Action, Files, Picked, inside, removed_paths, replace_actions, upsert_actions
+from tidemill.tables.scan import Scan
 
 Commit = Callable[[], int]
 
@@ -115,31 +115,14 @@ class DeltaRsTable(Opened):
         Raises:
             TableDamaged: a file of the table is missing or damaged.
         """
-        within = [bounds for part in any_of for bounds in part]
-        for condition in (*where, *within):
-            self.spec.check(condition)
         handle = self._open() if version is None else open_table(self.spec, version)
-        there = [f.name for f in handle.schema().fields]
-        # An old version may lack a column: its value is null, and null is never inside a bound.
-        bounds = tuple(b for b in where if b.column in there)
-        nowhere = datafusion(where) != datafusion(bounds)
-        coarse = tuple(b.coarse for b in bounds)
-        names = columns or self.spec.columns
-        all_names = tuple(dict.fromkeys((*names, *(b.column for b in (*bounds, *within)))))
-        wanted = [c for c in all_names if c in there] or there[:1]
-        parts = tuple(tuple(b.coarse for b in part) for part in any_of)
-        try:
-            found = pa.table(handle.scan(columns=wanted, predicate="false" if nowhere else datafusion(coarse, parts)))
-        except Exception as error:
-            if (damage := _damage(handle, self.spec, error)) is None:
-                raise
-            raise damage from error
-        rows = conform(found, self.spec, all_names)
-        for exact in (b for b, c in zip(bounds, coarse, strict=True) if b != c):
-            rows = rows.filter(inside(rows[exact.column], exact))
-        if parts != any_of:
-            rows = rows.filter(reduce(pc.or_, (_meets(rows, part) for part in any_of)))
-        return rows.select(names)
+        return Scan.of(self.spec, handle, where=where, any_of=any_of, columns=columns).rows()
+
+    def batches(
+        self, *, where: tuple[Between, ...] = (), any_of: Parts = (), columns: tuple[str, ...] | None = None
+    ) -> Iterator[pa.Table]:
+        """As `read`, in parts of which one is in memory at a time."""
+        return Scan.of(self.spec, self._open(), where=where, any_of=any_of, columns=columns).batches()
 
     def compact(self, within: Between, *, target_size: int = TARGET_SIZE) -> Folded:
         """Fold small files that lie completely inside `within` into files of about `target_size` bytes.
@@ -270,11 +253,6 @@ class DeltaRsTable(Opened):
             raise ValueError(f"table {self.spec.name}: {outside} rows to upsert lie outside {within}")
 
 
-def _meets(rows: pa.Table, part: tuple[Between, ...]) -> pa.ChunkedArray:
-    """For each row, whether it meets all of these conditions."""
-    return reduce(pc.and_, (inside(rows[b.column], b) for b in part))
-
-
 def properties_of(stamp: Stamp, max_commit_retries: int | None = None) -> CommitProperties:
     """The properties of a commit with this stamp; with 0 retries, it lands on the state it was made from or fails."""
     transaction = stamp.transaction
@@ -283,12 +261,3 @@ def properties_of(stamp: Stamp, max_commit_retries: int | None = None) -> Commit
         max_commit_retries=max_commit_retries,
         app_transactions=[DeltaTransaction(transaction.app_id, transaction.version)] if transaction else None,
     )
-
-
-def _damage(handle: DeltaTable, spec: TableSpec, error: Exception) -> TableDamaged | None:
-    """The damaged file because of which a read failed; None when the reason was another one."""
-    try:
-        found = damaged_file(handle, spec, error)
-    except Exception:
-        return None
-    return None if found is None else TableDamaged(f"table {spec.name} ({spec.uri}): {found}")

@@ -47,7 +47,7 @@ class NotNull:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unique:
-    """No two rows agree in all of `columns`."""
+    """No two rows agree in all of `columns`; of single rows, no two of the whole table."""
 
     columns: tuple[str, ...]
 

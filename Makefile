@@ -2,7 +2,7 @@
 
 # One environment for all commands: Java, the packages, Spark's Python.
 RUN = . ./.tidemill/env.sh &&
-# The tests of a file stay in one process and share a Spark session; files begin in order, the long ones (batch) first.
+# The tests of a file stay in one process and share a Spark session; files begin in order, short ones last (tests/conftest.py).
 PARALLEL = --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # What to look at when the tests have become slow.
 LONGEST = --durations 20 --durations-min 1

@@ -19,6 +19,12 @@ settings.register_profile("tidemill", deadline=None, max_examples=60, derandomiz
 settings.load_profile("tidemill")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files of short tests come last: so no process ends with a long file while the other one has nothing to do."""
+    heavy = {item.path for item in items if any(item.get_closest_marker(name) for name in ("spark", "long"))}
+    items.sort(key=lambda item: item.path not in heavy)
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real data beside the checkout."""

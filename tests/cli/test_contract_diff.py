@@ -80,7 +80,8 @@ def test_two_files_are_versions_of_one_contract(tidemill: Type, folder: Path, tm
     change(other, NEW)
     said = tidemill("contract", "diff", folder / "sums.odcs.yaml", other, "--json")
     assert said.code == 1
-    [found] = [json.loads(line) for line in said.out.splitlines()]
+    found, version = [json.loads(line) for line in said.out.splitlines()]
+    assert version["severity"] == "warning"
     assert (found["change"], found["where"], found["breaks"], found["bump"]) == (
         "type-changed",
         "amount",

@@ -23,6 +23,7 @@ from tidemill.project.pipeline_files import load_files
 from tidemill.project.settings import FILE, LANDING, Settings, is_remote, read_settings
 
 if TYPE_CHECKING:
+    from tidemill.core.declare.pipeline import PipelineSpec
     from tidemill.engine.storage.table_layout import Uris
     from tidemill.ledger.lease import Lease
     from tidemill.ledger.ledger import Ledger
@@ -75,7 +76,15 @@ class Project:
 
     def check_declared(self, name: str) -> None:
         """Raise what `pipeline` would raise for the declaration alone, without contracts."""
-        self._declared(name).pipeline(name)
+        self.spec(name)
+
+    def spec(self, name: str) -> PipelineSpec:
+        """Return what a file declares of a pipeline; it is not bound to contracts.
+
+        Raises:
+            DeclarationError: the pipeline does not exist, or its file cannot be loaded.
+        """
+        return self._declared(name).pipeline(name).spec
 
     def pipeline(self, name: str) -> Flow:
         """Return a pipeline bound to its contracts, after checking that it was not renamed.
@@ -104,7 +113,7 @@ class Project:
                 its windows accept records for longer than state is kept.
             ContractError: one of its contracts cannot be used. Contracts of other pipelines do not matter.
         """
-        flow = bind(self._declared(name).pipeline(name).spec, self.contracts)
+        flow = bind(self.spec(name), self.contracts)
         check_age(flow, self.settings.state)
         return flow
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,11 +11,14 @@ import typer
 
 from tidemill.cli.commands.contract_diff import diff_contracts
 from tidemill.cli.output import AsJson, console, many, open_project, styled
+from tidemill.cli.reports.formats import AsFormat, FailOn, ReportFormat, chosen, failing, report
+from tidemill.cli.reports.given import given, shown_name
 from tidemill.cli.views.log import print_json
-from tidemill.core.errors import InputError
+from tidemill.core.errors import ContractError
 from tidemill.core.exit_code import ExitCode
 
 if TYPE_CHECKING:
+    from tidemill.cli.reports.remark import Remark
     from tidemill.contracts.findings import Finding
 
 _COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
@@ -24,39 +28,66 @@ app.command("diff")(diff_contracts)
 
 
 @app.command("lint")
-def lint_contracts(
+def lint_contracts(  # noqa: PLR0913, PLR0917  each is an option
     ctx: typer.Context,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[PATH]...", help="Files or folders. Default: the project's contracts."),
+        typer.Argument(
+            metavar="[PATH]...", help="Files or folders, - for standard input. Default: the project's contracts."
+        ),
     ] = None,
     as_json: AsJson = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="List what Tidemill does not use, too: it promises nothing about values.")
     ] = False,
+    wanted: AsFormat = None,
+    fail_on: Annotated[FailOn, typer.Option("--fail-on", help="warning fails with warnings, too.")] = FailOn.ERROR,
 ) -> None:
     """Say everything that is wrong, or could be better, in contract files."""
     from tidemill.contracts.findings import Level
     from tidemill.contracts.lint import lint
 
+    form = chosen(wanted, as_json=as_json)
     places = paths or [Path(open_project(ctx).settings.contracts)]
-    for place in places:
-        if not place.exists():
-            raise InputError(f"{place}: there is no such file or folder", fix="name contract files, or their folder")
     told = (Level.ERROR, Level.WARNING, *([Level.INFORMATION] if verbose else []))
-    findings = [finding for place in places for finding in lint(place) if finding.severity in told]
-    if as_json:
+    with given(places) as read:
+        found = [finding for place in read for finding in lint(place) if finding.severity in told]
+        files = [shown_name(file, read, places) for place in read for file in _files(place)]
+    findings = [replace(finding, file=shown_name(finding.file, read, places)) for finding in found]
+    text = report(form, "contract lint", files, [_remark(finding) for finding in findings], fail_on)
+    if text is not None:
+        typer.echo(text, nl=False)
+    elif form is ReportFormat.JSON:
         for finding in findings:
             print_json(_json(finding))
     else:
-        _show(findings, places)
-    if any(f.severity is Level.ERROR for f in findings):
+        _show(findings, len(files))
+    if any(f.severity in failing(fail_on) for f in findings):
         raise typer.Exit(ExitCode.WRONG)
 
 
-def _show(findings: list[Finding], places: list[Path]) -> None:
+def _files(place: Path) -> list[str]:
     from tidemill.contracts.files import contract_files
 
+    if not place.is_dir():
+        return [str(place)]
+    try:
+        return [str(path) for path in contract_files(place)]
+    except ContractError:
+        # This is noted as an error already.
+        return []
+
+
+def _remark(finding: Finding) -> Remark:
+    from tidemill.cli.reports.remark import Remark
+
+    level, rule = finding.severity, f"contract-{finding.severity.value}"
+    return Remark(
+        level=level, rule=rule, message=finding.message, fix=finding.fix, file=finding.file, line=finding.line
+    )
+
+
+def _show(findings: list[Finding], files: int) -> None:
     out = console()
     for finding in findings:
         where, severity = f"{finding.file}:{finding.line}: ", (finding.severity.value, _COLOURS[finding.severity.value])
@@ -65,11 +96,7 @@ def _show(findings: list[Finding], places: list[Path]) -> None:
             out.print(f"  fix: {finding.fix}")
     found = Counter(finding.severity.value for finding in findings)
     errors, warnings = many(found["error"], "error"), many(found["warning"], "warning")
-    if found["error"]:
-        out.print(f"{errors}, {warnings}")
-    else:
-        files = sum(len(contract_files(place)) if place.is_dir() else 1 for place in places)
-        out.print(f"{many(files, 'contract')}, no errors, {warnings}")
+    out.print(f"{errors}, {warnings}" if found["error"] else f"{many(files, 'contract')}, no errors, {warnings}")
 
 
 def _json(finding: Finding) -> dict[str, object]:

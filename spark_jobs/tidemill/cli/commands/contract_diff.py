@@ -1,32 +1,31 @@
 """`tidemill contract diff`: what a change of contracts breaks."""
 
+# A command's parameters are its options, so there may be many.
+# ruff: noqa: PLR0913, PLR0917
+
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from enum import StrEnum
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.output import AsJson, console, many, open_project, styled
-from tidemill.cli.views.log import print_json
-from tidemill.core.errors import InputError
+from tidemill.cli.output import AsJson, many, open_project
+from tidemill.cli.reports.formats import AsFormat, FailOn, ReportFormat, chosen, failing, report
+from tidemill.cli.reports.given import given
+from tidemill.core.errors import InputError, TidemillError
 
 if TYPE_CHECKING:
-    from tidemill.contracts.changes.change import Change
+    from tidemill.cli.reports.changes import Shown
     from tidemill.contracts.changes.described import Described
+    from tidemill.contracts.changes.waivers import Waiver
+    from tidemill.contracts.findings import Finding
 
 BREAKING, INVALID = 1, 2
 """The exit codes of `contract diff` besides 0, which programs of other projects for contracts use, too."""
-
-
-class FailOn(StrEnum):
-    """From which findings on the command does not end with 0."""
-
-    ERROR = "error"
-    WARNING = "warning"
 
 
 def diff_contracts(
@@ -34,54 +33,96 @@ def diff_contracts(
     places: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[OLD] [NEW]", help="Two files or folders; with --base only NEW. Default: the project's contracts."
+            metavar="[OLD] [NEW]",
+            help="Two files or folders, - for standard input; with --base only NEW. Default: the project's contracts.",
         ),
     ] = None,
     base: Annotated[str, typer.Option("--base", metavar="REVISION", help="Compare with this revision of git.")] = "",
     fail_on: Annotated[
-        FailOn, typer.Option("--fail-on", help="Also end with 1 where a version was not raised: warning.")
+        FailOn,
+        typer.Option("--fail-on", help="warning also ends with 1 if a version was not raised or a waiver is idle."),
     ] = FailOn.ERROR,
     as_json: AsJson = False,
+    wanted: AsFormat = None,
 ) -> None:
     """Say what changed between two versions of contracts. Ends with 0 (compatible), 1 (breaking) or 2 (invalid)."""
-    from tidemill.contracts.changes.compare import changes_of
-    from tidemill.contracts.changes.described import described
+    from tidemill.cli.reports.changes import show
+    from tidemill.contracts.changes.review import review
 
-    with _two(ctx, places or [], base) as (old, new):
-        first, wrong_first = ({}, []) if old is None else described(old)
-        second, wrong = described(new)
-    before, after = _paired(first, second)
-    for finding in (*wrong_first, *wrong):
-        typer.echo(f"{finding}\n  fix: {finding.fix}" if finding.fix else str(finding), err=True)
-    if wrong_first or wrong:
-        raise typer.Exit(INVALID)
-    changes = changes_of(before, after)
-    behind = _not_raised(before, after, changes)
-    _show_json(changes) if as_json else _show(changes, behind)
-    if any(c.breaks for c in changes) or (behind and fail_on is FailOn.WARNING):
+    form = chosen(wanted, as_json=as_json)
+    with _two(ctx, places or [], base) as (old, new, shown):
+        first, second, waivers, wrong = _read(old, new)
+        if wrong:
+            _refuse(form, wrong, shown)
+        found = review(*_paired(first, second), waivers, datetime.now(UTC).date())
+        show(form, shown, found, fail_on, _users(ctx, new))
+    if found.fails(failing(fail_on)):
         raise typer.Exit(BREAKING)
 
 
+def _read(
+    old: Path | None, new: Path
+) -> tuple[Mapping[str, Described], Mapping[str, Described], Sequence[Waiver], Sequence[Finding]]:
+    """The contracts of both places by name, the waivers, and what cannot be used."""
+    from tidemill.contracts.changes.described import described
+    from tidemill.contracts.changes.waivers import FILE, read_waivers
+    from tidemill.contracts.findings import Findings
+
+    first, wrong_first = ({}, []) if old is None else described(old)
+    second, wrong = described(new)
+    findings = Findings(str((new if new.is_dir() else new.parent) / FILE))
+    waivers = read_waivers(new, findings)
+    return first, second, waivers, [*wrong_first, *wrong, *findings.sorted()]
+
+
+def _refuse(form: ReportFormat, wrong: Sequence[Finding], shown: Shown) -> None:
+    """Show contracts and waivers that cannot be used, and end."""
+    from tidemill.cli.reports.changes import remark_of
+
+    remarks = [remark_of(finding, shown) for finding in wrong]
+    text = report(form, "contract diff", [], remarks, FailOn.ERROR)
+    if text is not None:
+        typer.echo(text, nl=False)
+    for remark in remarks if text is None else ():
+        typer.echo(f"{remark.file}:{remark.line}: {remark.message}", err=True)
+        if remark.fix:
+            typer.echo(f"  fix: {remark.fix}", err=True)
+    raise typer.Exit(INVALID)
+
+
+def _users(ctx: typer.Context, new: Path) -> Mapping[str, Sequence[str]]:
+    """Which pipelines of the project use which of its contracts; nothing for contracts of no project."""
+    from tidemill.inspect.contract_uses import uses_by_contract
+
+    with suppress(TidemillError):
+        project = open_project(ctx)
+        folder = Path(project.settings.contracts).resolve()
+        if new.resolve().is_relative_to(folder):
+            return uses_by_contract(project)
+    return {}
+
+
 @contextmanager
-def _two(ctx: typer.Context, places: list[Path], base: str) -> Iterator[tuple[Path | None, Path]]:
-    """The old place, None if there was none, and the new one."""
+def _two(ctx: typer.Context, places: list[Path], base: str) -> Iterator[tuple[Path | None, Path, Shown]]:
+    """The old place, None if there was none, the new one, and how their files are called in reports."""
+    from tidemill.cli.reports.changes import Shown
+
     if (len(places) != 2 and not base) or len(places) > (1 if base else 2):
         raise InputError(
             f"expected OLD and NEW, or --base REVISION, found {many(len(places), 'place')}"
             + (" and --base" if base else ""),
             fix="tidemill contract diff OLD NEW, or tidemill contract diff --base main",
         )
-    for place in places:
-        if not place.exists():
-            raise InputError(f"{place}: there is no such file or folder", fix="name contract files, or their folders")
-    if not base:
-        yield places[0], places[1]
-        return
-    from tidemill.contracts.changes.revision import at_revision
+    with given(places) as read:
+        if not base:
+            yield read[0], read[1], Shown(dict(zip(read, places, strict=True)))
+            return
+        from tidemill.contracts.changes.revision import at_revision
 
-    new = places[0] if places else Path(open_project(ctx).settings.contracts)
-    with at_revision(new, base) as old:
-        yield old, new
+        new = read[0] if read else Path(open_project(ctx).settings.contracts)
+        with at_revision(new, base) as old:
+            names = dict(zip(read, places, strict=True))
+            yield old, new, Shown(names if old is None else {**names, old: new})
 
 
 def _paired(
@@ -92,48 +133,3 @@ def _paired(
         (old,), (name,) = before.values(), after
         return {name: old}, after
     return before, after
-
-
-def _not_raised(
-    before: Mapping[str, Described], after: Mapping[str, Described], changes: list[Change]
-) -> Mapping[str, str]:
-    """What to say of each contract whose version did not rise as its changes need it."""
-    from tidemill.contracts.changes.change import Bump
-    from tidemill.contracts.changes.compare import bump_needed, is_raised
-
-    said = {}
-    for name in before.keys() & after.keys():
-        needed = bump_needed([c for c in changes if c.contract == after[name].contract.name])
-        old, new = before[name].contract.version, after[name].contract.version
-        if needed is not Bump.NONE and not is_raised(old, new, needed):
-            said[name] = f"{name}: version {old}, now {new}; these changes need another {needed.name.lower()} version"
-    return said
-
-
-def _show(changes: list[Change], behind: Mapping[str, str]) -> None:
-    out = console()
-    for change in changes:
-        what = ("breaking", "red") if change.breaks else ("compatible", "green")
-        out.print(styled(f"{change.file}:{change.line}: ", what, f": {change}"))
-        if change.breaks:
-            out.print(f"  breaks: {', '.join(sorted(change.breaks))}")
-    for text in behind.values():
-        out.print(styled("", ("warning", "yellow"), f": {text}"))
-    breaking = sum(bool(change.breaks) for change in changes)
-    out.print(f"{many(len(changes), 'change')}, {breaking} breaking")
-
-
-def _show_json(changes: list[Change]) -> None:
-    for change in changes:
-        print_json(
-            {
-                "file": change.file,
-                "line": change.line,
-                "contract": change.contract,
-                "change": change.kind,
-                "where": change.where,
-                "message": str(change),
-                "breaks": sorted(change.breaks),
-                "bump": change.bump.name.lower(),
-            }
-        )

@@ -1,0 +1,1 @@
+"""Findings about files in the forms that systems of CI read."""

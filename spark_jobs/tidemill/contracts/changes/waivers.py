@@ -1,0 +1,111 @@
+"""Waivers: changes of contracts that somebody allows for a time, in a file beside the contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from tidemill.contracts.changes.change import KINDS, Change
+from tidemill.contracts.document import Node, read
+from tidemill.contracts.findings import Findings
+from tidemill.contracts.nodes import closest, shown
+
+FILE = "waivers.yaml"
+
+_NEEDED = ("contract", "change", "reason", "owner", "until")
+_KEYS = (*_NEEDED, "field", "rule")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiver:
+    """Allows one kind of change of a contract until the end of a day (UTC).
+
+    `field` and `rule` narrow it to a field, or to a rule or service level; empty texts mean any.
+    """
+
+    contract: str
+    change: str
+    reason: str
+    owner: str
+    until: date
+    field: str
+    rule: str
+    file: str
+    line: int
+
+    def allows(self, change: Change) -> bool:
+        """Whether it is about this change, whatever its end."""
+        named = (self.contract, self.change) == (change.contract, change.kind)
+        return named and self.field in ("", change.where) and self.rule in ("", change.message)
+
+    def has_ended(self, today: date) -> bool:
+        """Whether its last day is over."""
+        return today > self.until
+
+    def __str__(self) -> str:
+        """For example "waived until 2026-12-31 by data-team: readers moved to sums_2"."""
+        return f"waived until {self.until} by {self.owner}: {self.reason}"
+
+
+def read_waivers(place: Path, findings: Findings) -> list[Waiver]:
+    """The waivers in the file beside contracts: in a folder, or in the folder of a file. Faults go to `findings`."""
+    path = (place if place.is_dir() else place.parent) / FILE
+    root = read(path, findings) if path.is_file() else None
+    if root is None:
+        return []
+    _check_keys(root, ("waivers",), "a file of waivers", findings)
+    listed = root.child("waivers")
+    if listed is None or not isinstance(listed.value, tuple):
+        findings.error(root.line, "expected `waivers:` and a list", fix="waivers: [], or remove the file")
+        return []
+    return [waiver for node in listed.value if (waiver := _waiver(node, path, findings)) is not None]
+
+
+def _waiver(node: Node, path: Path, findings: Findings) -> Waiver | None:
+    before = len(findings.all)
+    _check_keys(node, _KEYS, "a waiver", findings)
+    texts = dict(_texts(node, findings))
+    until = _day(node, findings)
+    if (kind := texts["change"]) and kind not in KINDS:
+        line = child.line if (child := node.child("change")) is not None else node.line
+        known = ", ".join(KINDS)
+        findings.error(line, f"no change is called `{kind}`", fix=closest(kind, KINDS) or f"one of {known}")
+    if until is None or len(findings.all) > before:
+        return None
+    return Waiver(**texts, until=until, file=str(path), line=node.line)
+
+
+def _texts(node: Node, findings: Findings) -> Iterator[tuple[str, str]]:
+    for key in _KEYS:
+        if key == "until":
+            continue
+        child, text = node.child(key), node.text(key).strip()
+        if child is not None and not text:
+            findings.error(child.line, f"`{key}`: expected text, found {shown(child)}")
+        elif child is None and key in _NEEDED:
+            findings.error(node.line, f"a waiver needs `{key}`", fix=f"add {key}: ...")
+        yield key, text
+
+
+def _day(node: Node, findings: Findings) -> date | None:
+    child = node.child("until")
+    if child is None:
+        findings.error(node.line, "a waiver needs `until`, its last day", fix="add until: 2026-12-31")
+        return None
+    try:
+        return date.fromisoformat(str(child.value))
+    except ValueError:
+        findings.error(child.line, f"`until`: expected a day, found {shown(child)}", fix="for example 2026-12-31")
+        return None
+
+
+def _check_keys(node: Node, known: Sequence[str], title: str, findings: Findings) -> None:
+    if not isinstance(node.value, Mapping):
+        findings.error(node.line, f"expected {title}, found {shown(node)}", fix=f"it has the keys {', '.join(known)}")
+        return
+    for key, child in node.value.items():
+        if key not in known:
+            fix = closest(key, known) or f"it has the keys {', '.join(known)}"
+            findings.error(child.line, f"{title} has no `{key}`", fix=fix)

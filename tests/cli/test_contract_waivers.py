@@ -1,0 +1,146 @@
+"""Waivers of changes that break something: who allowed what, and until when."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Type
+from machine.tiny import TinyAttempt
+from support.projects import Mill, an_event
+from tidemill.run import batch
+
+TODAY = datetime.now(UTC).date()
+
+
+@pytest.fixture
+def folder(mill: Mill) -> Path:
+    """The project's contracts in a repository of git; a type was changed since."""
+    for words in (
+        ["init", "--quiet"],
+        ["add", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "--quiet", "-m", "contracts"],
+    ):
+        subprocess.run(["git", *words], cwd=mill.project.folder, check=True)
+    found = mill.project.folder / "data_contracts"
+    file = found / "sums.odcs.yaml"
+    old, new = ("amount, logicalType: integer", "amount, logicalType: string")
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new).replace("version: 1.0.0", "version: 2.0.0"))
+    return found
+
+
+def a_waiver(until: date = TODAY, **more: str) -> str:
+    values = {
+        "contract": "sums",
+        "change": "type-changed",
+        "reason": "readers moved",
+        "owner": "data-team",
+        "until": str(until),
+        **more,
+    }
+    return "waivers:\n  - " + "\n    ".join(f"{key}: {value}" for key, value in values.items() if value) + "\n"
+
+
+def test_a_waived_change_is_listed_and_does_not_fail(tidemill: Type, folder: Path) -> None:
+    assert tidemill("contract", "diff", "--base", "HEAD").code == 1
+    (folder / "waivers.yaml").write_text(a_waiver(field="amount"))
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert said.code == 0
+    assert ": waived: sums: `amount`: a type is another one" in said.out
+    assert f"  waived until {TODAY} by data-team: readers moved" in said.out
+    assert said.out.endswith("1 change, 0 breaking, 1 waived\n")
+    found = json.loads(tidemill("contract", "diff", "--base", "HEAD", "--json").out)
+    assert found["waived"] == {"until": str(TODAY), "owner": "data-team", "reason": "readers moved"}
+    assert "::notice file=" in tidemill("contract", "diff", "--base", "HEAD", "--format", "github").out
+    assert "2 contracts, no errors" in tidemill("contract", "lint").out
+
+
+def test_a_waiver_that_has_ended_fails_by_name(tidemill: Type, folder: Path) -> None:
+    yesterday = TODAY - timedelta(days=1)
+    (folder / "waivers.yaml").write_text(a_waiver(yesterday))
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert (said.code, "1 breaking" in said.out) == (1, True)
+    assert (
+        f"waivers.yaml:2: error: the waiver of type-changed in sums ended on {yesterday}; it was data-team's"
+        in said.out
+    )
+    # Also when nothing is left to waive.
+    subprocess.run(["git", "checkout", "--quiet", "data_contracts/sums.odcs.yaml"], cwd=folder.parent, check=True)
+    again = tidemill("contract", "diff", "--base", "HEAD")
+    assert (again.code, "ended on" in again.out, "0 changes" in again.out) == (1, True, True)
+
+
+@pytest.mark.parametrize(
+    "other", [{"contract": "events"}, {"change": "field-removed"}, {"field": "n"}, {"rule": "amount.minimum"}]
+)
+def test_a_waiver_allows_only_what_it_names(tidemill: Type, folder: Path, other: dict[str, str]) -> None:
+    (folder / "waivers.yaml").write_text(a_waiver(**other))
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert (said.code, "the waiver allows nothing" in said.out) == (1, True)
+    (folder / "sums.odcs.yaml").unlink()
+    subprocess.run(["git", "checkout", "--quiet", "data_contracts/sums.odcs.yaml"], cwd=folder.parent, check=True)
+    assert tidemill("contract", "diff", "--base", "HEAD").code == 0
+    assert tidemill("contract", "diff", "--base", "HEAD", "--fail-on", "warning").code == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        (a_waiver(reason=""), 2, "a waiver needs `reason`"),
+        (a_waiver(owner="' '"), 5, "`owner`: expected text"),
+        (a_waiver(change="type-chnged"), 3, "no change is called `type-chnged`"),
+        (a_waiver().replace(str(TODAY), "next week"), 6, "`until`: expected a day, found the text 'next week'"),
+        (a_waiver().replace(str(TODAY), "2026-13-01"), 6, "`until`: expected a day"),
+        (a_waiver(untl="2026-01-01"), 7, "a waiver has no `untl`"),
+        (a_waiver() + "waiver: []\n", 7, "a file of waivers has no `waiver`"),
+        ("waivers: sums\n", 1, "expected `waivers:` and a list"),
+        ("- a\n", 1, "expected a file of waivers"),
+        ("waivers: [a]\n", 1, "expected a waiver, found the text 'a'"),
+        ("waivers:\n\t- a\n", 2, "not YAML"),
+        ("", 1, "the document is empty"),
+    ],
+)
+def test_a_wrong_file_of_waivers_is_refused_with_its_line(
+    tidemill: Type, folder: Path, text: str, line: int, said: str
+) -> None:
+    (folder / "waivers.yaml").write_text(text)
+    found = tidemill("contract", "diff", "--base", "HEAD")
+    assert found.code == 2
+    assert f"waivers.yaml:{line}: " in found.err
+    assert said in found.err
+
+
+def test_a_file_of_waivers_without_waivers_is_fine(tidemill: Type, folder: Path) -> None:
+    (folder / "waivers.yaml").write_text("waivers: []\n")
+    assert tidemill("contract", "diff", "--base", "HEAD").code == 1
+
+
+def test_a_breaking_change_says_which_pipelines_it_meets(
+    tidemill: Type, folder: Path, mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert "  pipeline sums publishes table sums: nothing committed yet" in said.out
+    subprocess.run(["git", "stash", "--quiet"], cwd=folder.parent, check=True)
+    monkeypatch.setattr(batch, "Attempt", TinyAttempt)
+    mill.feed([an_event(1)])
+    mill.run()
+    subprocess.run(["git", "stash", "pop", "--quiet"], cwd=folder.parent, check=True)
+    events = folder / "events.odcs.yaml"
+    events.write_text(
+        events.read_text().replace("{name: user, logicalType: string}", "{name: user, logicalType: date}")
+    )
+    out = tidemill("contract", "diff", "--base", "HEAD").out
+    assert "  pipeline sums reads events: its state and tables are those of 1 committed batch" in out
+    assert "  pipeline sums publishes table sums: its state and tables are those of 1 committed batch" in out
+
+
+def test_a_contract_that_is_gone_is_named_by_its_file(tidemill: Type, folder: Path) -> None:
+    (folder / "events.odcs.yaml").unlink()
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert f"{folder}/events.odcs.yaml:" in said.out
+    assert "tidemill-base-" not in said.out + said.err

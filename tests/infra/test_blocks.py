@@ -34,6 +34,8 @@ BLOCKS = {
     ("guides/s3", "sh", 0): "test_readme_servers",
     ("guides/s3", "toml", 1): "here",
     ("guides/clusters", "sh", 0): "test_readme_servers",
+    **{("guides/ci", "yaml", number): "test_contract_ci" for number in range(4)},
+    ("guides/ci", "sh", 0): "test_contract_ci",
     ("guides/contracts", "yaml", 0): "here",
     ("guides/contracts", "yaml", 1): "here",
     ("guides/python", "python", 0): "test_site",

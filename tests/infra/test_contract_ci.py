@@ -1,0 +1,190 @@
+"""From set-up to a red pull request: what `infra/ci` has is run as it stands, in a repository of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xmlschema
+import yaml
+from jsonschema import Draft7Validator  # type: ignore[import-untyped]
+
+from support.commands import type_command
+from support.projects import ROOT
+from support.readme import code
+from tidemill.contracts.changes.waivers import read_waivers
+from tidemill.contracts.findings import Findings
+
+CI = ROOT / "infra" / "ci"
+NAMED = {"user.name": "a", "user.email": "a@b.c", "commit.gpgsign": "false", "init.defaultBranch": "main"}
+
+
+def git(folder: Path, *words: str) -> str:
+    settings = [part for name, value in NAMED.items() for part in ("-c", f"{name}={value}")]
+    return subprocess.run(["git", *settings, *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A new project in a repository, with a branch in which readers lose a column."""
+    folder = tmp_path / "shop"
+    assert type_command(None, "init", folder).code == 0
+    git(folder, "init", "--quiet")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "-m", "Begin")
+    git(folder, "checkout", "--quiet", "-b", "drop-cents")
+    contract = folder / "data_contracts" / "sales_by_minute.odcs.yaml"
+    kept = re.sub(r"^ +- \{name: cents.*\n", "", contract.read_text(), flags=re.MULTILINE)
+    assert kept != contract.read_text()
+    contract.write_text(kept)
+    return folder
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """An environment in which `tidemill` is installed, and nothing of a system of CI is set."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "CI_", "GIT_"))}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{own['PATH']}"
+    return {**own, "PATH": path, "PRE_COMMIT_HOME": str(tmp_path / "hooks"), "HOME": str(tmp_path)}
+
+
+def bash(script: str, folder: Path, environ: dict[str, str], **more: str) -> subprocess.CompletedProcess[str]:
+    """As GitHub and GitLab run a step: a failing line ends it."""
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
+    return subprocess.run(
+        command, cwd=folder, env={**environ, **more}, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def steps_of_the_action(folder: Path, environ: dict[str, str], **given: str) -> subprocess.CompletedProcess[str]:
+    """Run the steps of the composite action with these inputs; Tidemill is installed."""
+    action = yaml.safe_load((CI / "action.yml").read_text())
+    inputs = {name: about.get("default", "") for name, about in action["inputs"].items()} | given
+    values = {**{f"inputs.{name}": value for name, value in inputs.items()}, "github.action_path": str(CI)}
+
+    def filled(text: str) -> str:
+        return re.sub(r"\$\{\{ *([\w.-]+) *\}\}", lambda found: values[found[1]], text)
+
+    [install, check] = action["runs"]["steps"]
+    assert install["if"] == "inputs.tidemill != ''"
+    env = {name: filled(value) for name, value in check["env"].items()}
+    return bash(filled(check["run"]), folder, environ, GITHUB_WORKSPACE=str(folder), **env)
+
+
+def annotations(said: str) -> list[tuple[str, str, int]]:
+    """Level, file and line of each annotation, as GitHub reads them."""
+    found = re.findall(r"^::(error|warning|notice) file=([^,]+),line=(\d+),title=[^:]+::(?=.)", said, re.MULTILINE)
+    return [(level, file, int(line)) for level, file, line in found]
+
+
+def test_a_pull_request_that_takes_a_column_from_readers_is_red(shop: Path, environ: dict[str, str]) -> None:
+    git(shop, "commit", "--quiet", "-am", "Drop cents")
+    base = git(shop, "rev-parse", "main").strip()
+    done = steps_of_the_action(shop, environ, base=base)
+    assert done.returncode == 1, done.stdout + done.stderr
+    file = "data_contracts/sales_by_minute.odcs.yaml"
+    assert ("error", file) in {(level, name) for level, name, _ in annotations(done.stdout)}
+    assert "a field is gone" in done.stdout
+    assert "pipeline sales publishes table sales_by_minute: nothing committed yet" in done.stdout
+    [line] = {line for level, name, line in annotations(done.stdout) if level == "error" and name == file}
+    assert 1 <= line <= len((shop / file).read_text().splitlines())
+    given = {"contract": "sales_by_minute", "reason": "a", "owner": "b", "until": "2999-01-01"}
+    # A column goes with its rules.
+    waivers = [{**given, "change": kind} for kind in ("field-removed", "rule-removed")]
+    (shop / "data_contracts" / "waivers.yaml").write_text(yaml.safe_dump({"waivers": waivers}))
+    waived = steps_of_the_action(shop, environ, base=base)
+    levels = {level for level, *_ in annotations(waived.stdout)}
+    assert (waived.returncode, levels) == (0, {"notice", "warning"}), waived.stdout
+
+
+def test_a_branch_without_a_base_is_linted(shop: Path, environ: dict[str, str]) -> None:
+    done = steps_of_the_action(shop, environ, base="0" * 40)
+    assert (done.returncode, "contracts were only linted" in done.stderr) == (0, True)
+
+
+def test_a_shallow_checkout_fetches_the_base(shop: Path, environ: dict[str, str], tmp_path: Path) -> None:
+    git(shop, "config", "uploadpack.allowAnySHA1InWant", "true")
+    git(shop, "commit", "--quiet", "-am", "Drop cents")
+    git(tmp_path, "clone", "--quiet", "--depth=1", "--branch=drop-cents", shop.as_uri(), "shallow")
+    base = git(shop, "rev-parse", "main").strip()
+    done = steps_of_the_action(tmp_path / "shallow", environ, base=base)
+    assert (done.returncode, "a field is gone" in done.stdout) == (1, True), done.stdout + done.stderr
+    nowhere = steps_of_the_action(tmp_path / "shallow", environ, base="1" * 40)
+    assert (nowhere.returncode, "git knows no such revision" in nowhere.stderr) == (1, True)
+
+
+def test_hooks_stop_the_commit(shop: Path, environ: dict[str, str], tmp_path: Path) -> None:
+    hooks = tmp_path / "hooks-repository"
+    hooks.mkdir()
+    shutil.copy(ROOT / ".pre-commit-hooks.yaml", hooks)
+    git(hooks, "init", "--quiet")
+    git(hooks, "add", ".")
+    git(hooks, "commit", "--quiet", "-m", "Hooks")
+    shown = yaml.safe_load(code("guides/ci", "yaml")[2])
+    [repo] = shown["repos"]
+    repo |= {"repo": str(hooks), "rev": git(hooks, "rev-parse", "HEAD").strip()}
+    repo["hooks"][1]["args"] = ["--base", "main"]
+    (shop / ".pre-commit-config.yaml").write_text(yaml.safe_dump(shown))
+    git(shop, "add", ".")
+    done = bash("python -m pre_commit run", shop, environ)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.search(r"^tidemill contract lint\.+Passed$", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^tidemill contract diff\.+Failed$", done.stdout, re.MULTILINE), done.stdout
+    assert "breaks: readers" in done.stdout
+
+
+def test_the_job_of_gitlab_leaves_reports(shop: Path, environ: dict[str, str]) -> None:
+    git(shop, "commit", "--quiet", "-am", "Drop cents")
+    template = yaml.safe_load((CI / "gitlab.yml").read_text())
+    shown = yaml.safe_load(code("guides/ci", "yaml")[1])
+    assert set(shown) == {"include", "variables"}
+    job = template["tidemill-contracts"]
+    given = {"CI_PROJECT_DIR": str(shop), "CI_MERGE_REQUEST_DIFF_BASE_SHA": git(shop, "rev-parse", "main").strip()}
+    done = bash("\n".join([*job["before_script"], *job["script"]]), shop, environ, **job["variables"], **given)
+    assert done.returncode == 1, done.stdout + done.stderr
+    schema = xmlschema.XMLSchema(ROOT / "tests" / "data" / "schemas" / "junit-10.xsd")
+    for name in job["artifacts"]["reports"]["junit"]:
+        schema.validate(shop / name)
+    assert "<failure " in (shop / "contract-diff.xml").read_text()
+    assert "<failure " not in (shop / "contract-lint.xml").read_text()
+
+
+def test_the_script_works_as_the_page_has_it(shop: Path, environ: dict[str, str], tmp_path: Path) -> None:
+    git(shop, "commit", "--quiet", "-am", "Drop cents")
+    git(shop, "remote", "add", "origin", ".")
+    git(shop, "fetch", "--quiet", "origin")
+    (tmp_path / "infra").symlink_to(ROOT / "infra")
+    [script] = code("guides/ci", "sh")
+    done = bash(script, tmp_path, environ)
+    assert (done.returncode, "<failure " in done.stdout) == (1, True), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("file", "schema"), [("action.yml", "github-actions"), ("gitlab.yml", "gitlab-ci")])
+def test_files_are_what_their_systems_expect(file: str, schema: str) -> None:
+    known = resources.files("check_jsonschema") / "builtin_schemas" / "vendor" / f"{schema}.json"
+    Draft7Validator(json.loads(known.read_text(encoding="utf-8"))).validate(yaml.safe_load((CI / file).read_text()))
+
+
+def test_the_workflow_of_the_page_names_inputs_that_the_action_has() -> None:
+    workflow: dict[str, Any] = yaml.safe_load(code("guides/ci", "yaml")[0])
+    [step] = [s for s in workflow["jobs"]["contracts"]["steps"] if "tidemill" in s["uses"]]
+    action = yaml.safe_load((CI / "action.yml").read_text())
+    assert set(step["with"]) <= set(action["inputs"])
+    assert step["uses"].split("@")[0].endswith("/infra/ci")
+    told = code("guides/ci", "yaml")[0] + (ROOT / "docs" / "guides" / "ci.md").read_text()
+    assert [name for name in action["inputs"] if f"`{name}`" not in told] == []
+
+
+def test_the_waiver_of_the_page_is_one(tmp_path: Path) -> None:
+    (tmp_path / "waivers.yaml").write_text(code("guides/ci", "yaml")[3])
+    findings = Findings("waivers.yaml")
+    [waiver] = read_waivers(tmp_path, findings)
+    assert (waiver.field, findings.all) == ("cents", [])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,16 @@ _ABOUT_ERRORS = (
     "prints that text, without a stack trace, and ends with the exit code of the error. A scheduler tries again what "
     "is *retryable*: the same work may succeed without anybody's help."
 )
+_STANDARD_COLUMNS = ("in", "keys", "records of a topic", "rows of a table")
+_ABOUT_STANDARD = (
+    "This is what becomes of everything that the Open Data Contract Standard 3.0 to 3.2 knows. *Enforced* means that "
+    "it changes what Tidemill reads or checks. *Information* is for people and for other tools, or says what holds "
+    "anyway: Tidemill accepts it, "
+    "and `tidemill contract lint --verbose` lists where it may seem to promise more. What promises something about "
+    "values that Tidemill cannot enforce is *refused*, in its line. A word in brackets is the type that a place has; "
+    "`a: b` is a key and a value that other keys depend on. What tags, custom properties and the like have inside is "
+    "listed at their first place."
+)
 _TITLES = {"agg": "aggregates", "lambda": "higher-order", "st": "geospatial", "datetime": "date and time"}
 
 
@@ -46,7 +57,7 @@ def write(docs: Path = DOCS) -> None:
 
 def pages() -> dict[str, str]:
     """Every page that is made, as a whole or in parts, by its path in `docs`."""
-    made = {"commands": commands(), "errors": all_errors()}
+    made = {"commands": commands(), "errors": all_errors(), "contract-standard": standard()}
     found = {f"reference/{name}.md": MADE + text for name, text in made.items()}
     for path in sorted(DOCS.rglob("*.md")):
         name, text = path.relative_to(DOCS).as_posix(), path.read_text(encoding="utf-8")
@@ -104,6 +115,23 @@ def refused() -> str:
             hints.setdefault(hint, []).append(name)
         rows += [(reason, _names(each), hint) for hint, each in hints.items()]
     return table(("it ...", "functions", "instead"), rows)
+
+
+def standard() -> str:
+    """What Tidemill makes of every construct of the standard of contracts."""
+    sys.path.append(str(DOCS.parent / "tests"))
+    try:
+        from support.odcs_outcomes import outcomes  # noqa: PLC0415
+    finally:
+        sys.path.pop()
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for of_records, of_rows in zip(outcomes(is_input=True), outcomes(is_input=False), strict=True):
+        place = re.sub(r"servers\[\] \(\w+\)", "servers[]", of_records.construct.place)
+        keys = rows.setdefault((place, of_records.said, of_rows.said), [])
+        if f"`{of_records.construct.key}`" not in keys:
+            keys.append(f"`{of_records.construct.key}`")
+    listed = [(f"`{p}`" if p else "", ", ".join(k), a, "the same" if a == b else b) for (p, a, b), k in rows.items()]
+    return "\n\n".join(["# Contracts of the standard", _ABOUT_STANDARD, table(_STANDARD_COLUMNS, listed)]) + "\n"
 
 
 def contract_changes() -> str:

@@ -18,6 +18,7 @@ from support.commands import type_command
 from tidemill.contracts.findings import Level
 from tidemill.contracts.lint import lint
 from tidemill.contracts.load import load_contract
+from tidemill.core.contract.contract import Between
 from tidemill.core.contract.schema import Array, Decimal, Scalar
 
 FOREIGN = [
@@ -47,6 +48,31 @@ def test_how_the_source_keeps_its_data_is_information(file: Any, property_: str,
     assert (brief.code, full.code) == (0, 0)
     assert words not in " ".join(brief.out.split())
     assert words in " ".join(full.out.split())
+
+
+UNUSED = [
+    ("quality: [{metric: nullValues, mustBe: 0, schedule: '0 20 * * *'}]", "`schedule` of a quality rule is not used"),
+    ("quality: [{metric: nullValues, mustBe: 0, method: reconciliation}]", "`method` of a quality rule is not used"),
+    ("quality: [{metric: nullValues, mustBe: 0, severity: info}]", "severity `info` is read as warning"),
+    ("quality: [{rule: old, metric: nullValues, mustBe: 0}]", "ODCS replaced it by metric"),
+    ("quality: [{type: text, description: it was verified}]", "is for people, and not checked"),
+    ("logicalTypeOptions: {format: password}", "password says how to show values"),
+]
+
+
+@pytest.mark.parametrize(("key", "words"), UNUSED)
+def test_what_others_do_with_a_rule_is_information(file: Any, key: str, words: str) -> None:
+    path = file.an_output(f"- {{name: x, logicalType: string, {key}}}")
+    assert [words in f.message for f in lint(path) if f.severity is Level.INFORMATION] == [True]
+    load_contract(path)
+
+
+@pytest.mark.parametrize(
+    ("width", "low", "high"), [("u8", 0, 255), ("i16", -32768, 32767), ("i32", -(2**31), 2**31 - 1)]
+)
+def test_a_narrow_integer_has_the_bounds_of_its_width(file: Any, width: str, low: int, high: int) -> None:
+    path = file.an_output(f"- {{name: x, logicalType: integer, logicalTypeOptions: {{format: {width}}}}}")
+    assert [r.check for r in load_contract(path).table_rules] == [Between(column="x", minimum=low, maximum=high)]
 
 
 @pytest.mark.parametrize("spelling", ["decimal(10,2)", "NUMERIC(10, 2)", "Number(10,2)"])

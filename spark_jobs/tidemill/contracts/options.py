@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -19,10 +20,13 @@ from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Objec
 
 _COMPARISONS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
 _FORMATS = {Scalar.LONG: "i64", Scalar.INTEGER: "i32", Scalar.DOUBLE: "f64"}
+_BITS = {Scalar.LONG: 64, Scalar.INTEGER: 32}
+_WIDTH = re.compile("(?P<sign>[iu])(?P<bits>8|16|32|64|128)")
 _NOT_RUN = frozenset({"minProperties", "maxProperties", "required"})
 """Options of the standard that Tidemill runs for no type."""
 
 _ZONES = ("UTC", "Etc/UTC")
+_ISO_DAY = "yyyy-MM-dd"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +82,7 @@ def _readers(data_type: DataType) -> Mapping[str, Reader]:
         case Scalar.STRING:
             return {"minLength": _length, "maxLength": _length, "pattern": _pattern, "format": _text_format}
         case Scalar.DATE:
-            return dict.fromkeys(_COMPARISONS, _moment)
+            return {**dict.fromkeys(_COMPARISONS, _moment), "format": _day}
         case Scalar.TIMESTAMP:
             return {**dict.fromkeys(_COMPARISONS, _moment), "timezone": _zoned, "defaultTimezone": _zone}
         case Scalar.INTEGER | Scalar.LONG:
@@ -140,13 +144,29 @@ def _multiple(option: Option) -> Condition | None:
     return None
 
 
-def _width(option: Option) -> None:
+def _width(option: Option) -> Condition | None:
+    narrow = _narrower(option)
+    if narrow is not None:
+        return narrow
     width = _FORMATS[option.field.type] if isinstance(option.field.type, Scalar) else ""
     if option.node.value != width:
         option.refuse(
             f"{shown(option.node)} is not what the column has: {width}",
-            "physicalType: int gives i32, bigint gives i64; for others set minimum and maximum",
+            "physicalType: int gives i32, bigint gives i64; for what is wider remove it",
         )
+    return None
+
+
+def _narrower(option: Option) -> Condition | None:
+    """The bounds of a format of integers that the column holds with room to spare; None for another format."""
+    found = _WIDTH.fullmatch(str(option.node.value))
+    most = _BITS.get(option.field.type) if isinstance(option.field.type, Scalar) else None
+    if found is None or most is None or int(found["bits"]) >= most:
+        return None
+    bits = int(found["bits"])
+    if found["sign"] == "u":
+        return Between(column=option.column, minimum=0, maximum=2**bits - 1)
+    return Between(column=option.column, minimum=-(2 ** (bits - 1)), maximum=2 ** (bits - 1) - 1)
 
 
 def _length(option: Option) -> Condition | None:
@@ -169,7 +189,16 @@ def _pattern(option: Option) -> Condition | None:
     return Matches(column=option.column, pattern=pattern)
 
 
+def _day(option: Option) -> None:
+    if option.node.value != _ISO_DAY:
+        option.refuse(f"days are read as {_ISO_DAY}, found {shown(option.node)}", f"write {_ISO_DAY}, or remove it")
+
+
 def _text_format(option: Option) -> Condition | None:
+    if option.node.value == "password":
+        said = f"`{option.column}`.format: password says how to show values, and nothing about them"
+        option.findings.information(option.node.line, said)
+        return None
     pattern = TEXT_FORMATS.get(str(option.node.value))
     if pattern is None:
         option.refuse(
@@ -205,6 +234,10 @@ def _zone(option: Option) -> None:
 
 
 def _enum(enum: Node, field: Field, findings: Findings) -> Iterator[Rule]:
+    if enum.value == ():
+        findings.error(
+            enum.line, f"`{field.name}`.enum is empty: no value can pass", fix="list the values, or remove it"
+        )
     values: list[str | int | float | bool] = []
     for item in enum.value if isinstance(enum.value, tuple) else ():
         node = item.child("value")

@@ -21,12 +21,13 @@ _OF_TYPE = {
     "text": (),
     "sql": ("query", "unit", *OPERATORS),
 }
-_REFUSED = {
+_UNUSED = {
     "schedule": "rules run with every batch",
     "scheduler": "rules run with every batch",
-    "method": "a rule looks at the rows of one batch only",
+    "method": "it says how others compute the rule",
     "rule": "ODCS replaced it by metric",
 }
+"""Keys that say when and how other tools run a rule. They promise nothing about values."""
 
 
 def quality_rules(element: Node, place: Place) -> Iterator[Rule]:
@@ -63,7 +64,9 @@ def _conditions(node: Node, number: int, place: Place) -> Iterator[tuple[str, Co
         condition = custom_condition(node, place)
         if condition is not None:
             yield f"quality{number}", condition
-    elif kind != "text":
+    elif kind == "text":
+        place.findings.information(node.line, "a quality rule of type text is for people, and not checked")
+    else:
         _refuse_type(node, kind, place.findings)
 
 
@@ -87,6 +90,9 @@ def _severity(node: Node, findings: Findings) -> Severity:
     child = node.child("severity")
     if child is None or child.value in list(Severity):
         return Severity(str(child.value)) if child else Severity.ERROR
+    if child.value == "info":
+        findings.information(child.line, "severity `info` is read as warning: a broken rule is recorded")
+        return Severity.WARNING
     findings.error(child.line, f"severity is {shown(child)}; supported: error (blocks), warning (is recorded)")
     return Severity.ERROR
 
@@ -96,9 +102,10 @@ def _check_keys(node: Node, place: Place) -> None:
     kind = _type(node)
     foreign = {key for keys in _OF_TYPE.values() for key in keys} - set(_OF_TYPE.get(kind, ()))
     for key, child in node.value.items() if isinstance(node.value, Mapping) else ():
-        if key in _REFUSED:
-            message = f"`{key}` of a quality rule cannot be run: {_REFUSED[key]}"
-        elif key in foreign and kind in _OF_TYPE:
+        if key in _UNUSED:
+            place.findings.information(child.line, f"`{key}` of a quality rule is not used: {_UNUSED[key]}")
+            continue
+        if key in foreign and kind in _OF_TYPE:
             message = f"`{key}` does not belong to a quality rule of type {kind}"
         else:
             continue

@@ -15,6 +15,9 @@ import pytest
 import yaml
 
 from support.commands import type_command
+from support.odcs_constructs import constructs
+from support.odcs_constructs import schema as odcs
+from support.odcs_outcomes import compiled
 from tidemill.contracts.findings import Level
 from tidemill.contracts.lint import lint
 from tidemill.contracts.load import load_contract
@@ -167,3 +170,19 @@ def test_nothing_is_accepted_that_the_official_schema_refuses(
             refused += 1
             assert any(f.severity is Level.ERROR for f in faults), mutant
     assert refused > count // 2
+
+
+@pytest.mark.parametrize("count", [150, pytest.param(1000, marks=pytest.mark.long)])
+def test_no_construct_is_accepted_in_a_way_that_the_official_schema_refuses(count: int) -> None:
+    official = jsonschema.Draft201909Validator(odcs())
+    documents = [each.document for is_input in (True, False) for each in constructs(is_input=is_input)]
+    chance = random.Random(count)
+    refused = 0
+    for _ in range(count):
+        mutant = next(mutants(chance.choice(documents), chance.randrange(10**9)))
+        if not official.is_valid(mutant):
+            refused += 1
+            found = compiled(mutant)[1]
+            assert any(f.severity is Level.ERROR for f in found), mutant
+            assert not any("unexpected" in f.message for f in found), mutant
+    assert refused > count // 4

@@ -18,6 +18,7 @@ from pathlib import Path
 import yaml  # type: ignore[import-untyped]
 
 from tidemill.contracts.findings import Findings
+from tidemill.contracts.yaml_faults import place_and_hint
 
 Value = str | int | float | bool | None | tuple["Node", ...] | Mapping[str, "Node"]
 
@@ -86,16 +87,17 @@ def parse(text: str, findings: Findings, *, first_line: int = 1) -> Node | None:
         fix = "a contract is about one topic or table: write it shorter and flatter, without aliases"
         findings.error(error.line + first_line, f"a document has at most {error}", fix=fix)
     except _Wrong as error:
-        findings.error(error.line + first_line, f"not YAML: {error}")
+        findings.error(error.line + first_line, f"not YAML: {error}", fix=error.fix)
     return None
 
 
 class _Wrong(Exception):
     """The text is not valid YAML; `line` counts from 0."""
 
-    def __init__(self, line: int, problem: str) -> None:
+    def __init__(self, line: int, problem: str, fix: str = "") -> None:
         super().__init__(problem)
         self.line = line
+        self.fix = fix
 
 
 class _TooMuch(_Wrong):
@@ -110,8 +112,7 @@ def _composed(text: str) -> yaml.Node | None:
     except _TooMuch:
         raise
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise _Wrong(mark.line if mark else 0, error.problem or error.context) from None
+        raise _Wrong(*place_and_hint(text, error)) from None
     except yaml.reader.ReaderError as error:
         raise _Wrong(text.count("\n", 0, error.position), str(error).splitlines()[0]) from None
     # The parser lets some errors of Python through: a character beyond Unicode raises OverflowError.

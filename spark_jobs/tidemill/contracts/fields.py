@@ -65,7 +65,8 @@ def _fields(properties: Iterable[Node], findings: Findings, *, nested: bool) -> 
             findings.error(node.line, "a property has no name", fix="add name")
         elif name.lower() in found:
             line = found[name.lower()][1]
-            findings.error(node.line, f"property `{name}` stands twice, first in line {line}; case does not matter")
+            said = f"property `{name}` stands twice, first in line {line}; case does not matter"
+            findings.error(node.line, said, fix="rename or remove one of them")
         elif data_type is not None:
             required = node.is_true("required") or node.is_true("primaryKey")
             field = Field(name=name, type=data_type, required=required, description=_description(node))

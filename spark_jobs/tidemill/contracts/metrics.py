@@ -20,6 +20,9 @@ from tidemill.core.contract.tolerance import Tolerance
 
 Named = tuple[str, Condition]
 
+UNITS = ("rows", "percent")
+"""The units in which bad rows are counted."""
+
 SPLIT = "invalidValues."
 """Prefix of the names of the two rules that come from one metric with two arguments."""
 
@@ -99,7 +102,8 @@ def tolerance_of(node: Node, place: Place) -> Tolerance | None:
     elif metric.argument("validValues") and metric.argument("pattern"):
         metric.refuse("a tolerance needs one of validValues and pattern", key=key, fix="write two rules")
     elif not _is_possible(tolerance):
-        metric.refuse(f"no number of rows is {tolerance}", key=key)
+        fix = "exchange them" if key == "mustBeBetween" and value[0] > value[-1] else ""
+        metric.refuse(f"no number of rows is {tolerance}", key=key, fix=fix)
     return tolerance
 
 
@@ -137,8 +141,8 @@ def _operator(metric: Metric) -> tuple[str, tuple[int | float, ...]] | None:
         metric.refuse(f"{present[0]} needs numbers, found {shown(child)}", key=present[0], fix=fix)
         return None
     unit = metric.node.text("unit")
-    if unit not in ("", "rows", "percent"):
-        metric.refuse(f"unit `{unit}` cannot be run; supported: rows, percent", key="unit")
+    if unit not in ("", *UNITS):
+        metric.refuse(f"unit `{unit}` cannot be run; supported: rows, percent", key="unit", fix=closest(unit, UNITS))
         return None
     return present[0], tuple(numbers)
 
@@ -230,7 +234,8 @@ def _row_count(metric: Metric) -> Iterator[Named]:
         return
     low, high = _row_bounds(key, numbers)
     if low is not None and high is not None and low > high:
-        metric.refuse(f"no number of rows is {key} {', '.join(map(str, numbers))}", key=key)
+        fix = "exchange them" if key == "mustBeBetween" and numbers[0] > numbers[-1] else ""
+        metric.refuse(f"no number of rows is {key} {', '.join(map(str, numbers))}", key=key, fix=fix)
     else:
         yield "rowCount", RowCountBetween(minimum=low, maximum=high)
 

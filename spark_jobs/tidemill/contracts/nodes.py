@@ -70,9 +70,14 @@ def written(node: Node) -> str:
 
 
 def without_quotes(node: Node) -> str:
-    """A hint to remove the quotes if the value is a number in quotes; otherwise empty."""
+    """A hint at the number that is meant if the value is a text, such as a number in quotes; otherwise empty."""
     if not isinstance(node.value, str):
         return ""
+    number = node.value.replace("_", "")
+    digits = number.lstrip("-")
+    if digits.isdigit() and (number != node.value or (digits.startswith("0") and len(digits) > 1)):
+        wrong = "underscores" if number != node.value else "leading zeros"
+        return f"remove the {wrong}: {int(number[:39])}"
     return f"remove the quotes: {node.value}" if _NUMBER.fullmatch(node.value) else ""
 
 

@@ -270,4 +270,5 @@ def _check_range(options: Node, field: Field, findings: Findings) -> None:
         if first and last and is_number(first) and is_number(last):
             least, most = first.value, last.value
             if isinstance(least, int | float) and isinstance(most, int | float) and least > most:
-                findings.error(last.line, f"`{field.name}`: {low} {least} is above {high} {most}; no value can pass")
+                said = f"`{field.name}`: {low} {least} is above {high} {most}; no value can pass"
+                findings.error(last.line, said, fix="exchange them")

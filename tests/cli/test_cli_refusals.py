@@ -53,6 +53,7 @@ COMMANDS = {
     "maintain": "maintain",
     "contract lint": "contract lint",
     "contract diff": "contract diff data_contracts data_contracts",
+    "contract test": "contract test events INPUT",
     "doctor": "doctor --no-spark",
     "gone": "gone sums events-0 --why test",
     "adopt": "adopt sums sums --why test",

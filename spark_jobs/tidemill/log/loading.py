@@ -192,13 +192,18 @@ def _all_chunks(sources: Sequence[str], input_format: InputFormat, size: ChunkSi
     before = 0
     for source in sources:
         consumed = 0
-        for chunk in _chunks(source, input_format, size):
+        for chunk in chunks_of(source, input_format, size):
             consumed = chunk.consumed
             yield Chunk(records=chunk.records, consumed=before + consumed)
         before += consumed
 
 
-def _chunks(source: str, input_format: InputFormat, size: ChunkSize) -> Iterator[Chunk]:
+def chunks_of(source: str, input_format: InputFormat, size: ChunkSize) -> Iterator[Chunk]:
+    """The records of one source, in order.
+
+    Raises:
+        LogInputError: the source or one of its rows cannot be read.
+    """
     name = "standard input" if source == STANDARD_INPUT else source
     with _opened(source, name, seekable=isinstance(input_format, ParquetRows)) as stream:
         match input_format:

@@ -1,0 +1,166 @@
+"""`tidemill contract test`: try a contract on records or on a table, without a batch."""
+
+# A command's parameters are its options, so there may be many.
+# ruff: noqa: PLR0913, PLR0917
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.cli.commands.contract_diff import FailOn
+from tidemill.cli.commands.contract_named import ContractName, described_contract
+from tidemill.cli.commands.log_format import InputKind
+from tidemill.cli.output import AsJson, console, many, open_project, printable, styled
+from tidemill.cli.views.log import print_json
+from tidemill.core.errors import InputError
+from tidemill.core.exit_code import ExitCode
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+    from pyspark.sql import SparkSession
+
+    from tidemill.contracts.changes.described import Described
+    from tidemill.inspect.contract_trial.outcome import Outcome, Tried
+
+_FIX = "correct what writes these values, or the contract"
+_RECORDS = 50_000
+
+
+def try_contract(
+    ctx: typer.Context,
+    contract: ContractName,
+    data: Annotated[
+        str,
+        typer.Argument(metavar="FILE|TABLE", help="A file of records, - for standard input, or a Delta table."),
+    ],
+    input_format: Annotated[
+        InputKind | None,
+        typer.Option("--format", help="How the file is split into records. Default: as its name and the contract say."),
+    ] = None,
+    fail_on: Annotated[
+        FailOn, typer.Option("--fail-on", help="Also end with 5 where only rules of severity warning are broken.")
+    ] = FailOn.ERROR,
+    as_json: AsJson = False,
+) -> None:
+    """Try a contract on records or on a table, and count what breaks each rule. Nothing is written.
+
+    Records are decoded as a pipeline decodes them. Exit code 5 says that a rule of severity error is broken, 7 that
+    there was nothing to look at.
+    """
+    found = described_contract(ctx, contract)
+    with ExitStack() as stack:
+        tried = _tried(ctx, found, data, input_format, _spark(ctx, stack))
+    _show_json(tried) if as_json else _show(tried)
+    wrong = tried.broken if fail_on is FailOn.WARNING else [o for o in tried.broken if o.severity == "error"]
+    if wrong:
+        raise typer.Exit(ExitCode.WRONG)
+    if not tried.count:
+        raise typer.Exit(ExitCode.NOTHING_TO_DO)
+
+
+def _tried(
+    ctx: typer.Context, found: Described, data: str, kind: InputKind | None, spark: Callable[[str], SparkSession]
+) -> Tried:
+    from tidemill.inspect.contract_trial.records import try_records
+    from tidemill.inspect.contract_trial.tables import rows_of_parquet, try_json_rows, try_rows
+
+    if _is_table(data):
+        _check_of_table(found, data)
+        return try_rows(found, _delta_rows(ctx, found, data))
+    chosen = kind or _by_name(found, data)
+    if not found.is_input and chosen is InputKind.PARQUET and data != "-":
+        return try_rows(found, rows_of_parquet(data))
+    chunks = _chunks(data, chosen)
+    return try_records(found, chunks, spark) if found.is_input else try_json_rows(found, chunks)
+
+
+def _is_table(data: str) -> bool:
+    return "://" in data or (Path(data) / "_delta_log").is_dir()
+
+
+def _check_of_table(found: Described, data: str) -> None:
+    if found.is_input:
+        raise InputError(
+            f"{data} is a table, and {found.contract.source} is about records of the format {found.contract.format}",
+            fix="give the contract of the table, or a file of records",
+        )
+
+
+def _delta_rows(ctx: typer.Context, found: Described, uri: str) -> pa.Table:
+    from tidemill.inspect.contract_trial.tables import rows_of_delta
+    from tidemill.project.settings import is_remote
+
+    options = open_project(ctx).access.delta() if is_remote(uri) else {}
+    return rows_of_delta(uri, found.contract.columns, options)
+
+
+def _by_name(found: Described, data: str) -> InputKind:
+    """How a file is split: a contract of lines takes lines; one of JSON also rows of CSV and Parquet."""
+    by_suffix = {".csv": InputKind.CSV, ".parquet": InputKind.PARQUET}.get(PurePath(data).suffix.lower())
+    takes_rows = found.contract.format in (None, "json")
+    return by_suffix if by_suffix and takes_rows else InputKind.LINES
+
+
+def _chunks(data: str, kind: InputKind) -> Iterator[pa.ChunkedArray]:
+    from tidemill.log import loading
+    from tidemill.log.append_formats.chunks import ChunkSize
+    from tidemill.log.append_formats.lines import Lines
+    from tidemill.log.append_formats.tables import Csv, ParquetRows
+
+    loading.total_bytes([data])
+    known: dict[InputKind, loading.InputFormat] = {InputKind.CSV: Csv(), InputKind.PARQUET: ParquetRows()}
+    chosen = known.get(kind, Lines())
+    for chunk in loading.chunks_of(data, chosen, ChunkSize(records=_RECORDS)):
+        yield chunk.records.column("value")
+
+
+def _spark(ctx: typer.Context, stack: ExitStack) -> Callable[[str], SparkSession]:
+    """Opens Spark for the first rule that needs it, and says so."""
+    opened: list[SparkSession] = []
+
+    def session(rule: str) -> SparkSession:
+        if not opened:
+            from tidemill.cli.spark import spark_session
+
+            typer.echo(f"(rule `{rule}` needs Spark, which starts now)", err=True)
+            project = open_project(ctx)
+            opened.append(stack.enter_context(spark_session(project, ctx.find_root().obj)))
+        return opened[0]
+
+    return session
+
+
+def _show(tried: Tried) -> None:
+    out = console()
+    for outcome in tried.broken:
+        level = (outcome.severity.value, "red" if outcome.severity == "error" else "yellow")
+        out.print(styled(f"{tried.file}:{outcome.line}: ", level, f": {outcome.rule}: {printable(outcome.observed)}"))
+        for sample in outcome.samples:
+            out.print(f"  {f'record {sample.number}: ' if sample.number else ''}{printable(sample.text)}")
+        out.print(f"  fix: {_FIX}")
+    held = len(tried.outcomes) - len(tried.broken)
+    looked = many(tried.count, tried.noun)
+    out.print(f"{looked}: {held} of {many(len(tried.outcomes), 'rule')} hold" if tried.count else "nothing to look at")
+
+
+def _show_json(tried: Tried) -> None:
+    for outcome in tried.outcomes:
+        print_json({"file": tried.file, "line": outcome.line, "contract": tried.contract} | _json(outcome, tried))
+
+
+def _json(outcome: Outcome, tried: Tried) -> dict[str, object]:
+    samples = [{"record": s.number, "text": s.text} if s.number else {"text": s.text} for s in outcome.samples]
+    return {
+        "rule": outcome.rule,
+        "severity": outcome.severity.value,
+        "holds": outcome.holds,
+        "message": outcome.observed,
+        "fix": "" if outcome.holds else _FIX,
+        "looked_at": tried.count,
+        "samples": samples,
+    }

@@ -1,0 +1,1 @@
+"""Tries a contract on records or rows, without a batch."""

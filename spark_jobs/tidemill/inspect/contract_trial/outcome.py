@@ -1,0 +1,56 @@
+"""What came out for each promise of a contract."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidemill.core.contract.contract import Severity
+
+SHOWN = 5
+"""The most samples of one promise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A record or row that broke a promise; `number` counts from 1, and is 0 where rows have no order."""
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One promise: its rule, the line of the contract that makes it, and what was found where it is broken."""
+
+    rule: str
+    severity: Severity
+    line: int
+    observed: str = ""
+    samples: tuple[Sample, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing broke it."""
+        return not self.observed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """All promises of a contract, and how many records or rows (`noun`) were looked at."""
+
+    contract: str
+    file: str
+    noun: str
+    count: int
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def broken(self) -> Sequence[Outcome]:
+        """The promises that do not hold."""
+        return [outcome for outcome in self.outcomes if not outcome.holds]
+
+
+def observed(bad: int, count: int, noun: str) -> str:
+    """For example "3 of 10 records"; empty if nothing is bad."""
+    return f"{bad:,} of {count:,} {noun}{'' if count == 1 else 's'}" if bad else ""

@@ -1,0 +1,126 @@
+"""Tries the contract of a table on rows: of a Delta table, a Parquet file, or records in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.contracts.audit import audit
+from tidemill.contracts.changes.described import Described
+from tidemill.contracts.outcomes import columns_of
+from tidemill.core.contract.contract import Contract, Severity
+from tidemill.core.contract.fitting import Fit, fit
+from tidemill.core.contract.schema import Field, spark_type
+from tidemill.core.contract.verdict import CheckResult
+from tidemill.core.errors import InputError
+from tidemill.inspect.contract_trial.outcome import SHOWN, Outcome, Sample, Tried
+from tidemill.inspect.contract_trial.records import Decoding
+from tidemill.tables.arrow_types import arrow_type, data_type
+
+
+def try_rows(found: Described, rows: pa.Table) -> Tried:
+    """Try every promise of a table's contract on all of these rows together."""
+    wrong = {f.name: said for f in found.contract.fields if (said := _misfit(f, rows.schema))}
+    return _tried(found, _typed(found.contract, rows, wrong), (), wrong)
+
+
+def try_json_rows(found: Described, chunks: Iterable[pa.ChunkedArray]) -> Tried:
+    """Try every promise of a table's contract on rows that are written in JSON."""
+    decoding = Decoding.of(found.contract)
+    rows = pa.concat_tables([decoding.decoder.schema.empty_table(), *(decoding.rows(values)[0] for values in chunks)])
+    tried = _tried(found, rows, tuple(decoding.outcomes(found)), {})
+    return replace(tried, count=decoding.count)
+
+
+def rows_of_delta(uri: str, columns: Iterable[str], options: Mapping[str, str]) -> pa.Table:
+    """The rows of the newest version of a Delta table, of these columns where it has them.
+
+    Raises:
+        TableDamaged: the table's log is damaged.
+        EngineError: the table cannot be opened.
+        InputError: one of its files cannot be read.
+    """
+    from tidemill.tables.handles import open_table
+    from tidemill.tables.interface import TableSpec
+
+    handle = open_table(TableSpec(name=Path(uri).name, uri=uri, fields=(), storage=lambda: options))
+    known = set(pa.schema(handle.schema().to_arrow()).names)
+    try:
+        return handle.to_pyarrow_table(columns=[c for c in columns if c in known])
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{uri}: its rows cannot be read: {error}") from error
+
+
+def rows_of_parquet(path: str) -> pa.Table:
+    """The rows of a Parquet file.
+
+    Raises:
+        InputError: the file is not Parquet.
+    """
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+    try:
+        return pq.read_table(path, partitioning=None)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} cannot be read as Parquet: {error}", fix="check the file and --format") from error
+
+
+def _tried(found: Described, rows: pa.Table, decoded: tuple[Outcome, ...], wrong: Mapping[str, str]) -> Tried:
+    contract = found.contract
+    can = [rule for rule in contract.table_rules if not set(columns_of(rule.check)) & wrong.keys()]
+    results = {r.rule: r for r in audit(contract.name, rows, replace(contract, table_rules=tuple(can)))}
+    typed = [_of_column(found, field, wrong.get(field.name, "")) for field in contract.fields]
+    return Tried(
+        contract=contract.name,
+        file=contract.source,
+        noun="row",
+        count=rows.num_rows,
+        outcomes=(*decoded, *([] if decoded else typed), *_of_rules(found, results, wrong)),
+    )
+
+
+def _misfit(field: Field, schema: pa.Schema) -> str:
+    """Why a column does not hold what the contract says; empty if it does."""
+    if field.name not in schema.names:
+        return "there is no such column"
+    arrow = schema.field(field.name).type
+    try:
+        kind = data_type(arrow)
+    except ValueError:
+        return f"the column is {arrow}, the contract says {spark_type(field.type)}"
+    if fit(kind, field.type) is not Fit.FITS:
+        return f"the column is {spark_type(kind)}, the contract says {spark_type(field.type)}"
+    return ""
+
+
+def _typed(contract: Contract, rows: pa.Table, wrong: Mapping[str, str]) -> pa.Table:
+    """The columns of the contract that are not wrong, in its types."""
+    good = [field for field in contract.fields if field.name not in wrong]
+    # A table without columns has no rows in Arrow, but these rows are there.
+    if not good:
+        return pa.table({"_row": pa.nulls(rows.num_rows)})
+    return pa.table({f.name: rows.column(f.name).cast(arrow_type(f.type)) for f in good})
+
+
+def _of_column(found: Described, field: Field, said: str) -> Outcome:
+    return Outcome(rule=f"{field.name}.type", severity=Severity.ERROR, line=found.line_at((field.name,)), observed=said)
+
+
+def _of_rules(found: Described, results: Mapping[str, CheckResult], wrong: Mapping[str, str]) -> Iterator[Outcome]:
+    for rule in found.contract.table_rules:
+        stated = found.rules.get(rule.name)
+        columns = columns_of(rule.check)
+        line = stated.line if stated else found.line_at(columns[:1])
+        samples: tuple[Sample, ...] = ()
+        if rule.name not in results:
+            missing = next(c for c in columns if c in wrong)
+            said = f"cannot be checked: `{missing}` is wrong"
+        else:
+            result = results[rule.name]
+            rows = result.failing_rows[:SHOWN]
+            said = "" if result.passed else result.observed or "does not hold"
+            samples = tuple(Sample(number=0, text=str(dict(row))) for row in rows)
+        yield Outcome(rule=rule.name, severity=rule.severity, line=line, observed=said, samples=samples)

@@ -1,0 +1,154 @@
+"""`tidemill contract test`: a contract against records and tables, without a batch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+
+from cli.conftest import Type
+from support.commands import type_command
+
+HEAD = "apiVersion: v3.1.0\nkind: DataContract\nid: it\nversion: 1.0.0\nstatus: active\nschema:\n"
+ORDERS = f"""{HEAD}  - name: orders
+    logicalType: object
+    description: One order.
+    customProperties:
+      - {{property: format, value: json}}
+    properties:
+      - {{name: ts, logicalType: timestamp, required: true, description: when}}
+      - {{name: shop, logicalType: string, description: where, logicalTypeOptions: {{pattern: "[a-z]+"}}}}
+      - {{name: cents, logicalType: integer, description: total, logicalTypeOptions: {{minimum: 0}}}}
+    quality:
+      - {{type: custom, engine: tidemill, name: paid, severity: warning, implementation: "cents > 0 OR shop = 'void'"}}
+"""
+SUMS = f"""{HEAD}  - name: sums
+    logicalType: object
+    description: Sums.
+    properties:
+      - {{name: id, logicalType: integer, required: true, primaryKey: true, description: who}}
+      - {{name: v, logicalType: number, description: what, logicalTypeOptions: {{minimum: 0}}}}
+"""
+GOOD = {"ts": "2026-01-01T00:00:00Z", "shop": "north", "cents": 5}
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    path = tmp_path / "orders.odcs.yaml"
+    path.write_text(ORDERS, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def sums_contract(tmp_path: Path) -> Path:
+    path = tmp_path / "numbers.odcs.yaml"
+    path.write_text(SUMS, encoding="utf-8")
+    return path
+
+
+def lines(*records: dict[str, object]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def try_it(contract: Path, data: object, *words: object, given: bytes | str = "") -> dict[str, dict[str, object]]:
+    """What each rule said, by its name; and the exit code, as `code`."""
+    said = type_command(None, "contract", "test", contract, data, "--json", *words, given=given)
+    return {line["rule"]: line for line in said.lines} | {"code": {"is": said.code}}
+
+
+def test_records_that_keep_every_promise_end_with_zero(orders: Path) -> None:
+    said = type_command(None, "contract", "test", orders, "-", given=lines(GOOD, GOOD))
+    assert (said.code, said.out) == (0, "2 records: 4 of 4 rules hold\n")
+
+
+def test_each_broken_promise_is_counted_with_its_line_and_samples(orders: Path) -> None:
+    bad = lines(GOOD, {**GOOD, "ts": "noon"}, {**GOOD, "shop": "N"}, {**GOOD, "cents": -1}, {**GOOD, "cents": -2})
+    found = try_it(orders, "-", given=bad + "\xff{\n")
+    assert found["code"] == {"is": 5}
+    assert {rule: said["message"] for rule, said in found.items() if said.get("message")} == {
+        "wrong_value(ts)": "1 of 6 records",
+        "malformed_json": "1 of 6 records",
+        "shop.pattern": "1 of 6 records",
+        "cents.minimum": "2 of 6 records",
+        "paid": "2 of 6 records",
+    }
+    text = ORDERS.splitlines()
+    assert "cents" in text[int(str(found["cents.minimum"]["line"])) - 1]
+    assert "name: ts" in text[int(str(found["wrong_value(ts)"]["line"])) - 1]
+    numbers = [sample["record"] for sample in found["cents.minimum"]["samples"]]  # type: ignore[attr-defined]
+    assert numbers == [4, 5]
+
+
+def test_a_warning_ends_with_zero_unless_warnings_fail(orders: Path) -> None:
+    one = lines({**GOOD, "cents": 0})
+    assert try_it(orders, "-", given=one)["code"] == {"is": 0}
+    found = try_it(orders, "-", "--fail-on", "warning", given=one)
+    assert found["code"] == {"is": 5}
+    assert (found["paid"]["severity"], found["paid"]["message"]) == ("warning", "1 of 1 record")
+
+
+def test_nothing_to_look_at_is_no_success(orders: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("")
+    said = type_command(None, "contract", "test", orders, tmp_path / "empty")
+    assert (said.code, said.out) == (7, "nothing to look at\n")
+
+
+def test_rows_of_csv_and_parquet_are_records_in_json(orders: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("ts,shop\n2026-01-01T00:00:00Z,north\n2026-01-01T00:00:00Z,N\n")
+    assert try_it(orders, tmp_path / "a.csv")["shop.pattern"]["message"] == "1 of 2 records"
+    pq.write_table(pa.table({"ts": ["2026-01-01T00:00:00Z"], "cents": [-1]}), tmp_path / "a.parquet")
+    assert try_it(orders, tmp_path / "a.parquet")["cents.minimum"]["message"] == "1 of 1 record"
+
+
+def test_a_contract_of_csv_takes_its_own_lines(orders: Path, tmp_path: Path) -> None:
+    orders.write_text(ORDERS.replace("value: json", "value: csv"))
+    (tmp_path / "a.csv").write_text("2026-01-01T00:00:00Z,north,5\n2026-01-01T00:00:00Z,N,5\n")
+    found = try_it(orders, tmp_path / "a.csv")
+    assert (found["decoded"]["holds"], found["shop.pattern"]["message"]) == (True, "1 of 2 records")
+
+
+@pytest.mark.parametrize("form", ["delta", "parquet", "jsonl"])
+def test_rows_of_a_table_are_audited_together(sums_contract: Path, tmp_path: Path, form: str) -> None:
+    rows = pa.table({"id": [1, 1, 2, None], "v": [0.0, -2.0, 3.0, None]})
+    place = tmp_path / f"rows.{form}"
+    if form == "delta":
+        write_deltalake(str(place), rows)
+    elif form == "parquet":
+        pq.write_table(rows, place)
+    else:
+        place.write_text(lines(*({k: v for k, v in r.items() if v is not None} for r in rows.to_pylist()[:3])))
+    found = try_it(sums_contract, place)
+    count = 3 if form == "jsonl" else 4
+    assert (found["primaryKey"]["message"], found["v.minimum"]["message"]) == (
+        f"2 of {count} rows",
+        f"1 of {count} rows",
+    )
+    assert found["id.required"]["message"] == ("" if form == "jsonl" else "1 of 4 rows")
+    assert found["code"] == {"is": 5}
+
+
+def test_a_table_without_a_column_or_with_another_type_says_so(sums_contract: Path, tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path / "rows"), pa.table({"v": ["a"]}))
+    found = try_it(sums_contract, tmp_path / "rows")
+    assert found["id.type"]["message"] == "there is no such column"
+    assert found["v.type"]["message"] == "the column is string, the contract says double"
+    assert found["v.minimum"]["message"] == "cannot be checked: `v` is wrong"
+
+
+def test_what_is_asked_wrongly_is_told_without_a_stack_trace(orders: Path, tmp_path: Path, tidemill: Type) -> None:
+    write_deltalake(str(tmp_path / "rows"), pa.table({"v": ["a"]}))
+    for words, expected in {
+        (orders, tmp_path / "rows"): "is about records of the format json",
+        (orders, tmp_path / "nowhere"): "does not exist",
+        ("event", "-"): "did you mean `events`?",
+        (f"{orders}#other", "-"): "has no schema object called `other`",
+        (tmp_path / "nowhere.yaml", "-"): "there is no such file",
+    }.items():
+        said = tidemill("contract", "test", *words)
+        assert said.code == 5
+        assert expected in said.err
+    assert tidemill("contract", "test", "events#events", "-", given=lines({"ts": GOOD["ts"]})).code == 0

@@ -54,6 +54,7 @@ COMMANDS = {
     "contract lint": "contract lint",
     "contract diff": "contract diff data_contracts data_contracts",
     "contract test": "contract test events INPUT",
+    "contract infer": "contract infer INPUT",
     "doctor": "doctor --no-spark",
     "gone": "gone sums events-0 --why test",
     "adopt": "adopt sums sums --why test",

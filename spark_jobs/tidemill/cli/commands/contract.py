@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.commands.contract_diff import diff_contracts
+from tidemill.cli.commands.contract_infer import infer_contract
 from tidemill.cli.commands.contract_test import try_contract
 from tidemill.cli.output import AsJson, console, many, open_project, styled
 from tidemill.cli.reports.formats import AsFormat, FailOn, ReportFormat, chosen, failing, report
@@ -27,6 +28,7 @@ _COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
 app = typer.Typer(no_args_is_help=True, help="Data contracts: check them, and say what a change breaks.")
 app.command("diff")(diff_contracts)
 app.command("test")(try_contract)
+app.command("infer")(infer_contract)
 
 
 @app.command("lint")

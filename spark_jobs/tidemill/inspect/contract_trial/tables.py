@@ -35,8 +35,8 @@ def try_json_rows(found: Described, chunks: Iterable[pa.ChunkedArray]) -> Tried:
     return replace(tried, count=decoding.count)
 
 
-def rows_of_delta(uri: str, columns: Iterable[str], options: Mapping[str, str]) -> pa.Table:
-    """The rows of the newest version of a Delta table, of these columns where it has them.
+def rows_of_delta(uri: str, columns: Iterable[str] | None, options: Mapping[str, str]) -> pa.Table:
+    """The rows of the newest version of a Delta table, of these columns where it has them; None means all.
 
     Raises:
         TableDamaged: the table's log is damaged.
@@ -47,9 +47,10 @@ def rows_of_delta(uri: str, columns: Iterable[str], options: Mapping[str, str]) 
     from tidemill.tables.interface import TableSpec
 
     handle = open_table(TableSpec(name=Path(uri).name, uri=uri, fields=(), storage=lambda: options))
-    known = set(pa.schema(handle.schema().to_arrow()).names)
+    known = pa.schema(handle.schema().to_arrow()).names
+    columns = None if columns is None else set(columns)
     try:
-        return handle.to_pyarrow_table(columns=[c for c in columns if c in known])
+        return handle.to_pyarrow_table(columns=[c for c in known if columns is None or c in columns])
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{uri}: its rows cannot be read: {error}") from error
 

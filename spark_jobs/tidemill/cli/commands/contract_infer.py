@@ -1,0 +1,128 @@
+"""`tidemill contract infer`: a first contract from a sample."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.cli.output import MOST, open_project, printable
+from tidemill.core.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    from tidemill.contracts.formats.draft import Draft
+
+_NAME = re.compile(r"[^\w-]+", re.ASCII)
+
+
+def infer_contract(
+    ctx: typer.Context,
+    sample: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|TABLE",
+            help="JSON lines (- for standard input), CSV with a header, Parquet, or a Delta table.",
+        ),
+    ],
+    name: Annotated[str, typer.Option("--name", help="The name of the contract. Default: as the file is called.")] = "",
+    records: Annotated[
+        int, typer.Option("--records", min=1, max=MOST, metavar="N", help="Look at the first N.")
+    ] = 100_000,
+    delimiter: Annotated[str, typer.Option(help="What divides the columns of CSV.")] = ",",
+) -> None:
+    """Print a first contract for the records or rows of a sample.
+
+    A field is required if it is always there, and has the one type that all its values have. What cannot be taken over
+    is said on standard error. The same sample gives the same contract.
+    """
+    from tidemill.contracts.formats.written import written
+
+    called = name or _NAME.sub("_", "records" if sample == "-" else PurePath(sample).name.split(".")[0]).strip("_")
+    text, losses = written(_draft(ctx, called or "records", sample, records, delimiter))
+    for loss in losses:
+        typer.echo(f"warning: {printable(loss)}", err=True)
+    typer.echo(text, nl=False)
+
+
+def _draft(ctx: typer.Context, name: str, sample: str, most: int, delimiter: str) -> Draft:
+    from tidemill.contracts.inference.infer import draft_of_lines, draft_of_rows
+
+    if "://" in sample or (Path(sample) / "_delta_log").is_dir():
+        return draft_of_rows(name, _of_delta(ctx, sample, most), is_table=True)
+    suffix = PurePath(sample).suffix.lower()
+    if suffix == ".parquet":
+        return draft_of_rows(name, _of_parquet(sample, most), is_table=False)
+    if suffix == ".csv":
+        header, *rows = _cells(sample, most, delimiter)
+        return draft_of_lines(name, header, rows, delimiter if delimiter != "," else "")
+    return _of_json(name, sample, most)
+
+
+def _of_json(name: str, sample: str, most: int) -> Draft:
+    import dataclasses
+
+    from tidemill.contracts.inference.infer import draft_of_objects
+    from tidemill.contracts.inference.objects import Objects
+
+    objects = Objects(islice(_lines(sample), most))
+    draft = draft_of_objects(name, objects)
+    return dataclasses.replace(draft, losses=(*objects.said(), *draft.losses))
+
+
+def _lines(sample: str) -> Iterator[bytes | None]:
+    from tidemill.log import loading
+    from tidemill.log.append_formats.chunks import ChunkSize
+    from tidemill.log.append_formats.lines import Lines
+
+    loading.total_bytes([sample])
+    for chunk in loading.chunks_of(sample, Lines(), ChunkSize(records=10_000)):
+        yield from chunk.records.column("value").to_pylist()
+
+
+def _cells(sample: str, most: int, delimiter: str) -> list[list[str]]:
+    """The header and the first rows of CSV.
+
+    Raises:
+        InputError: the file is no CSV, or its rows have another number of cells than its header.
+    """
+    import csv
+
+    if len(delimiter) != 1:
+        raise InputError(f"--delimiter {delimiter!r} is not one character")
+    found: list[list[str]] = []
+    try:
+        with Path(sample).open(encoding="utf-8-sig", newline="") as file:
+            for row in csv.reader(file, delimiter=delimiter, strict=True):
+                if row and found and len(row) != len(found[0]):
+                    what = f"row {len(found) + 1}: expected {len(found[0])} cells, found {len(row)}"
+                    raise InputError(f"{sample}: {what}", fix="check --delimiter, or mend the row")
+                found += [row] if row else []
+                if len(found) > most:
+                    break
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError(f"{sample} cannot be read as CSV in UTF-8: {error}", fix="convert the file") from error
+    except OSError as error:
+        raise InputError(f"{sample} cannot be read: {error.strerror}", fix="give a file") from error
+    if not found:
+        raise InputError(f"{sample} is empty", fix="give a file with a header and some rows")
+    return found
+
+
+def _of_parquet(sample: str, most: int) -> pa.Table:
+    from tidemill.inspect.contract_trial.tables import rows_of_parquet
+
+    return rows_of_parquet(sample).slice(0, most)
+
+
+def _of_delta(ctx: typer.Context, uri: str, most: int) -> pa.Table:
+    from tidemill.inspect.contract_trial.tables import rows_of_delta
+    from tidemill.project.settings import is_remote
+
+    options = open_project(ctx).access.delta() if is_remote(uri) else {}
+    return rows_of_delta(uri, None, options).slice(0, most)

@@ -1,0 +1,1 @@
+"""Contracts from and to other formats."""

@@ -1,0 +1,1 @@
+"""A first contract, from a sample of records or rows."""

@@ -1,0 +1,148 @@
+"""Makes a draft of a contract from what was seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.contracts.formats.draft import Column, Draft
+from tidemill.contracts.inference.seen import Seen
+from tidemill.core.contract.contract import Severity
+from tidemill.core.contract.schema import DataType, Field, Scalar
+from tidemill.core.errors import InputError
+from tidemill.tables.arrow_types import data_type
+
+_OWN = ("batch_id", "published_at")
+
+
+def draft_of_objects(name: str, objects: Iterable[Mapping[str, Any]]) -> Draft:
+    """A contract of records in JSON.
+
+    Raises:
+        InputError: there is no object, or no field has one type.
+    """
+    whole = Seen()
+    for each in objects:
+        whole.add(each)
+    _check_some(whole.values)
+    lost: list[str] = []
+    columns = [_column(field, whole.inside[field.name]) for field in whole.fields("", whole.values, lost)]
+    return Draft(
+        name=name,
+        description=f"Inferred from {_records(whole.values)}.",
+        columns=tuple(_described(column, whole.inside[column.field.name], whole.values) for column in columns),
+        format="json",
+        extra_fields="keep",
+        losses=tuple(lost),
+    )
+
+
+def draft_of_lines(name: str, header: list[str], rows: Iterable[list[str]], delimiter: str = "") -> Draft:
+    """A contract of records in CSV, whose columns have the names of the header.
+
+    Raises:
+        InputError: there is no row.
+    """
+    seen = [Seen() for _ in header]
+    count = 0
+    for row in rows:
+        count += 1
+        for column, text in zip(seen, row, strict=True):
+            column.add(_of_text(text))
+    _check_some(count)
+    columns = []
+    for number, (title, column) in enumerate(zip(header, seen, strict=True), 1):
+        found = _csv_type(column)
+        called = title or f"column_{number}"
+        field = Field(name=called, type=found, required=column.values == count)
+        columns.append(_described(_column(field, column), column, count))
+    return Draft(
+        name=name,
+        description=f"Inferred from {_records(count)}.",
+        columns=tuple(columns),
+        format="csv",
+        delimiter=delimiter,
+    )
+
+
+def draft_of_rows(name: str, rows: pa.Table, *, is_table: bool) -> Draft:
+    """A contract of rows that have types: of a table, or of records that are appended from Parquet as JSON.
+
+    Raises:
+        InputError: there is no row.
+    """
+    _check_some(rows.num_rows)
+    columns, lost = [], []
+    for field in rows.schema:
+        if is_table and field.name in _OWN:
+            continue
+        found = _of_arrow(field.type, is_table=is_table)
+        if found is None:
+            lost.append(f"`{field.name}` is left out: contracts have no type for {field.type}")
+            continue
+        column = rows.column(field.name)
+        values = rows.num_rows - column.null_count
+        described = f"In {values:,} of {_records(rows.num_rows, 'row')}."
+        known = Field(name=field.name, type=found, required=column.null_count == 0, description=described)
+        columns.append(Column(field=known))
+    return Draft(
+        name=name,
+        description=f"Inferred from {_records(rows.num_rows, 'row')}.",
+        columns=tuple(columns),
+        format="" if is_table else "json",
+        losses=tuple(lost),
+    )
+
+
+def _check_some(count: int) -> None:
+    if not count:
+        raise InputError("there is no record, so nothing can be inferred", fix="give a file with some records")
+
+
+def _records(count: int, noun: str = "record") -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _column(field: Field, seen: Seen) -> Column:
+    allowed = seen.allowed() if field.type is Scalar.STRING else ()
+    return Column(field=field, allowed=allowed, severity=Severity.WARNING)
+
+
+def _described(column: Column, seen: Seen, count: int) -> Column:
+    field = column.field
+    said = f"In {seen.values:,} of {_records(count)}."
+    if column.allowed:
+        said = f"{said[:-1]}, with {len(column.allowed)} different values."
+    named = Field(name=field.name, type=field.type, required=field.required, description=said)
+    return Column(field=named, allowed=column.allowed, severity=column.severity)
+
+
+def _of_arrow(arrow: pa.DataType, *, is_table: bool) -> DataType | None:
+    if pa.types.is_timestamp(arrow) and arrow.tz is None and not is_table:
+        return Scalar.TIMESTAMP
+    try:
+        return data_type(arrow)
+    except ValueError:
+        return None
+
+
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,37})", re.ASCII)
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", re.ASCII)
+
+
+def _of_text(text: str) -> Any:
+    """A cell of CSV as the value that it spells. Numbers with leading zeros are texts: they are codes."""
+    if text == "":
+        return None
+    if text in ("true", "false"):
+        return text == "true"
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _NUMBER.fullmatch(text) else text
+
+
+def _csv_type(seen: Seen) -> DataType:
+    return seen.type("", []) or Scalar.STRING

@@ -1,0 +1,148 @@
+"""`tidemill contract infer`: a first contract from a sample."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from deltalake import write_deltalake
+
+from support.commands import Said, type_command
+from tidemill.contracts.lint import lint
+
+
+def inferred(sample: Path, *words: object) -> tuple[Path, dict[str, dict[str, Any]], Said]:
+    """The contract as a file that lint accepts, its columns by name, and what was said."""
+    said = type_command(None, "contract", "infer", sample, "--name", "it", *words)
+    assert said.code == 0, said.err
+    assert type_command(None, "contract", "infer", sample, "--name", "it", *words) == said
+    path = sample.parent / "it.odcs.yaml"
+    path.write_text(said.out, encoding="utf-8")
+    assert [f for f in lint(path) if f.severity == "error"] == []
+    (schema,) = yaml.safe_load(said.out)["schema"]
+    return path, {p["name"]: p for p in schema["properties"]}, said
+
+
+def holds(contract: Path, sample: Path) -> bool:
+    return type_command(None, "contract", "test", contract, sample).code == 0
+
+
+def as_lines(path: Path, *records: object) -> Path:
+    path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
+    return path
+
+
+def test_types_and_required_fields_hold_for_the_sample(tmp_path: Path) -> None:
+    sample = as_lines(
+        tmp_path / "a.jsonl",
+        {"ts": "2026-01-01T10:00:00Z", "day": "2026-01-01", "n": 1, "x": 1, "b": True, "o": {"a": [{"c": 1}]}},
+        {"ts": "2026-01-01 10:00", "day": "2026-02-28", "n": 2, "x": 1.5, "b": None, "o": {"a": []}, "late": "a"},
+    )
+    path, columns, said = inferred(sample)
+    types = {name: column["logicalType"] for name, column in columns.items()}
+    plain = {"ts": "timestamp", "day": "date", "n": "integer", "x": "number", "b": "boolean", "late": "string"}
+    assert types == {**plain, "o": "object"}
+    assert {name for name, column in columns.items() if column.get("required")} == {"ts", "day", "n", "x", "o"}
+    assert columns["late"]["description"] == "In 1 of 2 records."
+    (inner,) = columns["o"]["properties"]
+    assert (inner["required"], inner["items"]["properties"][0]["required"]) == (True, True)
+    assert "Inferred from 2 records." in said.out
+    assert said.err == ""
+    assert holds(path, sample)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(2**31, -(2**63), 2**63, 10**37, 10**38, 10**400, -1.5e300),
+        *(
+            "2026-02-29",
+            "2026-01-01T25:00:00Z",
+            "0001-01-01T00:00:00+01:00",
+            "20260101",
+            "2026-01-01T10:00:00.1234567Z",
+        ),
+        *("", " ", "no", "null", "1e5", "\x00\x1f", "ü𝄞", {"no": "yes", "1": {"~": 0}}, [[1], []]),
+    ],
+    ids=repr,
+)
+def test_one_record_of_any_value_gives_a_contract_that_takes_it(tmp_path: Path, value: object) -> None:
+    sample = as_lines(tmp_path / "a.jsonl", {"v": value, "other": 1})
+    path, columns, _ = inferred(sample)
+    assert "other" in columns
+    assert holds(path, sample)
+
+
+def test_what_has_no_one_type_or_no_usable_name_is_left_out_and_named(tmp_path: Path) -> None:
+    record = {'a"b': 1, "": 1, "A": 1, "a": 1, "_extra": 1, "_offset": 1, "none": None, "empty": [], "mixed": [1, "a"]}
+    sample = as_lines(tmp_path / "a.jsonl", {**record, "o": {}, "é: #'": 1})
+    path, columns, said = inferred(sample)
+    assert list(columns) == ["A", "é: #'"]
+    for name in ('a"b', "", "a", "_extra", "_offset", "none", "empty[]", "mixed[]", "o"):
+        assert f"warning: `{name}` is left out: " in said.err
+    assert holds(path, sample)
+
+
+def test_lines_that_are_no_objects_and_keys_that_stand_twice_are_named(tmp_path: Path) -> None:
+    sample = tmp_path / "a.jsonl"
+    sample.write_bytes(b'{"a":1}\n\xff\n[]\n{"a":1,"a":2}\n' + b"[" * 5000 + b'\n{"a":NaN}\n{"a":"\\ud800"}\n')
+    said = type_command(None, "contract", "infer", sample)
+    assert said.code == 0
+    assert said.err.splitlines() == [
+        "warning: 5 lines (2, 3, 5, 6, 7): no JSON object, and not looked at",
+        "warning: 1 line (4): an object with a key twice, of which the last counts",
+    ]
+    assert "In 2 of 2 records." in said.out
+
+
+def test_an_enum_needs_few_values_in_many_records(tmp_path: Path) -> None:
+    many = [{"kind": "ab"[n % 2], "id": f"x{n}", "rare": "once" if n == 7 else "often"} for n in range(200)]
+    _, columns, _ = inferred(as_lines(tmp_path / "a.jsonl", *many))
+    (rule,) = columns["kind"]["quality"]
+    assert (rule["arguments"]["validValues"], rule["severity"]) == (["a", "b"], "warning")
+    assert "quality" not in {*columns["id"], *columns["rare"]}
+    _, columns, _ = inferred(as_lines(tmp_path / "a.jsonl", *many[:199]))
+    assert "quality" not in columns["kind"]
+
+
+def test_csv_gives_a_contract_of_its_lines(tmp_path: Path) -> None:
+    sample = tmp_path / "a.csv"
+    sample.write_text("zip;n;when;x;b;\n01234;1;2026-01-01;1.5;true;a\n99999;2;2026-01-02;2;false;\n")
+    path, columns, _ = inferred(sample, "--delimiter", ";")
+    types = ["string", "integer", "date", "number", "boolean", "string"]
+    assert [column["logicalType"] for column in columns.values()] == types
+    assert list(columns) == ["zip", "n", "when", "x", "b", "column_6"]
+    assert "required" not in columns["column_6"]
+    body = tmp_path / "body.csv"
+    body.write_text("".join(sample.read_text().splitlines(keepends=True)[1:]))
+    assert holds(path, body)
+
+
+@pytest.mark.parametrize("form", ["delta", "parquet"])
+def test_rows_with_types_keep_them(tmp_path: Path, form: str) -> None:
+    moments = pa.array([0, 1], pa.timestamp("us", "UTC"))
+    rows = pa.table({"id": [1, 2], "ts": moments, "s": ["a", None], "m": pa.array([{"a": 1}, None])})
+    sample = tmp_path / f"a.{form}"
+    if form == "delta":
+        write_deltalake(str(sample), rows)
+    else:
+        pq.write_table(rows, sample)
+    path, columns, _ = inferred(sample)
+    assert [c["logicalType"] for c in columns.values()] == ["integer", "timestamp", "string", "object"]
+    assert {n for n, c in columns.items() if c.get("required")} == {"id", "ts"}
+    assert holds(path, sample)
+
+
+def test_nothing_can_be_inferred_from_nothing(tmp_path: Path) -> None:
+    for name, text in {"a.jsonl": "", "b.jsonl": "[]\n", "c.csv": "", "d.csv": "a,b\n", "e.csv": "a,b\n1\n"}.items():
+        (tmp_path / name).write_text(text)
+        said = type_command(None, "contract", "infer", tmp_path / name)
+        assert (said.code, said.out) == (5, "")
+        assert said.err.startswith("error: ")
+        assert "fix: " in said.err
+    assert type_command(None, "contract", "infer", tmp_path / "nowhere").code == 5

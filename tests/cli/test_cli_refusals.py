@@ -55,6 +55,8 @@ COMMANDS = {
     "contract diff": "contract diff data_contracts data_contracts",
     "contract test": "contract test events INPUT",
     "contract infer": "contract infer INPUT",
+    "contract import": "contract import json-schema INPUT",
+    "contract export": "contract export json-schema events",
     "doctor": "doctor --no-spark",
     "gone": "gone sums events-0 --why test",
     "adopt": "adopt sums sums --why test",

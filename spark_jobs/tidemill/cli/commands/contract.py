@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.commands.contract_diff import diff_contracts
+from tidemill.cli.commands.contract_formats import export_contract, import_contract
 from tidemill.cli.commands.contract_infer import infer_contract
 from tidemill.cli.commands.contract_test import try_contract
 from tidemill.cli.output import AsJson, console, many, open_project, styled
@@ -29,6 +30,8 @@ app = typer.Typer(no_args_is_help=True, help="Data contracts: check them, and sa
 app.command("diff")(diff_contracts)
 app.command("test")(try_contract)
 app.command("infer")(infer_contract)
+app.command("import")(import_contract)
+app.command("export")(export_contract)
 
 
 @app.command("lint")

@@ -91,6 +91,17 @@ def test_a_warning_ends_with_zero_unless_warnings_fail(orders: Path) -> None:
     assert (found["paid"]["severity"], found["paid"]["message"]) == ("warning", "1 of 1 record")
 
 
+def test_systems_of_ci_get_what_is_broken_with_file_and_line(orders: Path) -> None:
+    words = ("contract", "test", orders, "-")
+    said = type_command(None, *words, "--format", "github", given=lines({**GOOD, "shop": "N"}))
+    (told,) = [line for line in said.out.splitlines() if "shop.pattern" in line]
+    assert told.startswith("::error ")
+    assert "orders.odcs.yaml,line=14" in told
+    assert said.code == 5
+    for form in ("junit", "sarif"):
+        assert "shop.pattern" in type_command(None, *words, "--format", form, given=lines({**GOOD, "shop": "N"})).out
+
+
 def test_nothing_to_look_at_is_no_success(orders: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("")
     said = type_command(None, "contract", "test", orders, tmp_path / "empty")

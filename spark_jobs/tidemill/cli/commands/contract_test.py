@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.commands.contract_diff import FailOn
 from tidemill.cli.commands.contract_named import ContractName, described_contract
 from tidemill.cli.commands.log_format import InputKind
 from tidemill.cli.output import AsJson, console, many, open_project, printable, styled
+from tidemill.cli.reports.formats import AsFormat, FailOn, ReportFormat, chosen, failing, report
 from tidemill.cli.views.log import print_json
 from tidemill.core.errors import InputError
 from tidemill.core.exit_code import ExitCode
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
     from pyspark.sql import SparkSession
 
+    from tidemill.cli.reports.remark import Remark
     from tidemill.contracts.changes.described import Described
     from tidemill.inspect.contract_trial.outcome import Outcome, Tried
 
@@ -40,24 +41,30 @@ def try_contract(
     ],
     input_format: Annotated[
         InputKind | None,
-        typer.Option("--format", help="How the file is split into records. Default: as its name and the contract say."),
+        typer.Option(
+            "--input-format", help="How the file is split into records. Default: as its name and the contract say."
+        ),
     ] = None,
     fail_on: Annotated[
         FailOn, typer.Option("--fail-on", help="Also end with 5 where only rules of severity warning are broken.")
     ] = FailOn.ERROR,
     as_json: AsJson = False,
+    wanted: AsFormat = None,
 ) -> None:
     """Try a contract on records or on a table, and count what breaks each rule. Nothing is written.
 
     Records are decoded as a pipeline decodes them. Exit code 5 says that a rule of severity error is broken, 7 that
     there was nothing to look at.
     """
-    found = described_contract(ctx, contract)
+    form, found = chosen(wanted, as_json=as_json), described_contract(ctx, contract)
     with ExitStack() as stack:
         tried = _tried(ctx, found, data, input_format, _spark(ctx, stack))
-    _show_json(tried) if as_json else _show(tried)
-    wrong = tried.broken if fail_on is FailOn.WARNING else [o for o in tried.broken if o.severity == "error"]
-    if wrong:
+    text = report(form, "contract test", [tried.file], _remarks(tried), fail_on)
+    if text is not None:
+        typer.echo(text, nl=False)
+    else:
+        _show_json(tried) if form is ReportFormat.JSON else _show(tried)
+    if any(outcome.severity.value in failing(fail_on) for outcome in tried.broken):
         raise typer.Exit(ExitCode.WRONG)
     if not tried.count:
         raise typer.Exit(ExitCode.NOTHING_TO_DO)
@@ -133,6 +140,23 @@ def _spark(ctx: typer.Context, stack: ExitStack) -> Callable[[str], SparkSession
         return opened[0]
 
     return session
+
+
+def _remarks(tried: Tried) -> list[Remark]:
+    from tidemill.cli.reports.remark import Remark
+    from tidemill.contracts.findings import Level
+
+    return [
+        Remark(
+            level=Level(outcome.severity.value),
+            rule=outcome.rule,
+            message=f"{outcome.rule}: {outcome.observed}",
+            fix=_FIX,
+            file=tried.file,
+            line=outcome.line,
+        )
+        for outcome in tried.broken
+    ]
 
 
 def _show(tried: Tried) -> None:

@@ -66,7 +66,7 @@ def rows_of_parquet(path: str) -> pa.Table:
     try:
         return pq.read_table(path, partitioning=None)
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} cannot be read as Parquet: {error}", fix="check the file and --format") from error
+        raise InputError(f"{path} cannot be read as Parquet: {error}", fix="check the file and its format") from error
 
 
 def _tried(found: Described, rows: pa.Table, decoded: tuple[Outcome, ...], wrong: Mapping[str, str]) -> Tried:

@@ -92,7 +92,7 @@ def test_plan_for_people_names_ranges(tidemill, mill):
 def test_plan_with_an_empty_log_is_nothing_to_do(tidemill):
     said = tidemill("plan", "sums", "--dry-run", "--json")
     assert said.code == ExitCode.NOTHING_TO_DO
-    assert said.json == {"pipeline": "sums", "nothing_to_do": True}
+    assert said.json == {"pipeline": "sums", "nothing_to_do": True, "tables": []}
 
 
 def test_plan_of_an_open_batch_is_the_one_it_has(tidemill, mill):

@@ -14,7 +14,7 @@ from tidemill.core.errors import TidemillError
 from tidemill.core.exit_code import ExitCode
 
 if TYPE_CHECKING:
-    from tidemill.cli.commands.doctor_checks import Checked
+    from tidemill.cli.views.checked import Checked
 
 _COLOURS = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
@@ -36,7 +36,8 @@ def doctor(
 
 
 def _checks(ctx: typer.Context, *, spark: bool) -> Iterator[Checked]:
-    from tidemill.cli.commands.doctor_checks import Checked, State, check_machine, check_project
+    from tidemill.cli.commands.doctor_checks import check_machine, check_project
+    from tidemill.cli.views.checked import Checked, State
 
     yield from check_machine()
     try:

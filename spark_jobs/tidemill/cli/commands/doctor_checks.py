@@ -9,13 +9,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.core.errors import LogError, TableDamaged, TidemillError
+from tidemill.cli.commands.doctor_tables import check_changes, check_tables
+from tidemill.cli.views.checked import Checked, State, check
+from tidemill.core.errors import LogError, TidemillError
 from tidemill.core.plan.position import Position
 from tidemill.log.pipeline_topics import check_sends, to_be_read
 from tidemill.project.settings import is_remote
@@ -23,29 +23,9 @@ from tidemill.project.settings import is_remote
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.core.plan.position import TableMark
     from tidemill.project.project import Project
-    from tidemill.tables.interface import TableSpec
 
 _OLDEST_JAVA = 17
-
-
-class State(StrEnum):
-    """Whether something works. With NOTE it works, but somebody should know about it."""
-
-    OK = "ok"
-    NOTE = "note"
-    PROBLEM = "problem"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """The result of one check."""
-
-    name: str
-    state: State
-    found: str
-    fix: str = ""
 
 
 def check_machine() -> Iterator[Checked]:
@@ -54,7 +34,7 @@ def check_machine() -> Iterator[Checked]:
     fits = (3, 11) <= sys.version_info[:2] < (3, 14)
     fix = "" if fits else "use Python 3.11, 3.12 or 3.13"
     yield Checked(name="python", state=_state(fits), found=f"{version} at {sys.executable}", fix=fix)
-    yield _check("java", _java)
+    yield check("java", _java)
 
 
 def check_project(project: Project, *, spark: bool) -> Iterator[Checked]:
@@ -62,35 +42,26 @@ def check_project(project: Project, *, spark: bool) -> Iterator[Checked]:
     settings = project.settings
     yield Checked(name="project", state=State.OK, found=str(project.folder / "tidemill.toml"))
     if not settings.remote:
-        yield _check("jars", lambda: _jars(Path(settings.jars)))
-    yield _check("lake", lambda: _lake(project))
-    yield _check("log", lambda: _log(project))
-    yield _check("contracts", lambda: _contracts(Path(settings.contracts)))
+        yield check("jars", lambda: _jars(Path(settings.jars)))
+    yield check("lake", lambda: _lake(project))
+    yield check("log", lambda: _log(project))
+    yield check("contracts", lambda: _contracts(Path(settings.contracts)))
     names: list[str] = []
     damaged: list[str] = []
     faults: list[Checked] = []
-    yield _check("pipelines", lambda: _pipelines(project, names, faults))
+    yield check("pipelines", lambda: _pipelines(project, names, faults))
     yield from faults
     for name in names:
-        yield _check(f"topics of {name}", lambda name=name: _topics(project, name))  # type: ignore[misc]
-        yield _check(f"ledger of {name}", lambda name=name: _ledger(project, name))  # type: ignore[misc]
-        tables = list(_tables(project, name))
+        yield check(f"topics of {name}", lambda name=name: _topics(project, name))  # type: ignore[misc]
+        yield check(f"ledger of {name}", lambda name=name: _ledger(project, name))  # type: ignore[misc]
+        tables = list(check_tables(project, name))
         yield from tables
         if any(each.state is State.PROBLEM for each in tables):
             damaged.append(name)
+        else:
+            yield from check_changes(project, name)
     if spark:
         yield from _with_spark(project, [name for name in names if name not in damaged])
-
-
-def _check(name: str, look: Callable[[], tuple[State, str, str]]) -> Checked:
-    try:
-        state, found, fix = look()
-    except TidemillError as error:
-        return Checked(name=name, state=State.PROBLEM, found=error.message, fix=error.fix)
-    # Whatever the error is, the other checks go on.
-    except Exception as error:
-        return Checked(name=name, state=State.PROBLEM, found=f"{type(error).__name__}: {error}")
-    return Checked(name=name, state=state, found=found, fix=fix)
 
 
 def _state(fine: bool) -> State:
@@ -223,50 +194,6 @@ def _ledger(project: Project, name: str) -> tuple[State, str, str]:
     return State.OK, f"batch {view.position.batch_id} is committed" if view.last_commit else "nothing committed yet", ""
 
 
-def _tables(project: Project, name: str) -> Iterator[Checked]:
-    """Open every table of a pipeline. A table with a fault has a row of its own, the others share one."""
-    from tidemill.run.repairable import repairable
-    from tidemill.tables.handles import newest
-
-    found: list[str] = []
-
-    def look(spec: TableSpec, mark: TableMark | None) -> tuple[State, str, str]:
-        with repairable(name):
-            handle = newest(spec, thoroughly=True)
-            if handle is None and mark is not None:
-                raise TableDamaged(f"table {spec.name} ({spec.uri}) is gone; a batch has written to it")
-        if not spec.own:
-            found.append(f"{spec.name} {'is not there yet' if handle is None else 'is its own'}")
-        return State.OK, "", ""
-
-    try:
-        specs = _specs(project, name)
-    # The row of the ledger says what is wrong with it.
-    except Exception:
-        return
-    for spec, mark in specs:
-        checked = _check(f"table {spec.name} of {name}", lambda spec=spec, mark=mark: look(spec, mark))  # type: ignore[misc]
-        if checked.state is not State.OK:
-            yield checked
-    if found:
-        yield Checked(name=f"tables of {name}", state=State.OK, found=", ".join(found))
-
-
-def _specs(project: Project, name: str) -> list[tuple[TableSpec, TableMark | None]]:
-    """Every table of a pipeline, each with what the ledger knows of it."""
-    from tidemill.core.bind.flow import PUBLISHED, WindowedSink
-    from tidemill.engine.storage.table_layout import PANE_FIELDS
-
-    flow, uris = project.pipeline(name), project.uris(name)
-    known = project.ledger(name).view().position.tables
-    windowed = [sink for sink in flow.sinks if isinstance(sink, WindowedSink)]
-    return [
-        *((uris.published_table(sink), known.get(PUBLISHED + sink.table)) for sink in flow.sinks),
-        *((uris.state(sink, PANE_FIELDS), known.get(f"state/{sink.table}")) for sink in windowed),
-        *((spec, known.get(spec.name)) for spec in (uris.quarantine(), uris.late())),
-    ]
-
-
 def _with_spark(project: Project, fit: Sequence[str]) -> Iterator[Checked]:
     """Start Spark, then let it check the types of the pipelines that are `fit` for it."""
     from tidemill.engine.aggregate.types import check_types
@@ -276,11 +203,11 @@ def _with_spark(project: Project, fit: Sequence[str]) -> Iterator[Checked]:
         return State.OK, "fit its contracts and tables", ""
 
     sessions: list[SparkSession] = []
-    started = _check("spark", lambda: _spark(project, sessions))
+    started = check("spark", lambda: _spark(project, sessions))
     yield started
     try:
         for name in fit if started.state is State.OK else ():
-            yield _check(f"types of {name}", lambda name=name: types(name))  # type: ignore[misc]
+            yield check(f"types of {name}", lambda name=name: types(name))  # type: ignore[misc]
     finally:
         for session in sessions:
             session.stop()

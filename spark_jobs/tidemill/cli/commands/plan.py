@@ -12,14 +12,18 @@ import typer
 
 from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid, many, open_project, show_watermark
 from tidemill.cli.views.log import print_json
-from tidemill.core.errors import ConfigError
+from tidemill.core.errors import ConfigError, Incompatible
 from tidemill.core.exit_code import ExitCode
 from tidemill.core.protocol.summary import watermark_json
 from tidemill.core.protocol.view import Fate
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidemill.core.bind.flow import Flow
     from tidemill.core.plan.plan import BatchPlan
-    from tidemill.core.protocol.view import OpenBatch
+    from tidemill.core.protocol.view import OpenBatch, View
+    from tidemill.inspect.table_changes import TableChange
     from tidemill.project.project import Project
 
 _FATES = {
@@ -38,39 +42,61 @@ def plan(
     drain: Annotated[bool, typer.Option("--drain", help="As for `run`; there it is final.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what the next batch would read."""
+    """Show what the next batch would read, and what readers of published tables would lose: then it ends with 5."""
     if not dry_run:
         raise ConfigError(
             "a plan that is written down must be executed, so only `tidemill run` writes one",
             fix=f"tidemill plan {pipeline} --dry-run, or tidemill run {pipeline}",
         )
+    from tidemill.cli.views.table_changes import show_changes
+    from tidemill.inspect.table_changes import change_json, table_changes
+
     project = open_project(ctx)
-    opened, found = _next(project, pipeline, limit, drain=drain)
-    fate = _FATES[opened.fate(*project.pipeline(pipeline).hashes)] if opened else None
+    flow, view = project.pipeline(pipeline), project.ledger(pipeline).view()
+    changes = table_changes(project, flow, view)
+    try:
+        opened, found = _next(project, flow, view, limit, drain=drain)
+    except Incompatible as error:
+        _show_refused(pipeline, changes, error, as_json=as_json)
+        raise
+    fate = _FATES[opened.fate(*flow.hashes)] if opened else None
     if as_json:
-        print_json({**_json(pipeline, opened, found), **({"open_batch": fate} if fate else {})})
+        tables = {"tables": [change_json(change) for change in changes]}
+        print_json({**_json(pipeline, opened, found), **({"open_batch": fate} if fate else {}), **tables})
     elif found is None:
         typer.echo(f"{pipeline}: nothing to do")
     else:
         _show(opened, found, fate)
+    if not as_json:
+        show_changes(console(), changes)
+    if any(change.is_wrong for change in changes):
+        raise typer.Exit(ExitCode.WRONG)
     if found is None:
         raise typer.Exit(ExitCode.NOTHING_TO_DO)
 
 
-def _next(project: Project, name: str, limit: int | None, *, drain: bool) -> tuple[OpenBatch | None, BatchPlan | None]:
+def _show_refused(pipeline: str, changes: Sequence[TableChange], error: Incompatible, *, as_json: bool) -> None:
+    """Show what would change in tables, although no batch can be planned."""
+    from tidemill.cli.views.table_changes import show_changes
+    from tidemill.inspect.table_changes import change_json
+
+    if not as_json:
+        show_changes(console(), changes)
+        return
+    tables = [change_json(change) for change in changes]
+    print_json({"pipeline": pipeline, "refused": error.message, "tables": tables})
+
+
+def _next(
+    project: Project, flow: Flow, view: View, limit: int | None, *, drain: bool
+) -> tuple[OpenBatch | None, BatchPlan | None]:
     from tidemill.ledger.process import this_process
     from tidemill.run.claiming import Request, next_plan
-    from tidemill.tables.handles import newest
 
-    flow, view = project.pipeline(name), project.ledger(name).view()
     if view.open_batch is not None:
         return view.open_batch, view.open_batch.plan
     request = Request(executor=this_process(), clock=datetime.now(UTC), limit=project.limit(limit), drain=drain)
-    found = next_plan(flow, project.log(), view, request)
-    for sink in flow.sinks:
-        # The batch makes this check too before it is planned.
-        newest(project.uris(name).published_table(sink), thoroughly=True)
-    return None, found
+    return None, next_plan(flow, project.log(), view, request)
 
 
 def _show(opened: OpenBatch | None, found: BatchPlan, fate: str | None) -> None:

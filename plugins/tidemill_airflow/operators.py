@@ -10,6 +10,7 @@ from airflow.utils.types import DagRunType
 
 from tidemill.core.errors import ConfigError
 from tidemill.core.repair.selection import OfTimes
+from tidemill.inspect.service_levels import missed_after
 from tidemill.project.project import Project
 from tidemill_airflow.announcing import announce
 from tidemill_airflow.execution import RunReport, commits_of, execute_batches, facts, summary
@@ -107,7 +108,11 @@ class MicroBatchOperator(BatchOperator):
                 self.log.info("%s", summary(commit))
             return commit
 
-        return execute_batches(next_batch, most=most or 1, earlier=earlier)
+        report = execute_batches(next_batch, most=most or 1, earlier=earlier)
+        if report.commits:
+            for text in missed_after(project.pipeline(self.pipeline), report.commits[-1]):
+                self.log.warning("service level %s", text)
+        return report
 
 
 def backfilled_interval(context: Context) -> tuple[datetime, datetime] | None:

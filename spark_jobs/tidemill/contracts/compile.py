@@ -15,7 +15,7 @@ from tidemill.contracts.files import OBJECT, name_of
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest, shown
 from tidemill.contracts.rules import collect, row_rules, table_rules
-from tidemill.contracts.service_levels import check_service_levels
+from tidemill.contracts.service_levels import check_service_levels, levels_of
 from tidemill.contracts.standard import NEWEST, VERSIONS, WRITTEN
 from tidemill.contracts.structure import check_structure
 from tidemill.core.contract.contract import Contract, NotNull
@@ -155,6 +155,7 @@ def _compile(path: Path, root: Node, schema: Node, findings: Findings) -> Contra
         options=extensions.options,
         description=_description(root, schema),
         source=str(path),
+        levels=levels_of(root, (schema.text("name"), *fields)),
     )
     return dataclasses.replace(contract, fingerprint=fingerprint_of(contract))
 

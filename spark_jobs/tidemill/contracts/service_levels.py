@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
-from tidemill.contracts.nodes import closest, is_number, shown
+from tidemill.contracts.nodes import closest, is_number, plain, shown
+from tidemill.core.contract.contract import ServiceLevel
 
 PROMISES = "slaProperties"
 
@@ -33,9 +34,22 @@ UNITS = {
 }
 """The units of time, each with its spellings."""
 
+MEASURED = ("freshness", "latency")
+"""Service levels that are measured by what commits know."""
+
+_SECONDS = {
+    "second": 1,
+    "minute": 60,
+    "hour": 3_600,
+    "day": 86_400,
+    "week": 604_800,
+    "month": 2_592_000,
+    "year": 31_536_000,
+}
+
 
 def check_service_levels(root: Node, findings: Findings) -> None:
-    """Note service levels that nobody can mean. Others are information: Tidemill does not check them."""
+    """Note service levels that nobody can mean. Only freshness and latency are measured."""
     known = {name.lower(): name for name in (*DURATIONS, *OTHERS)}
     for node in root.items(PROMISES):
         name, place = node.text("property"), node.child("property")
@@ -71,3 +85,38 @@ def _check_duration(name: str, node: Node, findings: Findings) -> None:
 
 def _spellings() -> tuple[str, ...]:
     return tuple(spelling for spellings in UNITS.values() for spelling in spellings)
+
+
+def levels_of(root: Node, names: tuple[str, ...]) -> tuple[ServiceLevel, ...]:
+    """The freshness and latency that a contract promises for a schema object; `names` are its name and its columns.
+
+    A level without an element is about every object. A month has 30 days, and a year 365.
+    """
+    return tuple(
+        ServiceLevel(
+            name=node.text("property").lower(),
+            text=_text(node),
+            most=_microseconds(node),
+            element=node.text("element"),
+        )
+        for node in root.items(PROMISES)
+        if node.text("property").lower() in MEASURED and _is_about(node.text("element"), names)
+    )
+
+
+def _is_about(element: str, names: tuple[str, ...]) -> bool:
+    parts = [part.strip() for part in element.split(",") if part.strip()]
+    return not parts or any(part.partition(".")[0] in names for part in parts)
+
+
+def _text(node: Node) -> str:
+    value, unit = node.child("value"), node.child("unit")
+    return " ".join(str(plain(part)) for part in (value, unit) if part is not None)
+
+
+def _microseconds(node: Node) -> int | None:
+    value, spelt = node.child("value"), node.text("unit").lower()
+    unit = next((unit for unit, spellings in UNITS.items() if spelt in spellings), None)
+    if value is None or unit is None or not isinstance(value.value, int | float) or not is_number(value):
+        return None
+    return round(value.value * _SECONDS[unit] * 1_000_000)

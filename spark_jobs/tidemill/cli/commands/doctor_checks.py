@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidemill.cli.commands.doctor_tables import check_changes, check_tables
+from tidemill.cli.commands.doctor_tables import check_changes, check_levels, check_tables
 from tidemill.cli.views.checked import Checked, State, check
 from tidemill.core.errors import LogError, TidemillError
 from tidemill.core.plan.position import Position
@@ -60,6 +60,7 @@ def check_project(project: Project, *, spark: bool) -> Iterator[Checked]:
             damaged.append(name)
         else:
             yield from check_changes(project, name)
+        yield from check_levels(project, name)
     if spark:
         yield from _with_spark(project, [name for name in names if name not in damaged])
 

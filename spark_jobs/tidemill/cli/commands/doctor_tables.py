@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.cli.views.checked import Checked, State, check
@@ -56,6 +57,21 @@ def check_changes(project: Project, name: str) -> Iterator[Checked]:
         state = State.PROBLEM if change.is_wrong else State.NOTE
         found = f"{change}; readers: {change.readers or 'lose nothing'}"
         yield Checked(name=f"readers of {change.table}", state=state, found=found, fix=f"the next batch {change.batch}")
+
+
+def check_levels(project: Project, name: str) -> Iterator[Checked]:
+    """The service levels of published tables that are missed now. A missed level stops no batch."""
+    from tidemill.inspect.service_levels import Kept, service_levels
+
+    try:
+        found = service_levels(project.pipeline(name), project.ledger(name).view(), datetime.now(UTC))
+    # The row of the ledger says what is wrong with it.
+    except Exception:
+        return
+    for level in found:
+        if level.kept is Kept.MISSED:
+            fix = f"tidemill status {name}: whether batches run, and whether the log has newer records"
+            yield Checked(name=f"{level.level.name} of {level.table}", state=State.NOTE, found=str(level), fix=fix)
 
 
 def _specs(project: Project, name: str) -> list[tuple[TableSpec, TableMark | None]]:

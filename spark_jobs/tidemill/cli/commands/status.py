@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from tidemill.core.protocol.view import OpenBatch, View
+    from tidemill.inspect.service_levels import MeasuredLevel
     from tidemill.inspect.state_size import StateSize
     from tidemill.inspect.status import PartitionStatus, PipelineStatus
     from tidemill.inspect.undeclared import Undeclared
@@ -48,6 +50,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show lag, watermark, last commit and open batch; then the pipelines of the lake that no file declares."""
+    from tidemill.inspect.service_levels import level_json
     from tidemill.inspect.state_size import size_json
     from tidemill.inspect.status import status_json, status_of
     from tidemill.inspect.undeclared import undeclared, undeclared_json
@@ -58,7 +61,9 @@ def status(
     others = [] if pipeline else list(undeclared(project))
     if as_json:
         for each in found:
-            print_json({**status_json(each), "state": [size_json(size) for size in _sizes(project, each)]})
+            levels = [level_json(level) for level in _levels(each)]
+            state = [size_json(size) for size in _sizes(project, each)]
+            print_json({**status_json(each), "state": state, "service_levels": levels})
         for other in others:
             print_json(undeclared_json(other))
     elif pipeline:
@@ -86,6 +91,9 @@ def _show_all(out: Console, found: list[PipelineStatus]) -> None:
         )
     out.print(table)
     for each in found:
+        for level in _levels(each):
+            if level.kept == "missed":
+                out.print(f"{each.flow.name}: {level}", style="red")
         if each.problem:
             out.print(f"{each.flow.name}: {each.problem}")
         if each.refused is not None:
@@ -102,6 +110,12 @@ def _show_undeclared(out: Console, others: Sequence[Undeclared]) -> None:
         last = "" if commit is None else f", batch {commit.batch_id} of it committed {ago(commit.at)}"
         out.print(f"{each.name}: no file declares it, and the lake has its ledger{last}", soft_wrap=True)
         out.print(f"  {to_do(each.name)}", soft_wrap=True)
+
+
+def _levels(found: PipelineStatus) -> Sequence[MeasuredLevel]:
+    from tidemill.inspect.service_levels import service_levels
+
+    return service_levels(found.flow, found.view, datetime.now(UTC))
 
 
 def _sizes(project: Project, found: PipelineStatus) -> Sequence[StateSize]:
@@ -128,6 +142,7 @@ def _show_one(out: Console, found: PipelineStatus, sizes: Sequence[StateSize]) -
     elif found.rebuild is not None:
         lines += _rebuild(found.flow.name, found.rebuild)
     lines += [("state", _size(size)) for size in sizes]
+    lines += [("promised", str(level)) for level in _levels(found)]
     lines.append(("lag", f"{many(found.lag, 'record')}" + (f"; {found.problem}" if found.problem else "")))
     for name, text in lines:
         out.print(f"  {name:<12} {text}", soft_wrap=True)

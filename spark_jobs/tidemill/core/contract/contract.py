@@ -159,12 +159,26 @@ class TableRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceLevel:
+    """A freshness or latency that a contract promises: at most `most` microseconds, as the file says in `text`.
+
+    `most` is None if the file gives no number with a unit: then nothing can be measured.
+    """
+
+    name: str
+    text: str
+    most: int | None
+    element: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
     """What one topic carries, or what one published table promises.
 
     `fields` are in the order of the file. `primary_key` names the columns that identify a row.
     `options` belong to the format: `delimiter` of a CSV, for instance. `fingerprint` is a SHA-256
-    over the meaning of the contract: comments and layout of the file do not change it.
+    over the meaning of the contract: comments and layout of the file do not change it, and neither do `levels`, which
+    no batch enforces.
     """
 
     name: str
@@ -179,6 +193,7 @@ class Contract:
     description: str = ""
     source: str = ""
     fingerprint: str = ""
+    levels: tuple[ServiceLevel, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -56,6 +56,7 @@ COMMANDS = {
     "contract test": "contract test events INPUT",
     "contract infer": "contract infer INPUT",
     "contract import": "contract import json-schema INPUT",
+    "contract docs": "contract docs --out NEW",
     "contract export": "contract export json-schema events",
     "doctor": "doctor --no-spark",
     "gone": "gone sums events-0 --why test",

@@ -38,6 +38,8 @@ BLOCKS = {
     ("guides/ci", "sh", 0): "test_contract_ci",
     ("guides/contracts", "yaml", 0): "here",
     ("guides/contracts", "yaml", 1): "here",
+    ("guides/contract-tools", "sh", 0): "here",
+    ("guides/contract-tools", "sh", 1): "here",
     ("guides/python", "python", 0): "test_site",
     ("guides/python", "python", 1): "test_site",
     ("guides/testing", "python", 0): "test_template",
@@ -120,6 +122,17 @@ def test_complete_contracts_have_no_finding_and_mean_what_the_page_says(tmp_path
     assert nothing is None
     assert "`ts`" in fault
     assert "`cents`" not in fault
+
+
+def test_commands_of_tools_for_contracts_do_what_the_page_says(tmp_path: Path) -> None:
+    for block in code("guides/contract-tools", "sh"):
+        done = subprocess.run(["bash", "-ec", block], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    first, again = (load_contract(tmp_path / f"{name}.odcs.yaml") for name in ("payments", "again"))
+    assert {f.name for f in first.fields if f.required} == {"ts", "shop", "cents"}
+    assert again.fields == first.fields
+    assert "`cents` bigint NOT NULL" in done.stdout
+    assert "data_type: bigint" in done.stdout
 
 
 def test_a_time_without_a_zone_is_utc_as_the_page_says(tmp_path: Path) -> None:

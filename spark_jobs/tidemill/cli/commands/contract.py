@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.commands.contract_diff import diff_contracts
+from tidemill.cli.commands.contract_docs import contract_docs
 from tidemill.cli.commands.contract_formats import export_contract, import_contract
 from tidemill.cli.commands.contract_infer import infer_contract
 from tidemill.cli.commands.contract_test import try_contract
@@ -32,6 +33,7 @@ app.command("test")(try_contract)
 app.command("infer")(infer_contract)
 app.command("import")(import_contract)
 app.command("export")(export_contract)
+app.command("docs")(contract_docs)
 
 
 @app.command("lint")

@@ -1,0 +1,1 @@
+"""Static pages about the contracts of a project."""

@@ -128,6 +128,23 @@ def test_a_contract_that_cannot_be_used_is_named_and_others_have_pages(
     assert tidemill("contract", "docs", "--out", tmp_path / "file").code == 5
 
 
+def test_statistics_are_said_in_the_words_of_great_expectations(tidemill: Type, mill: Mill, tmp_path: Path) -> None:
+    path = mill.project.folder / "data_contracts" / "sums.odcs.yaml"
+    rules = """        quality:
+          - type: custom
+            engine: greatExpectations
+            name: plausible
+            implementation: {type: expect_column_mean_to_be_between, kwargs: {min_value: 1, max_value: 5}}
+"""
+    text = path.read_text()
+    plain = "      - {name: amount, logicalType: integer}\n"
+    assert plain in text
+    path.write_text(text.replace(plain, f"      - name: amount\n        logicalType: integer\n{rules}"))
+    assert tidemill("contract", "docs", "--out", tmp_path / "pages").code == 0
+    asked = "amount mean must be greater than or equal to 1 and less than or equal to 5."
+    assert asked in Tags((tmp_path / "pages" / "sums.html").read_text()).text
+
+
 def test_names_of_pages_are_safe_and_different() -> None:
     names = ["a", "index", "../a", "a/b", "a#b", "a b", "ü", "x" * 300]
     found = [page_of(name) for name in names]

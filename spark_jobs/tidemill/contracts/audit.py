@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -92,6 +92,12 @@ def warm_up(contract: Contract) -> None:
     """
     if any(isinstance(rule.check, Expectation) for rule in contract.table_rules):
         _engine().warm_up()
+
+
+def statistics_in_words(named: Sequence[tuple[str, Expectation]]) -> Mapping[str, str]:
+    """What each statistic asks, by rule, in the words of Great Expectations, which takes seconds to load."""
+    words: Mapping[str, str] = _engine().sentences(named) if named else {}
+    return words
 
 
 def _engine() -> Any:

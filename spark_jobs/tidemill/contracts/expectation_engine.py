@@ -9,12 +9,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from string import Template
 from typing import Any
 
 import great_expectations as gx
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa  # type: ignore[import-untyped]
 from great_expectations.core.expectation_suite import ExpectationSuite
+from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
+from great_expectations.render.renderer.inline_renderer import InlineRenderer
 
 from tidemill.core.contract.contract import Expectation
 from tidemill.core.errors import EngineError
@@ -49,6 +52,26 @@ def computed(rows: Any, named: Sequence[Named]) -> dict[str, tuple[bool, str]]:
             fix="this version of great_expectations does not know an expectation: install the locked one",
         )
     return {name: _outcome(name, result) for name, result in found.items()}
+
+
+def sentences(named: Sequence[Named]) -> dict[str, str]:
+    """What each expectation asks, by rule, as Great Expectations says it in its Data Docs."""
+    _context()
+    configurations = {
+        rule: ExpectationConfiguration(type=each.kind, kwargs=_kwargs(each), meta={"rule": rule})
+        for rule, each in named
+    }
+    return {rule: _sentence(each) for rule, each in configurations.items()}
+
+
+def _sentence(configuration: ExpectationConfiguration) -> str:
+    found = InlineRenderer(render_object=configuration).get_rendered_content()
+    value: Any = found[0].to_json_dict()["value"]
+    return Template(value["template"]).safe_substitute({n: p["value"] for n, p in value.get("params", {}).items()})
+
+
+def _kwargs(each: Expectation) -> dict[str, Any]:
+    return {"column": each.column} | {k: list(v) if isinstance(v, tuple) else v for k, v in each.arguments}
 
 
 def _outcome(rule: str, result: Any) -> tuple[bool, str]:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from tidemill.contracts.audit import statistics_in_words
 from tidemill.contracts.changes.described import Described, described
 from tidemill.contracts.findings import Finding
 from tidemill.contracts.nodes import plain
 from tidemill.contracts.service_levels import PROMISES
+from tidemill.core.contract.contract import Expectation
 from tidemill.core.contract.schema import Array, DataType, Field, Object, spark_type
 from tidemill.inspect.contract_pages.meanings import meaning
 from tidemill.inspect.contract_pages.verdicts import Audit, last_audits
@@ -85,10 +87,13 @@ def page_of(name: str) -> str:
 
 def _values(each: Described) -> dict[str, Any]:
     contract = each.contract
+    said = statistics_in_words(
+        [(r.name, r.condition) for r in each.rules.values() if isinstance(r.condition, Expectation)]
+    )
     rules = [
         {
             "name": r.name,
-            "asks": meaning(r.condition),
+            "asks": said.get(r.name) or meaning(r.condition),
             "severity": r.severity.value,
             "line": r.line,
             "tolerance": str(r.tolerance or ""),

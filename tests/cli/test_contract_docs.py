@@ -164,3 +164,15 @@ def test_the_last_audit_comes_from_the_ledger(
     assert "Last audit of table sums" in text
     assert re.search(r"Pipeline sums, batch 1, 2\d{3}-\d\d-\d\d", text)
     assert "those of 1 committed batch" in text
+
+
+def test_without_contracts_there_are_no_pages(tidemill: Type, mill: Mill, tmp_path: Path) -> None:
+    folder = mill.project.folder / "data_contracts"
+    for path in folder.iterdir():
+        path.unlink()
+    said = tidemill("contract", "docs", "--out", tmp_path / "pages")
+    assert (said.code, "there is no contract in this folder" in said.err) == (5, True)
+    folder.rmdir()
+    said = tidemill("contract", "docs", "--out", tmp_path / "pages")
+    assert (said.code, "there is no such folder of contracts" in said.err) == (5, True)
+    assert not (tmp_path / "pages").exists()

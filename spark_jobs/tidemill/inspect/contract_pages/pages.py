@@ -13,11 +13,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tidemill.contracts.audit import statistics_in_words
 from tidemill.contracts.changes.described import Described, described
+from tidemill.contracts.files import contract_files
 from tidemill.contracts.findings import Finding
 from tidemill.contracts.nodes import plain
 from tidemill.contracts.service_levels import PROMISES
 from tidemill.core.contract.contract import Expectation
 from tidemill.core.contract.schema import Array, DataType, Field, Object, spark_type
+from tidemill.core.errors import ContractError
 from tidemill.inspect.contract_pages.meanings import meaning
 from tidemill.inspect.contract_pages.verdicts import Audit, last_audits
 from tidemill.inspect.contract_uses import uses_by_contract
@@ -39,8 +41,15 @@ class Pages:
 
 
 def write_pages(project: Project, folder: Path) -> Pages:
-    """Write the pages into a folder, which is created if it is missing."""
-    found, errors = described(Path(project.settings.contracts))
+    """Write the pages into a folder, which is created if it is missing.
+
+    Raises:
+        ContractError: the project has no folder of contracts, or no contract in it.
+    """
+    contracts = Path(project.settings.contracts)
+    if not contract_files(contracts):
+        raise ContractError(f"{contracts}: there is no contract in this folder or below it", fix="write one first")
+    found, errors = described(contracts)
     uses, audits = uses_by_contract(project), last_audits(project)
     environment = Environment(
         loader=PackageLoader("tidemill.inspect.contract_pages", "."),

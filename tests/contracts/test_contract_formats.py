@@ -295,3 +295,15 @@ def test_types_that_contain_each_other_without_end_are_refused(tmp_path: Path) -
     (tmp_path / "in.json").write_text(json.dumps(schema))
     said = type_command(None, "contract", "import", "json-schema", tmp_path / "in.json")
     assert (said.code, "more than 5,000 fields" in said.err) == (5, True)
+
+
+def test_aliases_are_refused_and_stars_in_texts_are_not(tmp_path: Path) -> None:
+    models = (
+        "models:\n  - name: it\n    description: uses *stars* &ampersands\n    columns: [{name: a, data_type: int}]\n"
+    )
+    found, lost = imported(tmp_path, "dbt", models)
+    assert (found.contract.columns, lost) == (("a",), [])
+    bomb = "a: &a [x]\nb: &b [*a, *a]\n" + models
+    (tmp_path / "in.yml").write_text(bomb)
+    said = type_command(None, "contract", "import", "dbt", tmp_path / "in.yml")
+    assert (said.code, "has aliases" in said.err) == (5, True)

@@ -15,6 +15,7 @@ from tidemill.core.contract.contract import (
     Check,
     Compare,
     Contract,
+    Holds,
     LengthBetween,
     Matches,
     NotNull,
@@ -130,7 +131,6 @@ def test_duplicates_of_the_schema_name_their_columns(an_output: Load) -> None:
         ("{metric: invalidValues, mustBe: 0, arguments: {pattern: '('}}", "the pattern cannot be used"),
         ("{metric: rowCount, mustBe: 1}", "belongs at the schema, found at the property"),
         ("{metric: duplicateValues, mustBe: 0, arguments: {properties: [x]}}", "belongs at the schema"),
-        ("{type: sql, query: SELECT 1, mustBe: 1}", "quality of type `sql` cannot be run; supported: library, custom"),
         ("{type: dbt}", "quality of type `dbt` cannot be run"),
         ("{description: nothing}", "a quality rule needs a type or a metric"),
         ("{metric: nullValues, mustBe: 0, severity: Error}", "severity is the text 'Error'"),
@@ -224,18 +224,28 @@ def test_a_predicate_of_many_lines_is_one_line(an_input: Load) -> None:
 @pytest.mark.parametrize(
     ("predicate", "words"),
     [
-        ("n > 0", "cannot be run on staged rows"),
-        ("n + 1 > m", "cannot be run on staged rows"),
-        ("n <> m", "two columns compared by one of <, <=, >, >=, ="),
-        ("x < n", "`x` and `n` have types that cannot be compared"),
+        ("n + 1", "a condition is true or false, but"),
+        ("x < n", "x is a text (string), but is compared as a number"),
         ("n <= n", "it compares `n` with itself"),
     ],
 )
-def test_a_predicate_of_tables_that_is_no_comparison_is_refused(
+def test_a_predicate_of_tables_that_is_no_condition_is_refused(
     file: Any, predicate: str, words: str, the_error: TheError
 ) -> None:
     quality = f"- {{type: custom, engine: tidemill, implementation: '{predicate}'}}"
     assert words in the_error(file.an_output(TWO, quality=quality), "tidemill").message
+
+
+@pytest.mark.parametrize(
+    ("predicate", "columns"),
+    [("n > 0", ("n",)), ("n + 1 > m", ("n", "m")), ("n <> m", ("n", "m")), ("x = 'a' OR n IS NULL", ("x", "n"))],
+)
+def test_a_table_takes_any_condition_over_its_columns(
+    an_output: Load, predicate: str, columns: tuple[str, ...]
+) -> None:
+    [rule] = an_output(TWO, quality=f'- {{type: custom, engine: tidemill, implementation: "{predicate}"}}').table_rules
+    assert isinstance(rule.check, Holds)
+    assert (rule.check.predicate, set(rule.check.columns)) == (predicate, set(columns))
 
 
 def expectation(kind: str, kwargs: str, engine: str = "greatExpectations") -> str:

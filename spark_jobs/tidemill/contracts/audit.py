@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidemill.contracts.audit_arrow import found_in_memory
+from tidemill.contracts.audit_arrow import Around, found_in_memory
 from tidemill.contracts.outcomes import Found, columns_of, printable
 from tidemill.core.contract.contract import Check, Contract, Expectation, TableRule
 from tidemill.core.contract.verdict import CheckResult
-from tidemill.core.errors import ContractError
+from tidemill.core.errors import ContractError, EngineError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,17 +23,28 @@ Beside: TypeAlias = "Callable[[Sequence[str]], pa.Table | DataFrame | None]"
 They are of the kind of the staged rows, an Arrow table or a data frame; None is no row.
 """
 
+Where: TypeAlias = "Callable[[pa.Table, Sequence[str], str], pa.Table]"
+"""Gives columns of the rows of an Arrow table for which a predicate in Spark SQL is true."""
+
 MAX_FAILING_ROWS = 20
 """The most failing rows that a result shows."""
 
 
+def _nowhere(rows: pa.Table, columns: Sequence[str], predicate: str) -> pa.Table:
+    raise EngineError(f"nothing is given that could check {predicate} on {', '.join(columns)} of {len(rows)} rows")
+
+
 def audit(
-    table: str, rows: pa.Table | DataFrame, contract: Contract, beside: Beside = lambda _: None
+    table: str,
+    rows: pa.Table | DataFrame,
+    contract: Contract,
+    beside: Beside = lambda _: None,
+    where: Where = _nowhere,
 ) -> tuple[CheckResult, ...]:
     """Check the staged rows against each table rule of the contract. The results have the order of the rules.
 
     A key must not be there twice in the whole table: Unique compares the staged rows with each other, and with the rows
-    of `beside`. All other rules are about the staged rows.
+    of `beside`. All other rules are about the staged rows. Predicates of users on rows in memory are left to `where`.
 
     A Spark data frame (local or through Spark Connect) is checked in its cluster, by the same functions as rows in
     memory, and it is persisted meanwhile. A null breaks only NotNull; Unique skips rows with a null in one of its
@@ -49,19 +60,19 @@ def audit(
     names = list(rows.schema.names if isinstance(rows, pa.Table) else rows.columns)
     _check_columns(table, names, contract)
     shown = [_shown(rule.check, contract, names) for rule in contract.table_rules]
-    found = _found(rows, contract, shown, beside)
+    found = _found(rows, contract, shown, Around(beside=beside, where=where))
     return tuple(_result(table, rule, found[rule.name]) for rule in contract.table_rules)
 
 
 def _found(
-    rows: pa.Table | DataFrame, contract: Contract, shown: Sequence[list[str]], beside: Beside
+    rows: pa.Table | DataFrame, contract: Contract, shown: Sequence[list[str]], around: Around
 ) -> dict[str, Found]:
     if isinstance(rows, pa.Table):
-        found = found_in_memory(rows, contract, shown, MAX_FAILING_ROWS, beside)
+        found = found_in_memory(rows, contract, shown, MAX_FAILING_ROWS, around)
     else:
         from tidemill.contracts.audit_spark import found_on_spark  # noqa: PLC0415
 
-        found = found_on_spark(rows, contract, shown, MAX_FAILING_ROWS, beside)
+        found = found_on_spark(rows, contract, shown, MAX_FAILING_ROWS, around.beside)
     return found | _computed(rows, contract)
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.contracts.masks import broken, is_of_rows
 from tidemill.contracts.outcomes import Found, columns_of, named, of_count, of_rows
-from tidemill.core.contract.contract import Check, Contract, Expectation, RowCountBetween, TableRule, Unique
+from tidemill.core.contract.contract import Check, Contract, Expectation, Holds, RowCountBetween, TableRule, Unique
 from tidemill.core.contract.schema import DataType
 from tidemill.core.sql.text import quoted
 
@@ -87,6 +87,9 @@ def _checked(counted: _Counted, rule: TableRule, columns: list[str], limit: int)
     check, kept = rule.check, counted.rows
     if isinstance(check, RowCountBetween):
         return of_count(check, counted.count)
+    if isinstance(check, Holds):
+        false = kept.filter(f"NOT ({check.predicate})")
+        return of_rows(false.count(), counted.count, rule.tolerance, _some(false, columns, limit))
     number = counted.bad[rule.name]
     bad = kept.mapInArrow(_picker(check, counted.types), kept.schema) if number else kept
     return of_rows(number, counted.count, rule.tolerance, _some(bad, columns, limit))

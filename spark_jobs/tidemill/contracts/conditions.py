@@ -35,9 +35,13 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a list of rules stands: at a column, or (None) at the whole schema. `fields` are all columns by name."""
+    """Where a list of rules stands: at a column, or (None) at the whole schema. `fields` are all columns by name.
+
+    `names` are those of the schema object: its own, and that of its table in the source.
+    """
 
     column: Field | None
     fields: Mapping[str, Field]
     is_input: bool
     findings: Findings
+    names: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from tidemill.contracts.document import Node
 from tidemill.contracts.expectations import expectation_check
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest, shown
-from tidemill.core.contract.contract import Compare
+from tidemill.core.contract.contract import Compare, Holds
 from tidemill.core.contract.schema import Field
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.expressions import compared, parsed
@@ -46,13 +46,22 @@ def custom_condition(node: Node, place: Place) -> Condition | None:
     elif not isinstance(implementation.value, str) or not implementation.value.strip():
         findings.error(implementation.line, f"expected an SQL predicate, found {shown(implementation)}")
     else:
-        sql = one_line(implementation.value)
-        line = implementation.line
-        if _is_predicate(sql, line, place.fields, findings):
-            if not place.is_input:
-                return _comparison(sql, line, findings)
-            return Predicate(sql=sql) if _is_condition(sql, line, place.fields, findings) else None
+        return condition_of(one_line(implementation.value), implementation.line, place)
     return None
+
+
+def condition_of(sql: str, line: int, place: Place) -> Condition | None:
+    """The condition of a predicate over one row. Faults are noted."""
+    findings, fields = place.findings, place.fields
+    if not _is_predicate(sql, line, fields, findings) or not _is_condition(sql, line, fields, findings):
+        return None
+    if place.is_input:
+        return Predicate(sql=sql)
+    columns = compared(sql)
+    if columns is not None and columns[1] in OPERATORS:
+        return Compare(left=columns[0], operator=columns[1], right=columns[2])
+    used = {name.lower() for name in parsed(sql).columns}
+    return Holds(columns=tuple(name for name in fields if name.lower() in used), predicate=sql)
 
 
 def one_line(sql: str) -> str:
@@ -98,17 +107,3 @@ def _is_condition(sql: str, line: int, fields: Mapping[str, Field], findings: Fi
         findings.error(line, f"the predicate cannot be run: {error.message}", fix=error.fix)
         return False
     return True
-
-
-def _comparison(sql: str, line: int, findings: Findings) -> Condition | None:
-    columns = compared(sql)
-    if columns is None:
-        findings.error(
-            line,
-            f"the predicate {sql!r} cannot be run on staged rows; supported there: two columns compared by one of "
-            f"{', '.join(OPERATORS)}",
-            fix="use logicalTypeOptions, a library metric, or add the column in the pipeline",
-        )
-        return None
-    left, operator, right = columns
-    return Compare(left=left, operator=operator, right=right)

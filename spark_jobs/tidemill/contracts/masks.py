@@ -21,6 +21,7 @@ from tidemill.core.contract.contract import (
     Check,
     Compare,
     Expectation,
+    Holds,
     LengthBetween,
     Matches,
     NotNull,
@@ -50,8 +51,8 @@ _BEYOND = {"minimum": pc.less, "maximum": pc.greater}
 
 
 def is_of_rows(check: Check) -> bool:
-    """Whether the check looks at one row, so that it has a mask."""
-    return not isinstance(check, Unique | RowCountBetween | Expectation)
+    """Whether the check has a mask: it looks at one row, and is not SQL."""
+    return not isinstance(check, Unique | RowCountBetween | Holds | Expectation)
 
 
 def broken(check: Check, rows: Rows, types: Types) -> Any:
@@ -77,8 +78,8 @@ def _broken(check: Check, rows: Rows, types: Types) -> Any:
             return _sized(pc.utf8_length(rows.column(column)), low, high)
         case Compare(left=left, operator=sign, right=right):
             return _not_compared(rows.column(left), sign, rows.column(right))
-        case Unique() | RowCountBetween() | Expectation():
-            raise ValueError(f"not about one row: {check}")
+        case Unique() | RowCountBetween() | Holds() | Expectation():
+            raise ValueError(f"not a check that has a mask: {check}")
         case _:
             return _of_parts(check, rows.column(check.column), types)
 

@@ -49,10 +49,15 @@ class Metric:
         """Where faults are noted."""
         return self.place.findings
 
+    @property
+    def called(self) -> str:
+        """What errors call the rule."""
+        return f"metric {self.node.text('metric')}" if self.node.child("metric") else "rule of type sql"
+
     def refuse(self, message: str, *, key: str = "", fix: str = "") -> None:
         """Note that the rule cannot be run, because of one of its keys."""
         child = self.node.child(key) or self.node
-        self.findings.error(child.line, f"metric {self.node.text('metric')}: {message}", fix=fix)
+        self.findings.error(child.line, f"{self.called}: {message}", fix=fix)
 
     def argument(self, key: str) -> Node | None:
         """Return an argument of the rule, or None."""
@@ -223,7 +228,8 @@ def _duplicate_values(metric: Metric) -> Iterator[Named]:
         yield f"duplicateValues({','.join(columns)})", Unique(columns=columns)
 
 
-def _row_count(metric: Metric) -> Iterator[Named]:
+def row_count(metric: Metric) -> Iterator[Named]:
+    """Yield the condition on the number of rows. Faults are noted."""
     operator = _operator(metric)
     if operator is None:
         return
@@ -260,6 +266,6 @@ METRICS: Mapping[str, tuple[Callable[[Metric], Iterator[Named]], tuple[str, ...]
     "missingValues": (_missing_values, ("missingValues",), "property"),
     "invalidValues": (_invalid_values, ("validValues", "pattern"), "property"),
     "duplicateValues": (_duplicate_values, ("properties",), "both"),
-    "rowCount": (_row_count, (), "schema"),
+    "rowCount": (row_count, (), "schema"),
 }
 """For each metric: the function that reads it, its arguments, and where it may stand."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidemill.core.contract.contract import Check, Compare, RowCountBetween, Unique
+from tidemill.core.contract.contract import Check, Compare, Holds, RowCountBetween, Unique
 from tidemill.core.contract.tolerance import Tolerance
 from tidemill.core.contract.verdict import Json
 from tidemill.core.errors import EngineError
@@ -50,7 +50,7 @@ def columns_of(check: Check) -> tuple[str, ...]:
     match check:
         case RowCountBetween():
             return ()
-        case Unique(columns=columns):
+        case Unique(columns=columns) | Holds(columns=columns):
             return columns
         case Compare(left=left, right=right):
             return (left, right)

@@ -16,6 +16,7 @@ from tidemill.core.contract.contract import (
     Between,
     Compare,
     Expectation,
+    Holds,
     LengthBetween,
     Matches,
     NotNull,
@@ -47,7 +48,7 @@ def sql_of(condition: Condition, types: Mapping[str, DataType]) -> str:
         ValueError: the condition is about all rows together.
     """
     match condition:
-        case Predicate(sql=sql):
+        case Predicate(sql=sql) | Holds(predicate=sql):
             return sql
         case NotNull(column=column):
             return f"{quoted(column)} IS NOT NULL"

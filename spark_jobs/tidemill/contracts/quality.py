@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tidemill.contracts.conditions import Condition, Place, Rule
+from tidemill.contracts.counts import count_conditions
 from tidemill.contracts.custom import custom_condition
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.metrics import METRICS, SPLIT, metric_conditions, tolerance_of
 from tidemill.contracts.nodes import closest, shown
 from tidemill.contracts.standard import OPERATORS
-from tidemill.core.contract.contract import Severity
+from tidemill.core.contract.contract import RowCountBetween, Severity
 
-_TYPES = ("library", "custom", "text")
+_TYPES = ("library", "sql", "custom", "text")
 _DIMENSIONS = ("accuracy", "completeness", "conformity", "consistency", "coverage", "timeliness", "uniqueness")
 _OF_TYPE = {
     "library": ("metric", "arguments", "unit", *OPERATORS),
@@ -37,7 +38,7 @@ def quality_rules(element: Node, place: Place) -> Iterator[Rule]:
             continue
         _check_keys(node, place)
         severity = _severity(node, place.findings)
-        tolerance = tolerance_of(node, place) if _type(node) == "library" else None
+        tolerance = tolerance_of(node, place) if _type(node) in ("library", "sql") else None
         for what, condition in _conditions(node, number, place):
             yield Rule(
                 line=node.line,
@@ -45,7 +46,7 @@ def quality_rules(element: Node, place: Place) -> Iterator[Rule]:
                 condition=condition,
                 severity=severity,
                 description=" ".join(node.text("description").split()),
-                tolerance=tolerance,
+                tolerance=None if isinstance(condition, RowCountBetween) else tolerance,
             )
 
 
@@ -60,6 +61,8 @@ def _conditions(node: Node, number: int, place: Place) -> Iterator[tuple[str, Co
     kind = _type(node)
     if kind == "library":
         yield from metric_conditions(node, place)
+    elif kind == "sql":
+        yield from count_conditions(node, number, place)
     elif kind == "custom":
         condition = custom_condition(node, place)
         if condition is not None:
@@ -78,7 +81,7 @@ def _refuse_type(node: Node, kind: str, findings: Findings) -> None:
     findings.error(
         child.line if child else node.line,
         f"quality of type `{kind}` cannot be run; supported: {', '.join(_TYPES)}",
-        fix="write type: custom, engine: tidemill and an SQL predicate" if kind == "sql" else closest(kind, _TYPES),
+        fix=closest(kind, _TYPES),
     )
 
 

@@ -7,6 +7,7 @@ contract check the staged rows of a batch together. Not every condition can be u
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from tidemill.contracts.conditions import Condition, Place, Predicate, Rule
 from tidemill.contracts.document import Node
@@ -54,6 +55,8 @@ def collect(
 def _rules(
     schema: Node, fields: Mapping[str, Field], primary_key: Sequence[str], findings: Findings, *, is_input: bool
 ) -> Iterator[Rule]:
+    names = tuple(name for name in (schema.text("name"), schema.text("physicalName")) if name)
+    place = Place(column=None, fields=fields, is_input=is_input, findings=findings, names=names)
     for node in schema.items("properties"):
         field = fields.get(node.text("name"))
         if field is None:
@@ -66,11 +69,11 @@ def _rules(
             yield Rule(line=unique.line, name=f"{field.name}.unique", condition=Unique(columns=(field.name,)))
         yield from () if is_input else _inner_rules(required.line, field)
         yield from option_rules(node, field, findings)
-        yield from quality_rules(node, Place(column=field, fields=fields, is_input=is_input, findings=findings))
+        yield from quality_rules(node, replace(place, column=field))
     if primary_key and not is_input:
         line = min(n.line for n in schema.items("properties") if n.text("name") in primary_key)
         yield Rule(line=line, name="primaryKey", condition=Unique(columns=tuple(primary_key)))
-    yield from quality_rules(schema, Place(column=None, fields=fields, is_input=is_input, findings=findings))
+    yield from quality_rules(schema, place)
 
 
 def _inner_rules(line: int, field: Field) -> Iterator[Rule]:

@@ -239,7 +239,8 @@ def _audit(attempt: Attempt, claim: Claim, found: Aggregated, staged: Staged, le
         verdict = claim.audited.verdict
     else:
         full = [item for item in staged.rows if item.count]
-        results = [r for s in full for r in audit(s.sink.table, s.rows, s.sink.contract, attempt.beside(s).rows)]
+        where = attempt.writers.where
+        results = [r for s in full for r in audit(s.sink.table, s.rows, s.sink.contract, attempt.beside(s).rows, where)]
         verdict = Verdict((*found.unfit, *staged.unfit, *results))
     event = Audited(
         batch_id=plan.batch_id,

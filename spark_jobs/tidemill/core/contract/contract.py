@@ -123,6 +123,14 @@ class Compare:
     right: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holds:
+    """A predicate in Spark SQL over `columns`, which the user wrote, is not false in any row; null is not false."""
+
+    columns: tuple[str, ...]
+    predicate: str
+
+
 Argument = str | int | float | bool | tuple[str | int | float | bool, ...]
 """The value of an argument of an expectation."""
 
@@ -139,9 +147,10 @@ class Expectation:
     arguments: tuple[tuple[str, Argument], ...]
 
 
-Check = (
-    NotNull | Unique | Between | OneOf | Matches | LengthBetween | RowCountBetween | Compare | Expectation | RowCheck
-)
+Stated = Compare | Holds | Expectation
+"""Checks that a user writes as a whole."""
+
+Check = NotNull | Unique | Between | OneOf | Matches | LengthBetween | RowCountBetween | Stated | RowCheck
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

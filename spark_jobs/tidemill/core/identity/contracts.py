@@ -15,6 +15,7 @@ from tidemill.core.contract.contract import (
     Expectation,
     ExtraFields,
     Format,
+    Holds,
     LengthBetween,
     Matches,
     NotNull,
@@ -103,13 +104,21 @@ def _check_meaning(check: Check) -> tuple[str, dict[str, Any]]:
             return "LengthBetween", {"column": check.column, **_bounds(check)}
         case RowCountBetween():
             return "RowCountBetween", _bounds(check)
+        case Compare() | Holds() | Expectation():
+            return _stated_meaning(check)
+        case _:
+            return _row_check_meaning(check)
+
+
+def _stated_meaning(check: Compare | Holds | Expectation) -> tuple[str, dict[str, Any]]:
+    match check:
         case Compare():
             return "Compare", {"left": check.left, "operator": check.operator, "right": check.right}
+        case Holds():
+            return "Holds", {"columns": list(check.columns), "predicate": check.predicate}
         case Expectation():
             arguments = [list(pair) for pair in check.arguments]
             return "Expectation", {"column": check.column, "kind": check.kind, "arguments": arguments}
-        case _:
-            return _row_check_meaning(check)
 
 
 def _row_check_meaning(check: RowCheck) -> tuple[str, dict[str, Any]]:

@@ -10,8 +10,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.core.contract.schema import Field
+from tidemill.core.sql.text import quoted
 from tidemill.engine.driver.statement import run
-from tidemill.engine.spark.query import query
+from tidemill.engine.spark.query import ROWS, query
 from tidemill.engine.storage.row_writers import DriverWriter, RowWriter, SparkWriter
 from tidemill.engine.storage.spread import Spread
 
@@ -136,6 +137,15 @@ class RowWriters:
         if self.of(count) is self.driver:
             return StagedRows(self.driver, *self.driver.stage(rows))
         return StagedRows(self.spark, rows, count)
+
+    def where(self, rows: pa.Table, columns: Sequence[str], predicate: str) -> pa.Table:
+        """Columns of the rows in the driver for which a predicate is true; computed there if that gives the same."""
+        statement = f"SELECT {', '.join(quoted(name) for name in columns)} FROM {ROWS} WHERE {predicate}"
+        found = None if self._writer == self.spark.name else run(statement, rows)
+        if found is not None:
+            return found
+        self._before_job()
+        return self._job(statement, [self.in_driver(rows)]).toArrow()
 
     def in_driver(self, rows: pa.Table) -> StagedRows:
         """Stage rows that are in the driver already."""

@@ -1,0 +1,132 @@
+"""Quality rules of type sql: a query that counts the rows of the object for which a condition is true.
+
+The condition is Spark SQL over one row, with the functions that expressions may call. So the rule needs no query: it is
+a check of rows with a tolerance, and runs like any other. What else a query can compute is refused by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tidemill.contracts.conditions import Condition, Place
+from tidemill.contracts.custom import condition_of, one_line
+from tidemill.contracts.document import Node
+from tidemill.contracts.metrics import Metric, row_count
+from tidemill.contracts.nodes import closest, shown
+from tidemill.core.sql.text import quoted
+
+OBJECTS = ("object", "table", "model", "schema")
+"""The placeholders that stand for the table."""
+
+COLUMNS = ("property", "column", "field")
+"""The placeholders that stand for the column at which the rule stands."""
+
+_PLACEHOLDER = re.compile(r"\$?\{(\w*)\}")
+_TABLE = "the_object"
+_SHAPE = "SELECT COUNT(*) FROM ${object} WHERE condition"
+_OF_TABLE = {"this", "db", "catalog"}
+_PARTS = {"kind", "expressions", "from_", "where"}
+
+
+class _Unfit(Exception):
+    """What in the query cannot be run."""
+
+    def __init__(self, reason: str, fix: str = "") -> None:
+        super().__init__(reason)
+        self.fix = fix
+
+
+def count_conditions(node: Node, number: int, place: Place) -> Iterator[tuple[str, Condition]]:
+    """Yield the condition of one rule of type sql, with words that name it. Faults are noted."""
+    query = node.child("query")
+    if query is None or not isinstance(query.value, str) or not query.value.strip():
+        line = query.line if query else node.line
+        said = f"a quality rule of type sql needs a query, found {shown(query)}"
+        place.findings.error(line, said, fix=f"write {_SHAPE}")
+        return
+    try:
+        counted = _counted(_filled(one_line(query.value).rstrip("; "), place), place)
+    except _Unfit as unfit:
+        place.findings.error(query.line, f"the query cannot be run: {unfit}", fix=unfit.fix or f"write {_SHAPE}")
+        return
+    if counted is None:
+        yield from row_count(Metric(node=node, place=place))
+    elif (condition := condition_of(f"NOT ({counted})", query.line, place)) is not None:
+        yield f"quality{number}", condition
+
+
+def _filled(query: str, place: Place) -> str:
+    def fill(found: re.Match[str]) -> str:
+        name = found[1]
+        if name in OBJECTS:
+            return _TABLE
+        if name in COLUMNS and place.column is not None:
+            return quoted(place.column.name)
+        if name in COLUMNS:
+            raise _Unfit(f"`{found[0]}` stands for a column, but the rule stands at the schema", "name the column")
+        known = (*OBJECTS, *COLUMNS)
+        raise _Unfit(f"unknown placeholder `{found[0]}`; known: {', '.join(known)}", closest(name, known))
+
+    return _PLACEHOLDER.sub(fill, query)
+
+
+def _counted(query: str, place: Place) -> str | None:
+    """The condition on the rows that a query counts; None if it counts all rows."""
+    # Imported late: it loads the SQL parser.
+    from sqlglot import exp, parse, tokenize  # noqa: PLC0415
+    from sqlglot.errors import SqlglotError  # noqa: PLC0415
+
+    try:
+        statements = parse(query, dialect="spark")
+        tokens = tokenize(query, dialect="spark")
+    except (SqlglotError, RecursionError) as error:
+        raise _Unfit(f"it is not SQL: {str(error).splitlines()[0]}") from None
+    select = statements[0] if len(statements) == 1 else None
+    if not isinstance(select, exp.Select):
+        raise _Unfit("it must be one SELECT")
+    if extra := sorted({name for name, part in select.args.items() if part} - _PARTS):
+        raise _Unfit(f"it has `{extra[0].strip('_').replace('_', ' ')}`, but may only have one table and a condition")
+    _check_table(select, place)
+    where = next((t for t in tokens if t.token_type.name == "WHERE"), None)
+    if any(t.comments for t in tokens):
+        raise _Unfit("it has a comment", "put it into the description of the rule")
+    told = [query[where.end + 1 :].strip()] if where and select.args.get("where") else []
+    of_count = _condition_of_count(select.expressions, query)
+    parts = [f"({part})" for part in (*told, *([of_count] if of_count else []))]
+    return " AND ".join(parts) or None
+
+
+def _check_table(select: Any, place: Place) -> None:
+    from sqlglot import exp  # noqa: PLC0415
+
+    source = select.args.get("from_")
+    table = source.this if source else None
+    known = (_TABLE, *place.names)
+    if any(select.find_all(exp.Subquery, exp.Union, exp.Join)) or len(list(select.find_all(exp.Select))) != 1:
+        raise _Unfit("it looks at more than one table or query")
+    if isinstance(table, exp.Table) and (more := sorted({n for n, part in table.args.items() if part} - _OF_TABLE)):
+        raise _Unfit(
+            f"its table has `{more[0].replace('_', ' ')}`", "write FROM ${object}, and columns without a prefix"
+        )
+    if not isinstance(table, exp.Table) or table.name.lower() not in [name.lower() for name in known]:
+        raise _Unfit(f"it reads `{table.sql() if table else 'no table'}`, not its own object", "write FROM ${object}")
+
+
+def _condition_of_count(selected: list[Any], query: str) -> str:
+    """What a count asks of a row; empty if it counts every row."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    [node] = selected if len(selected) == 1 else [None]
+    node = node.this if isinstance(node, exp.Alias) else node
+    if isinstance(node, exp.CountIf):
+        return str(node.this.sql("spark"))
+    if isinstance(node, exp.Count) and not node.expressions:
+        counted = node.this
+        if isinstance(counted, exp.Star | exp.Literal):
+            return ""
+        if isinstance(counted, exp.Column):
+            return f"{counted.sql('spark')} IS NOT NULL"
+    found = node.sql("spark") if node is not None else f"{len(selected)} columns"
+    raise _Unfit(f"it selects {found}, and only COUNT(*), COUNT(column) and COUNT_IF(condition) can be run")

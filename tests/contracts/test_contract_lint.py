@@ -28,7 +28,7 @@ def test_all_problems_of_a_file_are_found_in_the_order_of_its_lines(file: Any) -
         - name: z
           logicalType: string
           quality:
-            - {type: sql, query: SELECT 1}
+            - {type: sql, query: SELECT 1, mustBe: 0}
             - {metric: rows, mustBe: 1}
         """,
         top="owner: me",
@@ -41,7 +41,7 @@ def test_all_problems_of_a_file_are_found_in_the_order_of_its_lines(file: Any) -
         "`y`.minimum: expected a number of at most 38 digits, found the text 'low'",
         "property `y` stands twice, first in line 11",
         "unknown key `color` in a property",
-        "quality of type `sql` cannot be run",
+        "the query cannot be run: it reads `no table`, not its own object",
         "metric rows: unknown",
     ]
     assert [f.line for f in errors] == sorted(f.line for f in errors)

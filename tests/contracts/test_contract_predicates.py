@@ -130,3 +130,29 @@ def test_quality_rules_mean_to_spark_what_they_say(spark: SparkSession, an_input
     found = masks(spark, "`o``k` string", [("it's",), ("a",), ("N/A",), ("b",), (None,)], contract.row_rules)
     broken = [[rule.name for rule in rules_of(mask, contract.row_rules)] for mask in found]
     assert broken == [[], ["own"], ["told"], ["known"], ["there", "told"]]
+
+
+@pytest.mark.parametrize("kind", ["an_input", "an_output"])
+@pytest.mark.parametrize(
+    ("predicate", "name"),
+    [
+        ("x RLIKE '(.*a){25}'", "rlike"),
+        ("x REGEXP 'a'", "regexp"),
+        ("NOT (m > 1 AND regexp_like(x, 'a'))", "regexp_like"),
+        ("regexp_replace(x, 'a+', '') = ''", "regexp_replace"),
+        ("regexp_count(x, 'a') > 1", "regexp_count"),
+        ("size(split(x, '(a+)+')) > 1", "split"),
+        ("size(split(x, x)) > 1", "split"),
+    ],
+)
+def test_what_is_matched_by_trying_is_refused(file: Any, the_error: Any, kind: str, predicate: str, name: str) -> None:
+    columns = "- {name: x, logicalType: string}\n- {name: m, logicalType: integer}"
+    quality = f'- {{type: custom, engine: tidemill, implementation: "{predicate}"}} # HERE'
+    error = the_error(getattr(file, kind)(columns, quality=quality), "HERE")
+    assert f"`{name}` matches by trying" in error.message
+    assert "pattern" in error.fix
+
+
+def test_a_split_at_a_plain_text_is_taken(an_input: Any) -> None:
+    quality = "- {type: custom, engine: tidemill, implementation: \"size(split(x, ', ')) > 1\"}"
+    assert len(an_input("- {name: x, logicalType: string}", quality=quality).row_rules) == 1

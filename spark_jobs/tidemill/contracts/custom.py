@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tidemill.contracts.backtracking import backtracking
 from tidemill.contracts.conditions import Condition, Place, Predicate
 from tidemill.contracts.document import Node
 from tidemill.contracts.expectations import expectation_check
@@ -81,6 +82,14 @@ def _is_predicate(sql: str, line: int, fields: Mapping[str, Field], findings: Fi
             line,
             f"the predicate {sql!r} cannot be run: `::` is a cast that fails the whole batch",
             fix="write try_cast(... AS ...)",
+        )
+        return False
+    if name := backtracking(sql):
+        findings.error(
+            line,
+            f"the predicate {sql!r} cannot be run: `{name}` matches by trying, and one value could hold up a batch",
+            fix="give the column logicalTypeOptions: {pattern: ...}, which takes linear time; or use startswith, "
+            "endswith, contains, like, or split at a plain text",
         )
         return False
     used, known = found.columns, {name.lower() for name in fields}

@@ -106,6 +106,35 @@ def test_an_expression_that_fails_for_a_row_is_the_users_to_correct(tmp_path: Pa
         mill.run()
 
 
+@pytest.mark.parametrize(
+    ("side", "predicate", "values"),
+    [
+        ("events", "7 / amount > 1", {"amount": 0}),
+        ("events", "cast(user AS int) > 1", {"user": "x"}),
+        ("sums", "1 / (n - 1) > 0", {}),
+        ("sums", "cast(user AS int) > 1", {"user": "x"}),
+    ],
+)
+def test_a_rule_that_fails_for_a_row_is_named_with_file_and_line(
+    tmp_path: Path, spark: Any, side: str, predicate: str, values: dict[str, Any]
+) -> None:
+    mill = sums(tmp_path, spark)
+    file = mill.project.folder / "data_contracts" / f"{side}.odcs.yaml"
+    rules = [
+        f"      - {{type: custom, engine: tidemill, name: {n}, implementation: '{p}'}}"
+        for n, p in (("fine", "length(user) > 0"), ("failing", predicate))
+    ]
+    text = file.read_text().rstrip("\n") + "\n    quality:\n" + "\n".join(rules) + "\n"
+    file.write_text(text)
+    line = text.split("\n").index(rules[1]) + 1
+    mill = Mill(Project.load(mill.project.folder), mill.session, mill.name)
+    mill.feed([an_event(1, **values), an_event(20, **values)])
+    with pytest.raises(DeclarationError, match="fails for some row") as error:
+        mill.run()
+    assert f"{side}.odcs.yaml:{line}: rule `failing`: {predicate}" in str(error.value)
+    assert "`fine`" not in str(error.value)
+
+
 def test_whatever_else_spark_refuses_is_worth_another_try() -> None:
     with pytest.raises(EngineError, match="p: batch 7: Spark failed: gone") as error, explained("p: batch 7"):
         raise ConnectionResetError("gone")

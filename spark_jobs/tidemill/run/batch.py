@@ -45,6 +45,7 @@ from tidemill.log.interface import Log, TellsPosition
 from tidemill.log.pipeline_topics import check_sends, readable
 from tidemill.project.project import Project
 from tidemill.run.after_commit import tidy
+from tidemill.run.blame import rules_named
 from tidemill.run.claiming import Claim, Request, Sources, claim_batch
 from tidemill.run.damage import check_tables, judged
 from tidemill.run.sending import send
@@ -96,7 +97,7 @@ def run_batch(
             spark = opened.spark
         attempt = _attempt(project, flow, claim, spark, uris)
         try:
-            with judged(flow, uris, claim, book), explained(where):
+            with judged(flow, uris, claim, book), rules_named(flow), explained(where):
                 commit = _execute(attempt, claim, book, started=started, send=partial(send, project, flow, claim.plan))
         finally:
             attempt.release()

@@ -142,6 +142,20 @@ def test_rows_of_a_table_are_audited_together(sums_contract: Path, tmp_path: Pat
     assert found["code"] == {"is": 5}
 
 
+def test_conditions_and_counts_in_sql_of_a_table_are_tried(sums_contract: Path, tmp_path: Path) -> None:
+    text = sums_contract.read_text(encoding="utf-8")
+    rules = (
+        "      - {type: custom, engine: tidemill, name: odd, implementation: 'id % 2 = 1 OR id > 10'}\n"
+        "      - {type: sql, name: few, query: 'SELECT COUNT(*) FROM ${object} WHERE id > 10', mustBe: 3}\n"
+    )
+    assert "    quality:\n" not in text
+    sums_contract.write_text(f"{text}    quality:\n{rules}", encoding="utf-8")
+    (tmp_path / "rows.jsonl").write_text(lines(*({"id": n, "v": 1} for n in (1, 2, 12))), encoding="utf-8")
+    tried = try_it(sums_contract, tmp_path / "rows.jsonl")
+    assert tried["odd"]["message"] == "1 of 3 rows"
+    assert tried["few"]["message"] == "1 of 3 rows, allowed: mustBe 3 rows"
+
+
 def test_a_table_without_a_column_or_with_another_type_says_so(sums_contract: Path, tmp_path: Path) -> None:
     write_deltalake(str(tmp_path / "rows"), pa.table({"v": ["a"]}))
     found = try_it(sums_contract, tmp_path / "rows")

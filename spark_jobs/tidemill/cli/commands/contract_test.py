@@ -78,12 +78,12 @@ def _tried(
 
     if _is_table(data):
         _check_of_table(found, data)
-        return try_rows(found, _delta_rows(ctx, found, data))
+        return try_rows(found, _delta_rows(ctx, found, data), spark)
     chosen = kind or _by_name(found, data)
     if not found.is_input and chosen is InputKind.PARQUET and data != "-":
-        return try_rows(found, rows_of_parquet(data))
+        return try_rows(found, rows_of_parquet(data), spark)
     chunks = _chunks(data, chosen)
-    return try_records(found, chunks, spark) if found.is_input else try_json_rows(found, chunks)
+    return try_records(found, chunks, spark) if found.is_input else try_json_rows(found, chunks, spark)
 
 
 def _is_table(data: str) -> bool:

@@ -6,7 +6,7 @@ in Spark otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +39,16 @@ def broken_records(rule: Rule, rows: pa.Table, types: Mapping[str, DataType], sp
         return _false(rule.name, rule.condition.sql, rows, spark)
     with named(rule.name):
         return _positions(broken(rule.condition, rows, types))
+
+
+def where(spark: OpenSpark) -> Callable[[pa.Table, Sequence[str], str], pa.Table]:
+    """What gives columns of the rows for which a predicate is true, as an audit asks for them."""
+
+    def picked(rows: pa.Table, columns: Sequence[str], predicate: str) -> pa.Table:
+        places = _false(predicate, f"NOT ({predicate})", rows, spark)
+        return rows.select(list(columns)).take(pa.array(places, pa.int64()))
+
+    return picked
 
 
 def _positions(mask: Any) -> Any:

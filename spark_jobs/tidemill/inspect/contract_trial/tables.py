@@ -16,22 +16,23 @@ from tidemill.core.contract.fitting import Fit, fit
 from tidemill.core.contract.schema import Field, spark_type
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.errors import InputError
+from tidemill.inspect.contract_trial.conditions import OpenSpark, where
 from tidemill.inspect.contract_trial.outcome import SHOWN, Outcome, Sample, Tried
 from tidemill.inspect.contract_trial.records import Decoding
 from tidemill.tables.arrow_types import arrow_type, data_type
 
 
-def try_rows(found: Described, rows: pa.Table) -> Tried:
+def try_rows(found: Described, rows: pa.Table, spark: OpenSpark) -> Tried:
     """Try every promise of a table's contract on all of these rows together."""
     wrong = {f.name: said for f in found.contract.fields if (said := _misfit(f, rows.schema))}
-    return _tried(found, _typed(found.contract, rows, wrong), (), wrong)
+    return _tried(found, _typed(found.contract, rows, wrong), (), wrong, spark)
 
 
-def try_json_rows(found: Described, chunks: Iterable[pa.ChunkedArray]) -> Tried:
+def try_json_rows(found: Described, chunks: Iterable[pa.ChunkedArray], spark: OpenSpark) -> Tried:
     """Try every promise of a table's contract on rows that are written in JSON."""
     decoding = Decoding.of(found.contract)
     rows = pa.concat_tables([decoding.decoder.schema.empty_table(), *(decoding.rows(values)[0] for values in chunks)])
-    tried = _tried(found, rows, tuple(decoding.outcomes(found)), {})
+    tried = _tried(found, rows, tuple(decoding.outcomes(found)), {}, spark)
     return replace(tried, count=decoding.count)
 
 
@@ -69,10 +70,13 @@ def rows_of_parquet(path: str) -> pa.Table:
         raise InputError(f"{path} cannot be read as Parquet: {error}", fix="check the file and its format") from error
 
 
-def _tried(found: Described, rows: pa.Table, decoded: tuple[Outcome, ...], wrong: Mapping[str, str]) -> Tried:
+def _tried(
+    found: Described, rows: pa.Table, decoded: tuple[Outcome, ...], wrong: Mapping[str, str], spark: OpenSpark
+) -> Tried:
     contract = found.contract
     can = [rule for rule in contract.table_rules if not set(columns_of(rule.check)) & wrong.keys()]
-    results = {r.rule: r for r in audit(contract.name, rows, replace(contract, table_rules=tuple(can)))}
+    audited = audit(contract.name, rows, replace(contract, table_rules=tuple(can)), where=where(spark))
+    results = {r.rule: r for r in audited}
     typed = [_of_column(found, field, wrong.get(field.name, "")) for field in contract.fields]
     return Tried(
         contract=contract.name,

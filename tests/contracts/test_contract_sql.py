@@ -143,3 +143,42 @@ def test_a_tolerance_of_a_count_is_kept(file: Any) -> None:
     assert [f for f in lint(path) if f.severity is Level.ERROR] == []
     [rule] = load_contract(path).table_rules
     assert rule.tolerance == Tolerance(comparison="mustBeLessThan", numbers=(5,), percent=True)
+
+
+OLDER = [
+    ("{rule: duplicateCount, mustBe: 0}", "{metric: duplicateValues, mustBe: 0}"),
+    (
+        "{type: library, rule: duplicateCount, mustBeLessThan: 2, unit: percent}",
+        "{metric: duplicateValues, mustBeLessThan: 2, unit: percent}",
+    ),
+    (
+        "{rule: validValues, validValues: [a, b]}",
+        "{metric: invalidValues, mustBe: 0, arguments: {validValues: [a, b]}}",
+    ),
+    ("{rule: nullValues, mustBe: 0}", "{metric: nullValues, mustBe: 0}"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), OLDER)
+def test_a_rule_of_the_oldest_version_is_a_metric(file: Any, old: str, new: str) -> None:
+    text = "- {{name: x, logicalType: string, quality: [{}]}}"
+    meant = load_contract(file.an_output(text.format(new))).fingerprint
+    assert load_contract(file.an_output(text.format(old), version="v3.0.2")).fingerprint == meant
+    newer = [f for f in lint(file.an_output(text.format(old))) if f.severity is Level.ERROR]
+    assert newer, "from 3.1 on, the schema asks for a metric"
+
+
+@pytest.mark.parametrize(
+    ("rule", "passes"),
+    [
+        ("metric: rowCount, mustNotBe: 4", False),
+        ("metric: rowCount, mustNotBe: 3", True),
+        ("metric: rowCount, mustNotBeBetween: [1, 9]", False),
+        ("type: sql, query: 'SELECT COUNT(*) FROM ${object}', mustNotBe: 4", False),
+        ("type: sql, query: 'SELECT COUNT(*) FROM ${object}', mustNotBeBetween: [5, 9]", True),
+    ],
+)
+def test_a_number_of_rows_may_be_excluded(file: Any, rule: str, passes: bool) -> None:
+    [result] = audit("orders", ROWS, load_contract(file.an_output(COLUMNS, quality=f"- {{{rule}}}")))
+    assert result.passed is passes
+    assert passes or result.observed.startswith("4 rows, allowed: mustNotBe")

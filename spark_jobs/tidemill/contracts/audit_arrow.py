@@ -58,7 +58,7 @@ def _checked(
 ) -> Found:
     check = rule.check
     if isinstance(check, RowCountBetween):
-        return of_count(check, len(rows))
+        return of_count(check, len(rows), rule.tolerance)
     if isinstance(check, Unique):
         alike = repeated(check.columns, rows, beside(check.columns))
         return of_rows(len(alike), len(rows), rule.tolerance, lambda: show(alike))

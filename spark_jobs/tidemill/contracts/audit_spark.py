@@ -86,7 +86,7 @@ def _counter(checks: Sequence[tuple[str, Check]], types: Mapping[str, DataType])
 def _checked(counted: _Counted, rule: TableRule, columns: list[str], limit: int) -> Found:
     check, kept = rule.check, counted.rows
     if isinstance(check, RowCountBetween):
-        return of_count(check, counted.count)
+        return of_count(check, counted.count, rule.tolerance)
     if isinstance(check, Holds):
         false = kept.filter(f"NOT ({check.predicate})")
         return of_rows(false.count(), counted.count, rule.tolerance, _some(false, columns, limit))

@@ -14,6 +14,7 @@ from tidemill.contracts.fields import fields_of
 from tidemill.contracts.files import OBJECT, name_of
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest, shown
+from tidemill.contracts.older import object_of_today
 from tidemill.contracts.rules import collect, row_rules, table_rules
 from tidemill.contracts.service_levels import check_service_levels, levels_of
 from tidemill.contracts.standard import NEWEST, VERSIONS, WRITTEN
@@ -55,12 +56,14 @@ def compile_document(root: Node, path: Path, findings: Findings, picked: str = "
     if version is None:
         return None
     _check_top(root, version, findings)
-    schema = _schema(root, name_of(path), picked, findings)
+    chosen = _schema(root, name_of(path), picked, findings)
+    schema = None if chosen is None else object_of_today(root, chosen)
     contract = None if schema is None else _compile(path, root, schema, findings)
     if contract is not None and picked:
         contract = dataclasses.replace(contract, name=f"{contract.name}{OBJECT}{picked}")
     check_service_levels(root, findings)
-    check_structure(root, [schema] if schema and picked else root.items("schema"), findings)
+    objects = [schema] if schema and picked else [object_of_today(root, each) for each in root.items("schema")]
+    check_structure(root, objects, findings)
     return contract
 
 
@@ -75,6 +78,7 @@ def rules_of(root: Node, schema: Node) -> Mapping[str, Rule]:
     Rules of records and of tables are the same conditions here.
     """
     silent = Findings("")
+    schema = object_of_today(root, schema)
     extensions = extensions_of(root, schema, silent)
     fields = {field.name: field for field in fields_of(schema.items("properties"), silent)}
     key = tuple(c for c in _primary_key(schema, extensions, silent) if c in fields)

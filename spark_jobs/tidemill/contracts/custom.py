@@ -21,6 +21,10 @@ ENGINES = ("tidemill", "greatExpectations")
 OPERATORS = ("<", "<=", ">", ">=", "=")
 """The operators that compare two columns."""
 
+_LINEAR = (
+    "give the column logicalTypeOptions: {pattern: ...}, which takes linear time; or use startswith, endswith, "
+    "contains, like, or split at a plain text"
+)
 _GREAT_EXPECTATIONS = ("greatExpectations", "great-expectations")
 
 
@@ -85,12 +89,8 @@ def _is_predicate(sql: str, line: int, fields: Mapping[str, Field], findings: Fi
         )
         return False
     if name := backtracking(sql):
-        findings.error(
-            line,
-            f"the predicate {sql!r} cannot be run: `{name}` matches by trying, and one value could hold up a batch",
-            fix="give the column logicalTypeOptions: {pattern: ...}, which takes linear time; or use startswith, "
-            "endswith, contains, like, or split at a plain text",
-        )
+        said = f"the predicate {sql!r} cannot be run: `{name}` matches by trying, and one value could hold up a batch"
+        findings.error(line, said, fix=_LINEAR)
         return False
     used, known = found.columns, {name.lower() for name in fields}
     unknown = sorted(name for name in used if name.lower() not in known)

@@ -92,7 +92,7 @@ def tolerance_of(node: Node, place: Place) -> Tolerance | None:
     """How many rows may break the conditions of a library rule; None if no row may. Faults are noted."""
     metric = Metric(node=node, place=place)
     operator = _operator(metric)
-    if operator is None or node.text("metric") == "rowCount":
+    if operator is None or (node.text("metric") == "rowCount" and not operator[0].startswith("mustNot")):
         return None
     key, value = operator
     percent = node.text("unit") == "percent"
@@ -234,9 +234,11 @@ def row_count(metric: Metric) -> Iterator[Named]:
     if operator is None:
         return
     key, numbers = operator
-    if metric.node.text("unit") == "percent" or key.startswith("mustNot"):
-        what = "unit percent" if metric.node.text("unit") == "percent" else key
-        metric.refuse(f"{what} cannot be run; give bounds in rows", key=key)
+    if metric.node.text("unit") == "percent":
+        metric.refuse("unit percent cannot be run; give bounds in rows", key=key)
+        return
+    if key.startswith("mustNot"):
+        yield "rowCount", RowCountBetween()
         return
     low, high = _row_bounds(key, numbers)
     if low is not None and high is not None and low > high:

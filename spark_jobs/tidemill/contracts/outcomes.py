@@ -27,8 +27,10 @@ class Found:
     rows: pa.Table | None = None
 
 
-def of_count(check: RowCountBetween, count: int) -> Found:
-    """What a rule about the number of rows makes of this number."""
+def of_count(check: RowCountBetween, count: int, tolerance: Tolerance | None) -> Found:
+    """What a rule about the number of rows makes of this number; a tolerance compares it, too."""
+    if tolerance is not None and not tolerance.allows(count, count):
+        return Found(passed=False, observed=f"{_rows(count)}, allowed: {tolerance}")
     few, many = check.minimum is not None and count < check.minimum, check.maximum is not None and count > check.maximum
     return Found(passed=False, observed=_rows(count)) if few or many else Found(passed=True)
 

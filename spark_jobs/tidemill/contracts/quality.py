@@ -46,8 +46,13 @@ def quality_rules(element: Node, place: Place) -> Iterator[Rule]:
                 condition=condition,
                 severity=severity,
                 description=" ".join(node.text("description").split()),
-                tolerance=None if isinstance(condition, RowCountBetween) else tolerance,
+                tolerance=None if _is_bounded(condition) else tolerance,
             )
+
+
+def _is_bounded(condition: Condition) -> bool:
+    """Whether a number of rows is compared by the condition itself, and not by a tolerance."""
+    return isinstance(condition, RowCountBetween) and (condition.minimum, condition.maximum) != (None, None)
 
 
 def _name(what: str, own: str, place: Place) -> str:

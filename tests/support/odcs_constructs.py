@@ -157,12 +157,15 @@ def _key(here: _Here, key: str, given: Json) -> Iterator[Construct]:
     if key in _OPERATORS:
         host = _without_operators(host, here.pointer)
     value = given[key] if key in given else _minimal(here.definition, key, here.type)
+    value = here.document["schema"] if pointer == ("schema",) else value
     document = _merged(host, here.pointer, {key: value})
     yield Construct(here.place, key, pointer, document, _removed(document, pointer))
     listed = definition.get("items") if definition.get("type") == "array" else None
     inner_place = f"{here.place}.{key}" if here.place else key
     if listed is not None:
-        document = _set(document, pointer, [_minimal(listed, key, here.type)])
+        # What the contract is about stands in its schema object: keep it.
+        kept = document if pointer == ("schema",) else None
+        document = kept or _set(document, pointer, [_minimal(listed, key, here.type)])
         inner = _Here(document, (*pointer, 0), f"{inner_place}[]", listed, here.around, here.type, here.seen)
     else:
         inner = _Here(document, pointer, inner_place, here.definition, here.around, here.type, here.seen)
@@ -175,7 +178,7 @@ def _below(here: _Here) -> Iterator[Construct]:
         name = str(definition.get("$ref", "")).rpartition("/")[2]
         if _is_tried(name, here) and _has_keys(definition):
             here.seen.add(name)
-            empty = _minimal(definition, "", "")
+            empty = None if name == "SchemaObject" else _minimal(definition, "", "")
             plain = not isinstance(_at(here.document, here.pointer), dict)
             document = _set(here.document, here.pointer, empty) if empty or plain else here.document
             around = (*here.around, name)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 from airflow.utils.types import DagRunType
 
-from tidemill.core.errors import ConfigError
+from tidemill.core.errors import ConfigError, TidemillError
 from tidemill.core.repair.selection import OfTimes
 from tidemill.inspect.service_levels import missed_after
 from tidemill.project.project import Project
@@ -109,10 +110,15 @@ class MicroBatchOperator(BatchOperator):
             return commit
 
         report = execute_batches(next_batch, most=most or 1, earlier=earlier)
-        if report.commits:
-            for text in missed_after(project.pipeline(self.pipeline), report.commits[-1]):
-                self.log.warning("service level %s", text)
+        self._tell_missed(project, report)
         return report
+
+    def _tell_missed(self, project: Project, report: RunReport) -> None:
+        """Warn of service levels that are missed after the last commit. Commits are announced whatever happens here."""
+        with suppress(TidemillError):
+            for commit in report.commits[-1:]:
+                for text in missed_after(project.pipeline(self.pipeline), commit):
+                    self.log.warning("service level %s", text)
 
 
 def backfilled_interval(context: Context) -> tuple[datetime, datetime] | None:

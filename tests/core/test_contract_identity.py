@@ -63,7 +63,7 @@ CHECKS = [
     ItemsDistinct(column="a"),
     NotNullInside(column="a", path=("b",)),
 ]
-NO_MEANING = {"name", "version", "description", "source", "fingerprint"}
+NO_MEANING = {"name", "version", "description", "source", "fingerprint", "levels"}
 """Of a contract."""
 NO_MEANING_OF_PARTS = {"description", "pattern"}
 """Of a field or a rule: the predicate of a rule says what its pattern says."""

@@ -63,7 +63,10 @@ class Task:
         from tidemill_airflow.operators import MicroBatchOperator
 
         entries = [SimpleNamespace(event=event) for event in ledger]
-        project = SimpleNamespace(ledger=lambda _: SimpleNamespace(entries=lambda last: entries[-last:]))
+        project = SimpleNamespace(
+            ledger=lambda _: SimpleNamespace(entries=lambda last: entries[-last:]),
+            pipeline=lambda _: SimpleNamespace(sinks=()),
+        )
         monkeypatch.setattr("tidemill_airflow.operators.Project", SimpleNamespace(load=lambda _: project))
         monkeypatch.setattr("tidemill_airflow.operators.batch_runner", batches)
         self.batch_asset, self.table_asset = batch_asset("page_views"), table_asset("page_views_by_minute")

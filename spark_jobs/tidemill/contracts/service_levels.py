@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest, is_number, plain, shown
-from tidemill.core.contract.contract import ServiceLevel
+from tidemill.core.contract.service_level import ServiceLevel
 
 PROMISES = "slaProperties"
 

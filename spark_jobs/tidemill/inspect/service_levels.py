@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from tidemill.core.bind.flow import Flow, Sink, WindowedSink
-from tidemill.core.contract.contract import ServiceLevel
+from tidemill.core.contract.service_level import ServiceLevel
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed

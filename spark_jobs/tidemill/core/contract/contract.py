@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from tidemill.core.contract.row_checks import RowCheck
 from tidemill.core.contract.schema import Field
+from tidemill.core.contract.service_level import ServiceLevel
 from tidemill.core.contract.tolerance import Tolerance
 
 
@@ -165,19 +166,6 @@ class TableRule:
     severity: Severity = Severity.ERROR
     description: str = ""
     tolerance: Tolerance | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceLevel:
-    """A freshness or latency that a contract promises: at most `most` microseconds, as the file says in `text`.
-
-    `most` is None if the file gives no number with a unit: then nothing can be measured.
-    """
-
-    name: str
-    text: str
-    most: int | None
-    element: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

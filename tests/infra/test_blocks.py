@@ -104,10 +104,16 @@ def test_reading_several_topics_and_publishing_to_one_are_declared_so(shop: Path
 
 def test_complete_contracts_have_no_finding_and_mean_what_the_page_says(tmp_path: Path) -> None:
     paths = [tmp_path / f"{name}.odcs.yaml" for name in ("payments", "payments_by_hour")]
-    for path, text in zip(paths, code("guides/contracts", "yaml"), strict=True):
+    *whole, promised = code("guides/contracts", "yaml")
+    whole[1] += promised
+    for path, text in zip(paths, whole, strict=True):
         path.write_text(text, encoding="utf-8")
         assert lint(path) == []
     records, table = map(load_contract, paths)
+    assert [(level.name, level.text, level.most) for level in table.levels] == [
+        ("freshness", "15 min", 900_000_000),
+        ("latency", "2 h", 7_200_000_000),
+    ]
     assert {rule.name: rule.severity for rule in records.row_rules} == {
         **dict.fromkeys(("shop.pattern", "cents.minimum", "currency.enum", "paid"), "error"),
         "large": "warning",

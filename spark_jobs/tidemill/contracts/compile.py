@@ -159,7 +159,7 @@ def _compile(path: Path, root: Node, schema: Node, findings: Findings) -> Contra
         options=extensions.options,
         description=_description(root, schema),
         source=str(path),
-        levels=levels_of(root, (schema.text("name"), *fields)),
+        levels=() if extensions.is_input else levels_of(root, (schema.text("name"), *fields)),
     )
     return dataclasses.replace(contract, fingerprint=fingerprint_of(contract))
 

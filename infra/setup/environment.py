@@ -84,8 +84,9 @@ def make_environment(host: Host, checkout: Checkout, uv: Uv) -> None:
     Raises:
         SetupError: a package could not be fetched, built or installed, or its hash is wrong.
     """
-    shutil.rmtree(checkout.venv, ignore_errors=True)
+    # In a shell that has read env.sh, this is the Python of the environment itself: its own base outlives it.
     base = Path(sys.executable).resolve()
+    shutil.rmtree(checkout.venv, ignore_errors=True)
     uv.run(host, "venv", "--no-project", "--python", base, checkout.venv, what="uv venv")
     lock = checkout.packages_lock
     # pyspark comes only as source, so the packages that build it are locked too.

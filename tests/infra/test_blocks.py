@@ -38,6 +38,7 @@ BLOCKS = {
     ("guides/ci", "sh", 0): "test_contract_ci",
     ("guides/contracts", "yaml", 0): "here",
     ("guides/contracts", "yaml", 1): "here",
+    ("guides/contracts", "yaml", 2): "here",
     ("guides/contract-tools", "sh", 0): "here",
     ("guides/contract-tools", "sh", 1): "here",
     ("guides/python", "python", 0): "test_site",
@@ -142,7 +143,7 @@ def test_commands_of_tools_for_contracts_do_what_the_page_says(tmp_path: Path) -
 
 
 def test_a_time_without_a_zone_is_utc_as_the_page_says(tmp_path: Path) -> None:
-    [text, _] = code("guides/contracts", "yaml")
+    text = code("guides/contracts", "yaml")[0]
     path = tmp_path / "payments.odcs.yaml"
     path.write_text(text.replace("epoch_ms", "iso"), encoding="utf-8")
     texts = ("2026-01-01T12:00:00", "2026-01-01 12:00", "2026-01-01T13:00:00+01:00", "2026-01-01T12:00:00Z")

@@ -10,6 +10,7 @@ from tidemill.core.contract.contract import (
     Between,
     Compare,
     Expectation,
+    Holds,
     LengthBetween,
     Matches,
     NotNull,
@@ -31,7 +32,7 @@ from tidemill.core.contract.row_checks import (
 def meaning(condition: Condition) -> str:
     """The condition in words."""
     match condition:
-        case Predicate(sql=sql):
+        case Predicate(sql=sql) | Holds(predicate=sql):
             return sql
         case NotNull(column=column):
             return f"{column} is there"

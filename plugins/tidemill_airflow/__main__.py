@@ -16,7 +16,7 @@ from airflow.utils.session import create_session
 from tidemill.core.errors import TidemillError
 from tidemill.project.project import Project
 from tidemill_airflow.naming import pool_of
-from tidemill_airflow.pools import POOL, add_missing_pools
+from tidemill_airflow.scheduler.pools import POOL, add_missing_pools
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
 
-from airflow.sdk import DAG, DeltaTriggerTimetable, Param, get_parsing_context
+from airflow.sdk import DAG, get_parsing_context
 
 from tidemill.core.errors import DeclarationError, InputError
 from tidemill.project.project import Project
-from tidemill_airflow.amending_dags import backfill_dag, maintenance_dag, replay_dag
-from tidemill_airflow.assets import batch_asset, table_asset
-from tidemill_airflow.entities import PipelineDag, pipeline_dag
-from tidemill_airflow.naming import MAINTENANCE, backfill_dag_of, pool_of, replay_dag_of
-from tidemill_airflow.operators import MAX_BATCHES, MicroBatchOperator
-from tidemill_airflow.priority import LiveBeforeBackfill
-
-RETRIES = 3
-RETRY_DELAY = timedelta(seconds=10)
-MAX_RETRY_DELAY = timedelta(minutes=2)
+from tidemill_airflow.dags.amendments import backfill_dag, maintenance_dag, replay_dag
+from tidemill_airflow.dags.entities import PipelineDag, pipeline_dag
+from tidemill_airflow.dags.pipeline import make_dag
+from tidemill_airflow.naming import MAINTENANCE, backfill_dag_of, replay_dag_of
 
 
 def dags_for(project: Project | str | Path | None = None) -> dict[str, DAG]:
@@ -99,59 +92,3 @@ def _fit(project: Project, entity: Callable[[str], PipelineDag]) -> tuple[list[s
         else:
             fit.append(name)
     return fit, faults
-
-
-def make_dag(entity: PipelineDag) -> DAG:
-    """Create the DAG of one pipeline: a single task, because each further task would cost a second per batch."""
-    with DAG(
-        entity.pipeline,
-        description=entity.description,
-        doc_md=entity.document,
-        schedule=DeltaTriggerTimetable(entity.every, interval=entity.every),
-        catchup=False,
-        max_active_runs=1,
-        tags=entity.tags,
-        params=run_limits(),
-        render_template_as_native_obj=True,
-    ) as dag:
-        MicroBatchOperator(
-            task_id="batch",
-            pipeline=entity.pipeline,
-            project=entity.project,
-            max_records="{{ params.max_records }}",
-            max_batches="{{ params.max_batches }}",
-            owner=entity.owner,
-            pool=pool_of(entity.pipeline),
-            weight_rule=LiveBeforeBackfill(),
-            retries=RETRIES,
-            retry_delay=RETRY_DELAY,
-            retry_exponential_backoff=2.0,
-            max_retry_delay=MAX_RETRY_DELAY,
-            outlets=[batch_asset(entity.pipeline), *(table_asset(table) for table in entity.tables)],
-        )
-    return dag
-
-
-def run_limits() -> dict[str, Param]:
-    """The form of a manual run: the most records per batch, and the most batches.
-
-    Such a run catches up in limited steps. Like every run it continues after the last commit, and it reads nothing
-    again that was committed. A scheduled run executes one batch with the project's limit.
-    """
-    return {
-        "max_records": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            title="The most records in a batch",
-            description="The run goes on after the last commit, batch by batch; empty for the project's limit.",
-        ),
-        "max_batches": Param(
-            1,
-            type="integer",
-            minimum=1,
-            maximum=MAX_BATCHES,
-            title="The most batches in this run",
-            description="One after the other; the run ends earlier when it has caught up.",
-        ),
-    }

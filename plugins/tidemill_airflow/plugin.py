@@ -6,8 +6,8 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from tidemill_airflow import listener
-from tidemill_airflow.priority import LiveBeforeBackfill
+from tidemill_airflow.scheduler import listener
+from tidemill_airflow.scheduler.priority import LiveBeforeBackfill
 
 
 class TidemillPlugin(AirflowPlugin):

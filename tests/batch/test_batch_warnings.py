@@ -13,7 +13,7 @@ from batch.test_batch_flows import EVENTS, SPLIT, WINDOW, a_mill, a_table
 from support.commands import type_command
 from support.projects import Mill, an_event
 from tidemill.testing import report
-from tidemill_airflow.execution import facts, summary
+from tidemill_airflow.tasks.execution import facts, summary
 
 pytestmark = pytest.mark.spark
 

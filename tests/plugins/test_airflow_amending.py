@@ -13,7 +13,7 @@ from tidemill.core.bind.flow import Flow
 from tidemill.core.errors import AmendmentError, BackfillOpen, Busy
 from tidemill.core.plan.work import Kind
 from tidemill.core.repair.selection import OfTimes
-from tidemill_airflow.entities import pipeline_dag
+from tidemill_airflow.dags.entities import pipeline_dag
 
 IDENTITY = "airflow:page_views.backfill/manual__1/batches"
 
@@ -34,16 +34,16 @@ IDENTITY = "airflow:page_views.backfill/manual__1/batches"
 def test_forms_refuse_what_cannot_be_meant(flow: Flow, form: str, name: str, bad: Any) -> None:
     from airflow.sdk.exceptions import ParamValidationError
 
-    from tidemill_airflow import amending_dags
+    from tidemill_airflow.dags import amendments
 
-    dag = getattr(amending_dags, f"{form}_dag")(pipeline_dag(flow, "/srv/shop"))
+    dag = getattr(amendments, f"{form}_dag")(pipeline_dag(flow, "/srv/shop"))
     with pytest.raises(ParamValidationError):
         dag.params.get_param(name).resolve(bad)
 
 
 def test_a_task_that_goes_back_lets_live_runs_go_first(flow: Flow) -> None:
-    from tidemill_airflow.amending_dags import backfill_dag, replay_dag
-    from tidemill_airflow.factory import make_dag
+    from tidemill_airflow.dags.amendments import backfill_dag, replay_dag
+    from tidemill_airflow.dags.pipeline import make_dag
 
     entity = pipeline_dag(flow, "/srv/shop")
     [live] = make_dag(entity).tasks
@@ -59,12 +59,12 @@ class Turns:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *turns: list[Any] | Exception) -> None:
         self.turns, self.asked, self.state = list(turns), [], "none"
         self.announced: list[Any] = []
-        module = "tidemill_airflow.tasks"
+        module = "tidemill_airflow.tasks.batch_operator"
         past = SimpleNamespace(asked=lambda _: iter(()))
         ledger = SimpleNamespace(entries=lambda last: [], past=lambda: past)
         project = SimpleNamespace(ledger=lambda _: ledger)
         monkeypatch.setattr(f"{module}.Project", SimpleNamespace(load=lambda _: project))
-        monkeypatch.setattr("tidemill_airflow.amending.backfill_state", lambda *_: self.state)
+        monkeypatch.setattr("tidemill_airflow.tasks.amendments.backfill_state", lambda *_: self.state)
         monkeypatch.setattr(f"{module}.amendment_runner", self.run)
         monkeypatch.setattr(f"{module}.commits_of", lambda *_: [commit(9)] if self.asked else [])
         monkeypatch.setattr(f"{module}.announce", lambda *a: self.announced.append(a))
@@ -84,7 +84,7 @@ def commit(batch_id: int, kind: Kind = Kind.BACKFILL, *, more: bool = False) -> 
 
 
 def executed(request: dict[str, Any]) -> Any:
-    from tidemill_airflow.amending import BackfillOperator
+    from tidemill_airflow.tasks.amendments import BackfillOperator
 
     operator = BackfillOperator(task_id="batches", pipeline="page_views", batches_a_turn=2)
     operator.request = request
@@ -141,7 +141,7 @@ def test_a_busy_pipeline_is_tried_again_and_a_wrong_request_is_not(monkeypatch: 
     [("backfill__2026-01-02T00:00:00+00:00", True), ("scheduled__2026-01-02", False), ("manual__1", False)],
 )
 def test_only_runs_of_airflows_own_backfill_compute_their_interval_again(run_id: str, found: bool) -> None:
-    from tidemill_airflow.operators import backfilled_interval
+    from tidemill_airflow.tasks.micro_batch import backfilled_interval
 
     start, end = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
     run = SimpleNamespace(run_id=run_id, data_interval_start=start, data_interval_end=end)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tidemill.core.bind.flow import Flow
-from tidemill_airflow.documents import document, flow_lines
+from tidemill_airflow.dags.documents import document, flow_lines
 
 
 @pytest.fixture

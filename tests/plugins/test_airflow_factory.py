@@ -14,7 +14,7 @@ import pytest
 from support.projects import NO_SPARK, sums
 from tidemill.core.bind.flow import Flow
 from tidemill.core.errors import DeclarationError, InputError
-from tidemill_airflow.entities import PipelineDag, pipeline_dag
+from tidemill_airflow.dags.entities import PipelineDag, pipeline_dag
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def entity(flow: Flow) -> PipelineDag:
 
 @pytest.fixture
 def dag(entity: PipelineDag) -> Any:
-    from tidemill_airflow.factory import make_dag
+    from tidemill_airflow.dags.pipeline import make_dag
 
     return make_dag(entity)
 
@@ -68,7 +68,7 @@ def test_one_task_does_the_whole_batch(dag: Any) -> None:
 
 
 def test_task_waits_in_its_pipelines_own_pool_with_live_runs_first(dag: Any) -> None:
-    from tidemill_airflow.priority import LiveBeforeBackfill
+    from tidemill_airflow.scheduler.priority import LiveBeforeBackfill
 
     [task] = dag.tasks
     assert (task.pool, task.pool_slots) == ("tidemill.page_views", 1)

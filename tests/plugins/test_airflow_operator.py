@@ -60,15 +60,15 @@ class Task:
         from airflow.sdk.execution_time.context import OutletEventAccessors
 
         from tidemill_airflow.assets import batch_asset, table_asset
-        from tidemill_airflow.operators import MicroBatchOperator
+        from tidemill_airflow.tasks.micro_batch import MicroBatchOperator
 
         entries = [SimpleNamespace(event=event) for event in ledger]
         project = SimpleNamespace(
             ledger=lambda _: SimpleNamespace(entries=lambda last: entries[-last:]),
             pipeline=lambda _: SimpleNamespace(sinks=()),
         )
-        monkeypatch.setattr("tidemill_airflow.operators.Project", SimpleNamespace(load=lambda _: project))
-        monkeypatch.setattr("tidemill_airflow.operators.batch_runner", batches)
+        monkeypatch.setattr("tidemill_airflow.tasks.micro_batch.Project", SimpleNamespace(load=lambda _: project))
+        monkeypatch.setattr("tidemill_airflow.tasks.micro_batch.batch_runner", batches)
         self.batch_asset, self.table_asset = batch_asset("page_views"), table_asset("page_views_by_minute")
         self.operator = MicroBatchOperator(
             task_id="batch",
@@ -194,7 +194,7 @@ def test_first_try_does_not_read_the_ledgers_history(run: Callable[..., Task]) -
 
 
 def test_all_tries_of_a_task_have_one_identity_and_mapped_tasks_have_their_own() -> None:
-    from tidemill_airflow.operators import identity_of
+    from tidemill_airflow.tasks.micro_batch import identity_of
 
     def identity(run_id: str = "manual__1", map_index: int = -1) -> str:
         names = {"dag_id": "page_views", "run_id": run_id, "task_id": "batch", "map_index": map_index}

@@ -60,7 +60,7 @@ def a_run(session: Any, *pools: str) -> Any:
 
 
 def test_backfill_weighs_less_than_every_live_run_of_the_same_task() -> None:
-    from tidemill_airflow.priority import LiveBeforeBackfill
+    from tidemill_airflow.scheduler.priority import LiveBeforeBackfill
 
     def weight(run_id: str) -> int:
         return LiveBeforeBackfill().get_weight(OnlyRunAndTask(run_id, 5))  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ def test_backfill_weighs_less_than_every_live_run_of_the_same_task() -> None:
 
 
 def test_missing_pools_are_added_with_one_slot(session: Any) -> None:
-    from tidemill_airflow.pools import add_missing_pools
+    from tidemill_airflow.scheduler.pools import add_missing_pools
 
     assert add_missing_pools(["tidemill.b", "tidemill.a"], session) == ("tidemill.a", "tidemill.b")
     assert slots(session) == {"tidemill.a": 1, "tidemill.b": 1}
@@ -79,7 +79,7 @@ def test_missing_pools_are_added_with_one_slot(session: Any) -> None:
 def test_pool_that_somebody_changed_stays_as_it_is(session: Any) -> None:
     from airflow.models.pool import Pool
 
-    from tidemill_airflow.pools import add_missing_pools
+    from tidemill_airflow.scheduler.pools import add_missing_pools
 
     session.add(Pool(pool="tidemill.a", slots=4, include_deferred=True))
     assert add_missing_pools(["tidemill.a"], session) == ()
@@ -93,7 +93,7 @@ def test_pool_that_somebody_changed_stays_as_it_is(session: Any) -> None:
 def test_two_schedulers_may_add_the_same_pool_at_once(dialect: str, clause: str) -> None:
     from sqlalchemy.dialects import mysql, postgresql, sqlite
 
-    from tidemill_airflow.pools import _insert_if_absent
+    from tidemill_airflow.scheduler.pools import _insert_if_absent
 
     dialects = {"sqlite": sqlite, "mysql": mysql, "postgresql": postgresql}
     statement = _insert_if_absent("tidemill.a", dialect)
@@ -101,7 +101,7 @@ def test_two_schedulers_may_add_the_same_pool_at_once(dialect: str, clause: str)
 
 
 def test_adding_a_pool_that_appears_meanwhile_changes_nothing(session: Any) -> None:
-    from tidemill_airflow.pools import _insert_if_absent
+    from tidemill_airflow.scheduler.pools import _insert_if_absent
 
     for _ in range(2):
         session.execute(_insert_if_absent("tidemill.a", "sqlite"))
@@ -111,7 +111,7 @@ def test_adding_a_pool_that_appears_meanwhile_changes_nothing(session: Any) -> N
 def test_run_that_starts_gets_its_pool_in_the_schedulers_own_transaction(session: Any) -> None:
     from sqlalchemy import event
 
-    from tidemill_airflow.listener import on_dag_run_running
+    from tidemill_airflow.scheduler.listener import on_dag_run_running
 
     def forbidden(_: object) -> None:
         raise AssertionError("the scheduler forbids commits here")
@@ -126,7 +126,7 @@ def test_run_that_starts_gets_its_pool_in_the_schedulers_own_transaction(session
 def test_run_of_another_dag_asks_the_database_nothing(session: Any) -> None:
     from sqlalchemy import event
 
-    from tidemill_airflow.listener import on_dag_run_running
+    from tidemill_airflow.scheduler.listener import on_dag_run_running
 
     run, statements = a_run(session, "default_pool"), []
     event.listen(session.get_bind(), "before_cursor_execute", lambda *arguments: statements.append(arguments[2]))
@@ -137,9 +137,9 @@ def test_run_of_another_dag_asks_the_database_nothing(session: Any) -> None:
 def test_plugin_registers_the_strategy_and_the_listener_under_the_names_that_airflow_looks_up() -> None:
     from airflow.plugins_manager import is_valid_plugin
 
-    from tidemill_airflow import listener
     from tidemill_airflow.plugin import TidemillPlugin
-    from tidemill_airflow.priority import LiveBeforeBackfill
+    from tidemill_airflow.scheduler import listener
+    from tidemill_airflow.scheduler.priority import LiveBeforeBackfill
 
     assert is_valid_plugin(TidemillPlugin)
     assert TidemillPlugin.priority_weight_strategies == [LiveBeforeBackfill]

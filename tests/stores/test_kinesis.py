@@ -167,7 +167,7 @@ def test_a_run_ends_though_the_stream_never_does(tmp_path: Path) -> None:
 
 
 def test_the_command_and_the_task_bring_it(bridged: Bridged, server: ObjectStore, tmp_path: Path) -> None:
-    from tidemill_airflow.bridging import KinesisBridgeOperator
+    from tidemill_airflow.tasks.kinesis import KinesisBridgeOperator
 
     client, stream, log = bridged
     put(client, stream, range(5))

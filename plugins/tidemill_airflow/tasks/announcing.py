@@ -9,7 +9,7 @@ from airflow.sdk import Asset
 
 from tidemill.core.protocol.events import Committed
 from tidemill_airflow.assets import batch_asset
-from tidemill_airflow.execution import facts
+from tidemill_airflow.tasks.execution import facts
 
 
 def announce(pipeline: str, commits: Sequence[Committed], outlets: Iterable[Any], events: Any) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def on_dag_run_running(dag_run: DagRun) -> None:
     """Add the missing pools that tasks of this run name, in the scheduler's own transaction."""
     # Every Airflow process loads this module, but only the scheduler needs the pool table.
-    from tidemill_airflow.pools import add_missing_pools
+    from tidemill_airflow.scheduler.pools import add_missing_pools
 
     dag, session = dag_run.dag, object_session(dag_run)
     if dag is None or session is None:

@@ -8,7 +8,7 @@ from airflow.sdk import BaseOperator
 
 from tidemill.core.errors import TidemillError
 from tidemill.project.project import Project
-from tidemill_airflow.tasks import cancel
+from tidemill_airflow.tasks.batch_operator import cancel
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

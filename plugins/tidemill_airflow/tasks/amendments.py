@@ -11,8 +11,8 @@ from airflow.sdk import BaseOperator
 from tidemill.core.errors import TidemillError
 from tidemill.core.repair.selection import selection, wanted
 from tidemill.project.project import Project
-from tidemill_airflow.runner import Amendment, backfill_state, tasks_of
-from tidemill_airflow.tasks import BATCHES_A_TURN, BatchOperator, Turn, cancel
+from tidemill_airflow.tasks.batch_operator import BATCHES_A_TURN, BatchOperator, Turn, cancel
+from tidemill_airflow.tasks.runner import Amendment, backfill_state, tasks_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

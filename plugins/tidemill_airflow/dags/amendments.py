@@ -8,16 +8,16 @@ from typing import Any
 
 from airflow.sdk import DAG, Param
 
-from tidemill_airflow.amending import (
+from tidemill_airflow.assets import batch_asset, table_asset
+from tidemill_airflow.dags.entities import PipelineDag
+from tidemill_airflow.naming import MAINTENANCE, backfill_dag_of, pool_of, replay_dag_of
+from tidemill_airflow.tasks.amendments import (
     AmendmentOperator,
     BackfillOperator,
     FoldOperator,
     MaintenanceOperator,
     ReplayOperator,
 )
-from tidemill_airflow.assets import batch_asset, table_asset
-from tidemill_airflow.entities import PipelineDag
-from tidemill_airflow.naming import MAINTENANCE, backfill_dag_of, pool_of, replay_dag_of
 
 RETRIES = 3
 RETRY_DELAY = timedelta(seconds=30)

@@ -1,7 +1,7 @@
 """Each pipeline has a pool with one slot: its batches, live and backfilled, run one at a time.
 
-The scheduler adds a missing pool when a run starts (`tidemill_airflow.listener`). `python -m tidemill_airflow` adds the
-pools of a project beforehand.
+The scheduler adds a missing pool when a run starts (`tidemill_airflow.scheduler.listener`). `python -m
+tidemill_airflow` adds the pools of a project beforehand.
 """
 
 from __future__ import annotations

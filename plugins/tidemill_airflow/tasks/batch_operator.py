@@ -13,9 +13,9 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleExcept
 from tidemill.core.errors import BackfillOpen, Busy, NothingRead, TidemillError
 from tidemill.core.plan.work import Kind
 from tidemill.project.project import Project
-from tidemill_airflow.announcing import announce
-from tidemill_airflow.execution import commits_of, facts, summary
-from tidemill_airflow.runner import Amendment, amendment_runner, events_of
+from tidemill_airflow.tasks.announcing import announce
+from tidemill_airflow.tasks.execution import commits_of, facts, summary
+from tidemill_airflow.tasks.runner import Amendment, amendment_runner, events_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -13,10 +13,10 @@ from tidemill.core.errors import ConfigError, TidemillError
 from tidemill.core.repair.selection import OfTimes
 from tidemill.inspect.service_levels import missed_after
 from tidemill.project.project import Project
-from tidemill_airflow.announcing import announce
-from tidemill_airflow.execution import RunReport, commits_of, execute_batches, facts, summary
-from tidemill_airflow.runner import Amendment, backfill_state, batch_runner
-from tidemill_airflow.tasks import BatchOperator, Turn, identity_of
+from tidemill_airflow.tasks.announcing import announce
+from tidemill_airflow.tasks.batch_operator import BatchOperator, Turn, identity_of
+from tidemill_airflow.tasks.execution import RunReport, commits_of, execute_batches, facts, summary
+from tidemill_airflow.tasks.runner import Amendment, backfill_state, batch_runner
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from tidemill.core.bind.flow import Flow
-from tidemill_airflow.documents import document
+from tidemill_airflow.dags.documents import document
 
 TAG_LENGTH = 100
 """Airflow refuses a DAG with a longer tag, but a topic's name may have 249 characters."""

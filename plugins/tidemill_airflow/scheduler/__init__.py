@@ -1,0 +1,1 @@
+"""What runs in the scheduler: pools, priorities, and its listener."""

@@ -1,0 +1,1 @@
+"""The tasks: operators, how they execute batches, and how they report them."""

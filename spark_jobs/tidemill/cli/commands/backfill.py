@@ -16,6 +16,7 @@ from tidemill.cli.views.log import print_json
 from tidemill.core.errors import ConfigError
 from tidemill.core.plan.slices import batch_ranges, show_batches
 from tidemill.core.protocol.codec import encode
+from tidemill.core.protocol.events import told
 from tidemill.core.repair.selection import PLACES, wanted
 from tidemill.core.time.times import moment, show_moment
 
@@ -167,6 +168,7 @@ def _show_rewind(found: TakenBack, *, as_json: bool) -> None:
                 "batches": list(found.batches),
                 "read_again": ranges,
                 "versions": dict(found.versions),
+                "undoes": {batch: {"kind": e.kind, "by": e.by, "why": e.why} for batch, e in found.asked.items()},
                 "decisions": decisions,
             }
         )
@@ -176,18 +178,17 @@ def _show_rewind(found: TakenBack, *, as_json: bool) -> None:
     out.print(f"taken back    {batches}")
     out.print(f"read again    {', '.join(ranges) or 'nothing'}", soft_wrap=True)
     for table, version in found.versions.items():
-        out.print(f"{table}: " + ("no rows" if version is None else f"as of version {version}"))
+        out.print(f"{table}: " + ("will have no rows" if version is None else f"goes back to version {version}"))
+    for batch, asked in found.asked.items():
+        out.print(f"undoes        the {asked.kind} of batch {batch}, by {told(asked.by, asked.why)}", soft_wrap=True)
     _show_undone(found.decisions)
     out.print("nothing was done: this is a dry run")
 
 
 def _show_undone(decisions: Mapping[str, Since]) -> None:
     for table, since in decisions.items():
-        console().print(
-            f"{table}: the decision of batch {since.batch_id} about what numbers mean, of {since.by} ({since.why}), is "
-            "taken back, too; the next batch waits for another one",
-            soft_wrap=True,
-        )
+        decided = f"the decision of batch {since.batch_id} about what numbers mean ({told(since.by, since.why)})"
+        console().print(f"{table}: {decided} is taken back, too; the next batch waits for another one", soft_wrap=True)
 
 
 def _show(found: Preview, *, as_json: bool) -> None:

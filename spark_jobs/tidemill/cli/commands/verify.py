@@ -15,6 +15,7 @@ from tidemill.cli.output import AsJson, PipelineName, console, many, open_projec
 from tidemill.cli.views.log import print_json
 from tidemill.core.exit_code import ExitCode
 from tidemill.core.plan.slices import show_batches
+from tidemill.core.protocol.events import told
 from tidemill.core.repair.selection import windows_of
 from tidemill.core.time.times import show_moment
 
@@ -139,5 +140,5 @@ def _of_before(found: Verified) -> str:
     parts = [f"what {show_batches(found.earlier)} made{where}"] if found.earlier else []
     if found.since.event_time is not None:
         parts.append(f"windows that start up to {whole(found.since)}, when batches had left the table out")
-    said = f"since batch {found.since.batch_id} numbers mean something else, by {found.since.by}: {found.since.why}"
-    return f"{', and '.join(parts)}: {said}"
+    said = f"since batch {found.since.batch_id} numbers mean something else ({told(found.since.by, found.since.why)})"
+    return f"{', and '.join(parts)}; {said}"

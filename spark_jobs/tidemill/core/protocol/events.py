@@ -17,6 +17,11 @@ from tidemill.core.time.spans import PaneSpan
 FORMAT_VERSION = 1
 
 
+def told(by: str, why: str) -> str:
+    """Who decided something and why, for people: "root: the till was offline", or the name alone."""
+    return f"{by}: {why}" if why else by
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executor:
     """The process that executes a batch.

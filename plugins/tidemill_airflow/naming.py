@@ -4,6 +4,12 @@ from __future__ import annotations
 
 POOL_PREFIX = "tidemill."
 
+TAG = "tidemill"
+"""The tag of all DAGs that Tidemill makes."""
+
+TASK = "batch"
+"""The task of a pipeline's DAG."""
+
 
 def pool_of(pipeline: str) -> str:
     """The pool in which the batches of a pipeline run, live and backfilled ones."""
@@ -22,3 +28,9 @@ def backfill_dag_of(pipeline: str) -> str:
 def replay_dag_of(pipeline: str) -> str:
     """The DAG that replays late and rejected records of a pipeline."""
     return f"{pipeline}.replay"
+
+
+def display_name(dag_id: str) -> str:
+    """What Airflow shows for a DAG: the pipeline, and in words what the DAG does with it."""
+    pipeline, _, kind = dag_id.partition(".")
+    return f"{pipeline}: {kind.replace('_', ' ')}" if kind else pipeline

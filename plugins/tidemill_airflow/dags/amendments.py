@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import DAG, Param
 
 from tidemill_airflow.assets import batch_asset, table_asset
 from tidemill_airflow.dags.entities import PipelineDag
-from tidemill_airflow.naming import MAINTENANCE, backfill_dag_of, pool_of, replay_dag_of
+from tidemill_airflow.dags.options import DagOptions
+from tidemill_airflow.dags.retrying import RETRYING
+from tidemill_airflow.naming import MAINTENANCE, TAG, backfill_dag_of, pool_of, replay_dag_of
 from tidemill_airflow.tasks.amendments import (
     AmendmentOperator,
     BackfillOperator,
@@ -19,8 +20,6 @@ from tidemill_airflow.tasks.amendments import (
     ReplayOperator,
 )
 
-RETRIES = 3
-RETRY_DELAY = timedelta(seconds=30)
 BEHIND_LIVE = 0
 """The weight of a task that waits for the slot of its pipeline. A live run has weight 1."""
 
@@ -39,7 +38,7 @@ def replay_dag(entity: PipelineDag) -> DAG:
     return _triggered(replay_dag_of(entity.pipeline), entity, ReplayOperator, _replay_form(), REPLAY)
 
 
-def maintenance_dag(entities: Iterable[PipelineDag]) -> DAG:
+def maintenance_dag(entities: Iterable[PipelineDag], options: DagOptions) -> DAG:
     """The daily DAG that maintains every pipeline.
 
     Folds are batches, so they wait for the slot of their pipeline. The other tasks run beside its batches.
@@ -50,35 +49,39 @@ def maintenance_dag(entities: Iterable[PipelineDag]) -> DAG:
         title="How far back one may want to go",
         description='For example "7 days"; empty for what tidemill.toml says.',
     )
-    with DAG(
+    about = options.dag(
         MAINTENANCE,
         description="Folds small files, forgets what nobody can go back to, vacuums.",
         doc_md=MAINTAINING,
         schedule="@daily",
         catchup=False,
         max_active_runs=1,
-        tags=["tidemill"],
+        tags=[TAG],
         params={"keep": keep},
         render_template_as_native_obj=True,
-    ) as dag:
+    )
+    with DAG(**about) as dag:
         for entity in entities:
-            FoldOperator(task_id=f"{entity.pipeline}.fold", **_batches_of(entity))
-            MaintenanceOperator(
+            FoldOperator(
+                task_display_name=f"{entity.pipeline}: fold state", **_batches_of(entity, f"{entity.pipeline}.fold")
+            )
+            tidy = entity.options.task(
                 task_id=entity.pipeline,
+                task_display_name=f"{entity.pipeline}: tidy tables",
                 pipeline=entity.pipeline,
                 project=entity.project,
                 keep="{{ params.keep }}",
                 owner=entity.owner,
-                retries=RETRIES,
-                retry_delay=RETRY_DELAY,
+                **RETRYING,
             )
+            MaintenanceOperator(**tidy)
     return dag
 
 
 def _triggered(
     dag_id: str, entity: PipelineDag, operator: type[AmendmentOperator], form: dict[str, Param], document: str
 ) -> DAG:
-    with DAG(
+    about = entity.options.dag(
         dag_id,
         description=f"{operator.__name__.removesuffix('Operator')} of {entity.pipeline}, when it is triggered.",
         doc_md=document,
@@ -88,23 +91,24 @@ def _triggered(
         tags=entity.tags,
         params=form,
         render_template_as_native_obj=True,
-    ) as dag:
+    )
+    with DAG(**about) as dag:
         outlets = [batch_asset(entity.pipeline), *(table_asset(table) for table in entity.tables)]
-        operator(task_id="batches", request="{{ params }}", outlets=outlets, **_batches_of(entity))
+        operator(request="{{ params }}", outlets=outlets, **_batches_of(entity, "batches"))
     return dag
 
 
-def _batches_of(entity: PipelineDag) -> dict[str, Any]:
+def _batches_of(entity: PipelineDag, task_id: str) -> dict[str, Any]:
     """The arguments that all tasks executing batches of a pipeline share. Live batches go first."""
-    return {
-        "pipeline": entity.pipeline,
-        "project": entity.project,
-        "owner": entity.owner,
-        "pool": pool_of(entity.pipeline),
-        "priority_weight": BEHIND_LIVE,
-        "retries": RETRIES,
-        "retry_delay": RETRY_DELAY,
-    }
+    return entity.options.task(
+        task_id=task_id,
+        pipeline=entity.pipeline,
+        project=entity.project,
+        owner=entity.owner,
+        pool=pool_of(entity.pipeline),
+        priority_weight=BEHIND_LIVE,
+        **RETRYING,
+    )
 
 
 def _text(title: str, description: str, **more: Any) -> Param:

@@ -2,49 +2,44 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from airflow.sdk import DAG, DeltaTriggerTimetable, Param
+from airflow.sdk import DAG, Param
 
 from tidemill_airflow.assets import batch_asset, table_asset
 from tidemill_airflow.dags.entities import PipelineDag
-from tidemill_airflow.naming import pool_of
+from tidemill_airflow.dags.retrying import RETRYING
+from tidemill_airflow.dags.schedules import timetable
+from tidemill_airflow.naming import TASK, pool_of
 from tidemill_airflow.scheduler.priority import LiveBeforeBackfill
 from tidemill_airflow.tasks.micro_batch import MAX_BATCHES, MicroBatchOperator
-
-RETRIES = 3
-RETRY_DELAY = timedelta(seconds=10)
-MAX_RETRY_DELAY = timedelta(minutes=2)
 
 
 def make_dag(entity: PipelineDag) -> DAG:
     """Create the DAG of one pipeline: a single task, because each further task would cost a second per batch."""
-    with DAG(
+    about = entity.options.dag(
         entity.pipeline,
         description=entity.description,
         doc_md=entity.document,
-        schedule=DeltaTriggerTimetable(entity.every, interval=entity.every),
+        schedule=timetable(entity.every),
         catchup=False,
         max_active_runs=1,
         tags=entity.tags,
         params=run_limits(),
         render_template_as_native_obj=True,
-    ) as dag:
-        MicroBatchOperator(
-            task_id="batch",
-            pipeline=entity.pipeline,
-            project=entity.project,
-            max_records="{{ params.max_records }}",
-            max_batches="{{ params.max_batches }}",
-            owner=entity.owner,
-            pool=pool_of(entity.pipeline),
-            weight_rule=LiveBeforeBackfill(),
-            retries=RETRIES,
-            retry_delay=RETRY_DELAY,
-            retry_exponential_backoff=2.0,
-            max_retry_delay=MAX_RETRY_DELAY,
-            outlets=[batch_asset(entity.pipeline), *(table_asset(table) for table in entity.tables)],
-        )
+    )
+    task = entity.options.task(
+        task_id=TASK,
+        pipeline=entity.pipeline,
+        project=entity.project,
+        max_records="{{ params.max_records }}",
+        max_batches="{{ params.max_batches }}",
+        owner=entity.owner,
+        pool=pool_of(entity.pipeline),
+        weight_rule=LiveBeforeBackfill(),
+        outlets=[batch_asset(entity.pipeline), *(table_asset(table) for table in entity.tables)],
+        **RETRYING,
+    )
+    with DAG(**about) as dag:
+        MicroBatchOperator(**task)
     return dag
 
 

@@ -1,0 +1,90 @@
+"""The DAG of a pipeline whose file or contract is wrong: it stays in Airflow's list, and says what is wrong."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from airflow.sdk import DAG, BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from tidemill.core.errors import TidemillError
+from tidemill_airflow.naming import TAG, TASK, display_name
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+BROKEN = f"{TAG}:broken"
+"""The tag of all such DAGs."""
+
+_NOT_IN_IDS = re.compile(r"[^\w.-]")
+_LONGEST_ID = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """A pipeline that cannot run, and why."""
+
+    dag_id: str
+    message: str
+    fix: str = ""
+
+    @staticmethod
+    def of(name: str, error: Exception) -> Broken:
+        """Describe what is wrong with the pipeline of this name."""
+        dag_id = _NOT_IN_IDS.sub("_", name)[:_LONGEST_ID] or "_"
+        if isinstance(error, TidemillError):
+            return Broken(dag_id=dag_id, message=error.message, fix=error.fix)
+        return Broken(dag_id=dag_id, message=f"{type(error).__name__}: {error}")
+
+    @property
+    def text(self) -> str:
+        """What is wrong and what to do, without a stack trace."""
+        return f"{self.message}\n  fix: {self.fix}" if self.fix else self.message
+
+
+class BrokenOperator(BaseOperator):
+    """Fails and says what is wrong with its pipeline; a retry cannot help."""
+
+    ui_color = "#f6d5d5"
+
+    def __init__(self, *, message: str, **kwargs: object) -> None:
+        super().__init__(**kwargs)  # type: ignore[arg-type]
+        self.message = message
+
+    def execute(self, context: Context) -> NoReturn:
+        """Fail with the message."""
+        raise AirflowFailException(self.message)
+
+
+def broken_dag(broken: Broken) -> DAG:
+    """The DAG of a pipeline that cannot run.
+
+    It has the name of the pipeline's DAG and of its task, so that the history stays in sight, and a run that waits for
+    its retry meets the message. It has no schedule.
+    """
+    with DAG(
+        broken.dag_id,
+        dag_display_name=display_name(broken.dag_id),
+        description=" ".join(broken.message.split())[:500],
+        doc_md=_document(broken),
+        schedule=None,
+        catchup=False,
+        max_active_runs=1,
+        tags=[TAG, BROKEN],
+    ) as dag:
+        BrokenOperator(task_id=TASK, message=broken.text)
+    return dag
+
+
+def _document(broken: Broken) -> str:
+    # A fence longer than any in the text, which may quote a file.
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", broken.text)), default=0))
+    return (
+        "**This pipeline does not run, because its declaration is wrong.** Nothing is lost: its tables stay as they "
+        "are, and its first batch after the correction reads on from the last commit.\n\n"
+        f"{fence}text\n{broken.text}\n{fence}\n\n"
+        "Correct it, and the DAG comes back by itself, within a minute. `tidemill contract lint` checks contracts, "
+        "`tidemill explain` pipelines.\n"
+    )

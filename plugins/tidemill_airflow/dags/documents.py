@@ -28,12 +28,19 @@ _TOLD_RULES = 3
 def document(flow: Flow, lake: str) -> str:
     """Return Markdown: what the pipeline reads, where its rows are, how to open them, and what it promises."""
     parts = [
-        flow.spec.description,
+        flow.spec.description.strip() or summary(flow),
         _table(("", ""), ((f"**{name}**", text) for name, text in _facts(flow) if text)),
         *(_sink(sink, lake) for sink in flow.sinks),
         "#### Runs\n\n" + OPERATING,
     ]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
+
+
+def summary(flow: Flow) -> str:
+    """Return one line about the pipeline: the first of its description, or what it connects."""
+    said = flow.spec.description.strip().partition("\n")[0]
+    topics, tables = (", ".join(names) for names in ((i.topic for i in flow.sources), (s.table for s in flow.sinks)))
+    return said or f"{topics} to {tables}, {every(flow.spec.every)}"
 
 
 def every(period: timedelta) -> str:
@@ -66,9 +73,9 @@ def _rows_of(sink: Sink) -> str:
     table = f"table {_code(sink.table)}"
     match sink:
         case WindowedSink(window=window, allowed_lateness=lateness, trigger=trigger, keys=keys):
-            each = f"one row per window and {', '.join(map(_code, keys))}" if keys else "one row per window"
+            each = " and ".join(filter(None, (f"one row per {window} window", ", ".join(map(_code, keys)))))
             late = f"; late records count for {show_duration(lateness)}" if lateness else "; late records do not count"
-            said = f"{table}: {each}, {window}, published {trigger.text}{late}"
+            said = f"{table}: {each}, published {trigger.text}{late}"
         case RowSink():
             said = f"{table}: each row once, as it is"
         case _:
@@ -102,10 +109,12 @@ def _links(pipeline: str) -> str:
 
 def _sink(sink: Sink, lake: str) -> str:
     path = f"{lake}/{PUBLISHED}{sink.table}"
+    # Hadoop calls S3 by another name than all others.
+    spark = path.replace("s3://", "s3a://", 1)
     ways = (
         f'polars.read_delta("{path}")',
-        f'spark.read.format("delta").load("{path}")',
-        f"SELECT * FROM delta.`{path}`",
+        f'spark.read.format("delta").load("{spark}")',
+        f"SELECT * FROM delta.`{spark}`",
     )
     opening = "```text\n" + "\n".join(ways) + "\n```"
     title = f"#### Table {_code(sink.table)}, contract {_contract(sink.contract)}"

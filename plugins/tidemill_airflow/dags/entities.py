@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from tidemill.core.bind.flow import Flow
-from tidemill_airflow.dags.documents import document, every
+from tidemill_airflow.dags.documents import document, summary
 from tidemill_airflow.dags.options import DagOptions
 from tidemill_airflow.naming import TAG
 
@@ -40,13 +40,12 @@ def pipeline_dag(flow: Flow, project: str, lake: str) -> PipelineDag:
     """Describe the DAG of a pipeline that belongs to the project in this folder, and publishes to this lake."""
     topics = tuple(i.topic for i in flow.sources)
     tables = tuple(s.table for s in flow.sinks)
-    summary = flow.spec.description.strip().partition("\n")[0]
     return PipelineDag(
         pipeline=flow.name,
         project=project,
         every=flow.spec.every,
         owner=flow.spec.owner,
-        description=summary or f"{', '.join(topics)} to {', '.join(tables)}, {every(flow.spec.every)}",
+        description=summary(flow),
         document=document(flow, lake),
         topics=topics,
         tables=tables,

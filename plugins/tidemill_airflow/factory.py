@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from airflow.sdk import DAG, get_parsing_context
 
+from tidemill.core.errors import ConfigError
 from tidemill.project.project import Project
 from tidemill_airflow.dags.amendments import backfill_dag, maintenance_dag, replay_dag
 from tidemill_airflow.dags.broken import Broken, broken_dag
@@ -82,11 +83,20 @@ class _Factory:
         """All DAGs of the project, and what people should know about them."""
         stopped = self._stopped()
         makers = self._makers(stopped)
-        self.options.check_names((*self.bound, *makers), self.project.declares)
-        told = [f"the pipeline {name} does not run: {error}" for name, error in stopped.items()]
+        told = [*self._check_options({*self.bound, *stopped}, stopped)]
+        told += [f"the pipeline {name} does not run: {error}" for name, error in stopped.items()]
         if not makers:
             told.append(f"there are no DAGs, because {self.project.settings.pipelines} declares no pipelines")
         return {dag_id: make() for dag_id, make in makers.items()}, told
+
+    def _check_options(self, names: Iterable[str], stopped: Mapping[str, Exception]) -> Iterator[str]:
+        """Yield what is wrong with the names of options, if a file that cannot be loaded may explain it."""
+        try:
+            self.options.check_names((MAINTENANCE, *(dag_id for name in names for dag_id in _ids_of(name))))
+        except ConfigError as error:
+            if not stopped:
+                raise
+            yield str(error)
 
     def _makers(self, stopped: Mapping[str, Exception]) -> dict[str, Callable[[], DAG]]:
         """What makes each DAG, by its id."""

@@ -119,9 +119,6 @@ def two_pipelines(monkeypatch: pytest.MonkeyPatch, flow: Flow) -> list[str]:
         def pipeline_names(self) -> tuple[str, ...]:
             return ("orders", "visits")
 
-        def declares(self, name: str) -> bool:
-            return name in self.pipeline_names()
-
         def check_declared(self, name: str) -> None:
             if name not in self.pipeline_names():
                 raise DeclarationError("there is no such pipeline")

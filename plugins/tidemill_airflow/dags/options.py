@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -97,6 +97,14 @@ class ProjectOptions:
     general: DagOptions = field(default_factory=DagOptions)
     special: Mapping[str, DagOptions] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name, options in self.special.items():
+            if not isinstance(options, DagOptions):
+                raise ConfigError(
+                    f"dags_for: pipelines: `{name}`: expected DagOptions, found {options!r}",
+                    fix=f'pipelines={{"{name}": DagOptions(default_args={{...}}, dag_args={{...}})}}',
+                )
+
     def of(self, pipeline: str, dag_id: str) -> DagOptions:
         """The options of a pipeline in a DAG: those of the DAG over those of the pipeline over those of the project."""
         found = self.general
@@ -105,18 +113,18 @@ class ProjectOptions:
                 found = self.special[name].over(found)
         return found
 
-    def check_names(self, known: Iterable[str], may_be: Callable[[str], bool]) -> None:
-        """Check that all special options have an owner: a name in `known`, or one that `may_be` one.
+    def check_names(self, known: Iterable[str]) -> None:
+        """Check that all special options belong to a pipeline or a DAG in `known`.
 
         Raises:
             ConfigError: there is no such pipeline or DAG.
         """
-        known = sorted(known)
+        known = sorted(set(known))
         for name in self.special:
-            if name not in known and not may_be(name):
+            if name not in known:
                 raise ConfigError(
                     f"dags_for: pipelines: there is no pipeline and no DAG `{name}`",
-                    fix=_near(name, known) or f"known: {', '.join(known) or 'none'}",
+                    fix=_near(name, known) or f"known: {', '.join(known)}",
                 )
 
 

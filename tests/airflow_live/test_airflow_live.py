@@ -18,10 +18,9 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.long]
 DAGS = """
 from datetime import timedelta
 
-from tidemill_airflow import factory
+from tidemill_airflow.factory import dags_for
 
-factory.RETRY_DELAY = timedelta(seconds=1)
-globals().update(factory.dags_for("PROJECT"))
+globals().update(dags_for("PROJECT", default_args={"retry_delay": timedelta(seconds=1)}))
 """
 
 

@@ -50,6 +50,7 @@ BLOCKS = {
     (AIRFLOW, "python", 0): "here",
     (AIRFLOW, "python", 1): "here",
     (AIRFLOW, "python", 2): "here",
+    (AIRFLOW, "python", 3): "here",
     (AIRFLOW, "sh", 0): "here",
     ("house", "", 0): "a drawing",
 }
@@ -154,10 +155,14 @@ def test_a_time_without_a_zone_is_utc_as_the_page_says(tmp_path: Path) -> None:
 
 def test_programs_of_airflow_make_dags_assets_and_a_bridge(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_HOME", str(shop.parent / "airflow"))
-    ours, theirs, bridge = [block.replace("/srv/shop", str(shop)) for block in code(AIRFLOW, "python")]
-    found: dict[str, object] = {}
+    ours, chosen, theirs, bridge = [block.replace("/srv/shop", str(shop)) for block in code(AIRFLOW, "python")]
+    found: dict[str, Any] = {}
     exec(ours, found)
     assert any(getattr(each, "dag_id", None) == "sales" for each in found.values())
+    exec(chosen, found)
+    backfill, maintenance = found["sales.backfill"], found["tidemill.maintenance"]
+    assert {task.queue for task in backfill.tasks} == {"large"}
+    assert (backfill.is_paused_upon_creation, maintenance.is_paused_upon_creation) == (True, False)
     made: dict[str, Any] = {}
     exec(bridge.replace("KinesisBridgeOperator(", "made = KinesisBridgeOperator("), made)
     assert made["made"].topic == "orders"

@@ -36,7 +36,7 @@ def test_forms_refuse_what_cannot_be_meant(flow: Flow, form: str, name: str, bad
 
     from tidemill_airflow.dags import amendments
 
-    dag = getattr(amendments, f"{form}_dag")(pipeline_dag(flow, "/srv/shop"))
+    dag = getattr(amendments, f"{form}_dag")(pipeline_dag(flow, "/srv/shop", "/srv/lake"))
     with pytest.raises(ParamValidationError):
         dag.params.get_param(name).resolve(bad)
 
@@ -45,7 +45,7 @@ def test_a_task_that_goes_back_lets_live_runs_go_first(flow: Flow) -> None:
     from tidemill_airflow.dags.amendments import backfill_dag, replay_dag
     from tidemill_airflow.dags.pipeline import make_dag
 
-    entity = pipeline_dag(flow, "/srv/shop")
+    entity = pipeline_dag(flow, "/srv/shop", "/srv/lake")
     [live] = make_dag(entity).tasks
     for dag in (backfill_dag(entity), replay_dag(entity)):
         [task] = dag.tasks

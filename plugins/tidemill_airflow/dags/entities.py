@@ -1,4 +1,4 @@
-"""What Airflow shows and runs for a pipeline, as plain values. This module does not import Spark."""
+"""What Airflow shows and runs for a pipeline, as plain values. This module imports neither Airflow nor Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a project changes in the DAGs and tasks that Tidemill makes: queues, executors, callbacks, retries, tags."""
+"""What a project changes in the DAGs and tasks that Tidemill makes: queues, executors, callbacks, retries, tags.
+
+This module imports Airflow only to check arguments.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
-
-from airflow.sdk import DAG, BaseOperator
-from airflow.sdk.exceptions import AirflowException
 
 from tidemill.core.errors import ConfigError
 from tidemill_airflow.naming import display_name
@@ -65,6 +65,8 @@ class DagOptions:
     dag_args: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not (self.default_args or self.dag_args):
+            return
         known_of_dags, known_of_tasks = known_arguments()
         _check("default_args", self.default_args, known_of_tasks, FIXED_OF_TASKS)
         _check("dag_args", self.dag_args, known_of_dags, FIXED_OF_DAGS)
@@ -135,6 +137,8 @@ def refusals(dag_id: str) -> Iterator[None]:
     Raises:
         ConfigError: Airflow refused a value.
     """
+    from airflow.sdk.exceptions import AirflowException
+
     try:
         yield
     except (TypeError, ValueError, AirflowException) as error:
@@ -146,6 +150,8 @@ def refusals(dag_id: str) -> Iterator[None]:
 @cache
 def known_arguments() -> tuple[frozenset[str], frozenset[str]]:
     """The arguments that the installed Airflow takes for a DAG and for a task."""
+    from airflow.sdk import DAG, BaseOperator
+
     dag, task = (inspect.signature(each).parameters.keys() - {"self", "kwargs"} for each in (DAG, BaseOperator))
     return frozenset(dag), frozenset(task)
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -52,6 +53,8 @@ BLOCKS = {
     (AIRFLOW, "python", 2): "here",
     (AIRFLOW, "python", 3): "here",
     (AIRFLOW, "sh", 0): "here",
+    ("guides/airflow-deployment", "sh", 0): "test_constraints",
+    ("guides/airflow-deployment", "python", 0): "here",
     ("house", "", 0): "a drawing",
 }
 """Page, language and number of each block, and the test that executes it; README's own are in `test_readme`."""
@@ -168,6 +171,21 @@ def test_programs_of_airflow_make_dags_assets_and_a_bridge(shop: Path, monkeypat
     assert made["made"].topic == "orders"
     exec(theirs.replace('DAG("', 'made = DAG("'), made)
     assert made["made"].dag_id == "export"
+
+
+def test_backfills_get_pods_of_their_own_as_the_page_says(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_HOME", str(shop.parent / "airflow"))
+    # The package is not installed here: each class becomes a function that keeps its arguments.
+    models = type("models", (), {"__getattr__": lambda _, name: lambda **given: {"of": name, **given}})()
+    monkeypatch.setitem(sys.modules, "kubernetes", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "kubernetes.client", SimpleNamespace(models=models))
+    found: dict[str, Any] = {}
+    exec(code("guides/airflow-deployment", "python")[0].replace("/opt/airflow/project", str(shop)), found)
+    for name in ("sales.backfill", "sales.replay"):
+        [task] = found[name].tasks
+        assert task.executor == "KubernetesExecutor"
+        assert task.executor_config["pod_override"]["spec"]["containers"][0]["name"] == "base"
+    assert found["sales"].tasks[0].executor is None
 
 
 def test_pools_are_told_as_the_page_says(shop: Path) -> None:

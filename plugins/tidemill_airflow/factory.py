@@ -101,8 +101,8 @@ class _Factory:
     def _makers(self, stopped: Mapping[str, Exception]) -> dict[str, Callable[[], DAG]]:
         """What makes each DAG, by its id."""
         fit = [name for name in self.project.pipeline_names() if name not in stopped]
-        broken = (Broken.of(name, error) for name, error in stopped.items())
-        makers: dict[str, Callable[[], DAG]] = {each.dag_id: partial(broken_dag, each) for each in broken}
+        broken = {name: Broken.of(name, error) for name, error in stopped.items()}
+        makers: dict[str, Callable[[], DAG]] = {b.dag_id: partial(self._broken, name, b) for name, b in broken.items()}
         makers |= {dag_id: partial(self._made, name, dag_id) for name in fit for dag_id in _ids_of(name)}
         return makers | ({MAINTENANCE: partial(self._maintenance, fit)} if fit else {})
 
@@ -133,6 +133,10 @@ class _Factory:
     def _made(self, name: str, dag_id: str) -> DAG:
         with refusals(dag_id):
             return _ids_of(name)[dag_id](self._with_options(name, dag_id))
+
+    def _broken(self, name: str, broken: Broken) -> DAG:
+        with refusals(broken.dag_id):
+            return broken_dag(broken, self.options.of(name, broken.dag_id))
 
     def _maintenance(self, names: Iterable[str]) -> DAG:
         entities = [self._with_options(name, MAINTENANCE) for name in names]

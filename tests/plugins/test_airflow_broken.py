@@ -173,7 +173,19 @@ def test_wrong_settings_are_an_error_with_the_line(folder: Path) -> None:
 
 def test_page_of_a_broken_pipeline_keeps_any_text_in_its_frame() -> None:
     from tidemill_airflow.dags.broken import Broken, broken_dag
+    from tidemill_airflow.dags.options import DagOptions
 
-    dag = broken_dag(Broken.of("more", DeclarationError("a ```` b\n# no title", fix="look")))
+    dag = broken_dag(Broken.of("more", DeclarationError("a ```` b\n# no title", fix="look")), DagOptions())
     assert "`````text\na ```` b\n# no title\n  fix: look\n`````" in dag.doc_md
     assert dag.description == "a ```` b # no title"
+
+
+@pytest.mark.filterwarnings("ignore:the pipeline more does not run")
+def test_broken_dag_keeps_the_queue_and_the_tags_that_the_project_chose(folder: Path) -> None:
+    from tidemill_airflow.factory import DagOptions, dags_for
+
+    broken = a_syntax_error(folder)
+    chosen = {broken: DagOptions(default_args={"queue": "spark"})}
+    dag = dags_for(folder, dag_args={"tags": ["finance"]}, pipelines=chosen)[broken]
+    assert dag.tasks[0].queue == "spark"
+    assert set(dag.tags) == {"finance", "tidemill", "tidemill:broken"}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from tidemill.core.errors import TidemillError
-from tidemill_airflow.naming import TAG, TASK, display_name
+from tidemill_airflow.dags.options import DagOptions
+from tidemill_airflow.naming import TAG, TASK
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -49,8 +50,8 @@ class BrokenOperator(BaseOperator):
 
     ui_color = "#f6d5d5"
 
-    def __init__(self, *, message: str, **kwargs: object) -> None:
-        super().__init__(**kwargs)  # type: ignore[arg-type]
+    def __init__(self, *, message: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.message = message
 
     def execute(self, context: Context) -> NoReturn:
@@ -58,23 +59,24 @@ class BrokenOperator(BaseOperator):
         raise AirflowFailException(self.message)
 
 
-def broken_dag(broken: Broken) -> DAG:
+def broken_dag(broken: Broken, options: DagOptions) -> DAG:
     """The DAG of a pipeline that cannot run.
 
     It has the name of the pipeline's DAG and of its task, so that the history stays in sight, and a run that waits for
-    its retry meets the message. It has no schedule.
+    its retry meets the message. It has no schedule. Queue, callbacks and all other options are those of the pipeline.
     """
-    with DAG(
+    about = options.dag(
         broken.dag_id,
-        dag_display_name=display_name(broken.dag_id),
         description=" ".join(broken.message.split())[:500],
         doc_md=_document(broken),
         schedule=None,
         catchup=False,
         max_active_runs=1,
         tags=[TAG, BROKEN],
-    ) as dag:
-        BrokenOperator(task_id=TASK, message=broken.text)
+    )
+    task = options.task(task_id=TASK, message=broken.text)
+    with DAG(**about) as dag:
+        BrokenOperator(**task)
     return dag
 
 

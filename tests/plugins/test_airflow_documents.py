@@ -29,8 +29,8 @@ def page(flow: Flow) -> str:
 
 def test_page_begins_with_the_description_and_names_owner_and_schedule(page: str) -> None:
     assert page.startswith("Views of each page.\n")
-    assert "| **owner** | web |" in page
-    assert "| **runs** | every 2 minutes, one batch at a time |" in page
+    assert "- **owner**: web" in page
+    assert "- **runs**: every 2 minutes, one batch at a time" in page
 
 
 def test_page_without_a_description_says_what_the_pipeline_connects(flow: Flow) -> None:
@@ -40,7 +40,7 @@ def test_page_without_a_description_says_what_the_pipeline_connects(flow: Flow) 
 
 def test_page_names_topics_with_contract_version_event_time_and_delay(page: str) -> None:
     said = "topic `web.access`, contract `web_access` 1.2.0; event time `ts`, out of order by at most 10 seconds"
-    assert f"| **from** | {said} |" in page
+    assert f"- **from**: {said}" in page
 
 
 def test_page_tells_windowed_tables_from_tables_of_rows(page: str) -> None:
@@ -84,7 +84,7 @@ def test_service_levels_of_contracts_are_promised(flow: Flow) -> None:
     level = ServiceLevel(name="freshness", text="5 minutes", most=300_000_000)
     promised = replace(windows, contract=replace(windows.contract, levels=(level,)))
     page = document(replace(flow, sinks=(rows, promised)))
-    assert "| **promised** | `page_views_by_minute`: freshness of at most 5 minutes |" in page
+    assert "- **promised**: `page_views_by_minute`: freshness of at most 5 minutes" in page
 
 
 def test_page_links_to_the_other_dags_behind_any_prefix(page: str) -> None:

@@ -74,7 +74,7 @@ def broken_dag(broken: Broken, options: DagOptions) -> DAG:
         max_active_runs=1,
         tags=[TAG, BROKEN],
     )
-    task = options.task(task_id=TASK, message=broken.text)
+    task = options.task(task_id=TASK, message=broken.text, owner=TAG)
     with DAG(**about) as dag:
         BrokenOperator(**task)
     return dag

@@ -29,7 +29,7 @@ def document(flow: Flow, lake: str) -> str:
     """Return Markdown: what the pipeline reads, where its rows are, how to open them, and what it promises."""
     parts = [
         flow.spec.description.strip() or summary(flow),
-        _table(("", ""), ((f"**{name}**", text) for name, text in _facts(flow) if text)),
+        "\n".join(f"- **{name}**: {' '.join(text.split())}" for name, text in _facts(flow) if text),
         *(_sink(sink, lake) for sink in flow.sinks),
         "#### Runs\n\n" + OPERATING,
     ]

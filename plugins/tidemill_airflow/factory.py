@@ -74,7 +74,7 @@ class _Factory:
         The wait for files of other pipelines is shorter if the pipeline can run.
         """
         name = dag_id.partition(".")[0]
-        if dag_id in _ids_of(name) and self._cause(name, among_others=False) is None:
+        if dag_id in _ids_of(name) and self._cause(name) is None:
             return {dag_id: self._made(name, dag_id)}
         makers = self._makers(self._stopped())
         return {dag_id: makers[dag_id]()} if dag_id in makers else None
@@ -111,11 +111,9 @@ class _Factory:
         causes = {name: self._cause(name) for name in self.project.pipeline_names()}
         return {**self.project.stopped, **{name: cause for name, cause in causes.items() if cause is not None}}
 
-    def _cause(self, name: str, *, among_others: bool = True) -> Exception | None:
+    def _cause(self, name: str) -> Exception | None:
         """Why a pipeline cannot run, None if it can. Whatever it is, it must not take the DAGs of others away."""
         try:
-            if not among_others:
-                self.project.check_declared(name)
             self._entity(name)
         except Exception as error:
             return error

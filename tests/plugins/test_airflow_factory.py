@@ -110,6 +110,8 @@ def two_pipelines(monkeypatch: pytest.MonkeyPatch, flow: Flow) -> list[str]:
     bound: list[str] = []
 
     def pipeline(name: str) -> Flow:
+        if name not in ("orders", "visits"):
+            raise DeclarationError("there is no such pipeline")
         bound.append(name)
         return replace(flow, spec=replace(flow.spec, name=name))
 
@@ -118,10 +120,6 @@ def two_pipelines(monkeypatch: pytest.MonkeyPatch, flow: Flow) -> list[str]:
 
         def pipeline_names(self) -> tuple[str, ...]:
             return ("orders", "visits")
-
-        def check_declared(self, name: str) -> None:
-            if name not in self.pipeline_names():
-                raise DeclarationError("there is no such pipeline")
 
     monkeypatch.setattr("tidemill_airflow.factory.Project.load", lambda folder: TwoPipelines(declared=pipeline))
     return bound

@@ -21,6 +21,7 @@ BROKEN = f"{TAG}:broken"
 
 _NOT_IN_IDS = re.compile(r"[^\w.-]")
 _LONGEST_ID = 200
+_LONGEST_TEXT = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +37,8 @@ class Broken:
         """Describe what is wrong with the pipeline of this name."""
         dag_id = _NOT_IN_IDS.sub("_", name)[:_LONGEST_ID] or "_"
         if isinstance(error, TidemillError):
-            return Broken(dag_id=dag_id, message=error.message, fix=error.fix)
-        return Broken(dag_id=dag_id, message=f"{type(error).__name__}: {error}")
+            return Broken(dag_id=dag_id, message=error.message[:_LONGEST_TEXT], fix=error.fix[:_LONGEST_TEXT])
+        return Broken(dag_id=dag_id, message=f"{type(error).__name__}: {error}"[:_LONGEST_TEXT])
 
     @property
     def text(self) -> str:

@@ -29,8 +29,8 @@ def page(flow: Flow) -> str:
 
 def test_page_begins_with_the_description_and_names_owner_and_schedule(page: str) -> None:
     assert page.startswith("Views of each page.\n")
-    assert "- **owner**: web" in page
-    assert "- **runs**: every 2 minutes, one batch at a time" in page
+    assert "| **owner** | web |" in page
+    assert "| **runs** | every 2 minutes, one batch at a time |" in page
 
 
 def test_page_without_a_description_says_what_the_pipeline_connects(flow: Flow) -> None:
@@ -40,7 +40,7 @@ def test_page_without_a_description_says_what_the_pipeline_connects(flow: Flow) 
 
 def test_page_names_topics_with_contract_version_event_time_and_delay(page: str) -> None:
     said = "topic `web.access`, contract `web_access` 1.2.0; event time `ts`, out of order by at most 10 seconds"
-    assert f"- **from**: {said}" in page
+    assert f"| **from** | {said} |" in page
 
 
 def test_page_tells_windowed_tables_from_tables_of_rows(page: str) -> None:
@@ -51,9 +51,15 @@ def test_page_tells_windowed_tables_from_tables_of_rows(page: str) -> None:
 
 def test_page_says_where_each_table_is_and_how_to_open_it(flow: Flow) -> None:
     page = document(flow, "s3://lake/shop")
-    assert 'polars.read_delta("s3://lake/shop/published/bot_hits")' in page
-    assert 'spark.read.format("delta").load("s3a://lake/shop/published/page_views_by_minute")' in page
-    assert "SELECT * FROM delta.`s3a://lake/shop/published/page_views_by_minute`" in page
+    for table in ("bot_hits", "page_views_by_minute"):
+        assert f"PATH is `s3://lake/shop/published/{table}`, for Spark `s3a://lake/shop/published/{table}`" in page
+    assert "PATH is `/srv/lake/published/bot_hits`. Open it with" in document(flow)
+    for way in (
+        '`polars.read_delta("PATH")`',
+        '`spark.read.format("delta").load("PATH")`',
+        "SELECT * FROM delta.`PATH`",
+    ):
+        assert way in page
 
 
 def test_page_shows_columns_and_counts_rules(page: str) -> None:
@@ -84,7 +90,7 @@ def test_service_levels_of_contracts_are_promised(flow: Flow) -> None:
     level = ServiceLevel(name="freshness", text="5 minutes", most=300_000_000)
     promised = replace(windows, contract=replace(windows.contract, levels=(level,)))
     page = document(replace(flow, sinks=(rows, promised)))
-    assert "- **promised**: `page_views_by_minute`: freshness of at most 5 minutes" in page
+    assert "| **promised** | `page_views_by_minute`: freshness of at most 5 minutes |" in page
 
 
 def test_page_links_to_the_other_dags_behind_any_prefix(page: str) -> None:
@@ -108,9 +114,9 @@ def test_period_is_said_in_words(period: timedelta, said: str) -> None:
 
 
 def test_text_with_backticks_and_lines_stays_one_cell_of_code(flow: Flow) -> None:
-    from tidemill_airflow.dags.documents import _code
+    from tidemill_airflow.dags.documents import code
 
-    assert _code("a `b`\n| c") == "`` a `b` | c ``"
+    assert code("a `b`\n| c") == "`` a `b` | c ``"
 
 
 def test_page_of_the_reference_pipeline_fits_one_screen_and_shows_no_objects_of_python() -> None:

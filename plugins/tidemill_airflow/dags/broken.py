@@ -10,6 +10,7 @@ from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from tidemill.core.errors import TidemillError
+from tidemill_airflow.dags.documents import code
 from tidemill_airflow.dags.options import DagOptions
 from tidemill_airflow.naming import TAG, TASK
 
@@ -82,12 +83,13 @@ def broken_dag(broken: Broken, options: DagOptions) -> DAG:
 
 
 def _document(broken: Broken) -> str:
-    # A fence longer than any in the text, which may quote a file.
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", broken.text)), default=0))
+    # Airflow shows the page in a narrow window, and cuts off blocks of code.
+    lines = [code(line) for line in broken.message.splitlines() if line.strip()]
+    fix = f"**What to do:** {code(broken.fix)}\n\n" if broken.fix else ""
     return (
         "**This pipeline does not run, because its declaration is wrong.** Nothing is lost: its tables stay as they "
         "are, and its first batch after the correction reads on from the last commit.\n\n"
-        f"{fence}text\n{broken.text}\n{fence}\n\n"
-        "Correct it, and the DAG comes back by itself, within a minute. `tidemill contract lint` checks contracts, "
-        "`tidemill explain` pipelines.\n"
+        + "\n\n".join(lines)
+        + f"\n\n{fix}After the correction the DAG comes back by itself, within a minute. `tidemill contract lint` "
+        "checks contracts, and `tidemill explain PIPELINE` a pipeline.\n"
     )

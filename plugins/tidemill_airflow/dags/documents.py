@@ -21,6 +21,11 @@ correct something: the end of the task's log says what. Clear, retry or mark it 
 none counts twice. To catch up in steps, trigger it with parameters.
 """
 
+OPENING = (
+    'Open it with `polars.read_delta("PATH")`, `spark.read.format("delta").load("PATH")` or '
+    "``SELECT * FROM delta.`PATH` ``."
+)
+
 _TOLD_RULES = 3
 """The most rules that are told in words."""
 
@@ -29,7 +34,7 @@ def document(flow: Flow, lake: str) -> str:
     """Return Markdown: what the pipeline reads, where its rows are, how to open them, and what it promises."""
     parts = [
         flow.spec.description.strip() or summary(flow),
-        "\n".join(f"- **{name}**: {' '.join(text.split())}" for name, text in _facts(flow) if text),
+        _table(("", ""), ((f"**{name}**", text) for name, text in _facts(flow) if text)),
         *(_sink(sink, lake) for sink in flow.sinks),
         "#### Runs\n\n" + OPERATING,
     ]
@@ -52,7 +57,7 @@ def every(period: timedelta) -> str:
 def _facts(flow: Flow) -> Iterator[tuple[str, str]]:
     yield "from", "; ".join(_input(i, pattern=i not in flow.inputs) for i in flow.sources)
     kept = [o.predicate for o in flow.spec.graph.operators.values() if isinstance(o, op.Filter)]
-    yield "keeps", ", and ".join(f"records where {_code(predicate)}" for predicate in kept)
+    yield "keeps", ", and ".join(f"records where {code(predicate)}" for predicate in kept)
     yield "to", "; ".join(_rows_of(sink) for sink in flow.sinks)
     yield "runs", f"{every(flow.spec.every)}, one batch at a time"
     yield "owner", flow.spec.owner
@@ -64,23 +69,23 @@ def _facts(flow: Flow) -> Iterator[tuple[str, str]]:
 
 def _input(read: Input, *, pattern: bool) -> str:
     what = "all topics like" if pattern else "topic"
-    time = f"event time {_code(read.event_time)}" if read.event_time else "the time of the record"
+    time = f"event time {code(read.event_time)}" if read.event_time else "the time of the record"
     order = f", out of order by at most {show_duration(read.delay)}" if read.delay else ""
-    return f"{what} {_code(read.topic)}, contract {_contract(read.contract)}; {time}{order}"
+    return f"{what} {code(read.topic)}, contract {_contract(read.contract)}; {time}{order}"
 
 
 def _rows_of(sink: Sink) -> str:
-    table = f"table {_code(sink.table)}"
+    table = f"table {code(sink.table)}"
     match sink:
         case WindowedSink(window=window, allowed_lateness=lateness, trigger=trigger, keys=keys):
-            each = " and ".join(filter(None, (f"one row per {window} window", ", ".join(map(_code, keys)))))
+            each = " and ".join(filter(None, (f"one row per {window} window", ", ".join(map(code, keys)))))
             late = f"; late records count for {show_duration(lateness)}" if lateness else "; late records do not count"
             said = f"{table}: {each}, published {trigger.text}{late}"
         case RowSink():
             said = f"{table}: each row once, as it is"
         case _:
             assert_never(sink)
-    return said if sink.topic is None else f"{said}; also sent to topic {_code(sink.topic)}"
+    return said if sink.topic is None else f"{said}; also sent to topic {code(sink.topic)}"
 
 
 def _on_time(flow: Flow, sink: Sink) -> str:
@@ -94,7 +99,7 @@ def _on_time(flow: Flow, sink: Sink) -> str:
 def _promises(flow: Flow) -> Iterator[str]:
     for sink in flow.sinks:
         for level in sink.contract.levels:
-            yield f"{_code(sink.table)}: {level.name} of at most {level.text}"
+            yield f"{code(sink.table)}: {level.name} of at most {level.text}"
 
 
 def _links(pipeline: str) -> str:
@@ -111,19 +116,16 @@ def _sink(sink: Sink, lake: str) -> str:
     path = f"{lake}/{PUBLISHED}{sink.table}"
     # Hadoop calls S3 by another name than all others.
     spark = path.replace("s3://", "s3a://", 1)
-    ways = (
-        f'polars.read_delta("{path}")',
-        f'spark.read.format("delta").load("{spark}")',
-        f"SELECT * FROM delta.`{spark}`",
-    )
-    opening = "```text\n" + "\n".join(ways) + "\n```"
-    title = f"#### Table {_code(sink.table)}, contract {_contract(sink.contract)}"
+    other = "" if spark == path else f", for Spark {code(spark)}"
+    # Airflow shows the page in a narrow window, and cuts off blocks of code.
+    opening = f"PATH is {code(path)}{other}. {OPENING}"
+    title = f"#### Table {code(sink.table)}, contract {_contract(sink.contract)}"
     return "\n\n".join((title, opening, _columns(sink.contract), _rules(sink.contract))).rstrip()
 
 
 def _columns(contract: Contract) -> str:
     rows = (
-        (_code(f.name), spark_type(f.type) + ("" if f.required else ", may be null"), f.description)
+        (code(f.name), spark_type(f.type) + ("" if f.required else ", may be null"), f.description)
         for f in contract.fields
     )
     return _table(("column", "type", "what"), rows)
@@ -146,11 +148,11 @@ def _counted(number: int) -> str:
 
 
 def _contract(contract: Contract) -> str:
-    return f"{_code(contract.name)} {contract.version}"
+    return f"{code(contract.name)} {contract.version}"
 
 
-def _code(text: str) -> str:
-    """The text as code, whatever backticks it has."""
+def code(text: str) -> str:
+    """Return the text as code within a line, whatever backticks it has."""
     text = " ".join(text.split())
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence}{text}{fence}" if len(fence) == 1 else f"{fence} {text} {fence}"

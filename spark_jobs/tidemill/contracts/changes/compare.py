@@ -10,6 +10,7 @@ from tidemill.contracts.changes.fields import Comparison, field_changes
 from tidemill.contracts.changes.strictness import compared
 from tidemill.contracts.conditions import Rule
 from tidemill.contracts.nodes import plain
+from tidemill.core.bind.rule_bounds import implied
 from tidemill.core.contract.contract import ExtraFields, Severity
 
 _KEY = "primaryKey"
@@ -110,9 +111,18 @@ def _of_rule(both: Comparison, old: Rule, new: Rule) -> Iterator[Change]:
     if old.severity is not new.severity:
         kind = "severity-raised" if new.severity is Severity.ERROR else "severity-lowered"
         yield both.change(kind, message=new.name, line=new.line)
-    kind_ = compared(old, new)
-    if kind_ is not None:
-        yield _of_one(both, new, kind_)
+    told = compared(old, new)
+    if told is not None:
+        yield _of_one(both, new, "rule-weaker-unseen" if told == "rule-weaker" and _is_unseen(both, old, new) else told)
+
+
+def _is_unseen(both: Comparison, old: Rule, new: Rule) -> bool:
+    """Whether plans cannot see that a rule of records allows more: they compare bounds alone."""
+    first, second = (
+        [r.predicate for r in one.contract.row_rules if r.name == rule.name]
+        for one, rule in ((both.before, old), (both.after, new))
+    )
+    return not implied(first, second)
 
 
 def _of_one(both: Comparison, rule: Rule, kind: str) -> Change:

@@ -75,6 +75,28 @@ def test_a_waiver_that_has_ended_fails_by_name(tidemill: Type, folder: Path) -> 
     assert (again.code, "ended on" in again.out, "0 changes" in again.out) == (1, True, True)
 
 
+def test_waivers_of_folders_below_count(tidemill: Type, folder: Path) -> None:
+    (folder / "teams").mkdir()
+    (folder / "teams" / "waivers.yaml").write_text(a_waiver())
+    assert tidemill("contract", "diff", "--base", "HEAD").code == 0
+    (folder / "teams" / "waivers.yaml").write_text(a_waiver(TODAY - timedelta(days=1)))
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert (said.code, "teams/waivers.yaml:2: error: the waiver of" in said.out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [(a_waiver(TODAY - timedelta(days=1)), "ended on"), (a_waiver(untl="2026"), "has no `untl`")]
+)
+def test_lint_looks_at_waivers(tidemill: Type, folder: Path, text: str, said: str) -> None:
+    (folder / "below").mkdir()
+    file = folder / "below" / "waivers.yaml"
+    file.write_text(a_waiver())
+    assert tidemill("contract", "lint").code == 0
+    file.write_text(text)
+    found = tidemill("contract", "lint")
+    assert (found.code, f"{file}:" in found.out, said in found.out) == (5, True, True)
+
+
 @pytest.mark.parametrize(
     "other", [{"contract": "events"}, {"change": "field-removed"}, {"field": "n"}, {"rule": "amount.minimum"}]
 )

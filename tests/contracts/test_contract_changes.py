@@ -7,7 +7,20 @@ from typing import Any
 
 import pytest
 
-from support.contract_changes import CASES, CSV, ID, JSON, NAME, OF_RECORDS, OF_TABLES, column, contract
+from support.contract_changes import (
+    CASES,
+    CSV,
+    ID,
+    JSON,
+    NAME,
+    OF_RECORDS,
+    OF_TABLES,
+    column,
+    contract,
+    holds,
+    options,
+    promised,
+)
 from tidemill.contracts.changes.change import KINDS, Breaks, Bump, Change
 from tidemill.contracts.changes.compare import bump_needed, changes_of, is_raised
 from tidemill.contracts.changes.described import described
@@ -55,11 +68,30 @@ def test_fields_of_csv_are_known_by_their_place(tmp_path: Path) -> None:
 
 def test_contracts_come_and_go(tmp_path: Path) -> None:
     compared(tmp_path, {"p": [ID]}, {"p": [ID]})
-    (tmp_path / "old" / "orders.odcs.yaml").rename(tmp_path / "old" / "bills.odcs.yaml")
+    old = tmp_path / "old" / "orders.odcs.yaml"
+    old.rename(old.with_name("bills.odcs.yaml")).write_text(contract(ID).replace("id: orders", "id: bills"))
     found = changes_of(described(tmp_path / "old")[0], described(tmp_path / "new")[0])
     assert [(c.contract, c.kind, c.breaks) for c in found] == [
         ("bills", "contract-removed", {READERS}),
         ("orders", "contract-added", set()),
+    ]
+
+
+def test_a_file_with_another_name_is_the_same_contract(tmp_path: Path) -> None:
+    compared(tmp_path, {"p": [ID]}, {"p": [ID, column()]})
+    (tmp_path / "old" / "orders.odcs.yaml").rename(tmp_path / "old" / "bills.odcs.yaml")
+    found = changes_of(described(tmp_path / "old")[0], described(tmp_path / "new")[0])
+    assert {c.kind: c.message for c in found} == {"contract-renamed": "bills, now orders", "field-added": ""}
+
+
+def test_an_object_that_gets_company_is_the_same_contract(tmp_path: Path) -> None:
+    compared(tmp_path, {"p": [ID]}, {"p": [ID]})
+    new = tmp_path / "new" / "orders.odcs.yaml"
+    new.write_text(new.read_text() + "  - {name: bills, properties: [{name: id, logicalType: integer}]}\n")
+    found = changes_of(described(tmp_path / "old")[0], described(tmp_path / "new")[0])
+    assert [(c.contract, c.kind) for c in found] == [
+        ("orders#bills", "contract-added"),
+        ("orders#orders", "contract-renamed"),
     ]
 
 
@@ -68,11 +100,61 @@ def test_what_says_the_same_is_no_change(tmp_path: Path) -> None:
     old, new = (column(named.replace("NAME", name)) for name in ("one", "two"))
     assert compared(tmp_path, {"p": [old]}, {"p": [new]}) == []
     assert compared(tmp_path, {"p": [ID, NAME]}, {"p": [f"{ID}  # the same", NAME]}) == []
+    minutes, seconds = {"p": [ID], "top": promised(15, "min")}, {"p": [ID], "top": promised(900, "s")}
+    assert compared(tmp_path, minutes, seconds) == []
+
+
+@pytest.mark.parametrize("custom", ["", JSON], ids=["table", "records"])
+def test_blanks_in_a_condition_are_no_change(tmp_path: Path, custom: str) -> None:
+    old, new = (
+        {"p": [ID], "quality": holds(sql), "custom": custom} for sql in ("id > 3 AND true", "id  >  3 and TRUE")
+    )
+    assert compared(tmp_path, old, new) == []
+
+
+@pytest.mark.parametrize("custom", ["", JSON], ids=["table", "records"])
+def test_rules_go_with_their_column(tmp_path: Path, custom: str) -> None:
+    ruled = options("minimum: 0, maximum: 9")
+    quality = f"{holds('x > id')}, {holds('x < 5', 'other')}"
+    [gone] = compared(tmp_path, {"p": [ID, ruled], "quality": quality, "custom": custom}, {"p": [ID], "custom": custom})
+    assert (gone.kind, gone.where) == ("field-removed", "x")
+
+
+@pytest.mark.parametrize("custom", ["", JSON], ids=["table", "records"])
+def test_rules_follow_the_name_of_their_column(tmp_path: Path, custom: str) -> None:
+    old, new = (
+        {
+            "p": [ID, options("minimum: 0").replace("name: x", f"name: {name}, description: what")],
+            "quality": f"{holds(f'{name} > id')}, {holds(f'{name} < 5', 'other')}",
+            "custom": custom,
+        }
+        for name in ("x", "y")
+    )
+    [renamed] = compared(tmp_path, old, new)
+    assert (renamed.kind, renamed.message) == ("field-renamed", "x, now y")
+
+
+def test_a_key_follows_the_name_of_its_column(tmp_path: Path) -> None:
+    key = "{name: NAME, logicalType: integer, primaryKey: true, description: which}"
+    old, new = ({"p": [key.replace("NAME", name)]} for name in ("x", "y"))
+    assert [change.kind for change in compared(tmp_path, old, new)] == ["field-renamed"]
+
+
+def test_a_change_of_a_rule_stands_at_its_column_and_line(tmp_path: Path) -> None:
+    old, new = (
+        {"p": [ID, column(f"description: a, quality: [{{metric: nullValues, mustBeLessThan: {n}}}]")]} for n in (5, 6)
+    )
+    [weaker] = compared(tmp_path, old, new)
+    lines = (tmp_path / "new" / "orders.odcs.yaml").read_text(encoding="utf-8").splitlines()
+    assert (weaker.where, "mustBeLessThan: 6" in lines[weaker.line - 1]) == ("x", True)
+    [gone] = compared(tmp_path, old, {"p": [ID, column("description: a")]})
+    lines = (tmp_path / "new" / "orders.odcs.yaml").read_text(encoding="utf-8").splitlines()
+    assert (gone.where, "name: x" in lines[gone.line - 1]) == ("x", True)
 
 
 def test_every_kind_of_change_has_its_case() -> None:
     told = {kind for kind, *_ in (*CASES, *OF_TABLES, *OF_RECORDS)}
-    assert told | {"contract-added", "contract-removed", "column-moved"} == set(KINDS)
+    assert told | {"contract-added", "contract-removed", "contract-renamed", "column-moved"} == set(KINDS)
 
 
 def test_a_change_stands_at_the_line_of_the_new_file(tmp_path: Path) -> None:

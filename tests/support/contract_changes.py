@@ -9,12 +9,13 @@ apiVersion: v3.2.0
 kind: DataContract
 id: orders
 version: 1.0.0
-status: active
+status: STATUS
 TOP
 schema:
   - name: orders
     logicalType: object
     description: Orders.
+    OBJECT
     customProperties: [CUSTOM]
     quality: [QUALITY]
     properties:
@@ -24,8 +25,12 @@ ID = "{name: id, logicalType: integer, required: true}"
 NAME = "{name: shop_name, logicalType: string, description: where}"
 
 
-def contract(*properties: str, custom: str = "", quality: str = "", top: str = "") -> str:
-    head = HEAD.replace("CUSTOM", custom).replace("QUALITY", quality).replace("TOP", top)
+def contract(*properties: str, **parts: str) -> str:
+    """A contract with these properties; `parts` are its status, its custom properties, its rules and others."""
+    head = HEAD
+    for name in ("top", "object", "custom", "quality"):
+        head = head.replace(name.upper(), parts.get(name, ""))
+    head = head.replace("STATUS", parts.get("status", "active"))
     return head + "".join(f"      - {p}\n" for p in properties)
 
 
@@ -45,8 +50,18 @@ def nulls(bounds: str) -> str:
     return column(f"quality: [{{metric: nullValues, {bounds}}}]")
 
 
-def among(values: str, metric: str = "invalidValues", argument: str = "validValues") -> str:
-    return column(f"quality: [{{metric: {metric}, arguments: {{{argument}: [{values}]}}, mustBe: 0}}]", of="string")
+def among(values: str, metric: str = "invalidValues", argument: str = "validValues", name: str = "") -> str:
+    called = f"type: library, name: {name}, " if name else ""
+    rule = f"{{{called}metric: {metric}, arguments: {{{argument}: [{values}]}}, mustBe: 0}}"
+    return column(f"quality: [{rule}]", of="string")
+
+
+def holds(sql: str, name: str = "own") -> str:
+    return f"{{type: custom, engine: tidemill, name: {name}, implementation: '{sql}'}}"
+
+
+def promised(value: object, unit: str, of: str = "latency") -> str:
+    return f"slaProperties: [{{property: {of}, value: {value}, unit: {unit}}}]"
 
 
 ROW = "description: One.}"
@@ -86,6 +101,15 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("rule-weaker", {"p": [options("maximum: 5")]}, {"p": [options("maximum: 6")]}),
     ("rule-weaker", {"p": [options("maxLength: 5", "string")]}, {"p": [options("maxLength: 6", "string")]}),
     ("rule-stricter", {"p": [options("minimum: 2024-01-01", "date")]}, {"p": [options("minimum: 2024-02-01", "date")]}),
+    ("rule-stricter", {"p": [options("minimum: 1")]}, {"p": [options("exclusiveMinimum: 1")]}),
+    ("rule-stricter", {"p": [options("maximum: 5")]}, {"p": [options("exclusiveMaximum: 4")]}),
+    (
+        "rule-stricter",
+        {"p": [options("minimum: 2024-01-01", "date")]},
+        {"p": [options("exclusiveMinimum: 2024-01-01", "date")]},
+    ),
+    ("rule-stricter", {"p": [among("a, b", name="one")]}, {"p": [among("b", name="two")]}),
+    ("rule-changed", {"p": [ID], "quality": holds("id > 3")}, {"p": [ID], "quality": holds("id > 4")}),
     ("rule-changed", {"p": [options("pattern: a", "string")]}, {"p": [options("pattern: b", "string")]}),
     ("rule-changed", {"p": [options("multipleOf: 2")]}, {"p": [options("multipleOf: 3")]}),
     ("rule-stricter", {"p": [among("a, b")]}, {"p": [among("b")]}),
@@ -101,17 +125,27 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("unit-changed", {"p": [column("customProperties: [{property: unit, value: cents}]")]}, {"p": [column()]}),
     ("deprecated", {"p": [column()]}, {"p": [column("deprecated: true")]}),
     ("description-changed", {"p": [column("description: a")]}, {"p": [column("description: b")]}),
-    ("promise-added", {"p": [ID]}, {"p": [ID], "top": "slaProperties: [{property: latency, value: 4, unit: h}]"}),
+    ("deprecated-no-more", {"p": [column("deprecated: true")]}, {"p": [column()]}),
+    ("deprecated", {"p": [ID]}, {"p": [ID], "status": "deprecated"}),
+    ("deprecated", {"p": [ID]}, {"p": [ID], "status": "retired"}),
+    ("deprecated", {"p": [ID]}, {"p": [ID], "object": "deprecated: true"}),
+    ("deprecated-no-more", {"p": [ID], "object": "deprecated: true"}, {"p": [ID]}),
+    ("status-changed", {"p": [ID], "status": "draft"}, {"p": [ID]}),
+    ("promise-added", {"p": [ID]}, {"p": [ID], "top": promised(4, "h")}),
+    ("promise-weaker", {"p": [ID], "top": promised(4, "h")}, {"p": [ID], "top": promised(5, "h")}),
+    ("promise-stricter", {"p": [ID], "top": promised(15, "min")}, {"p": [ID], "top": promised(300, "s")}),
     (
-        "promise-changed",
-        {"p": [ID], "top": "slaProperties: [{property: latency, value: 4, unit: h}]"},
-        {"p": [ID], "top": "slaProperties: [{property: latency, value: 5, unit: h}]"},
+        "promise-weaker",
+        {"p": [ID], "top": promised(2, "y", "retention")},
+        {"p": [ID], "top": promised(9, "mo", "retention")},
     ),
-    ("promise-removed", {"p": [ID], "top": "slaProperties: [{property: latency, value: 4, unit: h}]"}, {"p": [ID]}),
+    ("promise-changed", {"p": [ID], "top": promised(4, "h")}, {"p": [ID], "top": promised(4, "h, scheduler: cron")}),
+    ("promise-removed", {"p": [ID], "top": promised(4, "h")}, {"p": [ID]}),
 ]
 UNSEEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"p": [options("maximum: 2024-01-01", "date")]}, {"p": [options("maximum: 2024-02-01", "date")]}),
     ({"p": [options("maxItems: 5", f"array, {ITEMS}")]}, {"p": [options("maxItems: 6", f"array, {ITEMS}")]}),
+    ({"p": [options("exclusiveMinimum: 1")]}, {"p": [options("minimum: 1")]}),
     ({"p": [among("a")]}, {"p": [among("a, b")]}),
 ]
 """Rules of records that allow more, which a plan does not see: it compares numbers alone."""

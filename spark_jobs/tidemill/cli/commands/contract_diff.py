@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -51,28 +52,38 @@ def diff_contracts(
 
     form = chosen(wanted, as_json=as_json)
     with _two(ctx, places or [], base) as (old, new, shown):
-        first, second, waivers, wrong = _read(old, new)
-        if wrong:
-            _refuse(form, wrong, shown)
-        found = review(*_paired(first, second), waivers, datetime.now(UTC).date())
+        both = _read(old, new, base)
+        if both.wrong:
+            _refuse(form, both.wrong, shown)
+        found = review(*_paired(both.before, both.after), both.waivers, datetime.now(UTC).date())
+        found = replace(found, remarks=(*both.once_wrong, *found.remarks))
         show(form, shown, found, fail_on, _users(ctx, new))
     if found.fails(failing(fail_on)):
         raise typer.Exit(BREAKING)
 
 
-def _read(
-    old: Path | None, new: Path
-) -> tuple[Mapping[str, Described], Mapping[str, Described], Sequence[Waiver], Sequence[Finding]]:
-    """The contracts of both places by name, the waivers, and what cannot be used."""
-    from tidemill.contracts.changes.described import described
-    from tidemill.contracts.changes.waivers import FILE, read_waivers
-    from tidemill.contracts.findings import Findings
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Both:
+    """The contracts of both places by name, the waivers, and what cannot be used, once and now."""
 
-    first, wrong_first = ({}, []) if old is None else described(old)
-    second, wrong = described(new)
-    findings = Findings(str((new if new.is_dir() else new.parent) / FILE))
-    waivers = read_waivers(new, findings)
-    return first, second, waivers, [*wrong_first, *wrong, *findings.sorted()]
+    before: Mapping[str, Described]
+    after: Mapping[str, Described]
+    waivers: Sequence[Waiver]
+    once_wrong: Sequence[Finding]
+    wrong: Sequence[Finding]
+
+
+def _read(old: Path | None, new: Path, base: str) -> _Both:
+    """What is compared. Contracts that could not be used before are new ones: a change may mend them."""
+    from tidemill.contracts.changes.described import described
+    from tidemill.contracts.changes.waivers import read_waivers
+    from tidemill.contracts.findings import Level
+
+    before, once_wrong = ({}, []) if old is None else described(old)
+    (after, wrong), (waivers, faults) = described(new), read_waivers(new)
+    where = f"at {base}: " if base else "in the old version: "
+    told = [replace(f, severity=Level.INFORMATION, message=f"{where}{f.message}", fix="") for f in once_wrong]
+    return _Both(before=before, after=after, waivers=waivers, once_wrong=told, wrong=[*wrong, *faults])
 
 
 def _refuse(form: ReportFormat, wrong: Sequence[Finding], shown: Shown) -> None:

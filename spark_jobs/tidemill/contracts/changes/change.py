@@ -51,6 +51,7 @@ def _kind(
 KINDS: Mapping[str, Kind] = {
     "contract-added": _kind("the contract is new"),
     "contract-removed": _kind("the contract is gone", (_W, _S), (_R,)),
+    "contract-renamed": _kind("pipelines know the contract by another name now", (), (), Bump.PATCH),
     "direction-changed": _kind("it is about records now, or about a table now", (_W, _B, _S), (_R, _S)),
     "format-changed": _kind("records are written in another way", (_W, _B, _S)),
     "extra-fields-refused": _kind("fields that the contract does not name are refused now", (_W, _B, _S)),
@@ -80,9 +81,13 @@ KINDS: Mapping[str, Kind] = {
     "severity-lowered": _kind("a rule only warns that blocked", (), (_R,)),
     "promise-added": _kind("freshness, latency or another service level is promised"),
     "promise-changed": _kind("another service level is promised", (_W,), (_R,)),
+    "promise-stricter": _kind("a service level promises more", (_W,)),
+    "promise-weaker": _kind("a service level promises less", (), (_R,)),
     "promise-removed": _kind("a service level is promised no more", (), (_R,)),
     "unit-changed": _kind("values are in another unit", (_W, _B, _S), (_R,)),
     "deprecated": _kind("it is marked as deprecated"),
+    "deprecated-no-more": _kind("it is not marked as deprecated any more", (), (), Bump.PATCH),
+    "status-changed": _kind("it has another status", (), (), Bump.PATCH),
     "description-changed": _kind("it is described in other words", (), (), Bump.PATCH),
     "warning-changed": _kind("a rule that only warns is new, gone or another one", (), (), Bump.PATCH),
 }
@@ -99,6 +104,11 @@ class Change:
     where: str
     message: str
     is_input: bool
+
+    @property
+    def at_column(self) -> bool:
+        """Whether it is about a whole column, and not about a part of its values."""
+        return "." not in self.where and "[" not in self.where
 
     @property
     def breaks(self) -> frozenset[Breaks]:

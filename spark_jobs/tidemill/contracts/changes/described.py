@@ -59,8 +59,10 @@ def described(place: Path) -> tuple[dict[str, Described], list[Finding]]:
     errors: list[Finding] = []
     for path in contract_files(place) if place.is_dir() else [place]:
         findings = Findings(str(path))
-        found |= dict(_of_file(path, findings))
-        errors += [f for f in findings.sorted() if f.severity is Level.ERROR]
+        of_file = dict(_of_file(path, findings))
+        wrong = [f for f in findings.sorted() if f.severity is Level.ERROR]
+        found |= {} if wrong else of_file
+        errors += wrong
     return found, errors
 
 

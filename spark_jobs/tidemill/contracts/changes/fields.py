@@ -111,8 +111,8 @@ def _of_notes(both: Comparison, path: tuple[str, ...], name: str) -> Iterator[Ch
     ]
     if units[0] != units[1]:
         yield both.change("unit-changed", path, f"{units[0] or 'none'}, now {units[1] or 'none'}")
-    if second.is_true("deprecated") and not first.is_true("deprecated"):
-        yield both.change("deprecated", path)
+    if second.is_true("deprecated") is not first.is_true("deprecated"):
+        yield both.change("deprecated" if second.is_true("deprecated") else "deprecated-no-more", path)
 
 
 def _of_type(both: Comparison, path: tuple[str, ...], old: DataType, new: DataType) -> Iterator[Change]:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from tidemill.contracts.changes.change import KINDS, Change
 from tidemill.contracts.document import Node, read
-from tidemill.contracts.findings import Findings
+from tidemill.contracts.files import files_below
+from tidemill.contracts.findings import Finding, Findings, Level
 from tidemill.contracts.nodes import closest, shown
+from tidemill.core.errors import ContractError
 
 FILE = "waivers.yaml"
 
@@ -49,10 +51,46 @@ class Waiver:
         return f"waived until {self.until} by {self.owner}: {self.reason}"
 
 
-def read_waivers(place: Path, findings: Findings) -> list[Waiver]:
-    """The waivers in the file beside contracts: in a folder, or in the folder of a file. Faults go to `findings`."""
-    path = (place if place.is_dir() else place.parent) / FILE
-    root = read(path, findings) if path.is_file() else None
+def read_waivers(place: Path) -> tuple[list[Waiver], list[Finding]]:
+    """The waivers beside contracts, and their faults: of a folder with all folders below it, or beside a file."""
+    found: list[Waiver] = []
+    faults: list[Finding] = []
+    for path in waiver_files(place):
+        findings = Findings(str(path))
+        found += _of_file(path, findings)
+        faults += findings.sorted()
+    return found, faults
+
+
+def waiver_files(place: Path) -> list[Path]:
+    """The files of waivers of a folder and of all folders below it, or beside a file of a contract."""
+    if not place.is_dir():
+        beside = place.parent / FILE
+        return [beside] if beside.is_file() else []
+    return sorted(path for path in files_below(place) if path.name == FILE and path.is_file())
+
+
+def lint_waivers(place: Path, today: date) -> list[Finding]:
+    """What is wrong with the waivers of a folder: faults, and waivers that have ended. Nothing for a file."""
+    if not place.is_dir():
+        return []
+    try:
+        waivers, faults = read_waivers(place)
+    except ContractError:
+        # The folder cannot be read, which is found with the contracts already.
+        return []
+    return [*faults, *(ended(waiver) for waiver in waivers if waiver.has_ended(today))]
+
+
+def ended(waiver: Waiver) -> Finding:
+    """The error that a waiver is after its last day."""
+    message = f"the waiver of {waiver.change} in {waiver.contract} ended on {waiver.until}; it was {waiver.owner}'s"
+    fix = "take the change back, or agree on another day with those whom it breaks; remove a waiver that is done"
+    return Finding(file=waiver.file, line=waiver.line, severity=Level.ERROR, message=message, fix=fix)
+
+
+def _of_file(path: Path, findings: Findings) -> list[Waiver]:
+    root = read(path, findings)
     if root is None:
         return []
     _check_keys(root, ("waivers",), "a file of waivers", findings)

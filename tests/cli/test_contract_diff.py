@@ -160,6 +160,7 @@ def test_any_revision_of_a_history_can_be_the_base(tidemill: Type, folder: Path)
         (("a", "b", "c"), "found 3 places"),
         (("a", "b", "--base", "HEAD"), "found 2 places and --base"),
         (("nothing", "data_contracts"), "nothing: there is no such file or folder"),
+        (("--base", "HEAD", "-"), "--base compares a file with its revisions, and standard input (-) has none"),
         (("--base", "nope"), "--base nope: git knows no such revision"),
         (("--base", "--output=x"), "--base --output=x: git knows no such revision"),
     ],

@@ -149,7 +149,7 @@ def test_a_breaking_change_says_which_pipelines_it_meets(
     assert "  pipeline sums publishes table sums: nothing committed yet" in said.out
     subprocess.run(["git", "stash", "--quiet"], cwd=folder.parent, check=True)
     monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    mill.feed([an_event(1)])
+    mill.feed([an_event(1), an_event(20)])
     mill.run()
     subprocess.run(["git", "stash", "pop", "--quiet"], cwd=folder.parent, check=True)
     events = folder / "events.odcs.yaml"
@@ -158,7 +158,35 @@ def test_a_breaking_change_says_which_pipelines_it_meets(
     )
     out = tidemill("contract", "diff", "--base", "HEAD").out
     assert "  pipeline sums reads events: its state and tables are those of 1 committed batch" in out
-    assert "  pipeline sums publishes table sums: its state and tables are those of 1 committed batch" in out
+    assert "; columns amount, ts, user; state of sums in " in out
+    assert "  pipeline sums publishes table sums: its state and tables are those of 1 committed batch; table " in out
+    said = tidemill("contract", "diff", "--base", "HEAD", "--json").lines
+    [reads] = next(change["pipelines"] for change in said if change.get("contract") == "events")
+    assert (reads["topics"], reads["columns"], reads["batches"]) == ("events", ["amount", "ts", "user"], 1)
+    [state] = reads["state"]
+    assert (state["table"], state["rows"], state["path"].endswith("state/sums")) == ("sums", 2, True)
+    [publishes] = next(change["pipelines"] for change in said if change.get("contract") == "sums")
+    assert publishes["published"] == {
+        "table": "sums",
+        "path": mill.project.published_uri("sums"),
+        "version": 1,
+        "rows": 1,
+    }
+
+
+def test_contracts_of_standard_input_meet_pipelines_too(tidemill: Type, folder: Path) -> None:
+    new = (folder / "sums.odcs.yaml").read_bytes()
+    subprocess.run(["git", "stash", "--quiet"], cwd=folder.parent, check=True)
+    said = tidemill("contract", "diff", folder / "sums.odcs.yaml", "-", given=new)
+    assert (said.code, "pipeline sums publishes table sums: nothing committed yet" in said.out) == (1, True)
+    assert "-:" in said.out
+
+
+def test_pipelines_that_cannot_be_loaded_are_named(tidemill: Type, folder: Path) -> None:
+    (folder.parent / "pipelines" / "broken.py").write_text("1 / 0")
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert (said.code, "information: it is not known which contracts it uses: " in said.out) == (1, True)
+    assert "broken.py" in said.out
 
 
 def test_a_contract_that_is_gone_is_named_by_its_file(tidemill: Type, folder: Path) -> None:

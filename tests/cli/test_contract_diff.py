@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -150,6 +151,21 @@ def test_any_revision_of_a_history_can_be_the_base(tidemill: Type, folder: Path)
         "rename": ["events rule-stricter"],
         "HEAD": [],
     }
+
+
+def test_two_files_of_one_contract_end_with_two(tidemill: Type, folder: Path) -> None:
+    (folder / "below").mkdir()
+    (folder / "below" / "sums.odcs.yaml").write_bytes((folder / "sums.odcs.yaml").read_bytes())
+    change(folder / "sums.odcs.yaml", NEW)
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert (said.code, "two files are the contract `sums`" in said.err) == (2, True)
+
+
+def test_contracts_whose_folder_is_gone_are_gone(tidemill: Type, folder: Path) -> None:
+    shutil.rmtree(folder)
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert said.code == 1
+    assert said.out.count("breaking: ") == 2
 
 
 @pytest.mark.parametrize(

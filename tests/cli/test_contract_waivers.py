@@ -137,6 +137,12 @@ def test_a_wrong_file_of_waivers_is_refused_with_its_line(
     assert said in found.err
 
 
+def test_waivers_under_another_name_are_not_passed_over(tidemill: Type, folder: Path) -> None:
+    (folder / "waivers.yml").write_text("waivers: []\n")
+    assert "waivers are read from waivers.yaml alone" in tidemill("contract", "diff", "--base", "HEAD").err
+    assert "waivers.yml:1" in tidemill("contract", "lint").out
+
+
 def test_a_file_of_waivers_without_waivers_is_fine(tidemill: Type, folder: Path) -> None:
     (folder / "waivers.yaml").write_text("waivers: []\n")
     assert tidemill("contract", "diff", "--base", "HEAD").code == 1

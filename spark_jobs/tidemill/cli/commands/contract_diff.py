@@ -82,7 +82,10 @@ def _read(old: Path | None, new: Path, base: str) -> _Both:
     from tidemill.contracts.findings import Level
 
     before, once_wrong = ({}, []) if old is None else described(old)
-    (after, wrong), (waivers, faults) = described(new), read_waivers(new)
+    # Git keeps no empty folder: where all contracts were removed, it is gone.
+    all_gone = old is not None and old.is_dir() and not new.exists()
+    after, wrong = ({}, []) if all_gone else described(new)
+    waivers, faults = read_waivers(new)
     where = f"at {base}: " if base else "in the old version: "
     told = [replace(f, severity=Level.INFORMATION, message=f"{where}{f.message}", fix="") for f in once_wrong]
     return _Both(before=before, after=after, waivers=waivers, once_wrong=told, wrong=[*wrong, *faults])

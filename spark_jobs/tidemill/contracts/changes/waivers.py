@@ -16,6 +16,8 @@ from tidemill.core.errors import ContractError
 
 FILE = "waivers.yaml"
 
+_NEARLY = (FILE, "waivers.yml", "waiver.yaml", "waiver.yml")
+
 _NEEDED = ("contract", "change", "reason", "owner", "until")
 _KEYS = (*_NEEDED, "field", "rule")
 
@@ -57,17 +59,23 @@ def read_waivers(place: Path) -> tuple[list[Waiver], list[Finding]]:
     faults: list[Finding] = []
     for path in waiver_files(place):
         findings = Findings(str(path))
+        if path.name != FILE:
+            findings.error(1, f"waivers are read from {FILE} alone", fix=f"rename it to {FILE}")
+            faults += findings.sorted()
+            continue
         found += _of_file(path, findings)
         faults += findings.sorted()
     return found, faults
 
 
 def waiver_files(place: Path) -> list[Path]:
-    """The files of waivers of a folder and of all folders below it, or beside a file of a contract."""
+    """The files of waivers of a folder and of all folders below it, or beside a file of a contract.
+
+    Files that were called nearly so are among them: nobody should believe that they are read.
+    """
     if not place.is_dir():
-        beside = place.parent / FILE
-        return [beside] if beside.is_file() else []
-    return sorted(path for path in files_below(place) if path.name == FILE and path.is_file())
+        return [path for name in _NEARLY if (path := place.parent / name).is_file()]
+    return sorted(path for path in files_below(place) if path.name in _NEARLY and path.is_file())
 
 
 def lint_waivers(place: Path, today: date) -> list[Finding]:

@@ -68,11 +68,13 @@ def _starter(ctx: typer.Context, project: Project, pipeline: str, progress: Prog
     from tidemill.cli.spark import spark_session
     from tidemill.run.loop import warm_up_audit
 
-    opened = partial(spark_session, project, ctx.find_root().obj, pipeline=pipeline)
+    given = ctx.find_root().obj
+    opened = partial(spark_session, project, given, pipeline=pipeline)
 
     @cache
     def start() -> SparkSession:
-        progress.phase(f"{pipeline}: starting Spark")
+        if given is None:
+            progress.starting_spark(pipeline)
         warm_up_audit(project.pipeline(pipeline))
         session = stack.enter_context(opened())
         progress.phase(f"{pipeline}: the first batch, which warms Spark up")

@@ -50,7 +50,8 @@ def test_records_that_break_a_warning_stay_and_are_counted(tmp_path: Path, spark
     mill = warned_mill(tmp_path, spark, pipeline)
     mill.feed(RECORDS)
     commit = mill.run()
-    # A record that the contract rejects is counted with its reasons in quarantine.
+    # A rejected record counts for no warning, and its reasons name none.
+    assert [r["reasons"] for r in mill.own("quarantine") if r["offset"] == 2] == [["negative"]]
     assert commit.warned == {"events": {"large": 2, "named": 1}}
     assert commit.accounts["events"].rejected == 2
     assert mill.project.ledger("p").view().last_commit == commit

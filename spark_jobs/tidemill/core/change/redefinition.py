@@ -143,7 +143,8 @@ def _refused(pipeline: str, found: Mapping[str, Sequence[_Found]]) -> Incompatib
     kept = "" if follows else "; windows that are open cannot go on with it"
     return Incompatible(
         f"{pipeline}: the declaration {what}{kept}; nothing was moved:\n{said}",
-        fix=f"`tidemill rebuild {pipeline}` computes all published numbers again from the log{from_now}; or undo the change in the pipeline file or contract",
+        fix=f"`tidemill rebuild {pipeline}` computes all published numbers again from the log{from_now}; or undo the "
+        "change in the pipeline file or contract",
     )
 
 

@@ -65,17 +65,20 @@ def maintenance_dag(entities: Iterable[PipelineDag], options: DagOptions) -> DAG
             FoldOperator(
                 task_display_name=f"{entity.pipeline}: fold state", **_batches_of(entity, f"{entity.pipeline}.fold")
             )
-            tidy = entity.options.task(
-                task_id=entity.pipeline,
-                task_display_name=f"{entity.pipeline}: tidy tables",
-                pipeline=entity.pipeline,
-                project=entity.project,
-                keep="{{ params.keep }}",
-                owner=entity.owner,
-                **RETRYING,
-            )
-            MaintenanceOperator(**tidy)
+            MaintenanceOperator(**_tidying_of(entity))
     return dag
+
+
+def _tidying_of(entity: PipelineDag) -> dict[str, Any]:
+    return entity.options.task(
+        task_id=entity.pipeline,
+        task_display_name=f"{entity.pipeline}: tidy tables",
+        pipeline=entity.pipeline,
+        project=entity.project,
+        keep="{{ params.keep }}",
+        owner=entity.owner,
+        **RETRYING,
+    )
 
 
 def _triggered(

@@ -22,3 +22,13 @@ def backfill_dag_of(pipeline: str) -> str:
 def replay_dag_of(pipeline: str) -> str:
     """The DAG that replays late and rejected records of a pipeline."""
     return f"{pipeline}.replay"
+
+
+NOTE = "tidemill_note"
+"""The XCom in which a task leaves the note for its run; the scheduler's listener writes it."""
+
+BACKFILL = "tidemill_airflow_backfill"
+"""The key in the configuration of a run under which tasks find the id of Airflow's own backfill."""
+
+PAGES = "tidemill"
+"""Where the plugin's pages are, below the address of Airflow's own."""

@@ -67,9 +67,11 @@ class Turns:
         monkeypatch.setattr("tidemill_airflow.tasks.amendments.backfill_state", lambda *_: self.state)
         monkeypatch.setattr(f"{module}.amendment_runner", self.run)
         monkeypatch.setattr(f"{module}.commits_of", lambda *_: [commit(9)] if self.asked else [])
-        monkeypatch.setattr(f"{module}.announce", lambda *a: self.announced.append(a))
+        monkeypatch.setattr(f"{module}.announce", lambda *a, **_: self.announced.append(a))
         monkeypatch.setattr(f"{module}.summary", str)
-        monkeypatch.setattr(f"{module}.facts", lambda c: c.batch_id)
+        monkeypatch.setattr(f"{module}.rejected", lambda _: "")
+        monkeypatch.setattr(f"{module}.note_of", lambda *_: "")
+        monkeypatch.setattr(f"{module}.facts", lambda c, _: c.batch_id)
 
     def run(self, project: Any, pipeline: str, amendment: Any, **_: Any) -> Iterator[Any]:
         self.asked.append(amendment)
@@ -80,7 +82,10 @@ class Turns:
 
 
 def commit(batch_id: int, kind: Kind = Kind.BACKFILL, *, more: bool = False) -> Any:
-    return SimpleNamespace(batch_id=batch_id, kind=kind, position=SimpleNamespace(backfill=object() if more else None))
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    return SimpleNamespace(
+        batch_id=batch_id, started=at, kind=kind, position=SimpleNamespace(backfill=object() if more else None)
+    )
 
 
 def executed(request: dict[str, Any]) -> Any:
@@ -89,7 +94,12 @@ def executed(request: dict[str, Any]) -> Any:
     operator = BackfillOperator(task_id="batches", pipeline="page_views", batches_a_turn=2)
     operator.request = request
     ti = SimpleNamespace(
-        dag_id="page_views.backfill", run_id="manual__1", task_id="batches", map_index=-1, try_number=1
+        dag_id="page_views.backfill",
+        run_id="manual__1",
+        task_id="batches",
+        map_index=-1,
+        try_number=1,
+        xcom_push=lambda **_: None,
     )
     return operator.execute({"ti": ti, "outlet_events": {}})  # type: ignore[arg-type]
 

@@ -77,8 +77,14 @@ class Task:
             outlets=[self.batch_asset, self.table_asset, Asset.ref(name="somebody's own")],
         )
         self.events = OutletEventAccessors()
+        self.left: dict[str, Any] = {}
         ti = SimpleNamespace(
-            dag_id="page_views", run_id="manual__1", task_id="batch", map_index=-1, try_number=try_number
+            dag_id="page_views",
+            run_id="manual__1",
+            task_id="batch",
+            map_index=-1,
+            try_number=try_number,
+            xcom_push=lambda key, value: self.left.update({key: value}),
         )
         self.context: Any = {"ti": ti, "outlet_events": self.events}
 

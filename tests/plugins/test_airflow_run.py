@@ -105,6 +105,7 @@ def answer(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     found = json.loads(remembered.read_text())
     # Those of maintenance have no batches.
     found["results"] = [result for result in found.get("results", []) if "batches" in result]
+    (home / "log").write_text(done.stdout + done.stderr)
     return {**found, "log": done.stdout + done.stderr}
 
 

@@ -147,12 +147,17 @@ def test_a_busy_pipeline_is_tried_again_and_a_wrong_request_is_not(monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    ("run_id", "found"),
-    [("backfill__2026-01-02T00:00:00+00:00", True), ("scheduled__2026-01-02", False), ("manual__1", False)],
+    ("run_type", "found"), [("backfill", True), ("scheduled", False), ("manual", False), ("asset_triggered", False)]
 )
-def test_only_runs_of_airflows_own_backfill_compute_their_interval_again(run_id: str, found: bool) -> None:
+def test_only_runs_of_airflows_own_backfill_compute_their_interval_again(run_type: str, found: bool) -> None:
+    from airflow.utils.types import DagRunType
+
     from tidemill_airflow.tasks.micro_batch import backfilled_interval
 
     start, end = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
-    run = SimpleNamespace(run_id=run_id, data_interval_start=start, data_interval_end=end)
+    # A backfill may use the runs of a schedule again.
+    run_id = "scheduled__2026-01-02T00:00:00+00:00"
+    run = SimpleNamespace(
+        run_id=run_id, run_type=DagRunType(run_type), data_interval_start=start, data_interval_end=end
+    )
     assert backfilled_interval({"dag_run": run}) == ((start, end) if found else None)  # type: ignore[arg-type,typeddict-item]

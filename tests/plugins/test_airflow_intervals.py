@@ -40,6 +40,7 @@ def interval(mill: Mill) -> Callable[..., Any]:
     """Runs the task of a minute, and returns its result; the text if it was skipped."""
     from airflow.sdk.exceptions import AirflowSkipException
     from airflow.sdk.execution_time.context import OutletEventAccessors
+    from airflow.utils.types import DagRunType
 
     from tidemill_airflow.naming import BACKFILL
     from tidemill_airflow.tasks.micro_batch import MicroBatchOperator
@@ -48,7 +49,13 @@ def interval(mill: Mill) -> Callable[..., Any]:
         start = START + minute * MINUTE
         run_id = f"backfill__{start:%H:%M}"
         conf = {} if backfill is None else {BACKFILL: backfill}
-        dag_run = SimpleNamespace(run_id=run_id, data_interval_start=start, data_interval_end=start + MINUTE, conf=conf)
+        dag_run = SimpleNamespace(
+            run_id=run_id,
+            run_type=DagRunType.BACKFILL_JOB,
+            data_interval_start=start,
+            data_interval_end=start + MINUTE,
+            conf=conf,
+        )
         names = {"dag_id": "sums", "run_id": run_id, "task_id": "batch", "map_index": -1, "try_number": 1}
         ti = SimpleNamespace(**names, xcom_push=lambda **_: None)
         operator = MicroBatchOperator(task_id="batch", pipeline="sums", project=str(mill.project.folder))

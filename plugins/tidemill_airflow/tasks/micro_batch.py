@@ -140,9 +140,12 @@ class MicroBatchOperator(BatchOperator):
 
 
 def backfilled_interval(context: Context) -> tuple[datetime, datetime] | None:
-    """The interval that Airflow's own backfill wants computed again; None for every other run."""
+    """The interval that Airflow's own backfill wants computed again; None for every other run.
+
+    The run's id does not tell: a backfill may use the runs again that a schedule has made.
+    """
     run = context.get("dag_run")
-    if run is None or DagRunType.from_run_id(run.run_id) is not DagRunType.BACKFILL_JOB:
+    if run is None or run.run_type.value != DagRunType.BACKFILL_JOB.value:
         return None
     start, end = run.data_interval_start, run.data_interval_end
     return (start, end) if start is not None and end is not None and start < end else None

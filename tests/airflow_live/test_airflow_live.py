@@ -19,8 +19,9 @@ DAGS = """
 from datetime import timedelta
 
 from tidemill_airflow import factory
+from tidemill_airflow.dags import pipeline
 
-factory.RETRY_DELAY = timedelta(seconds=1)
+pipeline.RETRY_DELAY = timedelta(seconds=1)
 globals().update(factory.dags_for("PROJECT"))
 """
 

@@ -28,7 +28,10 @@ NOTE = "tidemill_note"
 """The XCom in which a task leaves the note for its run; the scheduler's listener writes it."""
 
 BACKFILL = "tidemill_airflow_backfill"
-"""The key in the configuration of a run under which tasks find the id of Airflow's own backfill."""
+"""The key in the configuration of a run under which tasks find the name of Airflow's own backfill."""
+
+AIRFLOW = "airflow:"
+"""The beginning of the identity of every task."""
 
 PAGES = "tidemill"
 """Where the plugin's pages are, below the address of Airflow's own."""

@@ -163,7 +163,7 @@ class Teller:
             "the end of Airflow's backfill", lambda: self._airflow.call("GET", f"backfills/{number}")["completed_at"]
         )
         plans = [e.plan for e in self._events() if isinstance(e, Planned) and e.plan.job is not None]
-        mine = [plan for plan in plans if plan.job is not None and plan.job.by.endswith(f"#{number}")]
+        mine = [plan for plan in plans if plan.job is not None and f"#{number}@" in plan.job.by]
         read = Counter(
             (r.topic_partition, o)
             for p in mine

@@ -82,6 +82,7 @@ def test_links_of_a_task_lead_to_the_pages_of_its_batch_and_its_tables(story: St
     batch, found = story.links.pop("batch"), dict(story.links)
     assert found.pop("Batch") == f"tidemill/pipelines/{PIPELINE}/batches/{batch}"
     assert found == {
+        "Spark": None,
         "History": f"tidemill/pipelines/{PIPELINE}",
         "Quarantine": f"tidemill/pipelines/{PIPELINE}/quarantine",
         **{name: f"tidemill/tables/{name.removeprefix('Table ')}" for name in found if name.startswith("Table ")},

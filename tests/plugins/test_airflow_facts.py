@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -150,7 +151,26 @@ def test_libraries_are_quiet_while_a_task_works_unless_the_log_is_for_debugging(
         root.setLevel(before)
 
 
-def test_links_are_below_the_address_of_airflow_and_tell_tables_apart() -> None:
+@pytest.mark.parametrize(
+    ("conf", "link"),
+    [
+        ('"spark.ui.reverseProxyUrl" = "https://spark.shop/ui"', "https://spark.shop/ui"),
+        ('"spark.yarn.historyServer.address" = "history:18080"', "http://history:18080"),
+        ("", ""),
+        ("what is this", ""),
+    ],
+)
+def test_link_to_spark_is_there_where_its_settings_say_where_its_pages_are(
+    tmp_path: Path, conf: str, link: str
+) -> None:
+    from tidemill_airflow.tasks.links import SparkLink
+
+    (tmp_path / "tidemill.toml").write_text(f"[spark.conf]\n{conf}\n")
+    task: Any = SimpleNamespace(project=str(tmp_path))
+    assert SparkLink("Spark", "").get_link(task, ti_key=task) == link
+
+
+def test_links_are_below_the_address_of_airflow_and_tell_tables_apart(tmp_path: Path) -> None:
     from airflow.sdk import Asset
 
     from tidemill_airflow.assets import batch_asset, table_asset
@@ -158,8 +178,9 @@ def test_links_are_below_the_address_of_airflow_and_tell_tables_apart() -> None:
 
     outlets = [batch_asset("page_views"), table_asset("views"), table_asset("shop/é"), Asset("other", uri="s3://a/b")]
     links = links_of("page_views", outlets)
-    task: Any = SimpleNamespace(batch_id=17)
+    task: Any = SimpleNamespace(batch_id=17, project=str(tmp_path))
     assert {link.name: link.get_link(task, ti_key=task) for link in links} == {
+        "Spark": "",
         "Batch": "tidemill/pipelines/page_views/batches/17",
         "History": "tidemill/pipelines/page_views",
         "Quarantine": "tidemill/pipelines/page_views/quarantine",

@@ -45,7 +45,7 @@ def interval(mill: Mill) -> Callable[..., Any]:
     from tidemill_airflow.naming import BACKFILL
     from tidemill_airflow.tasks.micro_batch import MicroBatchOperator
 
-    def run(minute: int, backfill: int | None = 7) -> Any:
+    def run(minute: int, backfill: str | None = "7") -> Any:
         start = START + minute * MINUTE
         run_id = f"backfill__{start:%H:%M}"
         conf = {} if backfill is None else {BACKFILL: backfill}
@@ -87,17 +87,17 @@ def test_batches_that_intervals_share_are_computed_again_once(mill: Mill, interv
 
 
 def test_another_backfill_of_airflow_computes_the_same_interval_again(mill: Mill, interval: Callable[..., Any]) -> None:
-    for backfill in (7, 7, 8):
+    for backfill in ("7", "7", "8"):
         interval(0, backfill)
     assert reads(mill) == [15, 15]
 
 
 def test_what_somebody_else_computed_since_is_computed_again(mill: Mill, interval: Callable[..., Any]) -> None:
-    assert len(interval(0, 7)["batches"]) == 1
-    assert len(interval(0, 8)["batches"]) == 1
+    assert len(interval(0, "7")["batches"]) == 1
+    assert len(interval(0, "8")["batches"]) == 1
     # What backfill 7 has computed is no longer what readers see.
     assert reads(mill) == [15, 15]
-    assert len(interval(1, 7)["batches"]) == 1
+    assert len(interval(1, "7")["batches"]) == 1
     assert reads(mill)[2:] == [30]
 
 

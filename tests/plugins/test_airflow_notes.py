@@ -32,6 +32,7 @@ def session() -> Iterator[Any]:
 @pytest.fixture
 def a_run(session: Any) -> Callable[..., Any]:
     """A run in the scheduler's session, and what its tasks have left."""
+    from airflow.models.backfill import Backfill
     from airflow.models.dagrun import DagRun
     from airflow.models.xcom import XComModel
     from airflow.utils.types import DagRunTriggeredByType, DagRunType
@@ -50,8 +51,11 @@ def a_run(session: Any) -> Callable[..., Any]:
             conf={"max_batches": 2},
         )
         session.add(run)
+        if backfill_id is not None:
+            run.backfill = Backfill(
+                id=backfill_id, dag_id="sums", from_date=NOW, to_date=NOW, created_at=NOW, max_active_runs=1
+            )
         session.flush()
-        run.backfill_id = backfill_id
         for i, text in enumerate(left):
             names = {"dag_id": "sums", "run_id": "manual__1", "task_id": f"task_{i}", "map_index": -1}
             session.add(XComModel(dag_run_id=run.id, key=NOTE, value=json.dumps(text), **names))
@@ -117,13 +121,13 @@ def test_tasks_find_the_id_of_airflows_own_backfill_in_the_configuration(
     a_run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tidemill_airflow.scheduler import listener
-    from tidemill_airflow.tasks.micro_batch import backfill_id
+    from tidemill_airflow.tasks.micro_batch import backfill_of
 
     run = a_run(backfill_id=7)
     run.dag = SimpleNamespace(tasks=[SimpleNamespace(pool="tidemill.sums")])
     listener.on_dag_run_running(dag_run=run)
     assert run.conf["max_batches"] == 2
-    assert backfill_id({"dag_run": run}) == 7  # type: ignore[typeddict-item]
+    assert backfill_of({"dag_run": run}) == f"7@{NOW.isoformat()}"  # type: ignore[typeddict-item]
 
 
 def test_run_of_a_schedule_gets_no_id(a_run: Callable[..., Any]) -> None:

@@ -35,7 +35,13 @@ def on_dag_run_running(dag_run: DagRun) -> None:
         return
     add_missing_pools(named, session)
     if dag_run.backfill_id is not None:
-        dag_run.conf = {**(dag_run.conf or {}), BACKFILL: dag_run.backfill_id}
+        dag_run.conf = {**(dag_run.conf or {}), BACKFILL: _backfill_of(dag_run)}
+
+
+def _backfill_of(dag_run: DagRun) -> str:
+    """What no other backfill is called: its id, and when it was begun, as a new database counts from 1 again."""
+    begun = "" if dag_run.backfill is None else f"@{dag_run.backfill.created_at.isoformat()}"
+    return f"{dag_run.backfill_id}{begun}"
 
 
 @hookimpl

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleExcept
 from tidemill.core.errors import BackfillOpen, Busy, NothingRead, TidemillError
 from tidemill.core.plan.work import Kind
 from tidemill.project.project import Project
+from tidemill_airflow.naming import AIRFLOW
 from tidemill_airflow.tasks.announcing import announce
 from tidemill_airflow.tasks.execution import commits_of
 from tidemill_airflow.tasks.facts import Known, facts, note_of, rejected, summary
@@ -105,7 +106,7 @@ class BatchOperator(BaseOperator):
 class Turn:
     """One turn of a task that changes the past. `amendment` returns what is left to do, or None.
 
-    `backfill` is the id of Airflow's own backfill that the run belongs to, where it is known.
+    `backfill` names Airflow's own backfill that the run belongs to, where it is known.
     """
 
     amendment: Callable[[Project, str], Amendment | None]
@@ -113,7 +114,7 @@ class Turn:
     most: int | None = None
     batches: int = BATCHES_A_TURN
     may_be_empty: bool = False
-    backfill: int | None = None
+    backfill: str | None = None
 
     def take(self, task: BatchOperator, context: Context) -> dict[str, Any]:
         """Execute the turn. After the last turn, announce what all turns have committed.
@@ -168,16 +169,16 @@ class Turn:
         return True
 
 
-def identity_of(ti: RuntimeTaskInstanceProtocol, backfill: int | None = None) -> str:
+def identity_of(ti: RuntimeTaskInstanceProtocol, backfill: str | None = None) -> str:
     """The identity that all tries of a task share, and no other task has.
 
     Another `backfill` of Airflow makes it another task, although Airflow then uses the same run again.
     """
     mapped = f"[{ti.map_index}]" if ti.map_index is not None and ti.map_index >= 0 else ""
-    return f"airflow:{ti.dag_id}/{ti.run_id}/{ti.task_id}{mapped}{of_backfill(backfill)}"
+    return f"{AIRFLOW}{ti.dag_id}/{ti.run_id}/{ti.task_id}{mapped}{of_backfill(backfill)}"
 
 
-def of_backfill(backfill: int | None) -> str:
+def of_backfill(backfill: str | None) -> str:
     """The end of the identity of all tasks of one of Airflow's own backfills; empty for None."""
     return "" if backfill is None else f"#{backfill}"
 

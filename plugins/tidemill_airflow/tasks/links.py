@@ -1,4 +1,4 @@
-"""The links of a task to Tidemill's pages: its batch, the pipeline, its quarantine, and each table."""
+"""The links of a task: to Tidemill's pages of its batch, the pipeline, its quarantine and each table; to Spark's pages."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from airflow.sdk import Asset
 from airflow.sdk.bases.operatorlink import BaseOperatorLink
 from attrs import define
 
+from tidemill.core.errors import TidemillError
+from tidemill.project.project import Project
 from tidemill_airflow.assets import table_asset
 from tidemill_airflow.naming import PAGES
 
@@ -53,6 +55,24 @@ class BatchLink(PageLink):
         return "" if batch_id is None else f"{self.path}/batches/{batch_id}"
 
 
+_SPARKS_OWN = ("spark.ui.reverseProxyUrl", "spark.yarn.historyServer.address")
+"""Settings of Spark that say where people find its pages."""
+
+
+@define
+class SparkLink(PageLink):
+    """A link to Spark's own pages, if the project's `[spark.conf]` says where they are."""
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """The address of the pages; empty if it is not known."""
+        try:
+            conf = Project.load(getattr(operator, "project", None)).settings.spark_conf
+        except TidemillError:
+            return ""
+        found = next((conf[name] for name in _SPARKS_OWN if conf.get(name)), "")
+        return found if not found or "://" in found else f"http://{found}"
+
+
 def links_of(pipeline: str, outlets: Iterable[Any]) -> tuple[BaseOperatorLink, ...]:
     """The links of a task that executes batches of a pipeline; those to tables are of its outlets."""
     page = f"{PAGES}/pipelines/{quote(pipeline, safe='')}"
@@ -62,5 +82,6 @@ def links_of(pipeline: str, outlets: Iterable[Any]) -> tuple[BaseOperatorLink, .
         BatchLink("Batch", page),
         PageLink("History", page),
         PageLink("Quarantine", f"{page}/quarantine"),
+        SparkLink("Spark", ""),
         *(PageLink(f"Table {table}", f"{PAGES}/tables/{quote(table, safe='')}") for table in tables),
     )

@@ -89,7 +89,7 @@ class MicroBatchOperator(BatchOperator):
         interval = backfilled_interval(context)
         if interval is None:
             return None
-        backfill = backfill_id(context)
+        backfill = backfill_of(context)
         asked = OfTimes(since=interval[0], until=interval[1])
 
         def amendment(project: Project, identity: str) -> Amendment | None:
@@ -151,10 +151,10 @@ def backfilled_interval(context: Context) -> tuple[datetime, datetime] | None:
     return (start, end) if start is not None and end is not None and start < end else None
 
 
-def backfill_id(context: Context) -> int | None:
-    """The id of Airflow's own backfill that the run belongs to; None if the scheduler does not load the plugin."""
+def backfill_of(context: Context) -> str | None:
+    """The name of Airflow's own backfill that the run belongs to; None if the scheduler does not load the plugin."""
     found = (context["dag_run"].conf or {}).get(BACKFILL)
-    return found if isinstance(found, int) else None
+    return found if isinstance(found, str) else None
 
 
 def _whole(name: str, value: int | str | None) -> int | None:

@@ -19,6 +19,7 @@ from tidemill.core.repair.selection import OfOffsets, OfTimes, Wanted
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.time.times import duration
 from tidemill.project.project import Project
+from tidemill_airflow.naming import AIRFLOW
 
 if TYPE_CHECKING:
     from tidemill.ledger.ledger import Ledger
@@ -107,8 +108,9 @@ def backfill_state(project: Project, pipeline: str, identity: str) -> Literal["n
 
 
 def left_of_interval(project: Project, pipeline: str, interval: OfTimes, *, done_by: str) -> Amendment:
-    """The backfill of what is left of an interval: no task whose identity ends with `done_by` has computed it again.
+    """The backfill of what is left of an interval.
 
+    Left is what no task of Airflow has computed again whose identity ends with `done_by`.
     What such a task has computed counts only as long as it is what readers see: after a rewind, or when others have
     computed it again since, it is part of what is left.
 
@@ -122,7 +124,7 @@ def left_of_interval(project: Project, pipeline: str, interval: OfTimes, *, done
     job = AmendmentJob(project=project, pipeline=pipeline, reason=Reason(by=done_by))
     asked, covers = wanted_covers(job, job.ledger.view(), interval)
     by = {c.batch_id: c.batch.asked.by for c in covers if c.batch.asked is not None and c.batch.job is not None}
-    ours = {batch_id: who for batch_id, who in by.items() if who.endswith(done_by)}
+    ours = {batch_id: who for batch_id, who in by.items() if who.startswith(AIRFLOW) and who.endswith(done_by)}
     ranges = united(c.ranges for c in covers if c.batch_id not in ours)
     places = {r.topic_partition for items in ranges.values() for r in items}
     if not places:

@@ -14,7 +14,6 @@ from typing import Any
 
 from airflow.dag_processing.dagbag import DagBag
 from airflow.models.asset import AssetEvent, AssetModel
-from airflow.models.dagrun import DagRun
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.xcom import XComModel
 from airflow.utils.db import initdb
@@ -31,7 +30,6 @@ def main(dags_folder: str, runs: list[tuple[str, dict[str, Any]]]) -> dict[str, 
     with create_session() as session:
         tasks = session.scalars(select(TaskInstance).order_by(TaskInstance.start_date))
         events = session.execute(select(AssetModel.name, AssetEvent).join(AssetEvent.asset).order_by(AssetEvent.id))
-        notes = [run.note for run in session.scalars(select(DagRun).order_by(DagRun.id))]
         links = session.execute(select(XComModel.key, XComModel.value).where(XComModel.key.startswith("_link_")))
         results = session.scalars(select(XComModel.value).where(XComModel.key == "return_value"))
         return {
@@ -49,7 +47,6 @@ def main(dags_folder: str, runs: list[tuple[str, dict[str, Any]]]) -> dict[str, 
             "events": [
                 {"asset": name, "partition": event.partition_key, "extra": event.extra} for name, event in events
             ],
-            "notes": notes,
             "links": [list(row) for row in links],
             "results": [json.loads(value) if isinstance(value, str) else value for value in results],
         }

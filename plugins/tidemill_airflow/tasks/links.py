@@ -1,4 +1,4 @@
-"""The links of a task: to Tidemill's pages of its batch, the pipeline, its quarantine and each table; to Spark's pages."""
+"""The links of a task: to the pages of its batch, the pipeline, its quarantine and each table, and to those of Spark."""
 
 from __future__ import annotations
 

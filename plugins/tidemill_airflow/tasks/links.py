@@ -1,4 +1,4 @@
-"""The links of a task: to the pages of its batch, the pipeline, its quarantine and each table, and to those of Spark."""
+"""The links of a task: to the pages of its batch, the pipeline, its quarantine and each table, and to Spark's own."""
 
 from __future__ import annotations
 

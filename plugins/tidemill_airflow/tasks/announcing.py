@@ -11,7 +11,7 @@ from airflow.sdk import Asset
 
 from tidemill.core.errors import TidemillError
 from tidemill.project.project import Project
-from tidemill_airflow.assets import batch_asset, table_asset
+from tidemill_airflow.assets import batch_asset, table_of
 from tidemill_airflow.tasks.facts import Facts
 
 if TYPE_CHECKING:
@@ -52,11 +52,10 @@ def announce(task: Announces, context: Context, project: Project, batches: Seque
             by_key: dict[str, Any] = {str(batch["batch_id"]): batch for batch in new}
             events[outlet].add_partitions(list(by_key))
             events[outlet].extra = {"pipeline": task.pipeline, "batches": by_key}
-        elif outlet == table_asset(outlet.name):
-            writes = [batch for batch in new if outlet.name in batch["versions"]]
+        elif (table := table_of(outlet)) is not None:
+            writes = [batch for batch in new if table in batch["versions"]]
             if writes:
-                where = tables.get(outlet.name, {})
-                events[outlet].extra = {**table_facts(task.pipeline, outlet.name, writes), **where}
+                events[outlet].extra = {**table_facts(task.pipeline, table, writes), **tables.get(table, {})}
             else:
                 silent.append(outlet)
     task.outlets = [outlet for outlet in task.outlets if outlet not in silent]

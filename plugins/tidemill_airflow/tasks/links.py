@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from airflow.sdk import Asset
 from airflow.sdk.bases.operatorlink import BaseOperatorLink
 from attrs import define
 
 from tidemill.core.errors import TidemillError
 from tidemill.project.project import Project
-from tidemill_airflow.assets import table_asset
+from tidemill_airflow.assets import table_of
 from tidemill_airflow.naming import PAGES
 
 if TYPE_CHECKING:
@@ -76,8 +75,7 @@ class SparkLink(PageLink):
 def links_of(pipeline: str, outlets: Iterable[Any]) -> tuple[BaseOperatorLink, ...]:
     """The links of a task that executes batches of a pipeline; those to tables are of its outlets."""
     page = f"{PAGES}/pipelines/{quote(pipeline, safe='')}"
-    assets = [outlet for outlet in outlets if isinstance(outlet, Asset)]
-    tables = [asset.name for asset in assets if asset == table_asset(asset.name)]
+    tables = [table for outlet in outlets if (table := table_of(outlet)) is not None]
     return (
         BatchLink("Batch", page),
         PageLink("History", page),

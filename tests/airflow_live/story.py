@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -41,7 +40,6 @@ class Story:
     cleared_running: dict[str, Any] = field(default_factory=dict)
     marked: dict[str, Any] = field(default_factory=dict)
     backfilled: dict[str, Any] = field(default_factory=dict)
-    by_airflow: list[dict[str, Any]] = field(default_factory=list)
     notes: dict[str, str | None] = field(default_factory=dict)
     links: dict[str, str | None] = field(default_factory=dict)
     runs: Counter[str] = field(default_factory=Counter)
@@ -66,7 +64,6 @@ class Teller:
         self._clear_what_succeeded()
         self._clear_what_runs()
         self._mark_success()
-        self._backfill_by_airflow()
         self._backfill()
         self._end()
         return self.story
@@ -141,42 +138,6 @@ class Teller:
             moved = self._ledger.view().position.topics != offsets
         found = self._committed(batch)
         self.story.marked = {**found, "moved": moved, "state": self._state_of(run), "marked run": run}
-
-    def _backfill_by_airflow(self) -> None:
-        """Three intervals whose records are in the same batches, twice: the second time with the runs of the first."""
-        self._caught_up()
-        self._airflow.call("PATCH", f"dags/{PIPELINE}", is_paused=True)
-        self._airflow.wait_for("no task", lambda: not any(self._is_busy(r) for r in self._runs()))
-        since = datetime.now(UTC)
-        for _ in range(3):
-            self._feed()
-            time.sleep(3)
-        self._airflow.call("PATCH", f"dags/{PIPELINE}", is_paused=False)
-        self._caught_up()
-        self.story.by_airflow = [self._backfilled_by_airflow(since) for _ in range(2)]
-
-    def _backfilled_by_airflow(self, since: datetime) -> dict[str, Any]:
-        body = {"from_date": since.isoformat(), "to_date": (since + timedelta(seconds=9)).isoformat()}
-        body |= {"dag_id": PIPELINE, "reprocess_behavior": "completed"}
-        number = self._airflow.call("POST", "backfills", **body)["id"]
-        self._airflow.wait_for(
-            "the end of Airflow's backfill", lambda: self._airflow.call("GET", f"backfills/{number}")["completed_at"]
-        )
-        plans = [e.plan for e in self._events() if isinstance(e, Planned) and e.plan.job is not None]
-        mine = [plan for plan in plans if plan.job is not None and f"#{number}@" in plan.job.by]
-        read = Counter(
-            (r.topic_partition, o)
-            for p in mine
-            for rs in p.reads.values()
-            for r in rs
-            for o in range(r.from_offset, r.until_offset)
-        )
-        notes = [r["note"] or "" for r in self._runs() if r["run_type"] == "backfill"]
-        return {
-            "read": len(read),
-            "read twice": sum(count > 1 for count in read.values()),
-            "done by others": sum("skipped: done by" in note for note in notes),
-        }
 
     def _announced_by(self, run: str) -> list[str]:
         """The assets of the events that a run has caused."""

@@ -98,16 +98,6 @@ def test_every_run_that_ended_has_a_note_that_tells_skipped_runs_from_those_with
     assert any("(live): " in (note or "") for note in notes)
 
 
-def test_intervals_of_airflows_backfill_compute_a_batch_once_and_another_backfill_computes_it_again(
-    story: Story,
-) -> None:
-    first, second = story.by_airflow
-    assert first["read"] > 0
-    assert first["read twice"] == second["read twice"] == 0
-    assert second["read"] == first["read"]
-    assert min(first["done by others"], second["done by others"]) > 0
-
-
 def test_clear_of_a_task_that_runs_lets_its_next_try_complete_the_batch(story: Story) -> None:
     assert story.cleared_running == {"attempt": 2, "same run": True, "same process": False, "commits": 1}
 

@@ -108,7 +108,8 @@ class Teller:
 
     def _clear_what_succeeded(self) -> None:
         self._caught_up()
-        newest = [r["dag_run_id"] for r in reversed(self._runs())]
+        # A run whose task is cleared before the scheduler knows that the run has ended stays as it is.
+        newest = [r["dag_run_id"] for r in reversed(self._runs()) if r["state"] == "success"]
         run = next(r for r in newest if self._state_of(r) == "success" and self._batches_of(r))
         before, announced = self._batches_of(run), self._announced_by(run)
         self._clear(run)

@@ -10,7 +10,7 @@ from typing import Any
 
 from tidemill.core.bind.flow import WindowedSink
 from tidemill.core.errors import AmendmentError
-from tidemill.core.history.coverage import Cover, still_held
+from tidemill.core.history.coverage import Cover, batches_of, still_held
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan.amendments import Ranges, SideOutput, count
 from tidemill.core.plan.backfill_job import Backfill
@@ -235,11 +235,12 @@ def _left_of(amendment: AmendmentJob, view: View, job: Backfill) -> Mapping[str,
 def _held(
     amendment: AmendmentJob, view: View, wanted: Wanted, *, accept_loss: bool
 ) -> tuple[tuple[Cover, ...], Ranges]:
-    covers = wanted_covers(amendment, view, wanted)
+    asked, covers = wanted_covers(amendment, view, wanted)
     held = held_of(amendment.project.log(), [source.topic for source in amendment.flow.inputs])
     covers, ranges = still_held(amendment.pipeline, covers, held, accept_loss=accept_loss)
     if not ranges:
         raise AmendmentError(
             f"{amendment.pipeline}: the log holds nothing of what is wanted", fix="choose a later start"
         )
+    amendment.watcher.widened(asked, ranges, batches_of(covers))
     return covers, ranges

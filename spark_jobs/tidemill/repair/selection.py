@@ -16,8 +16,10 @@ from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
 
 
-def wanted_covers(amendment: AmendmentJob, view: View, wanted: Wanted) -> tuple[Cover, ...]:
-    """Return the wanted batches, together with those that share a slice with them.
+def wanted_covers(amendment: AmendmentJob, view: View, wanted: Wanted) -> tuple[Ranges, tuple[Cover, ...]]:
+    """Return the wanted offsets, as far as they were read, and the batches that read them.
+
+    The batches include those that share a slice with them.
 
     Raises:
         AmendmentError: there are none, or the wanted offsets were not read yet.
@@ -40,7 +42,7 @@ def wanted_covers(amendment: AmendmentJob, view: View, wanted: Wanted) -> tuple[
             f"{amendment.pipeline}: no committed batch has read anything of what is wanted",
             fix=f"`tidemill status {amendment.pipeline}` shows the offsets that were read",
         )
-    return found
+    return ranges, found
 
 
 def _panes(amendment: AmendmentJob, wanted: OfWindows) -> list[tuple[str, int, int]]:

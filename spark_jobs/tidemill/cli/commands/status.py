@@ -23,7 +23,7 @@ from tidemill.cli.output import (
 )
 from tidemill.cli.views.log import print_json
 from tidemill.core.plan.amendments import count
-from tidemill.core.protocol.summary import account_of, broken_rules
+from tidemill.core.protocol.summary import account_of, broken_rules, steps_text
 from tidemill.core.time.times import show_duration, show_moment
 from tidemill.project.generations import to_do
 
@@ -157,7 +157,7 @@ def _batches(view: View) -> Iterator[tuple[str, str]]:
     else:
         yield "last commit", f"batch {commit.batch_id}, attempt {commit.attempt}, {ago(commit.at)}"
         yield "", balance(account_of(commit))
-        yield from (("", text) for text in broken_rules(commit))
+        yield from (("", text) for text in (*broken_rules(commit), steps_text(commit)) if text)
     if opened is None:
         yield "open batch", "none"
     else:

@@ -91,7 +91,8 @@ class Committed:
     `skipped` is how many offsets the log lost before they were read; `incomplete` says where the windows start that may
     lack them, by published table. `broken` are the table rules that failed, each with what was found. `warned` says how
     many accepted records broke each rule of severity warning, by input topic and rule. `plan_hash` proves which plan
-    was executed; `logical_hash` identifies declaration and contracts.
+    was executed; `logical_hash` identifies declaration and contracts. `steps` is how many seconds each step of the
+    attempt took, up to the commit (`tidemill.run.watching`).
     """
 
     batch_id: int
@@ -110,6 +111,7 @@ class Committed:
     broken: tuple[str, ...] | None = None
     warned: Mapping[str, Mapping[str, int]] | None = None
     logical_hash: str | None = None
+    steps: Mapping[str, float] | None = None
     started: datetime
     at: datetime
 

@@ -107,7 +107,7 @@ WINDOWS = """
            count(*) AS requests,
            CASE WHEN sum(CAST(bytes AS DECIMAL(38, 0))) > 9223372036854775807BD THEN 9223372036854775807L
                 ELSE try_sum(bytes) END AS bytes,
-           hll_sketch_estimate(hll_sketch_agg(client, 12)) AS visitors,
+           hll_sketch_estimate(hll_union(hll_sketch_agg(client, 12), hll_sketch_agg(client, 12))) AS visitors,
            count_if(status DIV 100 = 2) AS status_2xx, count_if(status DIV 100 = 3) AS status_3xx,
            count_if(status DIV 100 = 4) AS status_4xx, count_if(status DIV 100 = 5) AS status_5xx
     FROM placed WHERE outcome = 'aggregated' GROUP BY minute, page"""

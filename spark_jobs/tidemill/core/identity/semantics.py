@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from tidemill.core.errors import ConfigError
 
-SEMANTICS = 2
+SEMANTICS = 1
 """Raise it with every change that gives a record or an expression another result; `tests/golden` finds such changes."""
 
 _FALSE_BY_DEFAULT = """

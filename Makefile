@@ -28,7 +28,7 @@ SEEDS = 20
 # What else the program of a target is told, for example `make bench OPTIONS=--help`.
 OPTIONS =
 
-.PHONY: help setup demo test test-long test-versitygw crash chaos model test-unit check format docs bench bench-audit bench-repair bench-upkeep bench-history bench-pace bench-sliding matrix kafka s3 connect cluster lock clean
+.PHONY: help setup demo airflow test test-long test-versitygw crash chaos model test-unit check format docs bench bench-audit bench-repair bench-upkeep bench-history bench-pace bench-sliding matrix kafka s3 connect cluster lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
@@ -38,6 +38,9 @@ setup: ## bring Java, packages and jars; does what is left to do
 
 demo: setup ## run the reference pipeline, kill a batch, prove the result; LOG=file takes your access log
 	@$(RUN) tidemill demo $(DEMO_LOG)
+
+airflow: setup ## Airflow with all its parts over a log that is fed, on 127.0.0.1:8080, until Ctrl-C; OPTIONS=--kafka
+	@$(RUN) tidemill up $(OPTIONS)
 
 test: setup ## all tests but those that have a shorter form; ALL=1 runs these, too, with the same servers
 	@$(RUN) pytest $(PARALLEL) $(LONGEST) $(PATIENT) -m "$(TESTS)"

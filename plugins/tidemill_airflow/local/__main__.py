@@ -1,8 +1,9 @@
-"""`python -m tidemill_airflow.local`: what `tidemill up`, `tidemill down` and `tidemill airflow install` do."""
+"""`python -m tidemill_airflow.local`: what `tidemill up`, `down` and `airflow install` do, and a part of `doctor`."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -26,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         match given.command:
             case "install":
                 return _install(given.project, given.home)
+            case "look":
+                return _look(given.project, ask=given.ask)
             case "down":
                 return down(Wanted(project=given.project, home=given.home), _tell)
             case _:
@@ -46,13 +49,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tidemill_airflow.local", description=__doc__)
-    parser.add_argument("command", choices=("up", "down", "install"))
+    parser.add_argument("command", choices=("up", "down", "install", "look"))
     parser.add_argument("--project", help="folder with tidemill.toml (default: found as `tidemill` finds it)")
     parser.add_argument("--home", type=Path, help="Airflow's folder")
     parser.add_argument("--port", type=int, default=8080, help="of Airflow's pages (8080)")
     parser.add_argument("--kafka", action="store_true", help="read from a broker instead of the project's log")
     parser.add_argument("--generator", action=argparse.BooleanOptionalAction, default=None, help="feed the log")
     parser.add_argument("--rate", type=int, default=50, help="records a second of the generator (50)")
+    parser.add_argument("--ask", action="store_true", help="load Airflow, which takes seconds, and look at its pools")
     return parser
 
 
@@ -65,6 +69,14 @@ def _install(project: str | None, home: Path | None) -> int:
         for line in each.differs:
             _tell(f"    {line}")
     return ExitCode.DIFFERENT if any(each.outcome is Outcome.DIFFERS for each in done) else ExitCode.DONE
+
+
+def _look(project: str | None, *, ask: bool) -> int:
+    from tidemill_airflow.local.look import as_values, look
+
+    for row in look(Project.load(project), ask=ask):
+        _tell(json.dumps(as_values(row)))
+    return ExitCode.DONE
 
 
 def _tell(text: str) -> None:

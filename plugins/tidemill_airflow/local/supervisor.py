@@ -61,6 +61,10 @@ class Supervisor:
         """The leaders of all parts by name, in the order in which they were started."""
         return {name: kept.mark for name, kept in self._kept.items()}
 
+    def ended(self) -> tuple[str, ...]:
+        """The parts that have ended, and were not started again."""
+        return tuple(name for name, kept in self._kept.items() if kept.process.poll() is not None)
+
     def start(self, part: Part) -> None:
         """Start a part that does not run yet.
 

@@ -25,10 +25,13 @@ endif
 
 # How often `make chaos` begins anew.
 SEEDS = 20
+# How long `make soak-airflow` runs, and how often it kills.
+MINUTES = 60
+KILLS = 3
 # What else the program of a target is told, for example `make bench OPTIONS=--help`.
 OPTIONS =
 
-.PHONY: help setup demo airflow test test-long test-versitygw crash chaos model test-unit check format docs bench bench-audit bench-repair bench-upkeep bench-history bench-pace bench-sliding matrix kafka s3 connect cluster lock clean
+.PHONY: help setup demo airflow test test-long test-versitygw crash chaos model test-unit check format docs soak-airflow bench bench-audit bench-repair bench-upkeep bench-history bench-pace bench-sliding matrix kafka s3 connect cluster lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
@@ -80,6 +83,9 @@ format: setup ## put imports and layout in order
 
 docs: setup ## make a site of the pages, in build/docs; a dead link is an error
 	@$(RUN) sphinx-build --quiet --fail-on-warning --keep-going --jobs auto -d build/docs/.doctrees docs build/docs
+
+soak-airflow: setup ## an hour of `tidemill up` with a batch every minute and kills, then proof; MINUTES=60 KILLS=3
+	@$(RUN) python benchmarks/soak/soak_airflow.py --minutes $(MINUTES) --kills $(KILLS) $(OPTIONS)
 
 bench: setup ## measure batches against the known ways to do the same
 	@$(RUN) python benchmarks/bench/bench.py $(OPTIONS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -177,4 +176,3 @@ def test_doctor_of_a_project_has_rows_about_airflow_and_loads_it_only_when_asked
     assert rows["airflow constraints"]["state"] == "ok"
     assert rows["airflow home"]["state"] == "note"
     assert "airflow plugin loaded" not in rows
-    shutil.rmtree(shop)

@@ -12,14 +12,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 
-from tidemill.core.errors import EngineError, TidemillError
+from running import Up, processes_in, say, up
+
+from tidemill.core.errors import TidemillError
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.events import Committed
 from tidemill.demo.proof import Proof, prove
@@ -27,13 +28,10 @@ from tidemill.demo.site import PIPELINE, TOPIC, make_site, source_of
 from tidemill.ledger.process import is_gone
 from tidemill.project.project import Project
 from tidemill.run.sessions import project_session
-from tidemill_airflow.local.client import free_port
 from tidemill_airflow.local.processes import send
-from tidemill_airflow.local.up import state_of
 
 ROOT = Path(__file__).parents[2]
 VICTIMS = ("scheduler", "task", "connect")
-_READY = 400.0
 _FIRST, _LAST = 60.0, 90.0
 """Seconds without a kill: until a first batch, and before the end."""
 
@@ -47,11 +45,6 @@ class Soak:
     seed: int
     rate: int
     folder: Path
-
-    @property
-    def home(self) -> Path:
-        """Airflow's folder."""
-        return self.folder / ".tidemill" / "airflow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,15 +77,13 @@ def soak(what: Soak) -> Outcome:
         EngineError: `tidemill up` did not get ready, or ended by itself.
     """
     project = make_site(what.folder, source_of(str(ROOT)))
-    began = time.monotonic()
-    with _up(what) as process:
-        ready = time.monotonic() - began
-        say(f"ready after {ready:.0f} s")
-        killed = _minutes(what, project, process)
+    with up(what.folder, ["--generator", "--rate", str(what.rate)]) as running:
+        say(f"ready after {running.ready_s:.0f} s")
+        killed = _minutes(what, project, running)
         say("stopping")
-        process.send_signal(signal.SIGTERM)
-        process.wait(120)
-    left = list(_processes_in(what.folder))
+        running.process.send_signal(signal.SIGTERM)
+        running.process.wait(120)
+    left = processes_in(what.folder)
     say(f"{len(left)} processes left")
     _run_to_the_end(project)
     commits = [e.event for e in project.ledger(PIPELINE).entries() if isinstance(e.event, Committed)]
@@ -102,7 +93,7 @@ def soak(what: Soak) -> Outcome:
     gaps = [(b - a).total_seconds() for a, b in pairwise(times)]
     return Outcome(
         minutes=what.minutes,
-        ready_s=round(ready, 1),
+        ready_s=round(running.ready_s, 1),
         kills=killed,
         batches=len(commits),
         appended=appended,
@@ -116,35 +107,15 @@ def soak(what: Soak) -> Outcome:
     )
 
 
-@contextmanager
-def _up(what: Soak) -> Iterator[subprocess.Popen[bytes]]:
-    """`tidemill up`, once it is ready. Whatever happens, nothing of it runs afterwards."""
-    words = [sys.executable, "-m", "tidemill.cli.main", "--project", str(what.folder)]
-    options = ["up", "--generator", "--rate", str(what.rate), "--port", str(free_port())]
-    with (what.folder / "up.log").open("wb") as said:
-        process = subprocess.Popen([*words, *options], stdout=said, stderr=said)
-    try:
-        end = time.monotonic() + _READY
-        while not ((found := state_of(what.home)) and found.address):
-            if process.poll() is not None or time.monotonic() > end:
-                raise EngineError(f"not ready: {(what.folder / 'up.log').read_text()[-2000:]}")
-            time.sleep(0.5)
-        yield process
-    finally:
-        subprocess.run([*words, "down"], check=True)
-        process.wait()
-
-
-def _minutes(what: Soak, project: Project, process: subprocess.Popen[bytes]) -> list[str]:
+def _minutes(what: Soak, project: Project, running: Up) -> list[str]:
     """Let it run, and kill at random moments. Returns what was killed, in words."""
     random, begin, length = Random(what.seed), time.monotonic(), what.minutes * 60
     moments = sorted(random.uniform(_FIRST, max(length - _LAST, _FIRST + 1)) for _ in range(what.kills))
     victims = [VICTIMS[(number + what.seed) % len(VICTIMS)] for number in range(what.kills)]
     killed = []
     while (now := time.monotonic() - begin) < length:
-        if process.poll() is not None:
-            raise EngineError(f"it ended by itself: {(what.folder / 'up.log').read_text()[-2000:]}")
-        if moments and now >= moments[0] and _kill(what, project, victims[0]):
+        running.check()
+        if moments and now >= moments[0] and _kill(running, project, victims[0]):
             killed.append(f"{victims[0]} after {now:.0f} s")
             say(f"killed {killed[-1]}")
             del moments[0], victims[0]
@@ -152,10 +123,10 @@ def _minutes(what: Soak, project: Project, process: subprocess.Popen[bytes]) -> 
     return killed
 
 
-def _kill(what: Soak, project: Project, victim: str) -> bool:
+def _kill(running: Up, project: Project, victim: str) -> bool:
     """Kill a part at once, or the task that executes a batch as soon as there is one. False if there is none yet."""
     if victim != "task":
-        found = state_of(what.home)
+        found = running.state()
         if found is None or victim not in found.parts:
             return False
         send(found.parts[victim], signal.SIGKILL)
@@ -165,16 +136,6 @@ def _kill(what: Soak, project: Project, victim: str) -> bool:
         return False
     os.kill(batch.executor.pid, signal.SIGKILL)
     return True
-
-
-def _processes_in(folder: Path) -> Iterator[int]:
-    """The processes that work in a folder: every part and every task does."""
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            if (path / "cwd").resolve().is_relative_to(folder):
-                yield int(path.name)
-        except OSError:
-            continue
 
 
 def _run_to_the_end(project: Project) -> None:
@@ -190,11 +151,6 @@ def _prove(project: Project, commits: Sequence[Committed], appended: int) -> Pro
         return prove(project, session, account, appended)
     finally:
         session.stop()
-
-
-def say(text: str) -> None:
-    """Print a line with the time."""
-    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

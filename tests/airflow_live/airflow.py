@@ -39,10 +39,10 @@ class Airflow:
         base = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL")}
         self._environ = {**airflow.environ(base), **environ}
         self._client = Client(airflow.address)
-        self._supervisor = Supervisor(self._home)
 
     def __enter__(self) -> Airflow:
         assert self._home.hold()
+        self._supervisor = Supervisor(self._home)
         install_settings(self._home.folder)
         try:
             self._supervisor.run(migration(self._home, self._environ), asked=lambda: False)

@@ -226,6 +226,25 @@ def test_port_that_is_taken_is_named_before_anything_starts(tmp_path: Path) -> N
     home.free()
 
 
+def test_home_of_another_airflow_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "airflow.cfg").touch()
+    with pytest.raises(ConfigError, match="is the home of another Airflow: it has airflow"):
+        up(Wanted(home=tmp_path), lambda _: None)
+    assert [path.name for path in tmp_path.iterdir()] == ["airflow.cfg"]
+
+
+def test_home_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "home").touch()
+    with pytest.raises(ConfigError, match="home: cannot be used: File exists"):
+        up(Wanted(home=tmp_path / "home"), lambda _: None)
+
+
+@pytest.mark.parametrize(("name", "value"), [("port", 0), ("port", 65_536), ("port", -1), ("rate", 0)])
+def test_number_out_of_its_bounds_is_refused(name: str, value: int) -> None:
+    with pytest.raises(ConfigError, match=f"--{name}: expected"):
+        Wanted(**{name: value})  # type: ignore[arg-type]
+
+
 def test_secrets_are_made_once_and_readable_by_the_owner_alone(home: Home) -> None:
     made = home.secrets()
     assert home.secrets() == made

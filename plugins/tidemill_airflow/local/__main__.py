@@ -37,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     home=given.home,
                     port=given.port,
                     kafka=given.kafka,
+                    connect=given.connect,
                     database=os.environ.pop(DATABASE, ""),
                     generator=given.generator,
                     rate=given.rate,
@@ -54,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--home", type=Path, help="Airflow's folder")
     parser.add_argument("--port", type=int, default=8080, help="of Airflow's pages (8080)")
     parser.add_argument("--kafka", action="store_true", help="read from a broker instead of the project's log")
+    parser.add_argument("--no-connect", dest="connect", action="store_false", help="start Spark in every task")
     parser.add_argument("--generator", action=argparse.BooleanOptionalAction, default=None, help="feed the log")
     parser.add_argument("--rate", type=int, default=50, help="records a second of the generator (50)")
     parser.add_argument("--ask", action="store_true", help="load Airflow, which takes seconds, and look at its pools")

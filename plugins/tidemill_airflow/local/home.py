@@ -54,14 +54,21 @@ class Home:
         """Make the folder.
 
         Raises:
-            ConfigError: something else has its name, or it cannot be written to.
+            ConfigError: another Airflow lives there, something else has its name, or it cannot be written to.
         """
+        theirs = [name for name in ("airflow.cfg", "airflow.db") if (self.folder / name).exists()]
+        if theirs and not self._lock.exists():
+            raise ConfigError(
+                f"{self.folder} is the home of another Airflow: it has {theirs[0]}",
+                fix="give another folder with --home, or prepare that Airflow: tidemill airflow install",
+            )
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             (self.folder / "parts").mkdir(exist_ok=True)
+            self._lock.touch()
         except OSError as error:
             raise ConfigError(
-                f"{self.folder}: cannot be made: {error.strerror}", fix="give another folder with --home"
+                f"{self.folder}: cannot be used: {error.strerror}", fix="give another folder with --home"
             ) from None
 
     def said(self, part: str) -> Path:
@@ -70,7 +77,7 @@ class Home:
 
     def hold(self) -> bool:
         """Become the supervisor of this home. False if another process is."""
-        held = (self.folder / "up.lock").open("a")
+        held = self._lock.open("a")
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -141,6 +148,10 @@ class Home:
         _write(file, json.dumps(asdict(made), indent=2) + "\n")
         _write(self.passwords, json.dumps({USER: made.password}) + "\n")
         return made
+
+    @property
+    def _lock(self) -> Path:
+        return self.folder / "up.lock"
 
     @property
     def _file(self) -> Path:

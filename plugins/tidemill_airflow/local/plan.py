@@ -31,6 +31,7 @@ _AIRFLOW = {
 }
 _SERVES_LOGS = ("scheduler", "triggerer")
 _OF_ITS_OWN_SPARK = "spark.driver.extraJavaOptions"
+_MOST_PORTS = 65_535
 _CHECKOUT = Path(tidemill.__file__).parents[2]
 
 
@@ -42,9 +43,16 @@ class Wanted:
     home: Path | None = None
     port: int = 8080
     kafka: bool = False
+    connect: bool = True
     database: str = field(default="", repr=False)
     generator: bool | None = None
     rate: int = 50
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.port <= _MOST_PORTS:
+            raise ConfigError(f"--port: expected 1 to {_MOST_PORTS:,}, found {self.port}", fix="give another port")
+        if self.rate < 1:
+            raise ConfigError(f"--rate: expected at least 1 record a second, found {self.rate}", fix="give more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +98,7 @@ def make_plan(wanted: Wanted, home: Home) -> Plan:
     dags = home.folder / "dags" if wanted.kafka or not own.is_dir() else own
     airflow = LocalAirflow(home=home, dags=dags, port=wanted.port, database=wanted.database)
     settings = project.settings
-    spark = 0 if settings.remote or settings.master else free_port()
+    spark = free_port() if wanted.connect and not (settings.remote or settings.master) else 0
     remote = f"sc://127.0.0.1:{spark}" if spark else settings.remote
     environ = {**airflow.environ(), "TIDEMILL_JARS": settings.jars, **({REMOTE: remote} if spark else {})}
     servers = [_kafka(home, broker)] if broker else []
@@ -136,7 +144,8 @@ def _connect(home: Home, project: Project, port: int) -> Part:
     from tidemill.run.connect_server import ConnectOptions, connect_command
 
     # The project's options of Java are for a Spark that ends within seconds.
-    conf = {k: v for k, v in project.settings.spark_conf.items() if k != _OF_ITS_OWN_SPARK}
+    theirs = {k: v for k, v in project.settings.spark_conf.items() if k != _OF_ITS_OWN_SPARK}
+    conf = {"spark.log.level": "WARN", **theirs}
     made = connect_command(ConnectOptions(jars=Path(project.settings.jars), port=port, conf=conf))
     environ = {**os.environ, **made.environ}
     return Part(name="connect", command=made.command, said=home.said("connect"), environ=environ)

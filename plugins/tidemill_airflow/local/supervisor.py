@@ -47,14 +47,15 @@ class _Kept:
 
 
 class Supervisor:
-    """Keeps parts running. Not for several threads. The caller holds the home."""
+    """Keeps parts running, and tells what happens to them. Not for several threads. The caller holds the home."""
 
     def __init__(self, home: Home, *, tell: Callable[[str], None] = lambda _: None) -> None:
         own = mark_of(os.getpid())
         assert own is not None
-        self._home, self._tell, self._own = home, tell, own
+        self._home, self.tell, self._own = home, tell, own
         self._kept: dict[str, _Kept] = {}
         self._address = ""
+        self._note()
 
     @property
     def marks(self) -> Mapping[str, Mark]:
@@ -138,7 +139,7 @@ class Supervisor:
         recent = sum(now - start < _WITHIN for start in kept.starts)
         kept.due = now + min(2.0**recent / 2, _LONGEST)
         beside = f" and {left} processes that it left" if left else ""
-        self._tell(f"{part.name} ended by {why}{beside}: it is started again")
+        self.tell(f"{part.name} ended by {why}{beside}: it is started again")
 
     def _note(self) -> None:
         self._home.note(Running(supervisor=self._own, parts=self.marks, address=self._address))

@@ -17,7 +17,7 @@ from tidemill_airflow.local.client import Client, is_free, listens
 from tidemill_airflow.local.home import USER, Home, Running
 from tidemill_airflow.local.install import Outcome, install_dags, install_settings
 from tidemill_airflow.local.plan import Plan, Wanted, home_of, make_plan
-from tidemill_airflow.local.processes import is_alive, send
+from tidemill_airflow.local.processes import is_alive, mark_of, send
 from tidemill_airflow.local.supervisor import Part, Supervisor, last_lines
 
 _PATIENCE = 300.0
@@ -60,7 +60,11 @@ def up(wanted: Wanted, tell: Callable[[str], None]) -> int:
             tell(f"ended {ended} processes that an earlier start had left")
         _check_machine(wanted)
         with _signals() as asked:
-            return _keep(make_plan(wanted, home), home, tell, asked)
+            supervisor = Supervisor(home, tell=tell)
+            try:
+                return _keep(make_plan(wanted, home), home, supervisor, asked)
+            finally:
+                supervisor.stop(hurry=asked.hurry)
     finally:
         home.free()
 
@@ -116,6 +120,8 @@ def _hold(home: Home, tell: Callable[[str], None]) -> bool:
 
 
 def _check_machine(wanted: Wanted) -> None:
+    if mark_of(os.getpid()) is None:
+        raise ConfigError("processes cannot be looked up in /proc", fix="use Linux, which has it")
     if not is_free(wanted.port):
         raise ConfigError(
             f"port {wanted.port} of 127.0.0.1 is taken; Airflow's pages would be there",
@@ -126,22 +132,19 @@ def _check_machine(wanted: Wanted) -> None:
         raise ConfigError("there is no Java, which Spark needs", fix="tidemill doctor")
 
 
-def _keep(plan: Plan, home: Home, tell: Callable[[str], None], asked: Asked) -> int:
+def _keep(plan: Plan, home: Home, supervisor: Supervisor, asked: Asked) -> int:
+    tell, began = supervisor.tell, time.monotonic()
     _install(plan, home, tell)
-    supervisor = Supervisor(home, tell=tell)
-    began = time.monotonic()
     tell(f"starting {', '.join(part.name for part in _all(plan))}; what they say is in {home.folder}/parts")
-    try:
-        _start(plan, home, supervisor, asked)
-        if not asked():
-            supervisor.is_ready(plan.airflow.address)
-            tell(_ready(plan, home, time.monotonic() - began))
-        while not asked():
-            supervisor.look()
-            time.sleep(_PAUSE)
-        tell("stopping; once more to kill what is left")
-    finally:
-        supervisor.stop(hurry=asked.hurry)
+    _start(plan, home, supervisor, asked)
+    if not asked():
+        supervisor.is_ready(plan.airflow.address)
+        tell(_ready(plan, home, time.monotonic() - began))
+    while not asked():
+        supervisor.look()
+        time.sleep(_PAUSE)
+    tell("stopping; Ctrl-C once more kills what is left")
+    supervisor.stop(hurry=asked.hurry)
     tell("stopped")
     return ExitCode.DONE
 
@@ -168,7 +171,8 @@ def _start(plan: Plan, home: Home, supervisor: Supervisor, asked: Asked) -> None
     """
     for part in plan.servers:
         supervisor.start(part)
-    supervisor.run(plan.migration, asked=asked)
+    # A database that is left halfway cannot be used again: only a second Ctrl-C cuts this.
+    supervisor.run(plan.migration, asked=asked.hurry)
     patience = _FIRST_START_OF_KAFKA if "kafka" in plan.ports else _PATIENCE
 
     def closed() -> tuple[str, ...]:
@@ -205,9 +209,10 @@ def _wait(
 
 def _ready(plan: Plan, home: Home, seconds: float) -> str:
     lines = [f"ready after {seconds:.0f} s", _login(home, plan.airflow.address)]
+    place = plan.remote or plan.project.settings.master or "started by each task, which takes seconds"
     lines.append(f"  project    {plan.project.folder}")
     lines.append(f"  pipelines  {', '.join(plan.dags) or 'none that can run'}")
-    lines.append(f"  Spark      {plan.remote or plan.project.settings.master}")
+    lines.append(f"  Spark      {place}")
     if "kafka" in plan.ports:
         lines.append(f"  Kafka      127.0.0.1:{plan.ports['kafka']}")
     lines.append("Ctrl-C or `tidemill down` stops it")

@@ -28,6 +28,10 @@ def up(  # noqa: PLR0913, PLR0917  each is an option
     kafka: Annotated[
         bool, typer.Option("--kafka", help="Read from a broker of a checkout, not from the project's log.")
     ] = False,
+    connect: Annotated[
+        bool,
+        typer.Option("--connect/--no-connect", help="One Spark for all tasks; else each starts its own."),
+    ] = True,
     database: Annotated[
         str | None,
         typer.Option(
@@ -46,7 +50,8 @@ def up(  # noqa: PLR0913, PLR0917  each is an option
 ) -> None:
     """Start Airflow and a Spark Connect server for the project, and keep them running until Ctrl-C."""
     chosen = [] if generator is None else ["--generator" if generator else "--no-generator"]
-    options = ["--port", str(port), "--rate", str(rate), *(["--kafka"] if kafka else []), *chosen]
+    options = ["--port", str(port), "--rate", str(rate), *chosen]
+    options += [*(["--kafka"] if kafka else []), *([] if connect else ["--no-connect"])]
     if database:
         os.environ[DATABASE] = database
     _become(ctx, "up", home, *options)

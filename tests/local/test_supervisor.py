@@ -32,7 +32,7 @@ home.make()
 assert home.hold()
 supervisor = Supervisor(home)
 supervisor.start(Part(name="part", command=("sh", "-c", sys.argv[2]), said=home.said("part")))
-supervisor.is_ready("http://127.0.0.1:1")
+supervisor.note_address("http://127.0.0.1:1")
 time.sleep(600)
 """
 # Its child leads a process group of its own, as a task of Airflow does.
@@ -230,6 +230,9 @@ def test_home_of_another_airflow_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "airflow.cfg").touch()
     with pytest.raises(ConfigError, match="is the home of another Airflow: it has airflow"):
         up(Wanted(home=tmp_path), lambda _: None)
+    said: list[str] = []
+    assert down(Wanted(home=tmp_path), said.append) == 0
+    assert said == [f"nothing runs in {tmp_path}"]
     assert [path.name for path in tmp_path.iterdir()] == ["airflow.cfg"]
 
 

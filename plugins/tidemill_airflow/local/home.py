@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import secrets
-import time
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from contextlib import suppress
@@ -50,6 +49,11 @@ class Home:
         """The file from which Airflow's simple auth manager reads passwords."""
         return self.folder / "passwords.json"
 
+    @property
+    def is_made(self) -> bool:
+        """Whether `tidemill up` has ever used it."""
+        return self._lock.exists()
+
     def make(self) -> None:
         """Make the folder.
 
@@ -57,7 +61,7 @@ class Home:
             ConfigError: another Airflow lives there, something else has its name, or it cannot be written to.
         """
         theirs = [name for name in ("airflow.cfg", "airflow.db") if (self.folder / name).exists()]
-        if theirs and not self._lock.exists():
+        if theirs and not self.is_made:
             raise ConfigError(
                 f"{self.folder} is the home of another Airflow: it has {theirs[0]}",
                 fix="give another folder with --home, or prepare that Airflow: tidemill airflow install",
@@ -123,15 +127,6 @@ class Home:
         ended = sum(end_session(mark) for mark in left.parts.values()) if left is not None else 0
         self.forget()
         return ended
-
-    def wait_until_free(self, seconds: float) -> bool:
-        """Whether its supervisor ended in time. If so, this process holds the home."""
-        end = time.monotonic() + seconds
-        while not self.hold():
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.1)
-        return True
 
     def secrets(self) -> Secrets:
         """The secrets of this home, which are made by the first caller. Readable by the owner alone."""

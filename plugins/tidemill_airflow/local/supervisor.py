@@ -94,8 +94,8 @@ class Supervisor:
         if code:
             raise EngineError(f"{part.name} ended with code {code}:\n{last_lines(part.said)}", fix=_see(part))
 
-    def is_ready(self, address: str) -> None:
-        """Note that everything is ready at this address."""
+    def note_address(self, address: str) -> None:
+        """Note that everything is ready, and where."""
         self._address = address
         self._note()
 

@@ -77,13 +77,12 @@ def down(wanted: Wanted, tell: Callable[[str], None]) -> int:
         EngineError: its supervisor cannot be ended.
     """
     home = home_of(wanted)
-    if not home.folder.is_dir():
+    if not home.is_made:
         tell(f"nothing runs in {home.folder}")
         return ExitCode.DONE
-    found = home.running()
     if not home.hold():
         tell(f"stopping what runs in {home.folder}")
-        _end_supervisor(home, found)
+        _end_supervisor(home)
         ended, was = home.clean(), "stopped"
     else:
         ended = home.clean()
@@ -93,11 +92,16 @@ def down(wanted: Wanted, tell: Callable[[str], None]) -> int:
     return ExitCode.DONE
 
 
-def _end_supervisor(home: Home, found: Running | None) -> None:
+def _end_supervisor(home: Home) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
-        if found is not None:
-            send(found.supervisor, number)
-        if home.wait_until_free(_ENDING):
+        end, sent = time.monotonic() + _ENDING, False
+        while not (free := home.hold()) and time.monotonic() < end:
+            # One that has just begun says only now who it is.
+            if not sent and (found := home.running()) is not None:
+                send(found.supervisor, number)
+                sent = True
+            time.sleep(_PAUSE)
+        if free:
             return
     raise EngineError(f"{home.folder} is held by a process that does not end", fix=f"lsof {home.folder}/up.lock")
 
@@ -138,7 +142,7 @@ def _keep(plan: Plan, home: Home, supervisor: Supervisor, asked: Asked) -> int:
     tell(f"starting {', '.join(part.name for part in _all(plan))}; what they say is in {home.folder}/parts")
     _start(plan, home, supervisor, asked)
     if not asked():
-        supervisor.is_ready(plan.airflow.address)
+        supervisor.note_address(plan.airflow.address)
         tell(_ready(plan, home, time.monotonic() - began))
     while not asked():
         supervisor.look()
@@ -173,6 +177,8 @@ def _start(plan: Plan, home: Home, supervisor: Supervisor, asked: Asked) -> None
         supervisor.start(part)
     # A database that is left halfway cannot be used again: only a second Ctrl-C cuts this.
     supervisor.run(plan.migration, asked=asked.hurry)
+    if asked():
+        return
     patience = _FIRST_START_OF_KAFKA if "kafka" in plan.ports else _PATIENCE
 
     def closed() -> tuple[str, ...]:

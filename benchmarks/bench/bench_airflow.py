@@ -17,11 +17,13 @@ from statistics import median, quantiles
 
 sys.path.append(str(Path(__file__).parents[1] / "soak"))
 
+import pyarrow as pa
 from running import Up, say, up
 
 from tidemill.core.errors import EngineError, TidemillError
 from tidemill.core.protocol.events import Committed, Planned
-from tidemill.demo.site import PIPELINE, make_site, source_of, write_lines
+from tidemill.demo.feed import open_topic
+from tidemill.demo.site import PIPELINE, make_site, source_of
 from tidemill.demo.traffic import Traffic, lines
 from tidemill.project.project import Project
 
@@ -70,14 +72,17 @@ def _project(what: Bench, way: str) -> Project:
     (pipelines / f"{PIPELINE}.py").write_text(text.replace('every="1 minute"', f'every="{what.every} seconds"'))
     file = site.folder / "tidemill.toml"
     file.write_text(file.read_text().replace(json.dumps(site.settings.pipelines), '"pipelines"'))
-    site.log().create_topic("web.access", 4)  # type: ignore[attr-defined]
+    open_topic(site.log())  # type: ignore[arg-type]
     return Project.load(site.folder)
 
 
 def _feed(project: Project, what: Bench, number: int) -> None:
     span = timedelta(seconds=what.every)
     traffic = Traffic(seed=number, records=what.records, start=datetime.now(UTC) - span, span=span)
-    write_lines(project, lines(traffic), written=lambda _: None)
+    made = list(lines(traffic))
+    keys, values = [line.key for line in made], [line.value for line in made]
+    table = pa.table({"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())})
+    open_topic(project.log()).append(table)  # type: ignore[arg-type]
 
 
 def _await_commits(project: Project, running: Up, count: int) -> None:

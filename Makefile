@@ -25,10 +25,13 @@ endif
 
 # How often `make chaos` begins anew.
 SEEDS = 20
+# How long `make soak-airflow` runs, and how often it kills.
+MINUTES = 60
+KILLS = 3
 # What else the program of a target is told, for example `make bench OPTIONS=--help`.
 OPTIONS =
 
-.PHONY: help setup demo test test-long test-versitygw crash chaos model test-unit check format docs bench bench-audit bench-repair bench-upkeep bench-history bench-pace bench-sliding matrix kafka s3 connect cluster lock clean
+.PHONY: help setup demo airflow test test-long test-versitygw crash chaos model test-unit check format docs soak-airflow bench bench-audit bench-repair bench-upkeep bench-history bench-pace bench-sliding bench-airflow matrix kafka s3 connect cluster lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
@@ -38,6 +41,9 @@ setup: ## bring Java, packages and jars; does what is left to do
 
 demo: setup ## run the reference pipeline, kill a batch, prove the result; LOG=file takes your access log
 	@$(RUN) tidemill demo $(DEMO_LOG)
+
+airflow: setup ## Airflow with all its parts over a log that is fed, on 127.0.0.1:8080, until Ctrl-C; OPTIONS=--kafka
+	@$(RUN) tidemill up $(OPTIONS)
 
 test: setup ## all tests but those that have a shorter form; ALL=1 runs these, too, with the same servers
 	@$(RUN) pytest $(PARALLEL) $(LONGEST) $(PATIENT) -m "$(TESTS)"
@@ -78,6 +84,9 @@ format: setup ## put imports and layout in order
 docs: setup ## make a site of the pages, in build/docs; a dead link is an error
 	@$(RUN) sphinx-build --quiet --fail-on-warning --keep-going --jobs auto -d build/docs/.doctrees docs build/docs
 
+soak-airflow: setup ## an hour of `tidemill up` with a batch every minute and kills, then proof; MINUTES=60 KILLS=3
+	@$(RUN) python benchmarks/soak/soak_airflow.py --minutes $(MINUTES) --kills $(KILLS) $(OPTIONS)
+
 bench: setup ## measure batches against the known ways to do the same
 	@$(RUN) python benchmarks/bench/bench.py $(OPTIONS)
 
@@ -113,6 +122,9 @@ bench-pace: setup ## whether batches keep up with 47,000 records a second in Kaf
 
 bench-sliding: setup ## windows of an hour by a minute beside tumbling ones: 300 batches with 5,000 keys, 90 with 200,000; KEYS= BATCHES=
 	@$(RUN) python benchmarks/bench/bench_sliding.py $(if $(KEYS),--keys $(KEYS)) $(if $(BATCHES),--batches $(BATCHES)) $(OPTIONS)
+
+bench-airflow: setup ## seconds from a scheduled moment to the commit: 20 runs on Spark Connect, 20 in local sessions
+	@$(RUN) python benchmarks/bench/bench_airflow.py $(OPTIONS)
 
 lock: ## resolve the packages of pyproject.toml again; UPGRADE=1 takes the newest
 	@infra/setup/setup.sh lock $(LOCK_OPTIONS)

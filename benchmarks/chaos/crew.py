@@ -18,7 +18,7 @@ from chaos.workers import Kind, python
 from support.projects import ROOT
 from tidemill.core.protocol.failpoints import VARIABLE
 
-_PATHS = os.pathsep.join(str(ROOT / name) for name in ("spark_jobs", "tests", "benchmarks"))
+_PATHS = os.pathsep.join(str(ROOT / name) for name in ("spark_jobs", "plugins", "tests", "benchmarks"))
 
 
 class Crew:

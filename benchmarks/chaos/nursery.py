@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import select
 import signal
 import sys
@@ -21,10 +20,10 @@ from typing import Any, NoReturn
 
 from pyspark.sql.connect.client import SparkConnectClient
 
-from support.projects import ROOT
 from tidemill.core.repair.state_compaction import Folding
 from tidemill.maintain import state_compaction
 from tidemill.run import after_commit
+from tidemill_airflow.scheduler.warm_path import warm
 
 MODULES = (
     *(
@@ -38,7 +37,6 @@ MODULES = (
 )
 """What a worker imports beside Airflow's list; nothing of it starts a thread."""
 
-SETTINGS = ROOT / "infra" / "airflow" / "airflow_local_settings.py"
 OFTEN = 3
 """Upkeep comes after so many batches here, and keeps so few versions, that a seed has it many times."""
 KEEP = 40
@@ -97,7 +95,7 @@ def _become(command: dict[str, Any]) -> NoReturn:
 
 def main() -> None:
     """Import everything, say so, serve."""
-    runpy.run_path(str(SETTINGS))["warm"]()
+    warm()
     for name in MODULES:
         import_module(name)
     # A session of a server takes seconds to begin; the workers of a seat have one after the other the same.

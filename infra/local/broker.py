@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import os
 import secrets
 import shutil
 import subprocess
@@ -110,14 +111,27 @@ class Broker:
         Raises:
             EngineError: it exited, or did not serve in time. The error contains the end of its log.
         """
+        self._server.start(self._prepare(), ready=lambda said: STARTED in said)
+        return self
+
+    def become(self) -> None:
+        """Turn this process into the broker: whoever started it has the broker itself, and needs no helper to stop it.
+
+        Raises:
+            EngineError: the broker's jars or its folder cannot be made.
+        """
+        command = self._prepare()
+        os.execv(command[0], command)
+
+    def _prepare(self) -> list[str]:
+        """Make everything that the broker reads, and return its command."""
         bring_jars(self.jars)
         properties = self.folder / "server.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in self._properties().items()))
         properties.chmod(0o600)
         if not (self.folder / "data" / "meta.properties").exists():
             self._format(properties)
-        self._server.start(self._java("kafka.Kafka", str(properties)), ready=lambda said: STARTED in said)
-        return self
+        return self._java("kafka.Kafka", str(properties))
 
     def stop(self) -> None:
         """Stop the broker in order, or by force if that takes too long."""
@@ -216,12 +230,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, default=KEPT / "kafka", help="what it keeps")
     parser.add_argument("--port", type=int, default=9092, help="of its clients (9092)")
     parser.add_argument("--fetch", type=Path, metavar="FOLDER", help="only bring the jars there")
+    parser.add_argument("--become", action="store_true", help="run Java in this process, without a word")
     given = parser.parse_args(arguments)
 
     def run() -> None:
         if given.fetch is not None:
             fetch_jars(given.fetch, jars=kafka_jars())
             return
+        if given.become:
+            Broker(given.folder, port=given.port).become()
         with Broker(given.folder, port=given.port) as broker:
             until_ended(f"Kafka listens on {broker.servers}")
 

@@ -10,16 +10,13 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 
 from servers import KEPT, ROOT, Server, command, free_ports, listens, until_ended
 
 from tidemill.core.errors import EngineError
-from tidemill.engine.spark.jars import jar_paths, locked_jars
-from tidemill.engine.spark.session import server_conf
+from tidemill.run.connect_server import ConnectOptions, connect_command, spark_environ, spark_home
 
-SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
 REGISTERED = "Successfully registered with master"
@@ -56,18 +53,9 @@ class ConnectServer:
         Raises:
             EngineError: it exited, or did not serve in time.
         """
-        conf = {
-            **server_conf(jar_paths(JARS, locked_jars(kafka=True, s3=True))),
-            "spark.connect.grpc.binding.address": "127.0.0.1",
-            "spark.connect.grpc.binding.port": str(self.port),
-            "spark.sql.shuffle.partitions": "2",
-            "spark.ui.enabled": "false",
-            "spark.driver.host": "127.0.0.1",
-            **self.conf,
-        }
-        settings = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-        command = [program("spark-submit"), "--master", self.master, "--class", SERVER, *settings, "spark-internal"]
-        self._server.start(command, ready=lambda _: listens(self.port), environ=_environ(self.python))
+        options = ConnectOptions(jars=JARS, port=self.port, master=self.master, python=self.python, conf=self.conf)
+        made = connect_command(options)
+        self._server.start(made.command, ready=lambda _: listens(self.port), environ=made.environ)
         return self
 
     def stop(self) -> None:
@@ -137,7 +125,7 @@ class Cluster:
     def _launch(self, name: str, arguments: Sequence[str], *, ready: str) -> None:
         server = Server(f"the cluster's {name}", self.folder / f"{name}.log", patience=120)
         self._servers.append(server)
-        environ = _environ(self.python) | {
+        environ = spark_environ(self.python) | {
             "SPARK_WORKER_DIR": str(self.folder / name),
             "SPARK_LOG_DIR": str(self.folder),
             "SPARK_DAEMON_MEMORY": "256m",
@@ -151,18 +139,7 @@ class Cluster:
 
 def program(name: str) -> str:
     """The path of a command of the Spark that is installed as a package."""
-    return str(_home() / "bin" / name)
-
-
-def _home() -> Path:
-    found = find_spec("pyspark")
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).parent
-
-
-def _environ(python: str) -> dict[str, str]:
-    return {"SPARK_HOME": str(_home()), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": python}
+    return str(spark_home() / "bin" / name)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

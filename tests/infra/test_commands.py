@@ -116,6 +116,7 @@ def test_scripts_can_be_executed():
 
 PROGRAMS = (
     "chaos",
+    "soak-airflow",
     "matrix",
     "bench",
     "bench-audit",
@@ -124,6 +125,7 @@ PROGRAMS = (
     "bench-history",
     "bench-sliding",
     "bench-pace",
+    "bench-airflow",
     "kafka",
     "s3",
     "connect",
@@ -148,7 +150,7 @@ def test_every_target_is_started_by_a_test_or_by_ci():
     pytest_alone = {
         name for name in targets if re.search(rf"^{name}: .*\n\t@\$\(RUN\) [^\n]*pytest ", makefile, re.MULTILINE)
     }
-    elsewhere = {"help", "demo", "lock", "clean", "format"}
+    elsewhere = {"help", "demo", "airflow", "lock", "clean", "format"}
     assert targets == by_ci | pytest_alone | elsewhere | set(PROGRAMS)
 
 

@@ -91,7 +91,7 @@ def test_an_argument_that_no_docstring_explains_is_refused(makers: Any, monkeypa
         "| `PIPELINE` | needed | The pipeline's name. |",
         "| `--partitioning CHOICE` | `key` | Records without a key go to all in turn. One of `key`, `round-robin`. |",
         "| `--dry-run` | off | Show what would happen, and change nothing. |",
-        "| `--spark, --no-spark` | on | Start a Spark session as well, which takes some seconds. |",
+        "| `--spark, --no-spark` | on | Start Spark and ask Airflow, too, which takes some seconds. |",
         "| `--partition INTEGER` | none | Only this partition. At least 0. |",
         "| `--log FOLDER` | the project's log | A folder of topics. "
         "Also read from the environment variable `TIDEMILL_LOG`. |",

@@ -9,22 +9,29 @@ from pathlib import Path
 
 import pytest
 
-SETTINGS = Path(__file__).parents[2] / "infra" / "airflow" / "airflow_local_settings.py"
+from tidemill_airflow.local.install import install_settings
+
 PROGRAM = """
 import json, runpy, sys
-before = set(sys.modules)
+from tidemill_airflow.scheduler.warm_path import MODULES
 sys.argv = json.loads(sys.argv[2])
 sys.modules.update({name: None for name in ("deltalake", "polars")})
 sys.meta_path.insert(0, type("Seen", (), {"find_spec": staticmethod(lambda name, *_: seen.append(name))}))
 seen = []
 settings = runpy.run_path("SETTINGS")
-print(json.dumps({"seen": [n for n in seen if n in settings["MODULES"]], "all": settings["__all__"]}))
+print(json.dumps({"seen": [n for n in seen if n in MODULES], "all": settings["__all__"]}))
 """
 
 
-def asked_for(*argv: str) -> dict[str, list[str]]:
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that `tidemill airflow install` writes."""
+    return install_settings(tmp_path_factory.mktemp("airflow_home")).path
+
+
+def asked_for(settings: Path, *argv: str) -> dict[str, list[str]]:
     """Which of the warm modules a process with these arguments looks for, when two of them are not installed."""
-    program = PROGRAM.replace("SETTINGS", str(SETTINGS))
+    program = PROGRAM.replace("SETTINGS", str(settings))
     done = subprocess.run(
         [sys.executable, "-c", program, "-", json.dumps(argv)], capture_output=True, text=True, check=True
     )
@@ -33,18 +40,18 @@ def asked_for(*argv: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("command", ["dag-processor", "api-server", "triggerer", "celery", "tasks"])
-def test_other_processes_than_the_scheduler_import_nothing(command: str) -> None:
-    assert asked_for("/usr/bin/airflow", command, "scheduler")["seen"] == []
+def test_other_processes_than_the_scheduler_import_nothing(settings: Path, command: str) -> None:
+    assert asked_for(settings, "/usr/bin/airflow", command, "scheduler")["seen"] == []
 
 
-def test_process_without_arguments_imports_nothing() -> None:
-    assert asked_for("/usr/bin/airflow")["seen"] == []
+def test_process_without_arguments_imports_nothing(settings: Path) -> None:
+    assert asked_for(settings, "/usr/bin/airflow")["seen"] == []
 
 
-def test_scheduler_imports_what_a_batch_needs_and_survives_what_is_not_installed() -> None:
-    seen = asked_for("/usr/bin/airflow", "scheduler")["seen"]
+def test_scheduler_imports_what_a_batch_needs_and_survives_what_is_not_installed(settings: Path) -> None:
+    seen = asked_for(settings, "/usr/bin/airflow", "scheduler")["seen"]
     assert {"pandas", "great_expectations", "pyspark.sql.connect.session"} <= set(seen)
 
 
-def test_settings_leave_no_name_in_airflow() -> None:
-    assert asked_for("/usr/bin/airflow")["all"] == []
+def test_settings_leave_no_name_in_airflow(settings: Path) -> None:
+    assert asked_for(settings, "/usr/bin/airflow")["all"] == []

@@ -119,3 +119,15 @@ def test_dots_in_texts_and_comments_are_no_parts_of_keys(tmp_path: Path) -> None
     text = f'# it`s {dots}\n[lake]\npath = "{dots}"  # {dots}\n[spark.conf]\n"a.b" = """\n{dots}\n"""\n'
     (tmp_path / "tidemill.toml").write_text(text)
     assert SettingsFile.read(tmp_path / "tidemill.toml").get("lake", "path", "") == dots
+
+
+def test_variable_with_a_server_of_spark_goes_before_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, '[spark]\nmaster = "spark://a:7077"\n')
+    monkeypatch.setenv("TIDEMILL_SPARK_REMOTE", "sc://b:15002")
+    settings = read_settings(tmp_path)
+    assert (settings.remote, settings.master) == ("sc://b:15002", "")
+    monkeypatch.setenv("TIDEMILL_SPARK_REMOTE", "")
+    assert read_settings(tmp_path).master == "spark://a:7077"
+    monkeypatch.setenv("TIDEMILL_SPARK_REMOTE", "b:15002")
+    with pytest.raises(ConfigError, match=r"TIDEMILL_SPARK_REMOTE: expected sc://HOST:PORT, found 'b:15002'"):
+        read_settings(tmp_path)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tidemill.cli.commands import (
+    airflow,
     audit,
     backfill,
     bridge,
@@ -70,6 +71,9 @@ app.command("test", context_settings={"ignore_unknown_options": True})(testing.r
 app.command("verify")(verify.verify)
 app.command("maintain")(maintain.maintain)
 app.command("demo")(demo.demo)
+app.command("up")(airflow.up)
+app.command("down")(airflow.down)
+app.add_typer(airflow.app, name="airflow")
 
 
 def _version(wanted: bool) -> None:

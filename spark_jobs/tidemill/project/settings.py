@@ -16,6 +16,7 @@ from tidemill.core.errors import ConfigError, DeclarationError
 from tidemill.core.identity.semantics import check_pinned
 from tidemill.core.time.times import duration
 from tidemill.project.settings_file import SettingsFile
+from tidemill.project.spark_place import spark_place
 
 FILE = "tidemill.toml"
 LANDING = "kafka-connect"
@@ -136,8 +137,7 @@ def read_settings(root: Path) -> Settings:
         pipelines=place("project", "pipelines", "pipelines"),
         contracts=place("project", "contracts", "data_contracts"),
         jars=os.environ.get("TIDEMILL_JARS") or place("spark", "jars", ".tidemill/jars"),
-        remote=_remote(file, get("spark", "remote", "")),
-        master=_master(file, file.data.get("spark", {})),
+        **spark_place(file),
         cores=number("spark", "cores", None, _MOST_CORES),
         writer=_writer(file, get("spark", "writer", "auto")),
         spark_conf=_spark_conf(file, get("spark", "conf", {})),
@@ -257,34 +257,6 @@ def _length(file: SettingsFile, section: str, key: str, default: str, *, least: 
     if found < timedelta(seconds=least):
         raise ConfigError(f"{where}: expected at least {least} s, found {text}", fix=f'for example "{default}"')
     return found
-
-
-def _master(file: SettingsFile, spark: Mapping[str, Any]) -> str:
-    master: str = spark.get("master", "")
-    if master and "remote" in spark:
-        raise ConfigError(
-            f"{file.at('spark', 'master')}: [spark] has a Connect server, `remote`, and a cluster, `master`: one of "
-            "them is used",
-            fix="remove one of the two",
-        )
-    if master.startswith("local"):
-        where = file.at("spark", "master")
-        raise ConfigError(f"{where}: [spark] master: expected a cluster, found {master}", fix="say `cores` instead")
-    return master
-
-
-def _remote(file: SettingsFile, remote: str) -> str:
-    where = file.at("spark", "remote")
-    if remote and not remote.startswith("sc://"):
-        raise ConfigError(
-            f"{where}: [spark] remote: expected sc://HOST:PORT, found {remote!r}", fix='for example "sc://spark:15002"'
-        )
-    if "token=" in remote:
-        raise ConfigError(
-            f"{where}: [spark] remote has a token, which does not belong in a file",
-            fix="leave it out, and export SPARK_CONNECT_AUTHENTICATE_TOKEN where batches run",
-        )
-    return remote
 
 
 def _writer(file: SettingsFile, value: str) -> str | None:

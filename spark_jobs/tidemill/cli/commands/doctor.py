@@ -21,10 +21,10 @@ _COLOURS = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 def doctor(
     ctx: typer.Context,
-    spark: Annotated[bool, typer.Option(help="Start a Spark session as well, which takes some seconds.")] = True,
+    spark: Annotated[bool, typer.Option(help="Start Spark and ask Airflow, too, which takes some seconds.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Check Python, Java, jars, Spark, folders, contracts, pipelines and ledgers."""
+    """Check Python, Java, Airflow, jars, Spark, folders, contracts, pipelines and ledgers."""
     checked = list(_checks(ctx, spark=spark))
     if as_json:
         for each in checked:
@@ -36,6 +36,7 @@ def doctor(
 
 
 def _checks(ctx: typer.Context, *, spark: bool) -> Iterator[Checked]:
+    from tidemill.cli.commands.doctor_airflow import check_airflow
     from tidemill.cli.commands.doctor_checks import check_machine, check_project
     from tidemill.cli.views.checked import Checked, State
 
@@ -45,6 +46,7 @@ def _checks(ctx: typer.Context, *, spark: bool) -> Iterator[Checked]:
     except TidemillError as error:
         yield Checked(name="project", state=State.PROBLEM, found=error.message, fix=error.fix)
         return
+    yield from check_airflow(project, ask=spark)
     yield from check_project(project, spark=spark)
 
 

@@ -12,8 +12,6 @@ more memory, which its workers share.
 This module must do nothing but import. Some libraries start an idle thread for their allocator, which a fork can lose
 without harm. But a Spark session, an open Delta table or a Polars query start thread pools that do not survive a fork,
 and so does DuckDB as soon as it is imported.
-
-Put this file, or its content, on the PYTHONPATH of the scheduler, for example into $AIRFLOW_HOME/config.
 """
 
 from __future__ import annotations
@@ -23,8 +21,6 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-
-__all__: list[str] = []
 
 MODULES = (
     "pandas",
@@ -58,5 +54,6 @@ def warm(modules: Sequence[str] = MODULES) -> tuple[str, ...]:
     return tuple(missing)
 
 
-if is_scheduler(sys.argv):
-    warm()
+def warm_scheduler(argv: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Import the modules if this process is the scheduler. `airflow_local_settings.py` calls it."""
+    return warm() if is_scheduler(sys.argv if argv is None else argv) else ()

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest
-from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
+from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar, nameable
 
 _SCALARS: dict[str, dict[str, Scalar]] = {
     "string": {"": Scalar.STRING, "string": Scalar.STRING, "binary": Scalar.BINARY},
@@ -63,6 +63,9 @@ def _fields(properties: Iterable[Node], findings: Findings, *, nested: bool) -> 
         data_type = _type_of(node, findings)
         if not name:
             findings.error(node.line, "a property has no name", fix="add name")
+        elif not nameable(name):
+            said = f"property {name!r} has a quote, a backslash or a control character in its name"
+            findings.error(node.line, said, fix="rename the property")
         elif name.lower() in found:
             line = found[name.lower()][1]
             said = f"property `{name}` stands twice, first in line {line}; case does not matter"

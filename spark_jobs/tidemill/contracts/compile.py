@@ -180,7 +180,7 @@ def _check_columns(schema: Node, extensions: Extensions, findings: Findings) -> 
         if extensions.is_input:
             if name.lower() == EXTRA_COLUMN and extensions.keeps_extra:
                 findings.error(node.line, f"`{name}` holds the extra fields of a record", fix="rename the property")
-            if name.lower() in HIDDEN_COLUMNS or _OF_PATHS.match(name.lower()):
+            if is_hidden(name):
                 findings.error(
                     node.line, f"`{name}` is a column that Tidemill adds to every row", fix="rename the property"
                 )
@@ -192,6 +192,11 @@ def _check_columns(schema: Node, extensions: Extensions, findings: Findings) -> 
             )
         elif any(c in _UNSTORABLE for c in name):
             findings.error(node.line, f"a Delta table cannot have a column called {name!r}", fix="use letters and _")
+
+
+def is_hidden(name: str) -> bool:
+    """Whether Tidemill adds a column of this name to every row of an input."""
+    return name.lower() in HIDDEN_COLUMNS or _OF_PATHS.match(name.lower()) is not None
 
 
 def _primary_key(schema: Node, extensions: Extensions, findings: Findings) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from tidemill.core.errors import InputError
 _PLAIN = re.compile(r"[A-Za-z][\w-]*( [\w(),-]+)*", re.ASCII)
 _WORDS = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n"))
 _KEPT = ("name", "logicalType", "items")
-_ROUNDS = 100
+_ROUNDS, _SHOWN = 100, 5
 
 
 def written(draft: Draft) -> tuple[str, tuple[str, ...]]:
@@ -43,7 +43,8 @@ def written(draft: Draft) -> tuple[str, tuple[str, ...]]:
         for error in errors:
             fitting = [part for part in parts if part[0] <= error.line]
             if not fitting:
-                raise InputError(f"no contract can be made of this: {error.message}", fix=error.fix)
+                reasons = "; ".join([error.message, *losses[:_SHOWN]])
+                raise InputError(f"no contract can be made of this: {reasons}", fix=error.fix)
             _, name, holder, key = fitting[-1]
             if (id(holder), str(key)) not in removed:
                 removed.add((id(holder), str(key)))

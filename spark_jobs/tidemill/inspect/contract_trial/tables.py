@@ -60,10 +60,12 @@ def rows_of_parquet(path: str) -> pa.Table:
     """The rows of a Parquet file.
 
     Raises:
-        InputError: the file is not Parquet.
+        InputError: there is no such file, or it is not Parquet.
     """
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+    if not Path(path).exists():
+        raise InputError(f"{path}: there is no such file", fix="check its path")
     try:
         return pq.read_table(path, partitioning=None)
     except (pa.ArrowException, OSError) as error:

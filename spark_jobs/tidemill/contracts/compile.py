@@ -113,13 +113,23 @@ def _schema(root: Node, file: str, picked: str, findings: Findings) -> Node | No
     fitting = [node for node in objects if node.text("name") == picked] if picked or len(objects) > 1 else objects
     if len(fitting) == 1:
         _check_object(fitting[0], findings)
-        return fitting[0]
+        return fitting[0] if _has_columns(fitting[0], findings) else None
     if objects:
         _note_choice([node.text("name") for node in objects], file, picked, child or root, findings)
     elif child is None or child.value == ():
         said = "`schema` is missing" if child is None else "`schema` is empty"
-        findings.error(child.line if child else root.line, said, fix="describe one topic or table in it")
+        said += ": the contract describes no topic or table, so no pipeline can use it"
+        findings.warning(child.line if child else root.line, said, fix="describe one topic or table in it")
     return None
+
+
+def _has_columns(schema: Node, findings: Findings) -> bool:
+    properties = schema.child("properties")
+    if properties is not None and properties.value != ():
+        return True
+    said = "a schema object without properties has no columns, so no pipeline can use it"
+    findings.warning(properties.line if properties else schema.line, said, fix="add properties")
+    return False
 
 
 def _note_choice(names: list[str], file: str, picked: str, place: Node, findings: Findings) -> None:
@@ -171,10 +181,6 @@ def _description(root: Node, schema: Node) -> str:
 
 
 def _check_columns(schema: Node, extensions: Extensions, findings: Findings) -> None:
-    properties = schema.child("properties")
-    if properties is None or properties.value == ():
-        line = properties.line if properties else schema.line
-        findings.error(line, "a contract without properties has no columns", fix="add properties")
     for node in schema.items("properties"):
         name = node.text("name")
         if extensions.is_input:

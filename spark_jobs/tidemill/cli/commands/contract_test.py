@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +14,7 @@ import typer
 
 from tidemill.cli.commands.contract_named import ContractName, described_contract
 from tidemill.cli.commands.log_format import InputKind
-from tidemill.cli.output import AsJson, console, many, open_project, printable, styled
+from tidemill.cli.output import AsJson, console, many, one_line, open_project, styled
 from tidemill.cli.reports.formats import AsFormat, FailOn, ReportFormat, chosen, failing, report
 from tidemill.cli.views.log import print_json
 from tidemill.core.contract.contract import Format
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tidemill.cli.reports.remark import Remark
     from tidemill.contracts.changes.described import Described
-    from tidemill.inspect.contract_trial.outcome import Outcome, Tried
+    from tidemill.inspect.contract_trial.outcome import Outcome, Sample, Tried
 
 _FIX = "correct what writes these values, or the contract"
 _RECORDS = 50_000
@@ -60,7 +60,8 @@ def try_contract(
     form, found = chosen(wanted, as_json=as_json), described_contract(ctx, contract)
     with ExitStack() as stack:
         tried = _tried(ctx, found, data, input_format, _spark(ctx, stack))
-    text = report(form, "contract test", [tried.file], _remarks(tried), fail_on)
+    held = [outcome for outcome in tried.outcomes if outcome.holds]
+    text = report(form, "contract test", [tried.file], _remarks(tried, tried.broken), fail_on, _remarks(tried, held))
     if text is not None:
         typer.echo(text, nl=False)
     else:
@@ -143,7 +144,7 @@ def _spark(ctx: typer.Context, stack: ExitStack) -> Callable[[str], SparkSession
     return session
 
 
-def _remarks(tried: Tried) -> list[Remark]:
+def _remarks(tried: Tried, outcomes: Sequence[Outcome]) -> list[Remark]:
     from tidemill.cli.reports.remark import Remark
     from tidemill.contracts.findings import Level
 
@@ -155,8 +156,9 @@ def _remarks(tried: Tried) -> list[Remark]:
             fix=_FIX,
             file=tried.file,
             line=outcome.line,
+            samples=tuple(_shown(sample) for sample in outcome.samples),
         )
-        for outcome in tried.broken
+        for outcome in outcomes
     ]
 
 
@@ -164,13 +166,27 @@ def _show(tried: Tried) -> None:
     out = console()
     for outcome in tried.broken:
         level = (outcome.severity.value, "red" if outcome.severity == "error" else "yellow")
-        out.print(styled(f"{tried.file}:{outcome.line}: ", level, f": {outcome.rule}: {printable(outcome.observed)}"))
+        out.print(
+            styled(
+                f"{one_line(tried.file)}:{outcome.line}: ",
+                level,
+                f": {one_line(outcome.rule)}: {one_line(outcome.observed)}",
+            )
+        )
         for sample in outcome.samples:
-            out.print(f"  {f'record {sample.number}: ' if sample.number else ''}{printable(sample.text)}")
+            out.print(f"  {_shown(sample)}")
         out.print(f"  fix: {_FIX}")
     held = len(tried.outcomes) - len(tried.broken)
     looked = many(tried.count, tried.noun)
-    out.print(f"{looked}: {held} of {many(len(tried.outcomes), 'rule')} hold" if tried.count else "nothing to look at")
+    out.print(
+        f"{looked}: {held} of {many(len(tried.outcomes), 'rule')} hold{'s' if len(tried.outcomes) == 1 else ''}"
+        if tried.count
+        else "nothing to look at"
+    )
+
+
+def _shown(sample: Sample) -> str:
+    return f"{f'record {sample.number}: ' if sample.number else ''}{one_line(sample.text)}"
 
 
 def _show_json(tried: Tried) -> None:

@@ -33,9 +33,11 @@ def written(draft: Draft) -> tuple[str, tuple[str, ...]]:
         text = _dumped(document)
         findings = Findings(f"{draft.name}{SUFFIX}")
         root = parse(text, findings)
-        if root is not None:
-            compile_document(root, Path(findings.file), findings)
+        contract = None if root is None else compile_document(root, Path(findings.file), findings)
         errors = [f for f in findings.sorted() if f.severity is Level.ERROR]
+        if not errors and contract is None:
+            reasons = "; ".join(["it has no field", *losses[:_SHOWN]])
+            raise InputError(f"no contract can be made of this: {reasons}", fix="give something else")
         if not errors:
             return text, tuple(losses)
         parts = list(_parts(root, document)) if root else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -129,5 +130,7 @@ def _of_rules(found: Described, results: Mapping[str, CheckResult], wrong: Mappi
             result = results[rule.name]
             rows = result.failing_rows[:SHOWN]
             said = "" if result.passed else result.observed or "does not hold"
-            samples = tuple(Sample(number=0, text=str(dict(row))) for row in rows)
+            samples = tuple(
+                Sample(number=0, text=json.dumps(dict(row), ensure_ascii=False, default=str)) for row in rows
+            )
         yield Outcome(rule=rule.name, severity=rule.severity, line=line, observed=said, samples=samples)

@@ -204,3 +204,23 @@ def test_no_line_of_a_report_begins_with_what_a_record_says(orders: Path) -> Non
         said = type_command(None, "contract", "test", orders, "-", "--format", form, given=bad)
         assert [line for line in said.out.splitlines() if line.startswith("::error::")] == [], said.out
         assert "\x1b[31m" not in said.out
+
+
+def test_a_header_of_csv_is_recognised_and_left_out_when_asked(tmp_path: Path) -> None:
+    sample = tmp_path / "a.csv"
+    sample.write_text("n;day\n1;2026-01-01\n2;2026-01-02\n", encoding="utf-8")
+    made = type_command(None, "contract", "infer", sample, "--name", "a", "--delimiter", ";")
+    contract = tmp_path / "a.odcs.yaml"
+    contract.write_text(made.out, encoding="utf-8")
+    said = type_command(None, "contract", "test", contract, sample)
+    assert (said.code, "line 1 looks like a header" in said.err) == (5, True), said
+    without = type_command(None, "contract", "test", contract, sample, "--input-format", "csv")
+    assert (without.code, without.out.split(":")[0], without.err) == (0, "2 records", "")
+
+
+def test_a_wrong_input_format_is_explained(orders: Path, tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text(lines(GOOD), encoding="utf-8")
+    parquet = type_command(None, "contract", "test", orders, tmp_path / "one.txt", "--input-format", "parquet")
+    assert (parquet.code != 0, "--input-format" in parquet.err) == (True, True)
+    csv = type_command(None, "contract", "test", orders, tmp_path / "one.txt", "--input-format", "csv")
+    assert (csv.code, "the first line of CSV is its header" in csv.err) == (7, True)

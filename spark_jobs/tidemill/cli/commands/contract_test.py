@@ -18,7 +18,7 @@ from tidemill.cli.output import AsJson, console, many, one_line, open_project, s
 from tidemill.cli.reports.formats import AsFormat, FailOn, ReportFormat, chosen, failing, report
 from tidemill.cli.views.log import print_json
 from tidemill.core.contract.contract import Format
-from tidemill.core.errors import InputError
+from tidemill.core.errors import InputError, LogInputError
 from tidemill.core.exit_code import ExitCode
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ def try_contract(
     form, found = chosen(wanted, as_json=as_json), described_contract(ctx, contract)
     with ExitStack() as stack:
         tried = _tried(ctx, found, data, input_format, _spark(ctx, stack))
+    if hint := _hint(found, tried, data, input_format):
+        typer.echo(f"({hint})", err=True)
     held = [outcome for outcome in tried.outcomes if outcome.holds]
     text = report(form, "contract test", [tried.file], _remarks(tried, tried.broken), fail_on, _remarks(tried, held))
     if text is not None:
@@ -84,8 +86,21 @@ def _tried(
     chosen = kind or _by_name(found, data)
     if not found.is_input and chosen is InputKind.PARQUET and data != "-":
         return try_rows(found, rows_of_parquet(data), spark)
-    chunks = _chunks(data, chosen)
+    chunks = _chunks(found, data, chosen)
     return try_records(found, chunks, spark) if found.is_input else try_json_rows(found, chunks, spark)
+
+
+def _hint(found: Described, tried: Tried, data: str, kind: InputKind | None) -> str:
+    """What a person may have meant who gives a file with a header, or one without; empty otherwise."""
+    if not tried.count and kind is InputKind.CSV:
+        return "the first line of CSV is its header: leave out --input-format csv if it has none"
+    if found.contract.format is not Format.CSV or kind is not None:
+        return ""
+    first = next((s.text for o in tried.broken for s in o.samples if s.number == 1), "")
+    line, columns = first.rpartition(": ")[2].lower(), found.contract.columns
+    if not any(column.lower() in line for column in columns):
+        return ""
+    return "line 1 looks like a header, and records of a topic have none: --input-format csv leaves it out"
 
 
 def _is_table(data: str) -> bool:
@@ -115,17 +130,22 @@ def _by_name(found: Described, data: str) -> InputKind:
     return by_suffix if by_suffix and takes_rows else InputKind.LINES
 
 
-def _chunks(data: str, kind: InputKind) -> Iterator[pa.ChunkedArray]:
+def _chunks(found: Described, data: str, kind: InputKind) -> Iterator[pa.ChunkedArray]:
     from tidemill.log import loading
     from tidemill.log.append_formats.chunks import ChunkSize
     from tidemill.log.append_formats.lines import Lines
     from tidemill.log.append_formats.tables import Csv, ParquetRows
 
     loading.total_bytes([data])
-    known: dict[InputKind, loading.InputFormat] = {InputKind.CSV: Csv(), InputKind.PARQUET: ParquetRows()}
-    chosen = known.get(kind, Lines())
-    for chunk in loading.chunks_of(data, chosen, ChunkSize(records=_RECORDS)):
-        yield chunk.records.column("value")
+    # A contract of CSV takes the lines as they are, without the header.
+    options = found.contract.options
+    lines = Csv(raw=True, delimiter=options.get("delimiter", ",")) if found.contract.format is Format.CSV else Csv()
+    known: dict[InputKind, loading.InputFormat] = {InputKind.CSV: lines, InputKind.PARQUET: ParquetRows()}
+    try:
+        for chunk in loading.chunks_of(data, known.get(kind, Lines()), ChunkSize(records=_RECORDS)):
+            yield chunk.records.column("value")
+    except LogInputError as error:
+        raise LogInputError(error.message, fix=error.fix.replace("--format", "--input-format")) from error
 
 
 def _spark(ctx: typer.Context, stack: ExitStack) -> Callable[[str], SparkSession]:

@@ -78,7 +78,7 @@ def _tried(
 ) -> Tried:
     contract = found.contract
     can = [rule for rule in contract.table_rules if not set(columns_of(rule.check)) & wrong.keys()]
-    audited = audit(contract.name, rows, replace(contract, table_rules=tuple(can)), where=where(spark))
+    audited = audit(contract.name, rows, replace(contract, table_rules=tuple(can)), where=where(spark, found))
     results = {r.rule: r for r in audited}
     typed = [_of_column(found, field, wrong.get(field.name, "")) for field in contract.fields]
     return Tried(

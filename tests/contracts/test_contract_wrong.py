@@ -92,7 +92,9 @@ MEANING = [
     ("minLength: 1, maxLength: 9", "minLength: 9, maxLength: 1", "exchange them"),
     ("name: cents", "name: Shop", "rename or remove one of them"),
     ('"[a-z]+"', '"[a-z+"', ""),
-    ('"[a-z]+"', '"(?=a)b"', ""),
+    ('"[a-z]+"', '"(?=a)b"', "more than linear"),
+    ('"[a-z]+"', r"'\u0061'", "RE2 does not know"),
+    ('"[a-z]+"', r"'a\Z'", "use characters, classes"),
     ("cents > 0", "cents + 1", ""),
     ("cents > 0", "foo(cents) > 0", ""),
     ("cents > 0", "cents >> > 0", ""),
@@ -130,6 +132,9 @@ YAML = [
     ("description: where", "description: where: when", "put a text that has a colon in quotes"),
     ("id: payments", "id: *payments", "write the value out"),
     ("description: where", "description: !text where", "remove the tag"),
+    ("description: where", "<<: {description: where}", "write them out"),
+    ("schema:", "---\nschema:", "a file of its own"),
+    ("enum: [{value: cash}]", "enum: [{value: cash}, {value: cash}]", "has an item twice"),
     ("enum: [{value: cash}]", "enum: [{value: cash}", "close"),
 ]
 OF_ROWS = [

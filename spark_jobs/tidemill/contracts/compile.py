@@ -28,6 +28,7 @@ EXTRA_COLUMN = "_extra"
 _SHOWN = 20
 _OWN_COLUMNS = ("batch_id", "published_at")
 _OF_PATHS = re.compile(r"_kept_|_s\d+p\d+_")
+_VERSION = re.compile(r"v?\d+(\.\d+){0,3}([-+.]?[A-Za-z0-9.+-]+)?", re.ASCII)
 _UNSTORABLE = " ,;{}()\n\t="
 
 
@@ -103,6 +104,10 @@ def _check_top(root: Node, version: str, findings: Findings) -> None:
     kind = root.child("kind")
     if kind is not None and kind.value != "DataContract":
         findings.error(kind.line, f"kind is {shown(kind)}; supported: DataContract", fix="write kind: DataContract")
+    own = root.child("version")
+    if own is not None and isinstance(own.value, str) and not _VERSION.fullmatch(own.value):
+        said = f"version is {shown(own)}: nobody can tell which of two such versions is newer"
+        findings.warning(own.line, said, fix="write it like 1.0.0")
     if version != NEWEST and root.child("status") is None:
         findings.error(root.line, f"`status` is missing; ODCS {version} must have it", fix="add status: active")
 

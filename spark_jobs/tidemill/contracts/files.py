@@ -17,7 +17,7 @@ OBJECT = "#"
 
 _CONTRACT = re.compile(r"(?P<name>.+)\.odcs\.ya?ml", re.IGNORECASE)
 _YAML = re.compile(r"(?P<name>.+)\.ya?ml", re.IGNORECASE)
-_KIND = re.compile(rb"""^["']?kind["']?\s*:\s*["']?DataContract\b""", re.MULTILINE)
+_KIND = re.compile(rb"""^["']?kind["']?\s*:\s*["']?DataContract\b""", re.MULTILINE | re.IGNORECASE)
 _SNIFFED = 65_536
 
 

@@ -185,7 +185,8 @@ def _pattern(option: Option) -> Condition | None:
         option.refuse(f"expected a regular expression, found {shown(option.node)}", "put it in single quotes")
         return None
     if reason := complaint(pattern):
-        option.refuse(f"not a regular expression that every engine reads alike: {reason}")
+        said = f"not a regular expression that every engine reads alike: {reason}"
+        option.refuse(said, "use characters, classes such as [a-z], groups, | and counts up to 1,000")
         return None
     return Matches(column=option.column, pattern=pattern)
 

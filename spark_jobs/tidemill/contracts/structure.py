@@ -274,6 +274,9 @@ def _note_other(error: ValidationError, node: Node, called: str, findings: Findi
             expected, fix = f"one of {', '.join(map(str, limit))}", closest(str(node.value), map(str, limit))
         case "pattern":
             expected, fix = f"a text that fits the pattern {limit}", ""
+        case "uniqueItems":
+            findings.error(node.line, f"{called} has an item twice", fix="remove one of them")
+            return
         case "anyOf" | "oneOf":
             expected, fix = "one of the shapes that the standard gives", ""
         case "type":

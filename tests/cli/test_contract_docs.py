@@ -113,6 +113,7 @@ def test_a_page_says_fields_rules_users_and_the_last_audit(
     text = " ".join(Tags((tmp_path / "pages" / "sums.html").read_text()).text.split())
     for expected in (
         "window_start key timestamp no",
+        "The rows of each batch are checked together",
         "primaryKey no two rows have the same window_start, user error",
         "pipeline sums publishes table sums: nothing committed yet",
         "Pipeline sums, batch 7, 2026-01-01",
@@ -124,6 +125,7 @@ def test_a_page_says_fields_rules_users_and_the_last_audit(
     events = Tags((tmp_path / "pages" / "events.html").read_text()).text
     assert "pipeline sums reads events" in events
     assert "amount <= 1000000" in events
+    assert "Each record is checked alone." in events
 
 
 def test_a_contract_that_cannot_be_used_is_named_and_others_have_pages(

@@ -32,15 +32,15 @@ _VERSION = re.compile(r"v?\d+(\.\d+){0,3}([-+.]?[A-Za-z0-9.+-]+)?", re.ASCII)
 _UNSTORABLE = " ,;{}()\n\t="
 
 
-def compile_contract(path: Path, findings: Findings, picked: str = "") -> Contract | None:
+def compile_contract(path: Path, findings: Findings, picked: str = "", root: Node | None = None) -> Contract | None:
     """Compile the contract in a file. It can be used only if `findings` has no error; None if it has no schema.
 
     Of several schema objects, `picked` names the one to compile; its contract is called `FILE#OBJECT`.
 
-    Faults of a file become findings and never exceptions: one file must not hide what is wrong with others.
+    `root` is its document, if it has been read already. Faults of a file become findings and never exceptions: one file must not hide what is wrong with others.
     """
     try:
-        root = read(path, findings)
+        root = root or read(path, findings)
         return None if root is None else compile_document(root, path, findings, picked)
     except Exception as error:
         said = f"{type(error).__name__}: {error}".splitlines()[0]

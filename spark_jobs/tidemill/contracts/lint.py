@@ -76,15 +76,17 @@ def _same_ids(files: Sequence[Path]) -> Iterator[Finding]:
 
 def _lint_file(path: Path) -> list[Finding]:
     findings = Findings(str(path))
-    root = read(path, Findings(str(path)))
-    objects = objects_of(root) if root is not None else []
+    root = read(path, findings)
+    if root is None:
+        return findings.sorted()
+    objects = objects_of(root)
     several = len(objects) > 1
     for schema in objects if several else ():
-        contract = compile_contract(path, findings, schema.text("name"))
+        contract = compile_contract(path, findings, schema.text("name"), root)
         if contract is not None:
             _advise(schema, contract, findings)
     if not several:
-        contract = compile_contract(path, findings)
+        contract = compile_contract(path, findings, root=root)
         if contract is not None:
             _advise(objects[0], contract, findings)
     return findings.sorted()

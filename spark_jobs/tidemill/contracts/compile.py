@@ -37,7 +37,8 @@ def compile_contract(path: Path, findings: Findings, picked: str = "", root: Nod
 
     Of several schema objects, `picked` names the one to compile; its contract is called `FILE#OBJECT`.
 
-    `root` is its document, if it has been read already. Faults of a file become findings and never exceptions: one file must not hide what is wrong with others.
+    `root` is its document, if it has been read already. Faults of a file become findings and never exceptions: one file
+    must not hide what is wrong with others.
     """
     try:
         root = root or read(path, findings)

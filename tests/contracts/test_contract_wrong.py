@@ -132,7 +132,7 @@ YAML = [
     ("description: where", "description: where: when", "put a text that has a colon in quotes"),
     ("id: payments", "id: *payments", "write the value out"),
     ("description: where", "description: !text where", "remove the tag"),
-    ("description: where", "<<: {description: where}", "write them out"),
+    ("description: where", "<<: {description: where}", "write the keys out"),
     ("schema:", "---\nschema:", "a file of its own"),
     ("enum: [{value: cash}]", "enum: [{value: cash}, {value: cash}]", "has an item twice"),
     ("enum: [{value: cash}]", "enum: [{value: cash}", "close"),

@@ -181,8 +181,6 @@ class _Reader:
             key = raw_key.value if isinstance(raw_key, yaml.ScalarNode) else None
             if not isinstance(key, str):
                 self.findings.error(line, "a key must be a word", fix="put the key in one line, without brackets")
-            elif key == "<<" and isinstance(raw_value, yaml.MappingNode):
-                self.findings.error(line, "`<<` takes keys from elsewhere, and is not understood", fix="write them out")
             elif key in found:
                 self.findings.error(
                     line, f"key `{key}` stands twice, first in line {found[key].line}", fix="remove one of them"

@@ -221,7 +221,9 @@ def _note_unknown(error: ValidationError, node: Node, title: str, findings: Find
         findings.error(
             child.line,
             f"unknown key `{key}` in {title}; ODCS knows {', '.join(known)}",
-            fix=closest(key, known) or "an extension goes into customProperties",
+            fix="write the keys out that `<<` takes from elsewhere"
+            if key == "<<"
+            else closest(key, known) or "an extension goes into customProperties",
         )
 
 

@@ -137,7 +137,6 @@ def test_diff_reports_in_each_format(tidemill: Type, tmp_path: Path, is_junit: A
     assert check_sarif(broken.out)["runs"][0]["results"][0]["level"] == "error"
 
 
-<<<<<<< HEAD
 def test_every_command_takes_a_contract_of_standard_input(tidemill: Type, mill: Mill) -> None:
     text = (mill.project.folder / "data_contracts" / "events.odcs.yaml").read_bytes()
     records = mill.project.folder / "records"
@@ -158,7 +157,8 @@ def test_files_of_other_formats_come_by_standard_input(tidemill: Type) -> None:
     assert (made.code, "name: shops" in made.out, "Imported from standard input." in made.out) == (0, True, True)
     wrong = tidemill("contract", "import", "sql", "-", given="CREATE TABLE (")
     assert (wrong.code, "error: -:1: not SQL" in wrong.err) == (5, True), wrong
-=======
+
+
 def test_a_name_of_a_file_that_is_no_utf_8_is_reported(tmp_path: Path) -> None:
     file = os.fsdecode(os.fsencode(tmp_path / "a") + b"\xff.odcs.yaml")
     check_sarif(sarif([a_remark(file=file), a_remark(file=os.path.relpath(file, tmp_path))]))
@@ -168,4 +168,3 @@ def test_a_file_that_is_named_in_several_ways_counts_once(tidemill: Type, tmp_pa
     file = tmp_path / "data_contracts" / "sums.odcs.yaml"
     said = tidemill("contract", "lint", file, file, file.parent)
     assert said.out.splitlines()[-1] == tidemill("contract", "lint", file.parent).out.splitlines()[-1]
->>>>>>> 5562d74 (Read contracts without columns and properties that only have a physical type; report rules that hold and samples in every format)

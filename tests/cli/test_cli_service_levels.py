@@ -12,7 +12,7 @@ from machine.tiny import TinyAttempt
 from support.commands import type_command
 from support.projects import NO_SPARK, NOW, Mill, an_event, sums
 from tidemill.core.exit_code import ExitCode
-from tidemill.inspect.service_levels import MeasuredLevel, missed_after, service_levels
+from tidemill.inspect.service_levels import MeasuredLevel, missed_after, rough, service_levels
 from tidemill.run import batch
 
 
@@ -136,3 +136,18 @@ def test_levels_change_no_fingerprint(tmp_path: Path) -> None:
     with_levels = a_mill(tmp_path / "a", "property: freshness, value: 1, unit: h").project.pipeline("sums")
     without = sums(tmp_path / "b", NO_SPARK).project.pipeline("sums")
     assert with_levels.logical_hash == without.logical_hash
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0, "0 seconds"),
+        (1, "1 second"),
+        (60, "1 minute"),
+        (3_661, "1 hour 1 minute"),
+        (28_295_354, "327 days 11 hours"),
+        (400 * 86_400 * 10, "4,000 days"),
+    ],
+)
+def test_times_are_shown_in_their_two_largest_units(seconds: int, shown: str) -> None:
+    assert rough(seconds) == shown

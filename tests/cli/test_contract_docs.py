@@ -17,6 +17,7 @@ from tidemill.inspect.contract_pages import pages, verdicts
 from tidemill.inspect.contract_pages.pages import page_of
 from tidemill.run import batch
 
+REASON = "not an event"
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&amp;{{ 7*7 }}"
 KNOWN = frozenset(("html", "head", "meta", "title", "style", "body", "a", "h1", "h2", "p", "div", "table", "tr", "th"))
 KNOWN |= {"td", "code", "span", "ul", "li"}
@@ -42,6 +43,8 @@ class Tags(HTMLParser):
 
 def evil_contract(folder: Path) -> None:
     quoted = "'" + EVIL.replace("'", "''") + "'"
+    # Names of properties have no quotes.
+    name = quoted.replace('"', "")
     (folder / "evil.odcs.yaml").write_text(
         f"""apiVersion: v3.1.0
 kind: DataContract
@@ -55,7 +58,7 @@ schema:
     logicalType: object
     description: {quoted}
     properties:
-      - name: {quoted}
+      - name: {name}
         logicalType: string
         description: {quoted}
         logicalTypeOptions: {{maxLength: 5}}
@@ -95,7 +98,14 @@ def test_a_page_says_fields_rules_users_and_the_last_audit(
 ) -> None:
     results = (
         CheckResult(table="sums", rule="n.required", severity=Severity.ERROR, passed=True),
-        CheckResult(table="sums", rule="primaryKey", severity=Severity.ERROR, passed=False, observed="2 of 3 rows"),
+        CheckResult(
+            table="sums",
+            rule="primaryKey",
+            severity=Severity.ERROR,
+            passed=False,
+            observed="2 of 3 rows",
+            failing_rows=({"user": EVIL},),
+        ),
     )
     audit = verdicts.Audit(pipeline="sums", table="sums", batch=7, at="2026-01-01", results=results)
     monkeypatch.setattr(pages, "last_audits", lambda _: {"sums": [audit]})
@@ -103,16 +113,19 @@ def test_a_page_says_fields_rules_users_and_the_last_audit(
     text = " ".join(Tags((tmp_path / "pages" / "sums.html").read_text()).text.split())
     for expected in (
         "window_start key timestamp no",
+        "The rows of each batch are checked together",
         "primaryKey no two rows have the same window_start, user error",
         "pipeline sums publishes table sums: nothing committed yet",
         "Pipeline sums, batch 7, 2026-01-01",
         "n.required error holds primaryKey error broken 2 of 3 rows",
+        f"Some rows that broke primaryKey : user: {' '.join(EVIL.split())}",
     ):
         assert expected in text
     assert "broken" in Tags((tmp_path / "pages" / "index.html").read_text()).text
     events = Tags((tmp_path / "pages" / "events.html").read_text()).text
     assert "pipeline sums reads events" in events
     assert "amount <= 1000000" in events
+    assert "Each record is checked alone." in events
 
 
 def test_a_contract_that_cannot_be_used_is_named_and_others_have_pages(
@@ -164,6 +177,9 @@ def test_the_last_audit_comes_from_the_ledger(
     assert "Last audit of table sums" in text
     assert re.search(r"Pipeline sums, batch 1, 2\d{3}-\d\d-\d\d", text)
     assert "those of 1 committed batch" in text
+    events = " ".join(Tags((tmp_path / "pages" / "events.html").read_text()).text.split())
+    assert "Last batch of pipeline sums Batch 1, 2" in events
+    assert f"rejected {REASON} 1" in events, events
 
 
 def test_without_contracts_there_are_no_pages(tidemill: Type, mill: Mill, tmp_path: Path) -> None:

@@ -95,9 +95,9 @@ def test_lines_that_are_no_objects_and_keys_that_stand_twice_are_named(tmp_path:
     assert said.code == 0
     assert said.err.splitlines() == [
         "warning: 5 lines (2, 3, 5, 6, 7): no JSON object, and not looked at",
-        "warning: 1 line (4): an object with a key twice, of which the last counts",
+        "warning: 1 line (4): an object with a key twice, which a pipeline rejects; not looked at",
     ]
-    assert "In 2 of 2 records." in said.out
+    assert "In 1 of 1 record." in said.out
 
 
 def test_an_enum_needs_few_values_in_many_records(tmp_path: Path) -> None:
@@ -146,3 +146,54 @@ def test_nothing_can_be_inferred_from_nothing(tmp_path: Path) -> None:
         assert said.err.startswith("error: ")
         assert "fix: " in said.err
     assert type_command(None, "contract", "infer", tmp_path / "nowhere").code == 5
+
+
+def test_a_column_of_csv_keeps_its_place_whatever_its_header(tmp_path: Path) -> None:
+    sample = tmp_path / "a.csv"
+    sample.write_text('a,A,,"q""q",_offset,z\n1,x,2,y,3,true\n', encoding="utf-8")
+    _, columns, said = inferred(sample)
+    types = {name: column["logicalType"] for name, column in columns.items()}
+    numbered = {"column_2": "string", "column_3": "integer", "column_4": "string", "column_5": "integer"}
+    assert types == {"a": "integer", **numbered, "z": "boolean"}
+    assert [line.split(":")[1].split("header ")[1] for line in said.err.splitlines()] == [
+        "'A' stands twice",
+        "'q\"q' is no name that a column can have",
+        "'_offset' is no name that a column can have",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason", "fix"),
+    [
+        ("a.csv", b"a;b\n1;2\n", "the header is one cell, 'a;b'", "--delimiter ';'"),
+        ("a.csv", b"a\tb\n1\t2\n", "the header is one cell", "--delimiter $'"),
+        ("a.jsonl", b'{\n "a": 1\n}\n', "3 lines (1, 2, 3): no JSON object", "one object a line"),
+        ("a.jsonl", b"[1]\n", "1 line (1): no JSON object", "one object a line"),
+        ("a.jsonl", '{"a": 1}\n'.encode("utf-16"), "no JSON object", "in UTF-8"),
+        ("a.jsonl", b'{"a": NaN}\n', "no JSON object", ""),
+        ("a.jsonl", b'{"a": true}\n{"a": 1}\n', "1 times boolean and 1 times integer", ""),
+        ("a.parquet", None, "there is no such file", "check its path"),
+    ],
+)
+def test_the_reason_is_said_where_nothing_can_be_inferred(
+    tmp_path: Path, name: str, content: bytes | None, reason: str, fix: str
+) -> None:
+    sample = tmp_path / name
+    if content is not None:
+        sample.write_bytes(content)
+    said = type_command(None, "contract", "infer", sample)
+    shown = " ".join(said.err.split())
+    assert (said.code != 0, reason in shown, fix in shown) == (True, True, True), shown
+
+
+def test_a_name_that_is_a_path_is_refused(tmp_path: Path) -> None:
+    sample = as_lines(tmp_path / "a.jsonl", {"a": 1})
+    said = type_command(None, "contract", "infer", sample, "--name", "a/b")
+    assert (said.code, "use letters" in said.err) == (5, True)
+
+
+def test_a_table_with_a_broken_log_is_named_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "t" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "t" / "_delta_log" / "00000000000000000000.json").write_text("{garbage", encoding="utf-8")
+    said = type_command(None, "contract", "infer", tmp_path / "t")
+    assert (said.code, len(said.err.splitlines()), "_delta_log" in said.err) == (6, 2, True), said.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +157,14 @@ def test_files_of_other_formats_come_by_standard_input(tidemill: Type) -> None:
     assert (made.code, "name: shops" in made.out, "Imported from standard input." in made.out) == (0, True, True)
     wrong = tidemill("contract", "import", "sql", "-", given="CREATE TABLE (")
     assert (wrong.code, "error: -:1: not SQL" in wrong.err) == (5, True), wrong
+
+
+def test_a_name_of_a_file_that_is_no_utf_8_is_reported(tmp_path: Path) -> None:
+    file = os.fsdecode(os.fsencode(tmp_path / "a") + b"\xff.odcs.yaml")
+    check_sarif(sarif([a_remark(file=file), a_remark(file=os.path.relpath(file, tmp_path))]))
+
+
+def test_a_file_that_is_named_in_several_ways_counts_once(tidemill: Type, tmp_path: Path) -> None:
+    file = tmp_path / "data_contracts" / "sums.odcs.yaml"
+    said = tidemill("contract", "lint", file, file, file.parent)
+    assert said.out.splitlines()[-1] == tidemill("contract", "lint", file.parent).out.splitlines()[-1]

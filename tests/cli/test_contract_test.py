@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ SUMS = f"""{HEAD}  - name: sums
       - {{name: id, logicalType: integer, required: true, primaryKey: true, description: who}}
       - {{name: v, logicalType: number, description: what, logicalTypeOptions: {{minimum: 0}}}}
 """
+FORMS = ("junit", "sarif", "github")
 GOOD = {"ts": "2026-01-01T00:00:00Z", "shop": "north", "cents": 5}
 
 
@@ -177,3 +179,48 @@ def test_what_is_asked_wrongly_is_told_without_a_stack_trace(orders: Path, tmp_p
         assert said.code == 5
         assert expected in said.err
     assert tidemill("contract", "test", "events#events", "-", given=lines({"ts": GOOD["ts"]})).code == 0
+
+
+def test_reports_name_rules_that_hold_and_show_what_broke_the_others(orders: Path, tmp_path: Path) -> None:
+    bad = lines(GOOD, {**GOOD, "cents": -7})
+    said = {f: type_command(None, "contract", "test", orders, "-", "--format", f, given=bad).out for f in FORMS}
+    cases = re.findall(r'<testcase name="(\S+) in line', said["junit"])
+    assert sorted(cases) == ["cents.minimum", "decoded", "paid", "shop.pattern"]
+    assert 'tests="4" failures="1"' in said["junit"]
+    for form in FORMS:
+        assert "-7" in said[form], form
+
+
+def test_samples_of_tables_are_json(sums_contract: Path, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1], "v": [-1.5]}), tmp_path / "rows.parquet")
+    found = try_it(sums_contract, tmp_path / "rows.parquet")
+    (sample,) = found["v.minimum"]["samples"]  # type: ignore[misc]
+    assert json.loads(sample["text"])["v"] == -1.5
+
+
+def test_no_line_of_a_report_begins_with_what_a_record_says(orders: Path) -> None:
+    bad = lines({**GOOD, "shop": "A\n::error::x\x1b[31m"}) + "::error::y\n"
+    for form in ("text", "github"):
+        said = type_command(None, "contract", "test", orders, "-", "--format", form, given=bad)
+        assert [line for line in said.out.splitlines() if line.startswith("::error::")] == [], said.out
+        assert "\x1b[31m" not in said.out
+
+
+def test_a_header_of_csv_is_recognised_and_left_out_when_asked(tmp_path: Path) -> None:
+    sample = tmp_path / "a.csv"
+    sample.write_text("n;day\n1;2026-01-01\n2;2026-01-02\n", encoding="utf-8")
+    made = type_command(None, "contract", "infer", sample, "--name", "a", "--delimiter", ";")
+    contract = tmp_path / "a.odcs.yaml"
+    contract.write_text(made.out, encoding="utf-8")
+    said = type_command(None, "contract", "test", contract, sample)
+    assert (said.code, "line 1 looks like a header" in said.err) == (5, True), said
+    without = type_command(None, "contract", "test", contract, sample, "--input-format", "csv")
+    assert (without.code, without.out.split(":")[0], without.err) == (0, "2 records", "")
+
+
+def test_a_wrong_input_format_is_explained(orders: Path, tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text(lines(GOOD), encoding="utf-8")
+    parquet = type_command(None, "contract", "test", orders, tmp_path / "one.txt", "--input-format", "parquet")
+    assert (parquet.code != 0, "--input-format" in parquet.err) == (True, True)
+    csv = type_command(None, "contract", "test", orders, tmp_path / "one.txt", "--input-format", "csv")
+    assert (csv.code, "the first line of CSV is its header" in csv.err) == (7, True)

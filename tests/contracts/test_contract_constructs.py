@@ -10,6 +10,7 @@ import pytest
 
 from support.odcs_constructs import constructs, schema
 from support.odcs_outcomes import Outcome, Told, outcomes
+from support.odcs_values import values
 
 COUNT = 600
 """The standard has more constructs than this. Fewer would mean that the generator leaves some out."""
@@ -25,8 +26,8 @@ def told(request: pytest.FixtureRequest) -> tuple[Told, ...]:
 
 def test_every_construct_is_in_a_contract_that_the_official_schema_accepts() -> None:
     official = jsonschema.Draft201909Validator(schema())
-    made = list(constructs(is_input=False))
-    assert [c.path for c in made if not official.is_valid(c.document)] == []
+    made = [*constructs(is_input=False), *values(is_input=False)]
+    assert [c.path for c in made if "(3.0)" not in c.key and not official.is_valid(c.document)] == []
     assert len(made) > COUNT
 
 
@@ -50,6 +51,16 @@ def test_what_is_refused_is_named(told: tuple[Told, ...]) -> None:
             # A position in the key needs the key.
             words = set(re.findall(r"\w+", each.construct.path.replace("primaryKeyPosition", "primaryKey")))
             assert words & set(re.findall(r"\w+", each.why)) or each.why.startswith("rule `"), each
+
+
+def test_metrics_and_types_that_the_schema_only_lists_are_enforced() -> None:
+    for is_input in (True, False):
+        found = {each.construct.key: each.outcome for each in outcomes(is_input=is_input)}
+        assert found["logicalType: boolean"] is Outcome.ENFORCED
+        assert found["metric: invalidValues with pattern"] is Outcome.ENFORCED
+        assert found["rule: validValues (3.0)"] is Outcome.ENFORCED
+        assert found["metric: rowCount"] is (Outcome.REFUSED if is_input else Outcome.ENFORCED)
+        assert found["query"] is Outcome.ENFORCED
 
 
 def test_what_promises_nothing_about_values_is_never_refused(told: tuple[Told, ...]) -> None:

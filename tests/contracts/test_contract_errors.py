@@ -193,11 +193,8 @@ def test_of_several_schema_objects_one_must_be_named(
 @pytest.mark.parametrize(
     ("schema", "at", "words"),
     [
-        ("schema: []", "schema:", "`schema` is empty"),
         ("schema: orders", "schema:", "`schema`: expected a list"),
         ("schema: [orders]", "schema:", "expected the keys of a schema object, found the text 'orders'"),
-        ("schema: [{name: a, properties: []}]", "schema:", "a contract without properties has no columns"),
-        ("schema: [{name: a}]", "schema:", "a contract without properties has no columns"),
         (f"schema: [{{name: a, logicalType: array, properties: [{COLUMN[2:]}]}}]", "schema:", "supported: object"),
         (f"schema: [{{name: a, relationships: [{{}}], properties: [{COLUMN[2:]}]}}]", "schema:", "foreign keys"),
     ],

@@ -252,6 +252,39 @@ CREATE TABLE IF NOT EXISTS shop.orders (
     assert (several.code, "there are other, orders" in several.err) == (5, True)
 
 
+SCRIPT = """
+DROP TABLE IF EXISTS s1.a;
+CREATE TABLE s1.a (id bigint, x varchar(9), z int);
+CREATE TABLE s2.a (other bigint);
+ALTER TABLE s1.a ADD CONSTRAINT pk PRIMARY KEY (id);
+ALTER TABLE s1.a ALTER COLUMN x SET NOT NULL;
+ALTER TABLE s1.a ADD COLUMN y int NOT NULL;
+ALTER TABLE s1.a DROP COLUMN z;
+ALTER TABLE s1.a RENAME TO c;
+COMMENT ON TABLE s1.a IS 'what it is';
+COMMENT ON COLUMN s1.a.x IS 'an x';
+CREATE UNIQUE INDEX i ON s1.a (y);
+CREATE VIEW v AS SELECT 1;
+"""
+
+
+def test_statements_after_the_table_are_applied_or_named(tmp_path: Path) -> None:
+    file = tmp_path / "in.sql"
+    file.write_text(SCRIPT)
+    both = type_command(None, "contract", "import", "sql", f"{file}#a", "--dialect", "postgres")
+    assert (both.code, "there are s1.a, s2.a" in both.err) == (5, True)
+    said = type_command(None, "contract", "import", "sql", f"{file}#s1.a", "--dialect", "postgres")
+    found, lost = one(tmp_path / "a.odcs.yaml", said.out), said.err.splitlines()
+    assert (found.contract.primary_key, found.contract.description) == (("id",), "what it is")
+    fields = {f.name: (f.required, f.description) for f in found.contract.fields}
+    assert fields == {"id": (True, ""), "x": (True, "an x"), "y": (True, "")}
+    assert {"x.maxLength", "y.unique"} <= found.rules.keys()
+    assert [any(text in line for line in lost) for text in ("VIEW", "RENAME")] == [True, True]
+    file.write_text(SCRIPT + "CREATE TABLE s1.a (q int);")
+    again = type_command(None, "contract", "import", "sql", f"{file}#s1.a", "--dialect", "postgres")
+    assert (again.code, "created 2 times" in again.err) == (5, True)
+
+
 def test_models_of_dbt_of_others_are_read_or_named(tmp_path: Path) -> None:
     found, lost = imported(
         tmp_path,

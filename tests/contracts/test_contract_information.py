@@ -23,10 +23,17 @@ from tidemill.contracts.lint import lint
 from tidemill.contracts.load import load_contract
 from tidemill.core.contract.contract import Between
 from tidemill.core.contract.schema import Array, Decimal, Scalar
+from tidemill.core.errors import ContractError
 
 FOREIGN = [
     ("{name: x, logicalType: string, physicalType: varchar(9)}", "`varchar(9)` is the source's own", Scalar.STRING),
     ("{name: x, logicalType: string, physicalType: 'ENUM(a, b)'}", "values are read as string", Scalar.STRING),
+    ("{name: x, physicalType: varchar(9)}", "`varchar(9)` is read as string", Scalar.STRING),
+    ("{name: x, physicalType: TEXT}", "`TEXT` is read as string", Scalar.STRING),
+    ("{name: x, physicalType: bigint}", "`bigint` is read as integer", Scalar.LONG),
+    ("{name: x, physicalType: int}", "`int` is read as integer", Scalar.INTEGER),
+    ("{name: x, physicalType: 'numeric(9,2)'}", "is read as number", Decimal(9, 2)),
+    ("{name: x, physicalType: timestamp_ntz}", "is read as timestamp", Scalar.TIMESTAMP),
     ("{name: x, logicalType: integer, physicalType: smallint}", "values are read as bigint", Scalar.LONG),
     ("{name: x, logicalType: number, physicalType: float}", "values are read as double", Scalar.DOUBLE),
     ("{name: x, logicalType: timestamp, physicalType: timestamp_tz}", "values are read as", Scalar.TIMESTAMP),
@@ -61,6 +68,24 @@ UNUSED = [
     ("quality: [{type: text, description: it was verified}]", "is for people, and not checked"),
     ("logicalTypeOptions: {format: password}", "password says how to show values"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ("", "`schema` is missing"),
+        ("schema: []", "`schema` is empty"),
+        ("schema: [{name: a, properties: []}]", "without properties has no columns"),
+        ("schema: [{name: a}]", "without properties has no columns"),
+    ],
+)
+def test_a_contract_without_columns_is_read_and_used_by_nobody(file: Any, schema: str, words: str) -> None:
+    path = file.write(f"apiVersion: v3.1.0\nkind: DataContract\nid: a\nversion: 1.0.0\nstatus: active\n{schema}\n")
+    assert [(f.severity, words in f.message) for f in lint(path)] == [(Level.WARNING, True)]
+    with pytest.raises(ContractError, match="no pipeline can use it"):
+        load_contract(path)
+    said = type_command(None, "contract", "test", path, "-")
+    assert (said.code, "no topic or table with columns" in said.err) == (5, True)
 
 
 @pytest.mark.parametrize(("key", "words"), UNUSED)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tidemill.contracts.findings import Level
+from tidemill.contracts import document
+from tidemill.contracts.findings import Findings, Level
 from tidemill.contracts.lint import Finding, lint
 from tidemill.core.contract.contract import Severity
 
@@ -226,3 +227,17 @@ def test_a_fault_that_nobody_foresaw_is_a_finding_and_hides_no_other_file(
 def test_a_finding_prints_as_file_line_and_message() -> None:
     finding = Finding(file="a.odcs.yaml", line=7, severity=Severity.WARNING, message="no description")
     assert str(finding) == "a.odcs.yaml:7: no description"
+
+
+def test_a_file_is_read_once(file: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = file.an_output("- {name: x, logicalType: string}")
+    read: list[str] = []
+    parse = document.parse
+
+    def counted(text: str, findings: Findings, *, first_line: int = 1) -> document.Node | None:
+        read.append(text)
+        return parse(text, findings, first_line=first_line)
+
+    monkeypatch.setattr(document, "parse", counted)
+    lint(path)
+    assert len(read) == 1

@@ -242,7 +242,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_an_error_lists_every_fault_with_its_line(file: object, tmp_path: Path) -> None:
     path = tmp_path / "orders.odcs.yaml"
-    path.write_text("apiVersion: v3.2.0\nkind: Contract\nid: x\nversion: 1.0\nschema: []\n", encoding="utf-8")
+    path.write_text("apiVersion: v3.2.0\nkind: Contract\nid: x\nversion: 1.0\nschema: orders\n", encoding="utf-8")
     with pytest.raises(ContractError) as caught:
         load_contract(path)
     lines = [line for line in str(caught.value).split("\n") if line.startswith(str(path))]

@@ -10,6 +10,7 @@ import pytest
 
 from tidemill.contracts.changes.described import described
 from tidemill.core.contract.row_rules import UNMATCHED
+from tidemill.core.errors import ContractError, DeclarationError
 from tidemill.core.sql.text import select
 from tidemill.engine.spark.query import ROWS, of_driver, query
 from tidemill.inspect.contract_trial.conditions import broken_records
@@ -78,3 +79,20 @@ def test_what_breaks_a_rule_is_what_breaks_its_predicate_in_spark(tmp_path: Path
         assert sorted(said.column("_row").to_pylist()) == ours.tolist(), rule.name
     assert len(contract.row_rules) == len(rules) >= 11
     assert asked == ["needs_spark"]
+
+
+def test_a_predicate_that_fails_is_named_without_the_plan_of_spark(tmp_path: Path) -> None:
+    path = tmp_path / "it.odcs.yaml"
+    path.write_text(CONTRACT, encoding="utf-8")
+    found = described(path)[0]["it"]
+    types = {f.name: f.type for f in found.contract.fields}
+    rows = pa.Table.from_pylist([{}], schema=arrow_schema(found.contract.fields))
+
+    def session(rule: str) -> SparkSession:
+        raise DeclarationError(f"rule {rule}: [CAST] not a number\n'Filter unresolvedalias", fix="plan the batch anew")
+
+    with pytest.raises(ContractError) as refused:
+        broken_records(found.rules["needs_spark"], rows, types, session, found.contract.source)
+    line = next(n for n, text in enumerate(CONTRACT.splitlines(), 1) if "needs_spark" in text)
+    assert refused.value.message == f"{path}:{line}: rule `needs_spark`: rule needs_spark: [CAST] not a number"
+    assert "try_cast" in refused.value.fix

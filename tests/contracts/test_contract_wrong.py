@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable
@@ -91,7 +92,9 @@ MEANING = [
     ("minLength: 1, maxLength: 9", "minLength: 9, maxLength: 1", "exchange them"),
     ("name: cents", "name: Shop", "rename or remove one of them"),
     ('"[a-z]+"', '"[a-z+"', ""),
-    ('"[a-z]+"', '"(?=a)b"', ""),
+    ('"[a-z]+"', '"(?=a)b"', "more than linear"),
+    ('"[a-z]+"', r"'\u0061'", "RE2 does not know"),
+    ('"[a-z]+"', r"'a\Z'", "use characters, classes"),
     ("cents > 0", "cents + 1", ""),
     ("cents > 0", "foo(cents) > 0", ""),
     ("cents > 0", "cents >> > 0", ""),
@@ -100,12 +103,38 @@ MEANING = [
     ("required: true", "required: true\n        primaryKey: true", "put it into the contract of the published table"),
     ("quality:", "quality: [{metric: rowCount, mustBe: 1}]\n    tags:", "table"),
 ]
+NOTHING_PASSES = [
+    ('minimum: "2024-01-31"', 'minimum: "2024-01-31", maximum: "2024-01-30"', "exchange them"),
+    ('minimum: "2024-01-31"', 'exclusiveMinimum: "2024-01-31", maximum: "2024-01-31"', "no value is between"),
+    ("minimum: 0, maximum: 900", "exclusiveMinimum: 5, exclusiveMaximum: 6", "no value is between"),
+    ("minimum: 0, maximum: 900", "minimum: 9223372036854775808", "wider physicalType"),
+    ("minimum: 0, maximum: 900", "maximum: -9223372036854775809", "wider physicalType"),
+    ("multipleOf: 5}", "multipleOf: 5}\n        enum: [{value: 950}]", "because maximum is 900"),
+    ("multipleOf: 5}", "multipleOf: 5}\n        enum: [{value: 5}, {value: -5}]", "because minimum is 0"),
+]
+OF_SPARK = [
+    ("cents > 0", "day > cents", "cannot make them one type"),
+    ("cents > 0", "day in (1, 2)", "cannot make them one type"),
+    ("cents > 0", "coalesce(cents, day) is not null", "cannot make them one type"),
+    ("cents > 0", "shop like 'a' escape 'bb'", "is no single character"),
+    ("cents > 0", "shop in ()", "list the values"),
+    ("cents > 0", "length(repeat(shop, 2000000000)) > 0", "written as numbers, up to 100,000"),
+    ("cents > 0", "length(space(cents)) > 0", "written as numbers, up to 100,000"),
+    ("cents > 0", "size(sequence(0, 1000000000)) > cents", "written as numbers, up to 100,000"),
+    ("name: cents", '"name": "ce\\"nts"', "rename the property"),
+    ("name: cents", r'"name": "ce\nnts"', "rename the property"),
+    ("name: cents", r"name: ce\nts", "rename the property"),
+    ("name: paid", r'name: "paid\n::error::"', "control characters are no part of names"),
+]
 YAML = [
     ("    properties:", "\tproperties:", "indent with blanks"),
     ("description: where", "description: 'where", "close the quotes"),
     ("description: where", "description: where: when", "put a text that has a colon in quotes"),
     ("id: payments", "id: *payments", "write the value out"),
     ("description: where", "description: !text where", "remove the tag"),
+    ("description: where", "<<: {description: where}", "write the keys out"),
+    ("schema:", "---\nschema:", "a file of its own"),
+    ("enum: [{value: cash}]", "enum: [{value: cash}, {value: cash}]", "has an item twice"),
     ("enum: [{value: cash}]", "enum: [{value: cash}", "close"),
 ]
 OF_ROWS = [
@@ -113,6 +142,14 @@ OF_ROWS = [
     ("mustBeLessThan: 9", "mustBeLesThan: 9", "did you mean `mustBeLessThan`?"),
     ("mustBeLessThan: 9", "mustBeLessThan: '9'", "remove the quotes: 9"),
     ("mustBeLessThan: 9", "mustBeBetween: [9, 1]", "exchange them"),
+    ("mustBeLessThan: 9", "mustBeLessThan: 0", "no number of rows"),
+    (
+        "rowCount, mustBeLessThan: 9",
+        "duplicateValues, arguments: {properties: [shop, shop]}, mustBe: 0",
+        "a column twice",
+    ),
+    ("when,", "when, quality: [{metric: nullValues, mustBe: 0.5}],", "no number of rows"),
+    ("when,", "when, quality: [{metric: nullValues, mustNotBeBetween: [0, 100], unit: percent}],", "no number of rows"),
     ("mustBeLessThan: 9", "mustBeLessThan: 9, unit: percnt", "did you mean `percent`?"),
     (
         "{metric: rowCount, mustBeLessThan: 9}",
@@ -130,15 +167,18 @@ FILES: list[tuple[str, bytes, str]] = [
     ("list.odcs.yaml", b"- apiVersion: v3.2.0\n", ""),
     ("contract.json", b"[]", ""),
 ]
+MOST_SECONDS = 3
+"""Of the processor: a busy machine makes no test fail."""
+
 Lint = Callable[[Path], tuple[int, str]]
 
 
 @pytest.fixture
 def lint() -> Lint:
     def run(path: Path) -> tuple[int, str]:
-        before = time.monotonic()
+        before = time.process_time()
         said = type_command(None, "contract", "lint", path)
-        print(f"{time.monotonic() - before:.2f} s {path.name}")
+        assert time.process_time() - before < MOST_SECONDS
         return said.code, " ".join((said.out + said.err).split())
 
     return run
@@ -154,7 +194,9 @@ def test_the_contract_itself_is_right(tmp_path: Path, lint: Lint) -> None:
     assert lint(path)[0] == ExitCode.DONE, "a mark of the order of bytes is no fault"
 
 
-@pytest.mark.parametrize(("before", "after", "fix"), [*TYPOS, *TYPES, *MEANING, *YAML, *OF_ROWS])
+@pytest.mark.parametrize(
+    ("before", "after", "fix"), [*TYPOS, *TYPES, *MEANING, *NOTHING_PASSES, *OF_SPARK, *YAML, *OF_ROWS]
+)
 def test_a_wrong_contract_is_refused_in_its_line(tmp_path: Path, lint: Lint, before: str, after: str, fix: str) -> None:
     text = ROWS if (before, after, fix) in OF_ROWS else RECORDS
     assert before in text
@@ -185,5 +227,62 @@ def test_a_folder_without_a_contract_is_refused(tmp_path: Path, lint: Lint) -> N
     assert (code, "no contract in this folder" in said) == (ExitCode.WRONG, True)
 
 
+@pytest.mark.parametrize("name", ["gone.odcs.yaml", "folder.odcs.yaml", "far/there.odcs.yaml"])
+def test_what_is_called_like_a_contract_and_is_none_is_refused(tmp_path: Path, lint: Lint, name: str) -> None:
+    folder = tmp_path / "contracts"
+    folder.mkdir()
+    (folder / "payments.odcs.yaml").write_text(RECORDS, encoding="utf-8")
+    match name:
+        case "gone.odcs.yaml":
+            (folder / name).symlink_to(tmp_path / "nothing")
+        case "folder.odcs.yaml":
+            (folder / name).mkdir()
+        case _:
+            (tmp_path / "elsewhere").mkdir()
+            (tmp_path / "elsewhere" / "there.odcs.yaml").write_text("kind: DataContract\n", encoding="utf-8")
+            (folder / "far").symlink_to(tmp_path / "elsewhere")
+            (folder / "round").symlink_to(folder)
+    code, said = lint(folder)
+    assert (code, f"{name}:1: error" in said, said.count("error:")) == (ExitCode.WRONG, True, 1), said
+
+
+def test_a_pipe_without_a_writer_is_refused(tmp_path: Path, lint: Lint) -> None:
+    os.mkfifo(tmp_path / "payments.odcs.yaml")
+    code, said = lint(tmp_path / "payments.odcs.yaml")
+    assert (code, "it is a pipe" in said) == (ExitCode.WRONG, True)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("mustBeLessThan: 500, unit: percent", "nullValues"),
+        ("mustBeBetween: [0, 100], unit: percent", "nullValues"),
+        ("mustBeGreaterOrEqualTo: 0", "nullValues"),
+    ],
+)
+def test_a_rule_that_always_holds_is_pointed_out(tmp_path: Path, lint: Lint, key: str, value: str) -> None:
+    path = tmp_path / "payments.odcs.yaml"
+    path.write_text(ROWS.replace("when,", f"when, quality: [{{metric: {value}, {key}}}],"), encoding="utf-8")
+    code, said = lint(path)
+    assert (code, "the rule checks nothing" in said) == (ExitCode.DONE, True), said
+
+
+@pytest.mark.parametrize(
+    ("predicate", "instead"),
+    [
+        ("split(shop, 'x')[10] = 'a'", "get(array"),
+        ("xpath_int(shop, 'a') > 1", ""),
+        ("parse_url(shop, 'HOST') = shop", "try_"),
+    ],
+)
+def test_a_predicate_that_some_value_makes_fail_is_pointed_out(
+    tmp_path: Path, lint: Lint, predicate: str, instead: str
+) -> None:
+    path = tmp_path / "payments.odcs.yaml"
+    path.write_text(RECORDS.replace("cents > 0 OR shop = 'x'", predicate), encoding="utf-8")
+    code, said = lint(path)
+    assert (code, "fails the whole batch" in said, instead in said) == (ExitCode.DONE, True, True), said
+
+
 def test_there_are_enough_of_them() -> None:
-    assert len([*TYPOS, *TYPES, *MEANING, *YAML, *OF_ROWS, *FILES]) >= 52
+    assert len([*TYPOS, *TYPES, *MEANING, *NOTHING_PASSES, *OF_SPARK, *YAML, *OF_ROWS, *FILES]) >= 52

@@ -21,7 +21,7 @@ Pointer = tuple[str | int, ...]
 _TEXTS = {"date": "2024-01-31", "date-time": "2024-01-31T00:00:00Z", "uri": "https://example.org/a"}
 _GIVEN: dict[str, Json] = {
     "type": "custom",
-    "query": "SELECT COUNT(*) FROM ${object}",
+    "query": "SELECT COUNT(*) FROM ${object} WHERE x IS NULL",
     "pattern": "a+",
     "from": "t.x",
     "to": "t.y",
@@ -63,6 +63,7 @@ _ALSO: dict[str, dict[str, Json]] = {
 _SIGNS = ("", "GreaterThan", "GreaterOrEqualTo", "LessThan", "LessOrEqualTo", "Between")
 _OPERATORS = frozenset([*(f"mustBe{sign}" for sign in _SIGNS), "mustNotBe", "mustNotBeBetween"])
 _OF_COLUMN = {"metric": "invalidValues", "arguments": {"validValues": ["a"]}}
+_OF_ROWS = {"arguments": {"properties": ["x"]}}
 _MOST_NESTED = 2
 _EVERYWHERE = ("SchemaObject", "SchemaProperty", "SchemaItemProperty", "DataQuality")
 
@@ -144,6 +145,8 @@ def _value(here: _Here, label: str, given: Mapping[str, Json], needed: Json) -> 
 def _key(here: _Here, key: str, given: Json) -> Iterator[Construct]:
     """One key, and everything inside it."""
     definition, pointer = _resolved(here.definition), (*here.pointer, key)
+    if key == "unit" and "quality" in pointer and "type" in given:
+        given = {"metric": "nullValues"} if "properties" in pointer else {"metric": "duplicateValues", **_OF_ROWS}
     if key == "arguments":
         given = given | (_OF_COLUMN if "properties" in pointer else {"metric": "duplicateValues"})
     if "slaProperties" in here.pointer and len(here.pointer) == len(("slaProperties", 0)):

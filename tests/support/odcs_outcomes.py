@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 
 from support.odcs_constructs import Construct, Json, constructs
+from support.odcs_values import values
 from tidemill.contracts.compile import compile_document
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Finding, Findings, Level
@@ -45,7 +46,8 @@ class Told:
 @cache
 def outcomes(*, is_input: bool, version: str = "v3.2.0") -> tuple[Told, ...]:
     """The outcome of every construct."""
-    return tuple(_told(construct) for construct in constructs(is_input=is_input, version=version))
+    made = (*constructs(is_input=is_input, version=version), *values(is_input=is_input, version=version))
+    return tuple(map(_told, made))
 
 
 def _told(construct: Construct) -> Told:
@@ -54,7 +56,9 @@ def _told(construct: Construct) -> Told:
     errors = [f for f in found if f.severity is Level.ERROR]
     if errors:
         return Told(construct, Outcome.REFUSED, errors[0].message)
-    if _meaning(contract) != _meaning(before):
+    # Without its comparison, a rule means nothing, and is refused.
+    is_needed = construct.key.startswith("must") and any(f.severity is Level.ERROR for f in known)
+    if _meaning(contract) != _meaning(before) or is_needed:
         return Told(construct, Outcome.ENFORCED)
     said = {f.message for f in known}
     told = [f.message for f in found if f.severity is Level.INFORMATION and f.message not in said]

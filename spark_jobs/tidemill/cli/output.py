@@ -125,6 +125,11 @@ def printable(text: str) -> str:
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+def one_line(text: str) -> str:
+    """Make text of records or files safe as a part of one line: systems of CI run what begins a line with `::`."""
+    return printable(text).replace("\n", "\\n")
+
+
 def ago(then: datetime, now: datetime | None = None) -> str:
     """How long ago a moment was, in its largest unit."""
     seconds = int(((now or datetime.now(UTC)) - then).total_seconds())

@@ -28,18 +28,20 @@ EXTRA_COLUMN = "_extra"
 _SHOWN = 20
 _OWN_COLUMNS = ("batch_id", "published_at")
 _OF_PATHS = re.compile(r"_kept_|_s\d+p\d+_")
+_VERSION = re.compile(r"v?\d+(\.\d+){0,3}([-+.]?[A-Za-z0-9.+-]+)?", re.ASCII)
 _UNSTORABLE = " ,;{}()\n\t="
 
 
-def compile_contract(path: Path, findings: Findings, picked: str = "") -> Contract | None:
+def compile_contract(path: Path, findings: Findings, picked: str = "", root: Node | None = None) -> Contract | None:
     """Compile the contract in a file. It can be used only if `findings` has no error; None if it has no schema.
 
     Of several schema objects, `picked` names the one to compile; its contract is called `FILE#OBJECT`.
 
-    Faults of a file become findings and never exceptions: one file must not hide what is wrong with others.
+    `root` is its document, if it has been read already. Faults of a file become findings and never exceptions: one file
+    must not hide what is wrong with others.
     """
     try:
-        root = read(path, findings)
+        root = root or read(path, findings)
         return None if root is None else compile_document(root, path, findings, picked)
     except Exception as error:
         said = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -103,6 +105,10 @@ def _check_top(root: Node, version: str, findings: Findings) -> None:
     kind = root.child("kind")
     if kind is not None and kind.value != "DataContract":
         findings.error(kind.line, f"kind is {shown(kind)}; supported: DataContract", fix="write kind: DataContract")
+    own = root.child("version")
+    if own is not None and isinstance(own.value, str) and not _VERSION.fullmatch(own.value):
+        said = f"version is {shown(own)}: nobody can tell which of two such versions is newer"
+        findings.warning(own.line, said, fix="write it like 1.0.0")
     if version != NEWEST and root.child("status") is None:
         findings.error(root.line, f"`status` is missing; ODCS {version} must have it", fix="add status: active")
 
@@ -113,13 +119,23 @@ def _schema(root: Node, file: str, picked: str, findings: Findings) -> Node | No
     fitting = [node for node in objects if node.text("name") == picked] if picked or len(objects) > 1 else objects
     if len(fitting) == 1:
         _check_object(fitting[0], findings)
-        return fitting[0]
+        return fitting[0] if _has_columns(fitting[0], findings) else None
     if objects:
         _note_choice([node.text("name") for node in objects], file, picked, child or root, findings)
     elif child is None or child.value == ():
         said = "`schema` is missing" if child is None else "`schema` is empty"
-        findings.error(child.line if child else root.line, said, fix="describe one topic or table in it")
+        said += ": the contract describes no topic or table, so no pipeline can use it"
+        findings.warning(child.line if child else root.line, said, fix="describe one topic or table in it")
     return None
+
+
+def _has_columns(schema: Node, findings: Findings) -> bool:
+    properties = schema.child("properties")
+    if properties is not None and properties.value != ():
+        return True
+    said = "a schema object without properties has no columns, so no pipeline can use it"
+    findings.warning(properties.line if properties else schema.line, said, fix="add properties")
+    return False
 
 
 def _note_choice(names: list[str], file: str, picked: str, place: Node, findings: Findings) -> None:
@@ -171,16 +187,12 @@ def _description(root: Node, schema: Node) -> str:
 
 
 def _check_columns(schema: Node, extensions: Extensions, findings: Findings) -> None:
-    properties = schema.child("properties")
-    if properties is None or properties.value == ():
-        line = properties.line if properties else schema.line
-        findings.error(line, "a contract without properties has no columns", fix="add properties")
     for node in schema.items("properties"):
         name = node.text("name")
         if extensions.is_input:
             if name.lower() == EXTRA_COLUMN and extensions.keeps_extra:
                 findings.error(node.line, f"`{name}` holds the extra fields of a record", fix="rename the property")
-            if name.lower() in HIDDEN_COLUMNS or _OF_PATHS.match(name.lower()):
+            if is_hidden(name):
                 findings.error(
                     node.line, f"`{name}` is a column that Tidemill adds to every row", fix="rename the property"
                 )
@@ -192,6 +204,11 @@ def _check_columns(schema: Node, extensions: Extensions, findings: Findings) -> 
             )
         elif any(c in _UNSTORABLE for c in name):
             findings.error(node.line, f"a Delta table cannot have a column called {name!r}", fix="use letters and _")
+
+
+def is_hidden(name: str) -> bool:
+    """Whether Tidemill adds a column of this name to every row of an input."""
+    return name.lower() in HIDDEN_COLUMNS or _OF_PATHS.match(name.lower()) is not None
 
 
 def _primary_key(schema: Node, extensions: Extensions, findings: Findings) -> tuple[str, ...]:

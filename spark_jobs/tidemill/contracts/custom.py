@@ -10,6 +10,7 @@ from tidemill.contracts.document import Node
 from tidemill.contracts.expectations import expectation_check
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest, shown
+from tidemill.contracts.sizes import too_large
 from tidemill.core.contract.contract import Compare, Holds
 from tidemill.core.contract.schema import Field
 from tidemill.core.errors import DeclarationError
@@ -91,6 +92,10 @@ def _is_predicate(sql: str, line: int, fields: Mapping[str, Field], findings: Fi
     if name := backtracking(sql):
         said = f"the predicate {sql!r} cannot be run: `{name}` matches by trying, and one value could hold up a batch"
         findings.error(line, said, fix=_LINEAR)
+        return False
+    if name := too_large(sql):
+        said = f"the predicate {sql!r} cannot be run: `{name}` could make a value that no machine can hold"
+        findings.error(line, said, fix="give it sizes that are written as numbers, up to 100,000")
         return False
     used, known = found.columns, {name.lower() for name in fields}
     unknown = sorted(name for name in used if name.lower() not in known)

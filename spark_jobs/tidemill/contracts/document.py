@@ -61,12 +61,19 @@ class Node:
 def read(path: Path, findings: Findings) -> Node | None:
     """Read the document in a file; None if it cannot be read. Faults go to `findings`."""
     try:
+        if path.is_fifo() and not path.is_relative_to("/dev"):
+            findings.error(1, "it is a pipe, and no file", fix="give - and send the contract to standard input")
+            return None
         with path.open(encoding="utf-8") as file:
             text = file.read(_MOST_CHARACTERS + 1)
     except FileNotFoundError:
-        findings.error(1, "there is no such file", fix="give the path of a *.odcs.yaml file")
+        said = "it is a link to a file that is not there" if path.is_symlink() else "there is no such file"
+        findings.error(1, said, fix="give the path of a *.odcs.yaml file")
+    except IsADirectoryError:
+        findings.error(1, "it is a folder, and is called like a contract", fix="rename the folder")
     except UnicodeDecodeError as error:
-        findings.error(1, f"not UTF-8: {error.reason} at byte {error.start}", fix="save the file as UTF-8")
+        line = bytes(error.object[: error.start]).count(b"\n") + 1
+        findings.error(line, f"not UTF-8: {error.reason} at byte {error.start}", fix="save the file as UTF-8")
     except OSError as error:
         findings.error(1, f"cannot be read: {error.strerror}")
     else:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest
-from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
+from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar, nameable
 
 _SCALARS: dict[str, dict[str, Scalar]] = {
     "string": {"": Scalar.STRING, "string": Scalar.STRING, "binary": Scalar.BINARY},
@@ -40,6 +40,17 @@ _MEANT = {
 }
 """What to write for names of types in other languages."""
 
+_PHYSICAL = {
+    "string": "string text varchar char nvarchar nchar character varying uuid",
+    "integer": "bigint long int64 int integer int32 smallint tinyint int4 int8",
+    "number": "double float float64 float8 real decimal numeric",
+    "boolean": "boolean bool",
+    "date": "date",
+    "timestamp": "timestamp timestamptz timestamp_tz timestamp_ntz timestamp_ltz datetime",
+}
+_OF_PHYSICAL = {name: logical for logical, names in _PHYSICAL.items() for name in names.split()}
+"""The logical types of well-known physical types, for properties that have no other."""
+
 _UNUSED = {
     "physicalName": "a column is called by its name",
     "partitioned": "the pipeline decides how its tables are partitioned",
@@ -63,6 +74,9 @@ def _fields(properties: Iterable[Node], findings: Findings, *, nested: bool) -> 
         data_type = _type_of(node, findings)
         if not name:
             findings.error(node.line, "a property has no name", fix="add name")
+        elif not nameable(name):
+            said = f"property {name!r} has a quote, a backslash or a control character in its name"
+            findings.error(node.line, said, fix="rename the property")
         elif name.lower() in found:
             line = found[name.lower()][1]
             said = f"property `{name}` stands twice, first in line {line}; case does not matter"
@@ -79,7 +93,7 @@ def _description(node: Node) -> str:
 
 
 def _type_of(node: Node, findings: Findings) -> DataType | None:
-    logical = node.child("logicalType")
+    logical = node.child("logicalType") or _logical_of_physical(node, findings)
     if logical is None:
         findings.error(
             node.line, f"{_named(node)} has no logicalType", fix=f"add logicalType: one of {', '.join(_TYPES)}"
@@ -99,6 +113,18 @@ def _type_of(node: Node, findings: Findings) -> DataType | None:
                 fix=_type_meant(name),
             )
     return None
+
+
+def _logical_of_physical(node: Node, findings: Findings) -> Node | None:
+    """The logical type that a well-known physical type has; None for any other."""
+    physical = node.child("physicalType")
+    name = node.text("physicalType").lower().partition("(")[0].strip()
+    logical = _OF_PHYSICAL.get(name)
+    if physical is None or logical is None:
+        return None
+    said = f"{_named(node)} has no logicalType; its physicalType `{node.text('physicalType')}` is read as {logical}"
+    findings.information(physical.line, said)
+    return Node(logical, physical.line)
 
 
 def _type_meant(name: str) -> str:
@@ -121,7 +147,11 @@ def _scalar(node: Node, logical: str, findings: Findings) -> DataType | None:
     found = _SCALARS[logical].get(physical.lower())
     if found is None:
         found = _SCALARS[logical][""]
-        findings.information(line, f"physicalType `{physical}` is the source's own; values are read as {found.value}")
+        # Without a logical type, this is said already.
+        if node.child("logicalType") is not None:
+            findings.information(
+                line, f"physicalType `{physical}` is the source's own; values are read as {found.value}"
+            )
     return found
 
 

@@ -17,7 +17,7 @@ OBJECT = "#"
 
 _CONTRACT = re.compile(r"(?P<name>.+)\.odcs\.ya?ml", re.IGNORECASE)
 _YAML = re.compile(r"(?P<name>.+)\.ya?ml", re.IGNORECASE)
-_KIND = re.compile(rb"""^["']?kind["']?\s*:\s*["']?DataContract\b""", re.MULTILINE)
+_KIND = re.compile(rb"""^["']?kind["']?\s*:\s*["']?DataContract\b""", re.MULTILINE | re.IGNORECASE)
 _SNIFFED = 65_536
 
 
@@ -30,8 +30,8 @@ def name_of(path: Path) -> str:
 def contract_files(folder: Path) -> list[Path]:
     """Return the contract files of a folder and of all folders below it, sorted.
 
-    These are the files called `*.odcs.yaml` or `*.odcs.yml`, and other YAML files that say `kind: DataContract`.
-    Folders whose names begin with a dot are left out.
+    These are all things called `*.odcs.yaml` or `*.odcs.yml`, and other YAML files that say `kind: DataContract`.
+    Folders whose names begin with a dot are left out; links are followed.
 
     Raises:
         ContractError: the folder does not exist, or something in it cannot be read.
@@ -67,15 +67,21 @@ def files_below(folder: Path) -> Iterator[Path]:
     def fail(error: OSError) -> None:
         raise ContractError(f"{error.filename}: cannot be read: {error.strerror}", fix="change its rights") from None
 
-    for where, below, names in os.walk(folder, onerror=fail):
-        below[:] = [name for name in below if not name.startswith(".")]
-        yield from (Path(where) / name for name in names)
+    # A folder may be reached in several ways, and a link may lead to a folder above it.
+    seen = {folder.resolve()}
+    for where, below, names in os.walk(folder, onerror=fail, followlinks=True):
+        folders = [name for name in below if _CONTRACT.fullmatch(name)]
+        yield from (Path(where) / name for name in (*names, *folders))
+        places = {name: (Path(where) / name).resolve() for name in below if not name.startswith(".")}
+        below[:] = [name for name in sorted(places) if places[name] not in seen]
+        seen |= set(places.values())
 
 
 def _is_contract(path: Path) -> bool:
+    # Also a folder or a link to nothing: whoever reads it says what is wrong.
     if _CONTRACT.fullmatch(path.name):
-        return path.is_file()
-    if not _YAML.fullmatch(path.name):
+        return True
+    if not _YAML.fullmatch(path.name) or not path.is_file():
         return False
     try:
         with path.open("rb") as file:

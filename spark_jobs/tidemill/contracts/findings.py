@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tidemill.core.errors import ContractError
 
 _SHOWN = 20
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def one_line(text: str) -> str:
+    """Text of a contract in one line that is safe for terminals: control characters are written as in Python."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class Level(StrEnum):
@@ -75,5 +82,7 @@ class Findings:
             raise ContractError("\n".join(lines))
 
     def _note(self, finding: Finding) -> None:
+        # Reports have a line for each finding, and systems of CI run what stands at the start of a line.
+        finding = replace(finding, message=one_line(finding.message), fix=one_line(finding.fix))
         if finding not in self.all:
             self.all.append(finding)

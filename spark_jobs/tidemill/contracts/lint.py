@@ -15,6 +15,16 @@ from tidemill.core.declare.columns import WINDOW_COLUMNS
 from tidemill.core.errors import ContractError, DeclarationError
 from tidemill.core.sql.expressions import parsed
 
+_SAFE = "use try_cast, try_divide, try_mod, try_to_timestamp, try_to_date or try_to_number"
+_INSTEAD = {
+    "[]": "use get(array, index) or try_element_at, which are null beyond the end of an array",
+    "element_at": "use try_element_at, which is null for what is not there",
+    "parse_json": "use try_parse_json",
+    "parse_url": "use try_parse_url",
+    "url_decode": "use try_url_decode",
+    "variant_get": "use try_variant_get",
+}
+
 __all__ = ["Finding", "lint"]
 
 
@@ -66,15 +76,17 @@ def _same_ids(files: Sequence[Path]) -> Iterator[Finding]:
 
 def _lint_file(path: Path) -> list[Finding]:
     findings = Findings(str(path))
-    root = read(path, Findings(str(path)))
-    objects = objects_of(root) if root is not None else []
+    root = read(path, findings)
+    if root is None:
+        return findings.sorted()
+    objects = objects_of(root)
     several = len(objects) > 1
     for schema in objects if several else ():
-        contract = compile_contract(path, findings, schema.text("name"))
+        contract = compile_contract(path, findings, schema.text("name"), root)
         if contract is not None:
             _advise(schema, contract, findings)
     if not several:
-        contract = compile_contract(path, findings)
+        contract = compile_contract(path, findings, root=root)
         if contract is not None:
             _advise(objects[0], contract, findings)
     return findings.sorted()
@@ -128,6 +140,6 @@ def _advise_predicate(node: Node, findings: Findings) -> None:
     if unsafe:
         findings.warning(
             implementation.line,
-            f"`{unsafe[0]}` fails the whole batch at the first value that it cannot take",
-            fix="use try_cast, try_divide, try_mod, try_to_timestamp, try_to_date or try_to_number",
+            f"`{unsafe[0].replace('[]', '[...]')}` fails the whole batch at the first value that it cannot take",
+            fix=_INSTEAD.get(unsafe[0], _SAFE),
         )

@@ -59,6 +59,11 @@ class Metric:
         child = self.node.child(key) or self.node
         self.findings.error(child.line, f"{self.called}: {message}", fix=fix)
 
+    def warn(self, message: str, *, key: str) -> None:
+        """Note that the rule does not do what its writer may think, because of one of its keys."""
+        child = self.node.child(key) or self.node
+        self.findings.warning(child.line, f"{self.called}: {message}", fix="correct the number")
+
     def argument(self, key: str) -> Node | None:
         """Return an argument of the rule, or None."""
         arguments = self.node.child("arguments")
@@ -106,29 +111,12 @@ def tolerance_of(node: Node, place: Place) -> Tolerance | None:
         metric.refuse(f"{tolerance} cannot be run: records are checked one by one", key=key, fix="write mustBe: 0")
     elif metric.argument("validValues") and metric.argument("pattern"):
         metric.refuse("a tolerance needs one of validValues and pattern", key=key, fix="write two rules")
-    elif not _is_possible(tolerance):
+    elif not tolerance.is_possible():
         fix = "exchange them" if key == "mustBeBetween" and value[0] > value[-1] else ""
         metric.refuse(f"no number of rows is {tolerance}", key=key, fix=fix)
+    elif tolerance.is_certain():
+        metric.warn(f"every number of rows is {tolerance}, so the rule checks nothing", key=key)
     return tolerance
-
-
-def _is_possible(tolerance: Tolerance) -> bool:
-    """Whether some number of bad rows, or some share of them, is allowed."""
-    low, high = min(tolerance.numbers), max(tolerance.numbers)
-    most = 100 if tolerance.percent else math.inf
-    match tolerance.comparison:
-        case "mustBeBetween":
-            return tolerance.numbers[0] <= tolerance.numbers[1] and high >= 0 and low <= most
-        case "mustBeLessThan":
-            return low > 0
-        case "mustBeLessOrEqualTo":
-            return low >= 0
-        case "mustBeGreaterThan":
-            return low < most
-        case "mustBe" | "mustBeGreaterOrEqualTo":
-            return 0 <= low <= most if tolerance.comparison == "mustBe" else low <= most
-        case _:
-            return True
 
 
 def _operator(metric: Metric) -> tuple[str, tuple[int | float, ...]] | None:
@@ -223,6 +211,8 @@ def _duplicate_values(metric: Metric) -> Iterator[Named]:
             key="arguments",
             fix=closest(str(unknown[0]), metric.fields),
         )
+    elif len(set(names)) < len(names):
+        metric.refuse("the argument properties names a column twice", key="arguments", fix="remove one of them")
     else:
         columns = tuple(str(n) for n in names)
         yield f"duplicateValues({','.join(columns)})", Unique(columns=columns)
@@ -241,10 +231,12 @@ def row_count(metric: Metric) -> Iterator[Named]:
         yield "rowCount", RowCountBetween()
         return
     low, high = _row_bounds(key, numbers)
-    if low is not None and high is not None and low > high:
+    if high is not None and max(low or 0, 0) > high:
         fix = "exchange them" if key == "mustBeBetween" and numbers[0] > numbers[-1] else ""
         metric.refuse(f"no number of rows is {key} {', '.join(map(str, numbers))}", key=key, fix=fix)
     else:
+        if high is None and (low or 0) <= 0:
+            metric.warn("every number of rows is allowed, so the rule checks nothing", key=key)
         yield "rowCount", RowCountBetween(minimum=low, maximum=high)
 
 

@@ -13,6 +13,7 @@ from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest, is_flag, is_number, is_whole, shown, without_quotes, written
 from tidemill.contracts.patterns import TEXT_FORMATS, complaint
+from tidemill.contracts.ranges import check_enum, check_range
 from tidemill.contracts.values import bound, fits, is_exact, is_number_type
 from tidemill.core.contract.contract import Between, LengthBetween, Matches, OneOf
 from tidemill.core.contract.row_checks import Bounded, ItemsBetween, ItemsDistinct, MultipleOf
@@ -63,7 +64,7 @@ def option_rules(property_: Node, field: Field, findings: Findings) -> Iterator[
     options = property_.child("logicalTypeOptions")
     if options is not None and isinstance(options.value, Mapping):
         readers = _readers(field.type)
-        _check_range(options, field, findings)
+        check_range(options, field, findings)
         for key, node in options.value.items():
             reader = readers.get(key)
             option = Option(key=key, node=node, field=field, findings=findings)
@@ -74,7 +75,7 @@ def option_rules(property_: Node, field: Field, findings: Findings) -> Iterator[
                 yield Rule(line=node.line, name=f"{field.name}.{key}", condition=condition)
     enum = property_.child("enum")
     if enum is not None:
-        yield from _enum(enum, field, findings)
+        yield from _enum(enum, options, field, findings)
 
 
 def _readers(data_type: DataType) -> Mapping[str, Reader]:
@@ -184,7 +185,8 @@ def _pattern(option: Option) -> Condition | None:
         option.refuse(f"expected a regular expression, found {shown(option.node)}", "put it in single quotes")
         return None
     if reason := complaint(pattern):
-        option.refuse(f"not a regular expression that every engine reads alike: {reason}")
+        said = f"not a regular expression that every engine reads alike: {reason}"
+        option.refuse(said, "use characters, classes such as [a-z], groups, | and counts up to 1,000")
         return None
     return Matches(column=option.column, pattern=pattern)
 
@@ -233,7 +235,7 @@ def _zone(option: Option) -> None:
         option.refuse(f"a time without a zone is read as UTC, found {shown(option.node)}", "write Etc/UTC")
 
 
-def _enum(enum: Node, field: Field, findings: Findings) -> Iterator[Rule]:
+def _enum(enum: Node, options: Node | None, field: Field, findings: Findings) -> Iterator[Rule]:
     if enum.value == ():
         findings.error(
             enum.line, f"`{field.name}`.enum is empty: no value can pass", fix="list the values, or remove it"
@@ -248,6 +250,7 @@ def _enum(enum: Node, field: Field, findings: Findings) -> Iterator[Rule]:
             findings.error(node.line, message, fix=_as_type(node, field.type))
         elif isinstance(node.value, str | int | float | bool):
             values.append(node.value)
+            check_enum(node, options, field, findings)
     if values:
         yield Rule(line=enum.line, name=f"{field.name}.enum", condition=OneOf(column=field.name, values=tuple(values)))
 
@@ -257,18 +260,3 @@ def _as_type(node: Node, data_type: DataType) -> str:
     if data_type is Scalar.STRING and isinstance(node.value, int | float):
         return f"put it in quotes: '{written(node)}'"
     return without_quotes(node) if is_number_type(data_type) else ""
-
-
-def _check_range(options: Node, field: Field, findings: Findings) -> None:
-    """Note bounds that exclude each other or duplicate each other."""
-    for one, other in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-        second = options.child(other)
-        if options.child(one) and second is not None:
-            findings.error(second.line, f"`{field.name}` has both {one} and {other}", fix="keep one of them")
-    for low, high in (("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems")):
-        first, last = options.child(low), options.child(high)
-        if first and last and is_number(first) and is_number(last):
-            least, most = first.value, last.value
-            if isinstance(least, int | float) and isinstance(most, int | float) and least > most:
-                said = f"`{field.name}`: {low} {least} is above {high} {most}; no value can pass"
-                findings.error(last.line, said, fix="exchange them")

@@ -23,6 +23,7 @@ TEXT_FORMATS = {
 }
 """For each `logicalTypeOptions.format`, the pattern that the whole text must match."""
 
+_NOT_LINEAR = ("invalid perl operator", "bad repetition", "invalid repetition", "too large")
 _FOREIGN = {
     "(?P": "a named group, which Java writes in another way: use a plain group",
     "{,": "a count without a lower bound: write {0,n}",
@@ -56,5 +57,7 @@ def _refused_by_re2(regex: str) -> str:
     try:
         pc.match_substring_regex(pa.array([""]), regex)
     except pa.ArrowInvalid as error:
-        return f"{str(error).removeprefix('Invalid regular expression: ')}, which takes more than linear time or memory"
+        said = str(error).removeprefix("Invalid regular expression: ")
+        grows = any(words in said for words in _NOT_LINEAR)
+        return f"{said}, which takes more than linear time or memory" if grows else f"{said}, which RE2 does not know"
     return ""

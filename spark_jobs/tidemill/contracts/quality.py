@@ -37,6 +37,7 @@ def quality_rules(element: Node, place: Place) -> Iterator[Rule]:
         if not isinstance(node.value, Mapping):
             continue
         _check_keys(node, place)
+        _check_name(node, place.findings)
         severity = _severity(node, place.findings)
         tolerance = tolerance_of(node, place) if _type(node) in ("library", "sql") else None
         for what, condition in _conditions(node, number, place):
@@ -48,6 +49,12 @@ def quality_rules(element: Node, place: Place) -> Iterator[Rule]:
                 description=" ".join(node.text("description").split()),
                 tolerance=None if _is_bounded(condition) else tolerance,
             )
+
+
+def _check_name(node: Node, findings: Findings) -> None:
+    child = node.child("name")
+    if child is not None and not node.text("name").isprintable():
+        findings.error(child.line, f"the name of a rule is {shown(child)}; control characters are no part of names")
 
 
 def _is_bounded(condition: Condition) -> bool:

@@ -221,7 +221,9 @@ def _note_unknown(error: ValidationError, node: Node, title: str, findings: Find
         findings.error(
             child.line,
             f"unknown key `{key}` in {title}; ODCS knows {', '.join(known)}",
-            fix=closest(key, known) or "an extension goes into customProperties",
+            fix="write the keys out that `<<` takes from elsewhere"
+            if key == "<<"
+            else closest(key, known) or "an extension goes into customProperties",
         )
 
 
@@ -274,6 +276,9 @@ def _note_other(error: ValidationError, node: Node, called: str, findings: Findi
             expected, fix = f"one of {', '.join(map(str, limit))}", closest(str(node.value), map(str, limit))
         case "pattern":
             expected, fix = f"a text that fits the pattern {limit}", ""
+        case "uniqueItems":
+            findings.error(node.line, f"{called} has an item twice", fix="remove one of them")
+            return
         case "anyOf" | "oneOf":
             expected, fix = "one of the shapes that the standard gives", ""
         case "type":

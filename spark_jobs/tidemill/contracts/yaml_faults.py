@@ -13,7 +13,7 @@ _HINTS = (
     ("expected ',' or", "close the bracket that is open, or put a comma between its items"),
     ("expected the node content", "close the bracket that is open, or remove a comma"),
     ("could not find expected ':'", "write a colon and a blank after the key"),
-    ("expected a single document", "a file has one contract: remove the line `---`"),
+    ("another document", "a file has one contract: remove the line `---`, or put the other into a file of its own"),
     ("unexpected end of stream", "close the quotes"),
     ("expected <block end>", "give the keys of one mapping, and the dashes of one list, the same indentation"),
 )

@@ -18,8 +18,10 @@ from tidemill.core.plan.position import Position
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.view import View
-from tidemill.core.time.times import MICROSECOND, micros, moment, show_duration
+from tidemill.core.time.times import micros, moment
 from tidemill.core.time.watermarks import BEGINNING, END
+
+_UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 
 
 class Kept(StrEnum):
@@ -51,8 +53,17 @@ class MeasuredLevel:
         promised = f"{self.table}: {self.level.name} of at most {self.level.text}"
         if self.measured is None:
             return f"{promised}: {self.kept}: {self.why}"
-        seconds = self.measured // 1_000_000 * 1_000_000
-        return f"{promised}: {self.kept}: {show_duration(seconds * MICROSECOND)}"
+        return f"{promised}: {self.kept}: {rough(self.measured // 1_000_000)}"
+
+
+def rough(seconds: int) -> str:
+    """A time in its two largest units, for people: `327 days 12 hours`, or `21 seconds`."""
+    for number, (unit, length) in enumerate(_UNITS):
+        if seconds >= length:
+            parts = [(seconds // length, unit)]
+            parts += [(seconds % length // below, name) for name, below in _UNITS[number + 1 : number + 2]]
+            return " ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in parts if count)
+    return "0 seconds"
 
 
 def level_json(found: MeasuredLevel) -> dict[str, object]:

@@ -15,6 +15,7 @@ from tidemill.stores.refusals import refusal
 from tidemill.tables.interface import TableSpec
 from tidemill.tables.owner import check_owner
 
+_FIX = "look at the files in its folder _delta_log, and at the right to read them"
 # Errors of delta-rs for a log with a gap, without a beginning, or with a checkpoint that cannot be read.
 _BROKEN = ("Expected contiguous commit files", "No table metadata or protocol", "Invalid Checkpoint")
 
@@ -111,12 +112,14 @@ def _open(spec: TableSpec, version: int | None) -> DeltaTable | None:
     except TableNotFoundError:
         return None
     except Exception as error:
+        # Under the message, delta-rs gives the stack of its own code.
+        said = str(error).partition("\n")[0]
         if is_broken(error) and version is None:
-            raise TableDamaged(f"table {spec.name} ({spec.uri}): its log is damaged: {error}") from error
+            raise TableDamaged(f"table {spec.name} ({spec.uri}): its log is damaged: {said}") from error
         wanted = "" if version is None else f" at version {version}"
         if refused := refusal(f"table {spec.name} ({spec.uri}) cannot be opened{wanted}", error):
             raise refused from error
-        raise EngineError(f"table {spec.name} ({spec.uri}) cannot be opened{wanted}: {error}") from error
+        raise EngineError(f"table {spec.name} ({spec.uri}) cannot be opened{wanted}: {said}", fix=_FIX) from error
     # An earlier version may have had another owner.
     if version is None:
         check_owner(handle, spec)

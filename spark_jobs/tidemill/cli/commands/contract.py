@@ -15,7 +15,7 @@ from tidemill.cli.commands.contract_docs import contract_docs
 from tidemill.cli.commands.contract_formats import export_contract, import_contract
 from tidemill.cli.commands.contract_infer import infer_contract
 from tidemill.cli.commands.contract_test import try_contract
-from tidemill.cli.output import AsJson, console, many, open_project, styled
+from tidemill.cli.output import AsJson, console, many, one_line, open_project, styled
 from tidemill.cli.reports.formats import AsFormat, FailOn, ReportFormat, chosen, failing, report
 from tidemill.cli.reports.given import given, shown_name
 from tidemill.cli.views.log import print_json
@@ -63,8 +63,8 @@ def lint_contracts(  # noqa: PLR0913, PLR0917  each is an option
     told = (Level.ERROR, Level.WARNING, *([Level.INFORMATION] if verbose else []))
     with given(places) as read:
         found = [f for place in read for f in (*lint(place), *lint_waivers(place, today)) if f.severity in told]
-        files = [shown_name(file, read, places) for place in read for file in _files(place)]
-    findings = [replace(finding, file=shown_name(finding.file, read, places)) for finding in found]
+        files = list(dict.fromkeys(shown_name(file, read, places) for place in read for file in _files(place)))
+    findings = list(dict.fromkeys(replace(f, file=shown_name(f.file, read, places)) for f in found))
     text = report(form, "contract lint", files, [_remark(finding) for finding in findings], fail_on)
     if text is not None:
         typer.echo(text, nl=False)
@@ -101,7 +101,10 @@ def _remark(finding: Finding) -> Remark:
 def _show(findings: list[Finding], files: int) -> None:
     out = console()
     for finding in findings:
-        where, severity = f"{finding.file}:{finding.line}: ", (finding.severity.value, _COLOURS[finding.severity.value])
+        where, severity = (
+            f"{one_line(finding.file)}:{finding.line}: ",
+            (finding.severity.value, _COLOURS[finding.severity.value]),
+        )
         out.print(styled(where, severity, f": {finding.message}"))
         if finding.fix:
             out.print(f"  fix: {finding.fix}")

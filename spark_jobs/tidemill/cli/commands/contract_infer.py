@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from tidemill.contracts.formats.draft import Draft
 
+_DELIMITERS = ";\t|,"
 _NAME = re.compile(r"[^\w-]+", re.ASCII)
 
 
@@ -43,6 +44,8 @@ def infer_contract(
     """
     from tidemill.contracts.formats.written import written
 
+    if _NAME.search(name):
+        raise InputError(f"--name {name!r} cannot be the name of a file", fix="use letters, digits, - and _")
     called = name or _NAME.sub("_", "records" if sample == "-" else PurePath(sample).name.split(".")[0]).strip("_")
     text, losses = written(_draft(ctx, called or "records", sample, records, delimiter))
     for loss in losses:
@@ -60,8 +63,21 @@ def _draft(ctx: typer.Context, name: str, sample: str, most: int, delimiter: str
         return draft_of_rows(name, _of_parquet(sample, most), is_table=False)
     if suffix == ".csv":
         header, *rows = _cells(sample, most, delimiter)
+        _check_delimiter(sample, header, delimiter)
         return draft_of_lines(name, header, rows, delimiter if delimiter != "," else "")
     return _of_json(name, sample, most)
+
+
+def _check_delimiter(sample: str, header: list[str], delimiter: str) -> None:
+    """Refuse a header in one piece that has other delimiters inside.
+
+    Raises:
+        InputError: the columns are divided by something else.
+    """
+    other = next((sign for sign in _DELIMITERS if len(header) == 1 and sign in header[0] and sign != delimiter), None)
+    if other is not None:
+        shown = "$'\\t'" if other == "\t" else f"'{other}'"
+        raise InputError(f"{sample}: the header is one cell, {header[0]!r}", fix=f"give --delimiter {shown}")
 
 
 def _of_json(name: str, sample: str, most: int) -> Draft:
@@ -71,7 +87,13 @@ def _of_json(name: str, sample: str, most: int) -> Draft:
     from tidemill.contracts.inference.objects import Objects
 
     objects = Objects(islice(_lines(sample), most))
-    draft = draft_of_objects(name, objects)
+    try:
+        draft = draft_of_objects(name, objects)
+    except InputError as error:
+        if not (said := objects.said()):
+            raise
+        fix = "write one object a line, in UTF-8, for example with jq -c ."
+        raise InputError(f"{sample}: nothing can be inferred: {'; '.join(said)}", fix=fix) from error
     return dataclasses.replace(draft, losses=(*objects.said(), *draft.losses))
 
 

@@ -59,6 +59,9 @@ def _picked(name: str, path: Path, picked: str, found: Mapping[str, Described], 
     for each in found.values():
         if picked and each.schema.text("name") == picked:
             return each
+    if not found:
+        said = f"{path} describes no topic or table with columns, so there is nothing to work with"
+        raise InputError(said, fix="describe the columns of one in `schema`")
     known = [f"{name.removesuffix(OBJECT + picked)}{OBJECT}{each.schema.text('name')}" for each in found.values()]
     what = f"has no schema object called `{picked}`" if picked else f"has {len(found)} schema objects"
     raise InputError(f"{path} {what}; there are {', '.join(known)}", fix=f"write {known[0]}")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated
@@ -14,11 +14,11 @@ import typer
 
 from tidemill.cli.commands.contract_named import ContractName, described_contract
 from tidemill.cli.commands.log_format import InputKind
-from tidemill.cli.output import AsJson, console, many, open_project, printable, styled
+from tidemill.cli.output import AsJson, console, many, one_line, open_project, styled
 from tidemill.cli.reports.formats import AsFormat, FailOn, ReportFormat, chosen, failing, report
 from tidemill.cli.views.log import print_json
 from tidemill.core.contract.contract import Format
-from tidemill.core.errors import InputError
+from tidemill.core.errors import InputError, LogInputError
 from tidemill.core.exit_code import ExitCode
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tidemill.cli.reports.remark import Remark
     from tidemill.contracts.changes.described import Described
-    from tidemill.inspect.contract_trial.outcome import Outcome, Tried
+    from tidemill.inspect.contract_trial.outcome import Outcome, Sample, Tried
 
 _FIX = "correct what writes these values, or the contract"
 _RECORDS = 50_000
@@ -60,7 +60,10 @@ def try_contract(
     form, found = chosen(wanted, as_json=as_json), described_contract(ctx, contract)
     with ExitStack() as stack:
         tried = _tried(ctx, found, data, input_format, _spark(ctx, stack))
-    text = report(form, "contract test", [tried.file], _remarks(tried), fail_on)
+    if hint := _hint(found, tried, data, input_format):
+        typer.echo(f"({hint})", err=True)
+    held = [outcome for outcome in tried.outcomes if outcome.holds]
+    text = report(form, "contract test", [tried.file], _remarks(tried, tried.broken), fail_on, _remarks(tried, held))
     if text is not None:
         typer.echo(text, nl=False)
     else:
@@ -83,8 +86,21 @@ def _tried(
     chosen = kind or _by_name(found, data)
     if not found.is_input and chosen is InputKind.PARQUET and data != "-":
         return try_rows(found, rows_of_parquet(data), spark)
-    chunks = _chunks(data, chosen)
+    chunks = _chunks(found, data, chosen)
     return try_records(found, chunks, spark) if found.is_input else try_json_rows(found, chunks, spark)
+
+
+def _hint(found: Described, tried: Tried, data: str, kind: InputKind | None) -> str:
+    """What a person may have meant who gives a file with a header, or one without; empty otherwise."""
+    if not tried.count and kind is InputKind.CSV:
+        return "the first line of CSV is its header: leave out --input-format csv if it has none"
+    if found.contract.format is not Format.CSV or kind is not None:
+        return ""
+    first = next((s.text for o in tried.broken for s in o.samples if s.number == 1), "")
+    line, columns = first.rpartition(": ")[2].lower(), found.contract.columns
+    if not any(column.lower() in line for column in columns):
+        return ""
+    return "line 1 looks like a header, and records of a topic have none: --input-format csv leaves it out"
 
 
 def _is_table(data: str) -> bool:
@@ -114,17 +130,22 @@ def _by_name(found: Described, data: str) -> InputKind:
     return by_suffix if by_suffix and takes_rows else InputKind.LINES
 
 
-def _chunks(data: str, kind: InputKind) -> Iterator[pa.ChunkedArray]:
+def _chunks(found: Described, data: str, kind: InputKind) -> Iterator[pa.ChunkedArray]:
     from tidemill.log import loading
     from tidemill.log.append_formats.chunks import ChunkSize
     from tidemill.log.append_formats.lines import Lines
     from tidemill.log.append_formats.tables import Csv, ParquetRows
 
     loading.total_bytes([data])
-    known: dict[InputKind, loading.InputFormat] = {InputKind.CSV: Csv(), InputKind.PARQUET: ParquetRows()}
-    chosen = known.get(kind, Lines())
-    for chunk in loading.chunks_of(data, chosen, ChunkSize(records=_RECORDS)):
-        yield chunk.records.column("value")
+    # A contract of CSV takes the lines as they are, without the header.
+    options = found.contract.options
+    lines = Csv(raw=True, delimiter=options.get("delimiter", ",")) if found.contract.format is Format.CSV else Csv()
+    known: dict[InputKind, loading.InputFormat] = {InputKind.CSV: lines, InputKind.PARQUET: ParquetRows()}
+    try:
+        for chunk in loading.chunks_of(data, known.get(kind, Lines()), ChunkSize(records=_RECORDS)):
+            yield chunk.records.column("value")
+    except LogInputError as error:
+        raise LogInputError(error.message, fix=error.fix.replace("--format", "--input-format")) from error
 
 
 def _spark(ctx: typer.Context, stack: ExitStack) -> Callable[[str], SparkSession]:
@@ -143,7 +164,7 @@ def _spark(ctx: typer.Context, stack: ExitStack) -> Callable[[str], SparkSession
     return session
 
 
-def _remarks(tried: Tried) -> list[Remark]:
+def _remarks(tried: Tried, outcomes: Sequence[Outcome]) -> list[Remark]:
     from tidemill.cli.reports.remark import Remark
     from tidemill.contracts.findings import Level
 
@@ -155,8 +176,9 @@ def _remarks(tried: Tried) -> list[Remark]:
             fix=_FIX,
             file=tried.file,
             line=outcome.line,
+            samples=tuple(_shown(sample) for sample in outcome.samples),
         )
-        for outcome in tried.broken
+        for outcome in outcomes
     ]
 
 
@@ -164,13 +186,27 @@ def _show(tried: Tried) -> None:
     out = console()
     for outcome in tried.broken:
         level = (outcome.severity.value, "red" if outcome.severity == "error" else "yellow")
-        out.print(styled(f"{tried.file}:{outcome.line}: ", level, f": {outcome.rule}: {printable(outcome.observed)}"))
+        out.print(
+            styled(
+                f"{one_line(tried.file)}:{outcome.line}: ",
+                level,
+                f": {one_line(outcome.rule)}: {one_line(outcome.observed)}",
+            )
+        )
         for sample in outcome.samples:
-            out.print(f"  {f'record {sample.number}: ' if sample.number else ''}{printable(sample.text)}")
+            out.print(f"  {_shown(sample)}")
         out.print(f"  fix: {_FIX}")
     held = len(tried.outcomes) - len(tried.broken)
     looked = many(tried.count, tried.noun)
-    out.print(f"{looked}: {held} of {many(len(tried.outcomes), 'rule')} hold" if tried.count else "nothing to look at")
+    out.print(
+        f"{looked}: {held} of {many(len(tried.outcomes), 'rule')} hold{'s' if len(tried.outcomes) == 1 else ''}"
+        if tried.count
+        else "nothing to look at"
+    )
+
+
+def _shown(sample: Sample) -> str:
+    return f"{f'record {sample.number}: ' if sample.number else ''}{one_line(sample.text)}"
 
 
 def _show_json(tried: Tried) -> None:

@@ -60,20 +60,30 @@ def failing(fail_on: FailOn) -> tuple[Level, ...]:
     return (Level.ERROR, Level.WARNING) if fail_on is FailOn.WARNING else (Level.ERROR,)
 
 
-def report(
-    wanted: ReportFormat, suite: str, files: Sequence[str], remarks: Sequence[Remark], fail_on: FailOn
+def report(  # noqa: PLR0913, PLR0917  what each format needs
+    wanted: ReportFormat,
+    suite: str,
+    files: Sequence[str],
+    remarks: Sequence[Remark],
+    fail_on: FailOn,
+    passed: Sequence[Remark] = (),
 ) -> str | None:
     """The whole report of a command that looked at these files; None for text and JSON, which each command has itself.
 
-    `suite` is what the command is called.
+    `suite` is what the command is called. `passed` are rules that hold.
     """
-    text = _written(wanted, suite, files, remarks, fail_on)
+    text = _written(wanted, suite, files, remarks, fail_on, passed)
     # YAML may say half of a character; output cannot.
     return None if text is None else text.encode("utf-8", "backslashreplace").decode()
 
 
-def _written(
-    wanted: ReportFormat, suite: str, files: Sequence[str], remarks: Sequence[Remark], fail_on: FailOn
+def _written(  # noqa: PLR0913, PLR0917  as `report`
+    wanted: ReportFormat,
+    suite: str,
+    files: Sequence[str],
+    remarks: Sequence[Remark],
+    fail_on: FailOn,
+    passed: Sequence[Remark],
 ) -> str | None:
     match wanted:
         case ReportFormat.GITHUB:
@@ -83,7 +93,7 @@ def _written(
         case ReportFormat.JUNIT:
             from tidemill.cli.reports.junit import junit
 
-            return junit(suite, files, remarks, failing(fail_on))
+            return junit(suite, files, remarks, failing(fail_on), passed)
         case ReportFormat.SARIF:
             from tidemill.cli.reports.sarif import sarif
 

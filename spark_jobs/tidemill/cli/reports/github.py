@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tidemill.cli.reports.remark import Remark, inside
 from tidemill.contracts.findings import Level
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFORMATION: "notice"}
 
 
@@ -23,7 +25,8 @@ def _command(remark: Remark) -> str:
 
 def _escaped(text: str) -> str:
     """Text with the characters that end a command written as GitHub wants them."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], escaped)
 
 
 def _value(text: str) -> str:

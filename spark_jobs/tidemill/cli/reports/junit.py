@@ -12,19 +12,27 @@ from tidemill.contracts.findings import Level
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit(suite: str, files: Sequence[str], remarks: Sequence[Remark], failing: Collection[Level]) -> str:
-    """One test for each finding, and one that passed for each file without findings.
+def junit(
+    suite: str,
+    files: Sequence[str],
+    remarks: Sequence[Remark],
+    failing: Collection[Level],
+    passed: Sequence[Remark] = (),
+) -> str:
+    """One test for each finding, one for each rule that `passed`, and one for each file of which nothing is said.
 
     Findings of the levels `failing` are failures; others are tests that passed, with the finding as their output.
     """
-    found = {remark.file for remark in remarks}
+    found = {remark.file for remark in (*remarks, *passed)}
     whole = [file for file in dict.fromkeys(files) if file not in found]
     failures = sum(remark.level in failing for remark in remarks)
-    counts = {"tests": str(len(remarks) + len(whole)), "failures": str(failures), "errors": "0"}
+    counts = {"tests": str(len(remarks) + len(passed) + len(whole)), "failures": str(failures), "errors": "0"}
     root = ET.Element("testsuites")
     tests = ET.SubElement(root, "testsuite", {"name": suite, **counts})
     for file in whole:
         ET.SubElement(tests, "testcase", {"name": suite, "classname": _xml(inside(file))})
+    for remark in passed:
+        ET.SubElement(tests, "testcase", {"name": _named(remark), "classname": _xml(inside(remark.file))})
     for remark in remarks:
         _case(tests, remark, failed=remark.level in failing)
     ET.indent(root)
@@ -33,12 +41,16 @@ def junit(suite: str, files: Sequence[str], remarks: Sequence[Remark], failing: 
 
 def _case(tests: ET.Element, remark: Remark, *, failed: bool) -> None:
     file = _xml(inside(remark.file))
-    case = ET.SubElement(tests, "testcase", {"name": f"{_xml(remark.rule)} in line {remark.line}", "classname": file})
+    case = ET.SubElement(tests, "testcase", {"name": _named(remark), "classname": file})
     text = _xml(f"{file}:{remark.line}: {remark.text}")
     if failed:
         ET.SubElement(case, "failure", {"message": _xml(remark.message), "type": remark.level.value}).text = text
     else:
         ET.SubElement(case, "system-out").text = text
+
+
+def _named(remark: Remark) -> str:
+    return f"{_xml(remark.rule)} in line {remark.line}"
 
 
 def _xml(text: str) -> str:

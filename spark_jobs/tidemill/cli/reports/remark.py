@@ -15,7 +15,10 @@ ROOTS = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """What was found in a line of a file; `line` counts from 1. `rule` is a short name for findings of one kind."""
+    """What was found in a line of a file; `line` counts from 1. `rule` is a short name for findings of one kind.
+
+    `samples` are values that show it, each in one line.
+    """
 
     level: Level
     rule: str
@@ -23,11 +26,12 @@ class Remark:
     file: str
     line: int
     fix: str = ""
+    samples: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """The message, and how to mend what was found."""
-        return f"{self.message}\nfix: {self.fix}" if self.fix else self.message
+        """The message, samples of what was found, and how to mend it."""
+        return "\n".join([self.message, *self.samples, *([f"fix: {self.fix}"] if self.fix else [])])
 
 
 def inside(file: str, environ: Mapping[str, str] = os.environ) -> str:

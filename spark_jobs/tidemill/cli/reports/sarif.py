@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -46,4 +47,4 @@ def _artifact(file: str) -> dict[str, str]:
     """Where a file is: inside the checkout, or anywhere on the machine."""
     if Path(file).is_absolute():
         return {"uri": Path(file).as_uri()}
-    return {"uri": quote(file), "uriBaseId": "%SRCROOT%"}
+    return {"uri": quote(os.fsencode(file)), "uriBaseId": "%SRCROOT%"}

@@ -113,7 +113,15 @@ class _Reader:
             self._note_null(name, present=name in required, null=null)
             made = Field(name=name, type=typed, required=needed, description=described)
             found.append(Column(field=made, **self._rules(inner, f"`{name}`", typed)))
+        self._note_undeclared(schema, "")
         return found
+
+    def _note_undeclared(self, schema: Mapping[str, Any], above: str) -> None:
+        declared = as_mapping(schema.get("properties"))
+        for name in as_list(schema.get("required")):
+            if name not in declared:
+                said = f"`{above}{name}` is left out: it is required, but `properties` does not say what it is"
+                self.losses.append(said)
 
     def _note_null(self, name: str, *, present: bool, null: bool) -> None:
         if present and null:
@@ -170,6 +178,7 @@ class _Reader:
             if typed is not None:
                 said = as_text(inner.get("description"))
                 fields.append(Field(name=key, type=typed, required=key in required and not null, description=said))
+        self._note_undeclared(schema, f"{name}.")
         if not fields:
             self.losses.append(f"`{name}` is left out: an object needs properties")
             return None

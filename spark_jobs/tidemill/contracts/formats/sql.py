@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,8 @@ from tidemill.contracts.changes.described import Described
 from tidemill.contracts.conditions import Condition
 from tidemill.contracts.formats.draft import Column, Draft
 from tidemill.contracts.formats.exporting import Exported, Rules
-from tidemill.contracts.formats.sources import name_for, pick, text_of
+from tidemill.contracts.formats.sources import name_for, text_of
+from tidemill.contracts.formats.sql_script import Created, Script
 from tidemill.contracts.formats.sql_types import options_of_sql, type_of_sql
 from tidemill.core.contract.contract import LengthBetween
 from tidemill.core.contract.schema import Field, Scalar, spark_type
@@ -30,14 +31,9 @@ def of_sql(path: Path, picked: str, dialect: str) -> Draft:
     Raises:
         InputError: the file is not SQL of this dialect, or creates no table with columns.
     """
-    from sqlglot import exp  # noqa: PLC0415
-
-    tables = {}
-    for statement in _statements(path, dialect):
-        if isinstance(statement, exp.Create) and statement.kind == "TABLE" and isinstance(statement.this, exp.Schema):
-            tables[statement.this.this.name] = statement
-    name, table = pick(path, "CREATE TABLE with columns", tables, picked)
-    return _Table(name, path).draft(table)
+    script = Script.of(path, _statements(path, dialect))
+    name, created = script.pick(picked)
+    return _Table(name, path, [*script.losses, *created.losses]).draft(created)
 
 
 def _statements(path: Path, dialect: str) -> list[exp.Expr]:
@@ -67,10 +63,13 @@ class _Table:
     key: list[str] = field(default_factory=list)
     single: set[str] = field(default_factory=set)
     needed: set[str] = field(default_factory=set)
+    comments: Mapping[str, str] = field(default_factory=dict)
 
-    def draft(self, table: exp.Create) -> Draft:
+    def draft(self, created: Created) -> Draft:
         from sqlglot import exp  # noqa: PLC0415
 
+        table = created.statement
+        self.comments = created.comments
         parts = table.this.expressions
         for part in parts:
             if not isinstance(part, exp.ColumnDef):
@@ -82,7 +81,9 @@ class _Table:
         comment = table.find(exp.SchemaCommentProperty)
         return Draft(
             name=name_for(self.name, self.path),
-            description=comment.this.name if comment else f"Imported from {self.path.name}.",
+            description=created.comments.get("")
+            or (comment.this.name if comment else "")
+            or f"Imported from {self.path.name}.",
             columns=tuple(columns),
             losses=tuple(self.losses),
         )
@@ -139,7 +140,7 @@ class _Table:
                     comment = " ".join(kind.this.name.split())
                 case kind:
                     self._lose(kind, f"`{part.name}`")
-        return comment
+        return self.comments.get(part.name.lower(), comment)
 
 
 def to_sql(source: Described) -> Exported:

@@ -19,7 +19,7 @@ from tidemill.core.errors import InputError
 _PLAIN = re.compile(r"[A-Za-z][\w-]*( [\w(),-]+)*", re.ASCII)
 _WORDS = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n"))
 _KEPT = ("name", "logicalType", "items")
-_ROUNDS = 100
+_ROUNDS, _SHOWN = 100, 5
 
 
 def written(draft: Draft) -> tuple[str, tuple[str, ...]]:
@@ -33,9 +33,11 @@ def written(draft: Draft) -> tuple[str, tuple[str, ...]]:
         text = _dumped(document)
         findings = Findings(f"{draft.name}{SUFFIX}")
         root = parse(text, findings)
-        if root is not None:
-            compile_document(root, Path(findings.file), findings)
+        contract = None if root is None else compile_document(root, Path(findings.file), findings)
         errors = [f for f in findings.sorted() if f.severity is Level.ERROR]
+        if not errors and contract is None:
+            reasons = "; ".join(["it has no field", *losses[:_SHOWN]])
+            raise InputError(f"no contract can be made of this: {reasons}", fix="give something else")
         if not errors:
             return text, tuple(losses)
         parts = list(_parts(root, document)) if root else []
@@ -43,7 +45,8 @@ def written(draft: Draft) -> tuple[str, tuple[str, ...]]:
         for error in errors:
             fitting = [part for part in parts if part[0] <= error.line]
             if not fitting:
-                raise InputError(f"no contract can be made of this: {error.message}", fix=error.fix)
+                reasons = "; ".join([error.message, *losses[:_SHOWN]])
+                raise InputError(f"no contract can be made of this: {reasons}", fix=error.fix)
             _, name, holder, key = fitting[-1]
             if (id(holder), str(key)) not in removed:
                 removed.add((id(holder), str(key)))

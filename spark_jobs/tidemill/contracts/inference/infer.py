@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from tidemill.contracts.compile import is_hidden
 from tidemill.contracts.formats.draft import Column, Draft
 from tidemill.contracts.inference.seen import Seen
 from tidemill.core.contract.contract import Severity
-from tidemill.core.contract.schema import DataType, Field, Scalar
+from tidemill.core.contract.schema import DataType, Field, Scalar, nameable
 from tidemill.core.errors import InputError
 from tidemill.tables.arrow_types import data_type
 
@@ -54,10 +55,9 @@ def draft_of_lines(name: str, header: list[str], rows: Iterable[list[str]], deli
             column.add(_of_text(text))
     _check_some(count)
     columns = []
-    for number, (title, column) in enumerate(zip(header, seen, strict=True), 1):
-        found = _csv_type(column)
-        called = title or f"column_{number}"
-        field = Field(name=called, type=found, required=column.values == count)
+    names, lost = _names(header)
+    for called, column in zip(names, seen, strict=True):
+        field = Field(name=called, type=_csv_type(column), required=column.values == count)
         columns.append(_described(_column(field, column), column, count))
     return Draft(
         name=name,
@@ -65,7 +65,24 @@ def draft_of_lines(name: str, header: list[str], rows: Iterable[list[str]], deli
         columns=tuple(columns),
         format="csv",
         delimiter=delimiter,
+        losses=tuple(lost),
     )
+
+
+def _names(header: list[str]) -> tuple[list[str], list[str]]:
+    """A name for each column of a header, and what to tell about it. A column that is left out would shift the others.
+
+    A name that stands twice, or that no contract can have, becomes `column_` and the number of the column.
+    """
+    names: list[str] = []
+    lost: list[str] = []
+    for number, title in enumerate(header, 1):
+        reason = "stands twice" if title.lower() in map(str.lower, names) else ""
+        if title and (not nameable(title) or is_hidden(title)):
+            reason = "is no name that a column can have"
+        names.append(f"column_{number}" if reason or not title else title)
+        lost += [f"the header {title!r} {reason}: column {number} is called `{names[-1]}`"] if reason else []
+    return names, lost
 
 
 def draft_of_rows(name: str, rows: pa.Table, *, is_table: bool) -> Draft:

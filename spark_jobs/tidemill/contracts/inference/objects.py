@@ -28,7 +28,7 @@ class Objects:
             found = self._object(line or b"")
             if found is None:
                 self.others.append(self.count)
-            else:
+            elif self.count not in self.twice[-1:]:
                 yield found
 
     def _object(self, line: bytes) -> Mapping[str, Any] | None:
@@ -39,7 +39,9 @@ class Objects:
             json.dumps(found, ensure_ascii=False).encode("utf-8")
         except (ValueError, RecursionError):
             return None
-        return found if isinstance(found, dict) else None
+        if not isinstance(found, dict):
+            return None
+        return found
 
     def _pairs(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -53,7 +55,7 @@ class Objects:
         if self.others:
             said.append(f"{_lines(self.others)}no JSON object, and not looked at")
         if self.twice:
-            said.append(f"{_lines(self.twice)}an object with a key twice, of which the last counts")
+            said.append(f"{_lines(self.twice)}an object with a key twice, which a pipeline rejects; not looked at")
         return said
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
+from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar, nameable
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?", re.ASCII)
@@ -98,16 +98,12 @@ class Seen:
     def fields(self, above: str, records: int, lost: list[str]) -> Iterator[Field]:
         """The fields inside of objects, of which there were `records`."""
         for name, seen in self.inside.items():
-            if not _is_name(name):
+            if not (name and nameable(name)):
                 lost.append(f"`{above}{name}` is left out: names have no quotes, backslashes or control characters")
                 continue
             found = seen.type(f"{above}{name}", lost)
             if found is not None:
                 yield Field(name=name, type=found, required=seen.values == records)
-
-
-def _is_name(name: str) -> bool:
-    return bool(name) and name.isprintable() and not set(name) & set('"\\')
 
 
 def _listed(kinds: Counter[str]) -> str:

@@ -137,9 +137,13 @@ class TypedTree:
             return Number.ANY
         return None
 
+    def column(self, name: str) -> Known:
+        """What is known of a column; None for a variable of a lambda function."""
+        return None if name.lower() in self._variables else self._columns.get(name.lower())
+
     def _column(self, node: exp.Column) -> Known:
         first, *inner = (part.name.lower() for part in node.parts)
-        found = None if first in self._variables else self._columns.get(first)
+        found = self.column(first)
         for name in inner:
             fields = found.fields if isinstance(found, Object) else ()
             found = next((field.type for field in fields if field.name.lower() == name), None)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
+from tidemill.core.contract.certain_faults import check_alike, check_parts
 from tidemill.core.contract.expression_types import Family, Known, Number, TypedTree, family
 from tidemill.core.contract.literals import is_castable
 from tidemill.core.contract.operands import AS_CONDITION, uses
@@ -33,14 +34,16 @@ def checked_type(expression: str, types: Mapping[str, Known], *, aggregates: boo
     """What is known of the type of an expression over columns of these types, by their names in lower case.
 
     Raises:
-        DeclarationError: Spark would convert a text in it; or `parsed` does not allow it.
+        DeclarationError: Spark would convert a text in it, or certainly refuses it; or `parsed` does not allow it.
     """
     parsed(expression, aggregates=aggregates)
     tree = tree_of(expression)
     typed = TypedTree(tree, types)
     for node in typed.nodes:
+        check_parts(typed, node, expression)
         for operands, wanted, use in uses(typed, node):
             _check(typed, operands, wanted, use, expression)
+            check_alike(typed, operands, use, expression)
     return typed.of(tree)
 
 

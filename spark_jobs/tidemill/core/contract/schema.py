@@ -62,6 +62,11 @@ class Field:
     description: str = ""
 
 
+def nameable(name: str) -> bool:
+    """Whether a field can have this name in every format: it has no quotes, backslashes or control characters."""
+    return name.isprintable() and not set(name) & set('"\\')
+
+
 def ddl(fields: Iterable[Field]) -> str:
     """The fields as the columns of a Spark SQL schema."""
     return ", ".join(f"{quoted(f.name)} {spark_type(f.type)}" for f in fields)

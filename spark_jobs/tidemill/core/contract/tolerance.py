@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 _ONE: Mapping[str, Callable[[float, float], bool]] = {
     "mustBe": operator.eq,
@@ -28,13 +30,31 @@ class Tolerance:
     numbers: tuple[int | float, ...]
     percent: bool = False
 
-    def allows(self, bad: int, count: int) -> bool:
+    def allows(self, bad: float, count: int) -> bool:
         """Whether so many bad rows of all are allowed."""
         # Shares are compared without a division: 1 of 3 rows is more than 33.3 percent, and no float rounds it.
         found, numbers = (100 * bad, [n * max(count, 1) for n in self.numbers]) if self.percent else (bad, self.numbers)
         if compare := _ONE.get(self.comparison):
             return compare(found, numbers[0])
         return (numbers[0] <= found <= numbers[1]) is (self.comparison == "mustBeBetween")
+
+    def is_possible(self) -> bool:
+        """Whether some number of bad rows, or some share of them, is allowed."""
+        return any(self._allowed())
+
+    def is_certain(self) -> bool:
+        """Whether every number of bad rows, or every share of them, is allowed."""
+        return all(self._allowed())
+
+    def _allowed(self) -> Iterator[bool]:
+        """Whether each number is allowed at which the answer may change, and one between any two of them."""
+        if self.percent:
+            ends = sorted({0.0, 100.0, *(min(max(float(n), 0.0), 100.0) for n in self.numbers)})
+            found = [*ends, *((low + high) / 2 for low, high in pairwise(ends))]
+        else:
+            near = {math.floor(n) + step for n in self.numbers for step in (-1, 0, 1, 2)}
+            found = sorted({0.0, *(float(n) for n in near if n >= 0)})
+        return (self.allows(number, 100) for number in found)
 
     def __str__(self) -> str:
         """For example "mustBeLessThan 5 percent"."""

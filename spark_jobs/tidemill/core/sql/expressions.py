@@ -173,7 +173,7 @@ def compared(expression: str) -> tuple[str, str, str] | None:
         DeclarationError: the text is not one expression, or uses what `parsed` does not allow.
     """
     from tidemill.core.sql.dialect import tree_of
-    from tidemill.core.sql.syntax import comparison
+    from tidemill.core.sql.syntax_parts import comparison
 
     parsed(expression)
     return comparison(tree_of(expression))

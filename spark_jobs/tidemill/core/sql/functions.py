@@ -69,6 +69,15 @@ ROW_FUNCTIONS = frozenset(name for names in ROW_GROUPS.values() for name in name
 AGGREGATE_FUNCTIONS = frozenset(name for names in AGGREGATE_GROUPS.values() for name in names)
 """Functions of a group of rows: also allowed in `partial` and `merge` of a custom aggregate."""
 
+_FAILING_TEXT = """
+    aes_decrypt conv element_at elt make_timestamp make_timestamp_ltz make_timestamp_ntz mod parse_json parse_url pmod
+    timestamp_seconds to_binary to_date to_number to_time to_timestamp to_timestamp_ltz to_timestamp_ntz url_decode
+    validate_utf8 variant_get
+    xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string
+"""
+FAILING_FUNCTIONS = frozenset(_FAILING_TEXT.split())
+"""Functions that raise an error for some values, which fails the whole batch."""
+
 COLLECTORS = ("collect_list", "collect_set", "array_agg")
 """Functions that collect the values of a group into an array, in the order in which rows are added."""
 

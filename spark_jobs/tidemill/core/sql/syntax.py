@@ -9,8 +9,15 @@ from sqlglot import exp
 
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.clock_words import clock_in, is_moment
-from tidemill.core.sql.functions import COLLECTORS, COLUMN_HINT, TIME_FUNCTIONS, WITHOUT_BRACKETS, refusal
-from tidemill.core.sql.syntax_parts import has_unit, is_order_lost
+from tidemill.core.sql.functions import (
+    COLLECTORS,
+    COLUMN_HINT,
+    FAILING_FUNCTIONS,
+    TIME_FUNCTIONS,
+    WITHOUT_BRACKETS,
+    refusal,
+)
+from tidemill.core.sql.syntax_parts import has_unit, is_order_lost, is_unit
 
 _ROW = (
     *(exp.Column, exp.Identifier, exp.Dot, exp.Bracket, exp.Literal, exp.Boolean, exp.Null, exp.HexString),
@@ -33,24 +40,9 @@ _BEYOND = {
     exp.Parameter: "a parameter has no value",
 }
 _MAY_FAIL = {exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div", exp.Cast: "cast", exp.TryCast: "cast"}
-_FUNCTIONS_THAT_FAIL = ("to_timestamp", "to_date", "to_number", "element_at", "mod", "pmod")
 _WITH_UNITS = ("timestampadd", "dateadd", "date_add", "timestampdiff", "datediff", "date_diff")
-_UNITS = (
-    "year",
-    "quarter",
-    "month",
-    "week",
-    "day",
-    "dayofyear",
-    "hour",
-    "minute",
-    "second",
-    "millisecond",
-    "microsecond",
-)
 _ORDERED = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.Add, exp.Sub)
 _MOMENTS = ("DATE", "TIME")
-_COMPARISONS = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.EQ: "="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +56,6 @@ class Parsed:
     columns: frozenset[str]
     functions: frozenset[str]
     may_fail: tuple[str, ...]
-
-
-def comparison(tree: exp.Expr) -> tuple[str, str, str] | None:
-    """Left column, operator and right column if the tree just compares two columns; None otherwise."""
-    sign = next((sign for kind, sign in _COMPARISONS.items() if type(tree) is kind), None)
-    sides = [tree.args.get("this"), tree.args.get("expression")]
-    names = [side.name for side in sides if isinstance(side, exp.Column) and len(side.parts) == 1]
-    return (names[0], sign, names[1]) if sign is not None and len(names) == 2 else None
 
 
 class Walk:
@@ -135,6 +119,8 @@ class Walk:
 
     def _note_what_fails(self, node: exp.Expr) -> None:
         sign = next((sign for kind, sign in _MAY_FAIL.items() if type(node) is kind), None)
+        if isinstance(node, exp.Bracket) and not all(_is_text(each) for each in node.expressions):
+            self._may_fail["[]"] = None
         if sign is not None and not (isinstance(node, exp.Cast) and _is_safe(node)):
             self._may_fail[sign] = None
 
@@ -160,11 +146,11 @@ class Walk:
                 fix=f"use the aggregate Collect, or put array_sort(...) around it: array_sort({name}(...))",
             )
         self._functions.add(name)
-        if name in _FUNCTIONS_THAT_FAIL:
+        if name in FAILING_FUNCTIONS:
             self._may_fail[name] = None
         if name in TIME_FUNCTIONS:
             self._refuse_clock(arguments)
-        if name in _WITH_UNITS and len(arguments) == 3 and _is_unit(arguments[0]):
+        if name in _WITH_UNITS and len(arguments) == 3 and is_unit(arguments[0]):
             arguments.pop(0)
         for argument in arguments:
             if isinstance(argument, exp.Star) and name == "count" and len(arguments) == 1:
@@ -195,5 +181,5 @@ def _is_safe(node: exp.Cast) -> bool:
     return bool(node.args.get("safe")) or is_moment(node) or isinstance(node.this, exp.Literal)
 
 
-def _is_unit(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Column) and len(node.parts) == 1 and node.name.lower() in _UNITS
+def _is_text(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and bool(node.is_string)

@@ -9,6 +9,20 @@ from sqlglot import exp
 from tidemill.core.sql.functions import KEEPING_VALUES, WITHOUT_ORDER
 
 _UNIT_INSIDE = re.compile("[A-Za-z]{3}")
+_UNITS = (
+    "year",
+    "quarter",
+    "month",
+    "week",
+    "day",
+    "dayofyear",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+    "microsecond",
+)
+_COMPARISONS = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.EQ: "="}
 
 
 def has_unit(node: exp.Interval) -> bool:
@@ -32,3 +46,16 @@ def is_order_lost(node: exp.Expr) -> bool:
 def _begins(parent: exp.Expr, node: exp.Expr, names: tuple[str, ...]) -> bool:
     """Whether `node` is the first argument of one of these functions."""
     return isinstance(parent, exp.Anonymous) and parent.name.lower() in names and parent.expressions[0] is node
+
+
+def comparison(tree: exp.Expr) -> tuple[str, str, str] | None:
+    """Left column, operator and right column if the tree just compares two columns; None otherwise."""
+    sign = next((sign for kind, sign in _COMPARISONS.items() if type(tree) is kind), None)
+    sides = [tree.args.get("this"), tree.args.get("expression")]
+    names = [side.name for side in sides if isinstance(side, exp.Column) and len(side.parts) == 1]
+    return (names[0], sign, names[1]) if sign is not None and len(names) == 2 else None
+
+
+def is_unit(node: exp.Expr) -> bool:
+    """Whether the node is a unit of time, such as `day`."""
+    return isinstance(node, exp.Column) and len(node.parts) == 1 and node.name.lower() in _UNITS

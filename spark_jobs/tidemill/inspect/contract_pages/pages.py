@@ -21,13 +21,13 @@ from tidemill.core.contract.contract import Expectation
 from tidemill.core.contract.schema import Array, DataType, Field, Object, spark_type
 from tidemill.core.errors import ContractError
 from tidemill.inspect.contract_pages.meanings import meaning
-from tidemill.inspect.contract_pages.verdicts import Audit, last_audits
+from tidemill.inspect.contract_pages.verdicts import Audit, last_audits, last_intakes, levels_now
 from tidemill.inspect.contract_uses import uses_by_contract
 
 if TYPE_CHECKING:
     from tidemill.project.project import Project
 
-_SAFE = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_SAFE = re.compile(r"[a-z0-9_-]{1,80}")
 _OWNERS = ("team", "support", "roles", "domain", "dataProduct", "tenant")
 
 
@@ -51,6 +51,7 @@ def write_pages(project: Project, folder: Path) -> Pages:
         raise ContractError(f"{contracts}: there is no contract in this folder or below it", fix="write one first")
     found, errors = described(contracts)
     uses, audits = uses_by_contract(project), last_audits(project)
+    intakes, levels = last_intakes(project), levels_now(project)
     environment = Environment(
         loader=PackageLoader("tidemill.inspect.contract_pages", "."),
         autoescape=True,
@@ -63,7 +64,8 @@ def write_pages(project: Project, folder: Path) -> Pages:
     index = environment.get_template("index.html.jinja").render(contracts=listed, errors=[str(e) for e in errors])
     files = [_write(folder / "index.html", index)]
     for entry, (name, each) in zip(listed, sorted(found.items()), strict=True):
-        values = _values(each) | {"uses": uses.get(name, ()), "audits": audits.get(name, ()), "file": entry["file"]}
+        known = {"uses": uses, "audits": audits, "intakes": intakes, "levels": levels}
+        values = _values(each) | {key: of.get(name, ()) for key, of in known.items()} | {"file": entry["file"]}
         files.append(_write(folder / entry["page"], environment.get_template("contract.html.jinja").render(values)))
     return Pages(files=tuple(files), contracts=len(found), errors=tuple(errors))
 

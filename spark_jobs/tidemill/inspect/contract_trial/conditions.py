@@ -13,10 +13,13 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from tidemill.contracts.changes.described import Described
 from tidemill.contracts.conditions import Predicate, Rule
 from tidemill.contracts.masks import broken
 from tidemill.contracts.outcomes import named
+from tidemill.core.contract.contract import Holds
 from tidemill.core.contract.schema import DataType
+from tidemill.core.errors import ContractError, DeclarationError
 from tidemill.core.sql.text import select
 
 if TYPE_CHECKING:
@@ -26,27 +29,38 @@ OpenSpark = Callable[[str], "SparkSession"]
 """Opens a session for the rule of this name, on first use."""
 
 _ROW = "_row"
+_FIX = (
+    "write a predicate that no value makes fail: try_cast, try_divide and the like are null for what they cannot take"
+)
 
 
-def broken_records(rule: Rule, rows: pa.Table, types: Mapping[str, DataType], spark: OpenSpark) -> Any:
-    """The positions of the records that break the rule; null is not false.
+def broken_records(
+    rule: Rule, rows: pa.Table, types: Mapping[str, DataType], spark: OpenSpark, source: str = ""
+) -> Any:
+    """The positions of the records that break the rule of a contract in the file `source`; null is not false.
 
     Raises:
-        DeclarationError: Spark does not understand the predicate, or it fails for some record.
+        ContractError: Spark does not understand the predicate, or it fails for some record.
         EngineError: the rule could not be checked.
     """
     if isinstance(rule.condition, Predicate):
-        return _false(rule.name, rule.condition.sql, rows, spark)
+        return _false(rule.name, rule.condition.sql, rows, spark, f"{source}:{rule.line}: rule `{rule.name}`")
     with named(rule.name):
         return _positions(broken(rule.condition, rows, types))
 
 
-def where(spark: OpenSpark) -> Callable[[pa.Table, Sequence[str], str], pa.Table]:
+def where(spark: OpenSpark, found: Described) -> Callable[[pa.Table, Sequence[str], str], pa.Table]:
     """What gives columns of the rows for which a predicate is true, as an audit asks for them."""
+    places = {
+        rule.condition.predicate: (name, f"{found.contract.source}:{rule.line}: rule `{name}`")
+        for name, rule in found.rules.items()
+        if isinstance(rule.condition, Holds)
+    }
 
     def picked(rows: pa.Table, columns: Sequence[str], predicate: str) -> pa.Table:
-        places = _false(predicate, f"NOT ({predicate})", rows, spark)
-        return rows.select(list(columns)).take(pa.array(places, pa.int64()))
+        own = next((each for sql, each in places.items() if sql in predicate), (predicate, found.contract.source))
+        broken_ = _false(own[0], f"NOT ({predicate})", rows, spark, own[1])
+        return rows.select(list(columns)).take(pa.array(broken_, pa.int64()))
 
     return picked
 
@@ -55,7 +69,7 @@ def _positions(mask: Any) -> Any:
     return pc.indices_nonzero(mask).to_numpy()
 
 
-def _false(rule: str, predicate: str, rows: pa.Table, spark: OpenSpark) -> Any:
+def _false(rule: str, predicate: str, rows: pa.Table, spark: OpenSpark, place: str) -> Any:
     from tidemill.engine.driver.statement import run
     from tidemill.engine.spark.query import ROWS
 
@@ -64,12 +78,21 @@ def _false(rule: str, predicate: str, rows: pa.Table, spark: OpenSpark) -> Any:
     found = run(select([f"NOT coalesce(({predicate}), true) AS broken"], ROWS), rows)
     if found is not None:
         return _positions(found.column("broken"))
+    try:
+        return _false_in_spark(rule, predicate, rows, spark)
+    except DeclarationError as error:
+        # Under the first line, Spark gives its own plan.
+        said = error.message.partition("\n")[0]
+        raise ContractError(f"{place}: {said}", fix=_FIX) from error
+
+
+def _false_in_spark(rule: str, predicate: str, rows: pa.Table, spark: OpenSpark) -> Any:
     from tidemill.engine.spark.failures import explained
-    from tidemill.engine.spark.query import of_driver, query
+    from tidemill.engine.spark.query import ROWS, of_driver, query
 
     session = spark(rule)
     numbered = rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
-    with explained(f"rule `{rule}`"):
+    with explained("it cannot be checked"):
         wrong = query(
             session,
             select([_ROW], ROWS, where=f"NOT coalesce(({predicate}), true)"),

@@ -74,7 +74,7 @@ def try_records(found: Described, chunks: Iterable[pa.ChunkedArray], spark: Open
         before = decoding.count
         rows, good = decoding.rows(values)
         for name, rule in found.rules.items():
-            for place in broken_records(rule, rows, types, spark):
+            for place in broken_records(rule, rows, types, spark, found.contract.source):
                 at = int(good[place])
                 tallies[name].add(before + at + 1, values[at].as_py())
     ruled = (_outcome(n, r.severity, r.line, tallies[n], decoding.count) for n, r in found.rules.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -60,10 +61,12 @@ def rows_of_parquet(path: str) -> pa.Table:
     """The rows of a Parquet file.
 
     Raises:
-        InputError: the file is not Parquet.
+        InputError: there is no such file, or it is not Parquet.
     """
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+    if not Path(path).exists():
+        raise InputError(f"{path}: there is no such file", fix="check its path")
     try:
         return pq.read_table(path, partitioning=None)
     except (pa.ArrowException, OSError) as error:
@@ -75,7 +78,7 @@ def _tried(
 ) -> Tried:
     contract = found.contract
     can = [rule for rule in contract.table_rules if not set(columns_of(rule.check)) & wrong.keys()]
-    audited = audit(contract.name, rows, replace(contract, table_rules=tuple(can)), where=where(spark))
+    audited = audit(contract.name, rows, replace(contract, table_rules=tuple(can)), where=where(spark, found))
     results = {r.rule: r for r in audited}
     typed = [_of_column(found, field, wrong.get(field.name, "")) for field in contract.fields]
     return Tried(
@@ -127,5 +130,7 @@ def _of_rules(found: Described, results: Mapping[str, CheckResult], wrong: Mappi
             result = results[rule.name]
             rows = result.failing_rows[:SHOWN]
             said = "" if result.passed else result.observed or "does not hold"
-            samples = tuple(Sample(number=0, text=str(dict(row))) for row in rows)
+            samples = tuple(
+                Sample(number=0, text=json.dumps(dict(row), ensure_ascii=False, default=str)) for row in rows
+            )
         yield Outcome(rule=rule.name, severity=rule.severity, line=line, observed=said, samples=samples)

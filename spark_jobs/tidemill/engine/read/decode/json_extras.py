@@ -13,12 +13,11 @@ from typing import Any
 
 import msgspec
 
-from tidemill.core.contract.schema import Array, DataType, Field, Object
+from tidemill.core.contract.schema import Array, DataType, Field, Object, nameable
 from tidemill.engine.read.decode.json_structs import (
     ABSENT,
     Shape,
     extra_attribute,
-    nameable,
     value_reader,
 )
 

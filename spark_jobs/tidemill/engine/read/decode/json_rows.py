@@ -20,12 +20,12 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.contract.contract import Contract, ExtraFields
-from tidemill.core.contract.schema import Array, DataType, Field, Object
+from tidemill.core.contract.schema import Array, DataType, Field, Object, nameable
 from tidemill.core.errors import ContractError
 from tidemill.engine.read.decode.json_columns import build
 from tidemill.engine.read.decode.json_faults import DEEPEST, explain, too_deep
 from tidemill.engine.read.decode.json_reading import Found, read_records
-from tidemill.engine.read.decode.json_structs import Shape, attribute, nameable
+from tidemill.engine.read.decode.json_structs import Shape, attribute
 from tidemill.engine.read.decode.options import check_options, time_unit, where
 from tidemill.engine.read.decode.rows import Decoded, assemble, one_array, readable
 from tidemill.tables.arrow_types import arrow_schema

@@ -61,11 +61,6 @@ def read_raw(data_type: DataType, unit: TimeUnit) -> bool:
     return isinstance(data_type, Decimal) or (data_type is Scalar.TIMESTAMP and unit is not TimeUnit.ISO)
 
 
-def nameable(name: str) -> bool:
-    """Whether a struct can have a field of this name in JSON."""
-    return name.isprintable() and '"' not in name and "\\" not in name
-
-
 @lru_cache(maxsize=64)
 def record_reader(shape: Shape, *, strict: bool, extras: tuple[str, ...] = ()) -> Callable[[bytes], Any]:
     """A function from the bytes of one record to a struct with an attribute per field and per extra.

@@ -12,7 +12,9 @@ from fastapi.staticfiles import StaticFiles
 from tidemill.core.errors import TidemillError
 from tidemill_airflow.pages.access import Access
 from tidemill_airflow.pages.projects import Projects
+from tidemill_airflow.pages.routes.acting import acting
 from tidemill_airflow.pages.routes.looking import looking
+from tidemill_airflow.pages.routes.tracing import tracing
 from tidemill_airflow.pages.site import Site
 
 STATIC = Path(__file__).parent / "static"
@@ -30,7 +32,8 @@ def pages_app(access: Access, projects: Projects) -> FastAPI:
     """The pages over some projects, for the users that `access` knows."""
     site = Site(access=access, projects=projects)
     app = FastAPI(title="Tidemill", openapi_url=None, docs_url=None, redoc_url=None)
-    app.include_router(looking(site))
+    for routes in (looking, tracing, acting):
+        app.include_router(routes(site))
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     _tell_refusals(app, site)
 

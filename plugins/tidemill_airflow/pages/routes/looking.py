@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Query, Request, Response, status
+from fastapi import APIRouter, HTTPException, Path, Query, Request, Response, status
 from fastapi.responses import JSONResponse, RedirectResponse
 
 from tidemill.core.bind.flow import WindowedSink
@@ -47,7 +47,8 @@ def looking(site: Site) -> APIRouter:
         lines = [standing_of(sight)[0] for name, sight in sorted(found.pipelines.items()) if name in readable]
         lines.sort(key=lambda line: list(Health).index(line.health))
         hidden = not readable and bool(found.pipelines)
-        return site.page(request, "pipelines.jinja", lines=lines, faults=found.faults, hidden=hidden)
+        faults = found.faults if readable else ()
+        return site.page(request, "pipelines.jinja", lines=lines, faults=faults, hidden=hidden)
 
     @router.get("/pipelines/{dag_id}", dependencies=reads)
     def pipeline(request: Request, dag_id: str, last: Last = CHOICES[0], rows: Last = ROWS) -> Response:
@@ -55,16 +56,9 @@ def looking(site: Site) -> APIRouter:
         standing, batches = standing_of(sight, last)
         values = _pipeline(site, sight, standing, batches) if standing.view is not None else {}
         may = _actions(site, visit_of(request), dag_id)
-        shown: dict[str, Any] = {
-            "standing": standing,
-            "batches": batches,
-            "last": last,
-            "choices": CHOICES,
-            "may": may,
-            "shown": rows,
-        }
+        shown: dict[str, Any] = {"standing": standing, "batches": batches, "last": last, "choices": CHOICES}
         started = request.query_params.get("started", "").partition("/")
-        return site.page(request, "pipeline.jinja", **shown, started=started, found=values)
+        return site.page(request, "pipeline.jinja", **shown, shown=rows, may=may, started=started, found=values)
 
     @router.get("/pipelines/{dag_id}/timeline.json", dependencies=reads)
     def timeline(request: Request, dag_id: str, last: Last = CHOICES[0]) -> Response:
@@ -74,7 +68,7 @@ def looking(site: Site) -> APIRouter:
         return JSONResponse({"series": dict(series), "titles": TITLES})
 
     @router.get("/pipelines/{dag_id}/batches/{batch_id}", dependencies=reads)
-    def batch(request: Request, dag_id: str, batch_id: int) -> Response:
+    def batch(request: Request, dag_id: str, batch_id: Annotated[int, Path(ge=1, le=2**62)]) -> Response:
         story = story_of(site.sight(dag_id), batch_id)
         if story is None:
             raise HTTPException(status.HTTP_404_NOT_FOUND, f"The ledger of {dag_id} has no batch {batch_id}")

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
+from pages.asking import place, routes
 from pages.people import RIGHTS, People
 
 VALUES = ("records", "windows", "number")
 """What shows values of records or rows."""
-
-PLACES = {
-    "dag_id": "sums",
-    "batch_id": "1",
-    "output": "quarantine",
-    "table": "sums",
-    "run_id:path": "scheduled__1",
-}
 
 
 def expected(path: str, method: str, person: str | None) -> set[int]:
@@ -39,19 +29,15 @@ def expected(path: str, method: str, person: str | None) -> set[int]:
     return {400, 403} if method == "POST" else {200, 307, 400}
 
 
-def routes(pages: FastAPI) -> list[tuple[str, str]]:
-    found = [(route.path, method) for route in pages.routes if isinstance(route, APIRoute) for method in route.methods]
-    return sorted(found)
-
-
 def table(pages: FastAPI, client: TestClient) -> dict[tuple[str, str, str | None], int]:
     """The answer to each person, by route and method."""
     answers = {}
     for path, method in routes(pages):
-        there = re.sub(r"\{([^}]+)\}", lambda found: PLACES[found[1]], path)
         for person in (None, *RIGHTS):
             headers = {} if person is None else {"x-user": person}
-            answers[path, method, person] = client.request(method, f"/tidemill{there}", headers=headers).status_code
+            answers[path, method, person] = client.request(
+                method, f"/tidemill{place(path)}", headers=headers
+            ).status_code
     return answers
 
 

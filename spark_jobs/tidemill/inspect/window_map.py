@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tidemill.project.project import Project
 
 _AMENDING = (Kind.REPAIR, Kind.BACKFILL)
+_LOOKED_AT = 4
+"""Of so many repairs the slices are read, to see which windows they touched."""
 
 
 class WindowState(StrEnum):
@@ -37,7 +39,7 @@ class WindowState(StrEnum):
 class WindowCell:
     """A window. `rows` are published; `refused` counts records that came too late for it in the newest batches.
 
-    `repaired` are the repairs and backfills among these batches that had records of it, as far as their panes tell.
+    `repaired` are the newest repairs and backfills among these batches that had records of it.
     """
 
     start: datetime
@@ -60,6 +62,7 @@ def window_map(  # noqa: PLR0913  whose table, where it stands, and how far back
     starts = range(last - (most - 1) * panes.slide, last + 1, panes.slide)
     rows = _rows(project, pipeline, sink, starts)
     refused = _refused(project, pipeline, sink, batches)
+    repaired = _repaired(project, pipeline, sink, batches, starts)
     cells = []
     for start in starts:
         end = start + panes.size
@@ -70,7 +73,7 @@ def window_map(  # noqa: PLR0913  whose table, where it stands, and how far back
                 state=state_of(end, watermark, micros(sink.allowed_lateness)),
                 rows=rows.get(start, 0),
                 refused=refused.get(start, 0),
-                repaired=tuple(sorted(b.batch_id for b in batches if _repaired(b, sink.table, start, end))),
+                repaired=tuple(sorted(repaired.get(start, ()))),
             )
         )
     first = next((i for i, c in enumerate(cells) if c.rows or c.refused or c.state is WindowState.OPEN), 0)
@@ -86,9 +89,26 @@ def state_of(end: int, watermark: int, lateness: int) -> WindowState:
     return WindowState.ENDED if end + lateness > watermark else WindowState.CLOSED
 
 
-def _repaired(batch: BatchFacts, table: str, start: int, end: int) -> bool:
-    span = batch.panes.get(table)
-    return batch.kind in _AMENDING and span is not None and span.first < end and start <= span.last
+def _repaired(
+    project: Project, pipeline: str, sink: WindowedSink, batches: Sequence[BatchFacts], starts: range
+) -> Mapping[int, set[int]]:
+    """The batches that repaired each of these windows, by its start."""
+    from tidemill.engine.storage.state_table import State, pane_predicates
+    from tidemill.tables.deltars import DeltaRsTable
+    from tidemill.tables.interface import Between
+
+    panes, found = sink.window.panes, dict[int, set[int]]()
+    amending = [b for b in batches if b.kind in _AMENDING and sink.table in b.panes][:_LOOKED_AT]
+    state = State.of(project.uris(pipeline), sink) if amending else None
+    if state is None:
+        return found
+    table, within = DeltaRsTable(state.spec, opened=state.handle), pane_predicates((starts[0], starts[-1] + panes.size))
+    for batch in amending:
+        one = Between(column="batch_id", low=batch.batch_id, high=batch.batch_id + 1)
+        touched = table.read(where=(one, *within), columns=("pane_start",))["pane_start"].unique().to_pylist()
+        for window in (w for pane in touched for w in panes.windows_of(micros(pane))):
+            found.setdefault(window.start, set()).add(batch.batch_id)
+    return found
 
 
 def _rows(project: Project, pipeline: str, sink: WindowedSink, starts: range) -> Mapping[int, int]:

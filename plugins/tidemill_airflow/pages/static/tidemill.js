@@ -67,13 +67,16 @@
     tip.className = "tip";
     tip.hidden = true;
     const axis = { stroke: style("--muted"), grid: { stroke: style("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+    const days = series.time.length > 1 && series.time.at(-1) - series.time[0] > 86400;
+    const clock = (at) => new Date(at * 1000).toISOString().slice(days ? 5 : 11, days ? 16 : 19).replace("T", " ");
     const options = {
+      tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
       width: plot.clientWidth,
       height: plot.clientHeight,
       cursor: { sync: { key: "batches" }, y: false, points: { size: 7 } },
       legend: { show: false },
       scales: { x: { range: (_, low, high) => (high > low ? [low, high] : [low - 60, high + 60]) }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-      axes: [{ ...axis, space: 70 }, { ...axis, size: 52, values: (_, ticks) => ticks.map(short) }],
+      axes: [{ ...axis, space: 90, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 52, values: (_, ticks) => ticks.map(short) }],
       series: [{}, { stroke: style("--accent"), width: 1.5, fill: style("--accent-soft"), points: { show: values.length < 80, size: 4, fill: style("--accent") } }],
       hooks: {
         setCursor: [

@@ -2,7 +2,8 @@
 
     python airflow_pages.py PROJECT ANSWER
 
-Pages are mounted where the plugin mounts them. ANSWER is the file, of JSON, that is written.
+Pages are mounted where the plugin mounts them. ANSWER is the file, of JSON, that is written. Without ANSWER only
+Airflow's database is made, with the DAGs of the project.
 """
 
 from __future__ import annotations
@@ -115,5 +116,7 @@ def main(project: str) -> dict[str, Any]:
     return {"answers": answers, "actions": actions, "runs": runs, "views": views, "listed": listed}
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and len(sys.argv) == 2:
+    known(sys.argv[1])
+elif __name__ == "__main__":
     Path(sys.argv[2]).write_text(json.dumps(main(sys.argv[1]), default=str))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,20 @@ def test_somebody_follows_a_number_to_its_offsets_and_decides(airflow: str, chro
     started.click()
     ada.tab.wait_for_url(re.compile(r"/flow/dags/sums\.replay/runs/manual__"))
     assert ada.strange == []
+    ada.leaves()
+
+
+@pytest.mark.skipif(find_spec("tidemill_airflow.dags.deciding") is None, reason="no DAG decides yet")
+def test_somebody_decides_about_a_blocked_batch(airflow: str, chromium: Any) -> None:
+    ada = Person(chromium, airflow, "ada")
+    frame = ada.looks_at("pipelines/strict")
+    frame.locator("input[value=divert]").check()
+    frame.locator("input[name=why]").fill("too many")
+    ada.shoots("decide")
+    frame.get_by_role("button", name="Decide as ada").click()
+    frame.get_by_text("Started a run of").wait_for()
+    started = frame.locator(".notice a").first.get_attribute("href") or ""
+    assert "/dags/strict.decide/runs/manual__" in started
     ada.leaves()
 
 

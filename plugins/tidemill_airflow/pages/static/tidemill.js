@@ -75,7 +75,7 @@
       height: plot.clientHeight,
       cursor: { sync: { key: "batches" }, y: false, points: { size: 7 } },
       legend: { show: false },
-      scales: { x: { range: (_, low, high) => (high > low ? [low, high] : [low - 60, high + 60]) }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
+      scales: { x: { range: (_, low, high) => (series.time.length > 1 && high > low ? [low, high] : [low - 60, low + 60]) }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
       axes: [{ ...axis, space: 90, size: 26, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 52, values: (_, ticks) => ticks.map(short) }],
       series: [{}, { stroke: style("--accent"), width: 1.5, fill: style("--accent-soft"), points: { show: values.length < 80, size: 4, fill: style("--accent") } }],
       hooks: {

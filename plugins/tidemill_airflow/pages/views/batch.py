@@ -31,7 +31,6 @@ class BatchStory:
     results: tuple[CheckResult, ...]
     events: tuple[Happened, ...]
     reasons: Mapping[str, int]
-    semantics: str = ""
 
 
 def story_of(sight: Sight, batch_id: int) -> BatchStory | None:

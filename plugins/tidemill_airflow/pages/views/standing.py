@@ -47,7 +47,6 @@ class Standing:
     levels: tuple[MeasuredLevel, ...] = ()
     behind: float | None = None
     delay: float | None = None
-    last: BatchFacts | None = None
 
     @property
     def open_batch(self) -> OpenBatch | None:
@@ -68,7 +67,6 @@ def standing_of(sight: Sight, batches: int = 1) -> tuple[Standing, Sequence[Batc
     now = datetime.now(UTC)
     levels = service_levels(status.flow, view, now)
     health, words = _health(status, levels)
-    last = next((b for b in recent if b.at is not None), None)
     return Standing(
         name=sight.name,
         owner=owner,
@@ -81,7 +79,6 @@ def standing_of(sight: Sight, batches: int = 1) -> tuple[Standing, Sequence[Batc
         levels=levels,
         behind=_behind(view, now),
         delay=_delay(view, now),
-        last=last,
     ), recent
 
 

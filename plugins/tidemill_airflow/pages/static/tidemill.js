@@ -52,7 +52,7 @@
   };
 
   const short = (value) =>
-    value === null ? "" : value.toLocaleString("en", { notation: "compact", maximumFractionDigits: 1 });
+    value === null ? "" : value.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 3 });
 
   const draw = (place, series, unit) => {
     const name = place.dataset.series;

@@ -108,6 +108,9 @@ bench-upkeep: setup ## 3,000 batches with maintenance every 500: whether the las
 bench-history: setup ## looks at a ledger of a million events, and repairs of a million scattered records
 	@$(RUN) python benchmarks/bench/bench_history.py $(OPTIONS)
 
+bench-pages: setup ## how long each page in Airflow takes over ten thousand batches
+	@$(RUN) python benchmarks/bench/bench_pages.py $(OPTIONS)
+
 bench-pace: setup ## whether batches keep up with 47,000 records a second in Kafka, for 5 minutes
 	@$(RUN) python benchmarks/bench/bench_pace.py $(OPTIONS)
 

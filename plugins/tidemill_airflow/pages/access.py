@@ -7,7 +7,7 @@ an action                   may create runs of the DAG that does it
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -36,8 +36,13 @@ class Run:
 class Access(Protocol):
     """The part of Airflow that pages need: users, their rights, and runs of DAGs."""
 
-    user: Callable[..., Awaitable[Any]]
-    """A dependency of FastAPI that returns the user of a request. It raises a 401 without one."""
+    async def user(self, request: Request) -> Any:
+        """The user of a request.
+
+        Raises:
+            HTTPException: 401, nobody is logged in.
+        """
+        ...
 
     def name(self, user: Any) -> str:
         """The name of a user."""
@@ -101,20 +106,20 @@ def visit_of(request: Request) -> Visit:
     return found
 
 
-def signed_in(access: Access) -> Any:
-    """A dependency for routes about no single DAG: they show only what the user may read."""
-
-    def check(request: Request, user: Any = Depends(access.user)) -> None:
-        request.state.visit = Visit(access=access, user=user)
-
-    return Depends(check)
+async def _user(request: Request) -> Any:
+    return await request.app.state.access.user(request)
 
 
-def needs(access: Access, *rights: Right, of: Callable[[str], str] = str) -> Any:
-    """A dependency for routes about the DAG `dag_id`: READ for it, and `rights` for the DAG that `of` names."""
+def signed_in(request: Request, user: Any = Depends(_user)) -> None:
+    """A dependency of routes about no single DAG: they show only what the user may read."""
+    request.state.visit = Visit(access=request.app.state.access, user=user)
 
-    def check(request: Request, dag_id: str, user: Any = Depends(access.user)) -> None:
-        visit = Visit(access=access, user=user, dag_id=dag_id)
+
+def needs(*rights: Right, of: Callable[[str], str] = str) -> Any:
+    """A dependency of routes about the DAG `dag_id`: READ for it, and `rights` for the DAG that `of` names."""
+
+    def check(request: Request, dag_id: str, user: Any = Depends(_user)) -> None:
+        visit = Visit(access=request.app.state.access, user=user, dag_id=dag_id)
         wanted = [(Right.READ, dag_id), *((right, of(dag_id)) for right in rights)]
         for right, target in wanted:
             if not visit.may(right, target):

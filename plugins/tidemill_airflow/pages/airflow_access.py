@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,7 +10,7 @@ from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
 from airflow.api_fastapi.common.dagbag import create_dag_bag, get_latest_version_of_dag
 from airflow.api_fastapi.core_api.datamodels.dag_run import TriggerDAGRunPostBody
-from airflow.api_fastapi.core_api.security import get_user
+from airflow.api_fastapi.core_api.security import bearer_scheme, get_user
 from airflow.configuration import conf
 from airflow.exceptions import ParamValidationError
 from airflow.models.dag import DagModel
@@ -18,7 +18,7 @@ from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
 from airflow.utils.state import DagRunState
 from airflow.utils.types import DagRunTriggeredByType, DagRunType
-from fastapi import HTTPException, status
+from fastapi import HTTPException, Request, status
 from sqlalchemy import select
 
 from tidemill_airflow.pages.access import Right, Run
@@ -33,10 +33,12 @@ _ASKED: Mapping[Right, tuple[Any, DagAccessEntity]] = {
 class AirflowAccess:
     """What `Access` promises, by Airflow's own functions."""
 
-    user: Callable[..., Awaitable[Any]] = staticmethod(get_user)
-
     def __init__(self) -> None:
         self._dag_bag = create_dag_bag()
+
+    async def user(self, request: Request) -> Any:
+        """The user of a token in the headers, or of the cookie that Airflow's login has set."""
+        return await get_user(request, None, await bearer_scheme(request))
 
     def name(self, user: Any) -> str:
         """The name that Airflow gives a run's user."""

@@ -32,8 +32,9 @@ def pages_app(access: Access, projects: Projects) -> FastAPI:
     """The pages over some projects, for the users that `access` knows."""
     site = Site(access=access, projects=projects)
     app = FastAPI(title="Tidemill", openapi_url=None, docs_url=None, redoc_url=None)
+    app.state.site, app.state.access = site, access
     for routes in (looking, tracing, acting):
-        app.include_router(routes(site))
+        app.include_router(routes)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     _tell_refusals(app, site)
 

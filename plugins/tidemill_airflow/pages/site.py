@@ -65,3 +65,10 @@ class Site:
         """A page that says why there is no answer."""
         text = self.templates.get_template("refused.jinja").render(links=Links.of(request), code=code, what=what)
         return HTMLResponse(text, status_code=code)
+
+
+def site_of(request: Request) -> Site:
+    """The pages that a request is for."""
+    found = request.app.state.site
+    assert isinstance(found, Site)
+    return found

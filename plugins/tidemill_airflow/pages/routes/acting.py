@@ -14,7 +14,7 @@ from tidemill.core.repair.selection import wanted
 from tidemill_airflow.naming import backfill_dag_of, decide_dag_of, replay_dag_of
 from tidemill_airflow.pages.access import Right, needs, visit_of
 from tidemill_airflow.pages.links import Links
-from tidemill_airflow.pages.site import Site
+from tidemill_airflow.pages.site import Site, site_of
 from tidemill_airflow.pages.tokens import FIELD, check_form
 
 DO = "do it"
@@ -31,44 +31,53 @@ Text = Annotated[str, Form(max_length=_MOST)]
 Why = Annotated[str, Form(min_length=1, max_length=_MOST)]
 
 
-def acting(site: Site) -> APIRouter:
-    """The routes of actions. `by` is always the user of the request."""
-    router = APIRouter()
+acting = APIRouter()
+"""The routes of actions. `by` is always the user of the request."""
 
-    @router.post("/pipelines/{dag_id}/decide", dependencies=[needs(site.access, Right.RUN, of=decide_dag_of)])
-    def decide(  # noqa: PLR0913, PLR0917  the fields of the form
-        request: Request,
-        dag_id: str,
-        decision: Annotated[Decision, Form()],
-        batch: Annotated[int, Form(ge=1, le=2**62)],
-        why: Why,
-        token: Text = "",
-    ) -> Response:
-        return _start(site, request, decide_dag_of(dag_id), token, decision=decision.value, batch=batch, why=why)
 
-    @router.get("/pipelines/{dag_id}/backfill", dependencies=[needs(site.access, Right.READ)])
-    def form(request: Request, dag_id: str) -> Response:
-        asked = {name: request.query_params.get(name, "").strip()[:_MOST] for name in BOUNDS}
-        dag = backfill_dag_of(dag_id)
-        may = visit_of(request).may(Right.RUN, dag) and site.access.has(dag)
-        shown: dict[str, Any] = {"asked": asked, "may": may, "preview": None, "fault": ""}
-        site.sight(dag_id)
-        if may and any(asked.values()):
-            try:
-                shown["preview"] = _preview(site, dag_id, asked)
-            except TidemillError as error:
-                shown["fault"] = str(error)
-        return site.page(request, "backfill.jinja", code=400 if shown["fault"] else 200, **shown)
+@acting.post("/pipelines/{dag_id}/decide", dependencies=[needs(Right.RUN, of=decide_dag_of)])
+def decide(  # noqa: PLR0913, PLR0917  the fields of the form
+    request: Request,
+    dag_id: str,
+    decision: Annotated[Decision, Form()],
+    batch: Annotated[int, Form(ge=1, le=2**62)],
+    why: Why,
+    token: Text = "",
+) -> Response:
+    """Start a run that records a decision about a blocked batch."""
+    site = site_of(request)
+    return _start(site, request, decide_dag_of(dag_id), token, decision=decision.value, batch=batch, why=why)
 
-    @router.post("/pipelines/{dag_id}/backfill", dependencies=[needs(site.access, Right.RUN, of=backfill_dag_of)])
-    async def backfill(request: Request, dag_id: str) -> Response:
-        return await _from_fields(site, request, backfill_dag_of(dag_id), BOUNDS)
 
-    @router.post("/pipelines/{dag_id}/replay", dependencies=[needs(site.access, Right.RUN, of=replay_dag_of)])
-    async def replay(request: Request, dag_id: str) -> Response:
-        return await _from_fields(site, request, replay_dag_of(dag_id), ("records", *FILTERS))
+@acting.get("/pipelines/{dag_id}/backfill", dependencies=[needs(Right.READ)])
+def form(request: Request, dag_id: str) -> Response:
+    """The form of a backfill, and what it would do."""
+    site = site_of(request)
+    asked = {name: request.query_params.get(name, "").strip()[:_MOST] for name in BOUNDS}
+    dag = backfill_dag_of(dag_id)
+    may = visit_of(request).may(Right.RUN, dag) and site.access.has(dag)
+    shown: dict[str, Any] = {"asked": asked, "may": may, "preview": None, "fault": ""}
+    site.sight(dag_id)
+    if may and any(asked.values()):
+        try:
+            shown["preview"] = _preview(site, dag_id, asked)
+        except TidemillError as error:
+            shown["fault"] = str(error)
+    return site.page(request, "backfill.jinja", code=400 if shown["fault"] else 200, **shown)
 
-    return router
+
+@acting.post("/pipelines/{dag_id}/backfill", dependencies=[needs(Right.RUN, of=backfill_dag_of)])
+async def backfill(request: Request, dag_id: str) -> Response:
+    """Start a backfill."""
+    site = site_of(request)
+    return await _from_fields(site, request, backfill_dag_of(dag_id), BOUNDS)
+
+
+@acting.post("/pipelines/{dag_id}/replay", dependencies=[needs(Right.RUN, of=replay_dag_of)])
+async def replay(request: Request, dag_id: str) -> Response:
+    """Start a replay."""
+    site = site_of(request)
+    return await _from_fields(site, request, replay_dag_of(dag_id), ("records", *FILTERS))
 
 
 async def _from_fields(site: Site, request: Request, dag_id: str, fields: tuple[str, ...]) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Path, Query, Request, Response, status
+from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request, Response, status
 from fastapi.responses import JSONResponse, RedirectResponse
 
 from tidemill.core.bind.flow import WindowedSink
@@ -17,7 +17,7 @@ from tidemill_airflow.naming import backfill_dag_of, decide_dag_of, replay_dag_o
 from tidemill_airflow.pages.access import Right, Run, Visit, needs, signed_in, visit_of
 from tidemill_airflow.pages.links import Links, task_of
 from tidemill_airflow.pages.sight import Sight
-from tidemill_airflow.pages.site import Site
+from tidemill_airflow.pages.site import Site, site_of
 from tidemill_airflow.pages.views.batch import in_order, story_of
 from tidemill_airflow.pages.views.drawing import drawing_of, names
 from tidemill_airflow.pages.views.standing import Health, Standing, standing_of
@@ -35,65 +35,77 @@ WINDOWS = 120
 Last = Annotated[int, Query(ge=1, le=CHOICES[-1])]
 
 
-def looking(site: Site) -> APIRouter:
-    """The routes of the list, of a pipeline and of a batch."""
-    router = APIRouter()
-    reads = [needs(site.access, Right.READ)]
+looking = APIRouter()
+"""The routes of the list, of a pipeline and of a batch."""
+reads = [needs(Right.READ)]
 
-    @router.get("/", dependencies=[signed_in(site.access)])
-    def pipelines(request: Request) -> Response:
-        visit, found = visit_of(request), site.projects.found()
-        readable = site.access.readable(visit.user)
-        lines = [standing_of(sight)[0] for name, sight in sorted(found.pipelines.items()) if name in readable]
-        lines.sort(key=lambda line: list(Health).index(line.health))
-        hidden = not readable and bool(found.pipelines)
-        faults = found.faults if readable else ()
-        return site.page(request, "pipelines.jinja", lines=lines, faults=faults, hidden=hidden)
 
-    @router.get("/pipelines/{dag_id}", dependencies=reads)
-    def pipeline(request: Request, dag_id: str, last: Last = CHOICES[0], rows: Last = ROWS) -> Response:
-        sight = site.sight(dag_id)
-        standing, batches = standing_of(sight, last)
-        values = _pipeline(site, sight, standing, batches) if standing.view is not None else {}
-        may = _actions(site, visit_of(request), dag_id)
-        shown: dict[str, Any] = {"standing": standing, "batches": batches, "last": last, "choices": CHOICES}
-        started = request.query_params.get("started", "").partition("/")
-        return site.page(request, "pipeline.jinja", **shown, shown=rows, may=may, started=started, found=values)
+@looking.get("/", dependencies=[Depends(signed_in)])
+def pipelines(request: Request) -> Response:
+    """The pipelines that the visitor may see, those that need somebody first."""
+    site = site_of(request)
+    visit, found = visit_of(request), site.projects.found()
+    readable = site.access.readable(visit.user)
+    lines = [standing_of(sight)[0] for name, sight in sorted(found.pipelines.items()) if name in readable]
+    lines.sort(key=lambda line: list(Health).index(line.health))
+    hidden = not readable and bool(found.pipelines)
+    faults = found.faults if readable else ()
+    return site.page(request, "pipelines.jinja", lines=lines, faults=faults, hidden=hidden)
 
-    @router.get("/pipelines/{dag_id}/timeline.json", dependencies=reads)
-    def timeline(request: Request, dag_id: str, last: Last = CHOICES[0]) -> Response:
-        sight = site.sight(dag_id)
-        _, batches = sight.recent(last)
-        series = series_of(batches, _runs(site, dag_id, batches), sight.lags(batches))
-        return JSONResponse({"series": dict(series), "titles": TITLES})
 
-    @router.get("/pipelines/{dag_id}/batches/{batch_id}", dependencies=reads)
-    def batch(request: Request, dag_id: str, batch_id: Annotated[int, Path(ge=1, le=2**62)]) -> Response:
-        story = story_of(site.sight(dag_id), batch_id)
-        if story is None:
-            raise HTTPException(status.HTTP_404_NOT_FOUND, f"The ledger of {dag_id} has no batch {batch_id}")
-        visit, task = visit_of(request), task_of(story.facts.executor.identity)
-        may = _actions(site, visit, dag_id)
-        values = visit.may(Right.READ_VALUES)
-        results = in_order(story.results)
-        return site.page(request, "batch.jinja", story=story, results=results, task=task, may=may, values=values)
+@looking.get("/pipelines/{dag_id}", dependencies=reads)
+def pipeline(request: Request, dag_id: str, last: Last = CHOICES[0], rows: Last = ROWS) -> Response:
+    """Where a pipeline stands, and how it has been."""
+    site = site_of(request)
+    sight = site.sight(dag_id)
+    standing, batches = standing_of(sight, last)
+    values = _pipeline(site, sight, standing, batches) if standing.view is not None else {}
+    may = _actions(site, visit_of(request), dag_id)
+    shown: dict[str, Any] = {"standing": standing, "batches": batches, "last": last, "choices": CHOICES}
+    started = request.query_params.get("started", "").partition("/")
+    return site.page(request, "pipeline.jinja", **shown, shown=rows, may=may, started=started, found=values)
 
-    @router.get("/dags/{dag_id}", dependencies=reads)
-    @router.get("/dags/{dag_id}/runs/{run_id:path}", dependencies=reads)
-    def of_dag(request: Request, dag_id: str, run_id: str = "") -> Response:
-        pipeline = dag_id.partition(".")[0]
-        known = pipeline in site.projects.found().pipelines and visit_of(request).may(Right.READ, pipeline)
-        if known and not run_id:
-            return RedirectResponse(Links.of(request).to("pipelines", pipeline))
-        batches: Sequence[BatchFacts] = ()
-        if known:
-            _, recent = site.sight(pipeline).recent(CHOICES[1])
-            batches = [b for b in recent if _is_of(b, dag_id, run_id)]
-        return site.page(
-            request, "dag.jinja", dag_id=dag_id, run_id=run_id, pipeline=pipeline if known else "", batches=batches
-        )
 
-    return router
+@looking.get("/pipelines/{dag_id}/timeline.json", dependencies=reads)
+def timeline(request: Request, dag_id: str, last: Last = CHOICES[0]) -> Response:
+    """The values of a pipeline's charts."""
+    site = site_of(request)
+    sight = site.sight(dag_id)
+    _, batches = sight.recent(last)
+    series = series_of(batches, _runs(site, dag_id, batches), sight.lags(batches))
+    return JSONResponse({"series": dict(series), "titles": TITLES})
+
+
+@looking.get("/pipelines/{dag_id}/batches/{batch_id}", dependencies=reads)
+def batch(request: Request, dag_id: str, batch_id: Annotated[int, Path(ge=1, le=2**62)]) -> Response:
+    """One batch, in full."""
+    site = site_of(request)
+    story = story_of(site.sight(dag_id), batch_id)
+    if story is None:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, f"The ledger of {dag_id} has no batch {batch_id}")
+    visit, task = visit_of(request), task_of(story.facts.executor.identity)
+    may = _actions(site, visit, dag_id)
+    values = visit.may(Right.READ_VALUES)
+    results = in_order(story.results)
+    return site.page(request, "batch.jinja", story=story, results=results, task=task, may=may, values=values)
+
+
+@looking.get("/dags/{dag_id}", dependencies=reads)
+@looking.get("/dags/{dag_id}/runs/{run_id:path}", dependencies=reads)
+def of_dag(request: Request, dag_id: str, run_id: str = "") -> Response:
+    """The tab of a DAG leads to its pipeline; that of a run shows the batches that it executed."""
+    site = site_of(request)
+    pipeline = dag_id.partition(".")[0]
+    known = pipeline in site.projects.found().pipelines and visit_of(request).may(Right.READ, pipeline)
+    if known and not run_id:
+        return RedirectResponse(Links.of(request).to("pipelines", pipeline))
+    batches: Sequence[BatchFacts] = ()
+    if known:
+        _, recent = site.sight(pipeline).recent(CHOICES[1])
+        batches = [b for b in recent if _is_of(b, dag_id, run_id)]
+    return site.page(
+        request, "dag.jinja", dag_id=dag_id, run_id=run_id, pipeline=pipeline if known else "", batches=batches
+    )
 
 
 def _pipeline(site: Site, sight: Sight, standing: Standing, batches: Sequence[BatchFacts]) -> dict[str, Any]:

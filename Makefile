@@ -28,7 +28,7 @@ SEEDS = 20
 # What else the program of a target is told, for example `make bench OPTIONS=--help`.
 OPTIONS =
 
-.PHONY: help setup demo test test-long test-versitygw crash chaos model test-unit check format docs bench bench-audit bench-repair bench-upkeep bench-history bench-pace bench-sliding matrix kafka s3 connect cluster lock clean
+.PHONY: help setup demo test test-long test-versitygw crash chaos model test-unit check format docs bench bench-audit bench-repair bench-upkeep bench-history bench-pages bench-pace bench-sliding matrix kafka s3 connect cluster lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done

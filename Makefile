@@ -31,7 +31,7 @@ KILLS = 3
 # What else the program of a target is told, for example `make bench OPTIONS=--help`.
 OPTIONS =
 
-.PHONY: help setup demo airflow test test-long test-versitygw crash chaos model test-unit check format docs soak-airflow bench bench-audit bench-repair bench-upkeep bench-history bench-pace bench-sliding bench-airflow matrix kafka s3 connect cluster lock clean
+.PHONY: help setup demo airflow test test-long test-versitygw crash chaos model test-unit check format docs soak-airflow bench bench-audit bench-repair bench-upkeep bench-history bench-pages bench-pace bench-sliding bench-airflow matrix kafka s3 connect cluster lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
@@ -116,6 +116,9 @@ bench-upkeep: setup ## 3,000 batches with maintenance every 500: whether the las
 
 bench-history: setup ## looks at a ledger of a million events, and repairs of a million scattered records
 	@$(RUN) python benchmarks/bench/bench_history.py $(OPTIONS)
+
+bench-pages: setup ## how long each page in Airflow takes over ten thousand batches
+	@$(RUN) python benchmarks/bench/bench_pages.py $(OPTIONS)
 
 bench-pace: setup ## whether batches keep up with 47,000 records a second in Kafka, for 5 minutes
 	@$(RUN) python benchmarks/bench/bench_pace.py $(OPTIONS)

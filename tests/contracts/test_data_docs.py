@@ -1,4 +1,4 @@
-"""Why pages about contracts are not Great Expectations' Data Docs (ADR 41). When this fails, decide again."""
+"""Why pages about contracts are not Great Expectations' Data Docs (ADR 43). When this fails, decide again."""
 
 from __future__ import annotations
 

@@ -82,14 +82,16 @@ class PipelineStatus:
         return sum(p.lag for p in self.partitions)
 
 
-def status_of(project: Project, name: str) -> PipelineStatus:
+def status_of(project: Project, name: str, view: View | None = None) -> PipelineStatus:
     """Return where a pipeline stands. A missing topic is reported as a problem and raises no error.
+
+    `view` is that of its ledger, if the caller has just read it.
 
     Raises:
         DeclarationError: the pipeline does not exist.
         LedgerDamaged: its ledger cannot be read.
     """
-    view, log = project.ledger(name).view(), project.log()
+    view, log = view or project.ledger(name).view(), project.log()
     flow = project.pipeline(name)
     refused = _refused(flow, view) or _of_others(project, flow, view)
     partitions: list[PartitionStatus] = []

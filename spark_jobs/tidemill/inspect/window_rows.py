@@ -32,13 +32,13 @@ def matching(rows: pa.Table, key: Mapping[str, str]) -> pa.Table:
 
 def row_of(uris: Uris, sink: WindowedSink, start: datetime, key: Mapping[str, str]) -> Mapping[str, Any] | None:
     """The published row of a window and key; None if there is none."""
-    rows = matching(published, key).to_pylist() if (published := _rows(uris, sink, start)) is not None else []
+    rows = matching(published, key).to_pylist() if (published := rows_of(uris, sink, start)) is not None else []
     return rows[0] if rows else None
 
 
 def nothing_counted(uris: Uris, sink: WindowedSink, start: datetime, key: Mapping[str, str]) -> InputError:
     """The error for a window and key that no record belongs to. It names the keys that the window has."""
-    rows = _rows(uris, sink, start)
+    rows = rows_of(uris, sink, start)
     found = [] if rows is None else rows.select(sink.keys).to_pylist()
     known = sorted({_text(each) for each in found})
     close = difflib.get_close_matches(_text(key), known, n=1)
@@ -51,7 +51,8 @@ def nothing_counted(uris: Uris, sink: WindowedSink, start: datetime, key: Mappin
     )
 
 
-def _rows(uris: Uris, sink: WindowedSink, start: datetime) -> pa.Table | None:
+def rows_of(uris: Uris, sink: WindowedSink, start: datetime) -> pa.Table | None:
+    """The published rows of a window; None if the table does not exist yet."""
     spec = uris.published_table(sink)
     if newest(spec) is None:
         return None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from deltalake import DeltaTable
@@ -15,7 +15,6 @@ from tidemill.core.bind.flow import WindowedSink
 from tidemill.core.errors import EngineError
 from tidemill.core.plan.slices import SliceSet
 from tidemill.core.time.times import moment
-from tidemill.engine.storage.row_writers import RowWriter
 from tidemill.engine.storage.table_layout import NODE_FIELDS, PANE_FIELDS, Uris
 from tidemill.tables.arrow_types import schema_fields
 from tidemill.tables.deltars import DeltaRsTable
@@ -23,6 +22,9 @@ from tidemill.tables.expected_version import ExpectedVersion
 from tidemill.tables.handles import newest
 from tidemill.tables.interface import Between, TableSpec
 from tidemill.tables.skipping import Files
+
+if TYPE_CHECKING:
+    from tidemill.engine.storage.row_writers import RowWriter
 
 
 def state_horizon(pipeline: str, sink: WindowedSink) -> str:

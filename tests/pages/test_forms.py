@@ -1,0 +1,129 @@
+"""Actions: only from a page that this user got, and only as a run of a DAG."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from pages.people import People
+
+USER = {"x-user": "user"}
+HOST = "http://airflow.test"
+
+
+def token(client: TestClient, path: str, user: str = "user") -> str:
+    """The token of the forms of a page."""
+    text = client.get(f"/tidemill{path}", headers={"x-user": user}).text
+    found = re.search(r'name="token" value="([^"]+)"', text)
+    assert found is not None, text
+    return html.unescape(found[1])
+
+
+def decision(client: TestClient, **more: Any) -> dict[str, Any]:
+    return {"token": token(client, "/pipelines/strict"), "batch": "2", "decision": "divert", "why": "broken", **more}
+
+
+def decide(client: TestClient, data: dict[str, Any], **headers: str) -> Any:
+    return client.post("/tidemill/pipelines/strict/decide", data=data, headers={**USER, **headers})
+
+
+def test_a_decision_is_a_run_of_its_dag_in_the_name_of_the_user(client: TestClient, people: People) -> None:
+    answer = decide(client, decision(client, by="somebody else"), origin=HOST)
+    assert answer.status_code == 303
+    form = {"decision": "divert", "batch": 2, "why": "broken", "by": "user"}
+    assert people.started == [("user", "strict.decide", form)]
+    back = client.get(f"/tidemill/pipelines/strict/{answer.headers['location']}".replace("/decide/../", "/"))
+    assert back.status_code == 401
+    after = client.get("/tidemill/pipelines/strict?started=strict.decide/manual__1", headers=USER).text
+    assert 'href="../../dags/strict.decide/runs/manual__1" target="_top"' in after
+
+
+@pytest.mark.parametrize(
+    ("data", "headers"),
+    [
+        ({"token": ""}, {}),
+        ({"token": "x"}, {}),
+        ({}, {"origin": "http://evil.test"}),
+        ({}, {"origin": "null"}),
+        ({}, {"origin": "http://airflow.test.evil.test"}),
+        ({}, {"sec-fetch-site": "cross-site"}),
+        ({}, {"sec-fetch-site": "same-site"}),
+    ],
+)
+def test_a_form_of_another_site_is_refused(
+    client: TestClient, people: People, data: dict[str, str], headers: dict[str, str]
+) -> None:
+    assert decide(client, decision(client, **data), **headers).status_code == 403
+    assert not people.started
+
+
+def test_a_token_of_another_pipeline_or_user_is_refused(client: TestClient, people: People) -> None:
+    other = token(client, "/pipelines/sums/records/quarantine")
+    assert decide(client, decision(client, token=other)).status_code == 403
+    data = decision(client)
+    assert client.post("/tidemill/pipelines/strict/decide", data=data, headers={"x-user": "viewer"}).status_code == 403
+    assert not people.started
+
+
+def test_a_form_goes_only_to_a_page_that_was_open_for_half_a_day(
+    client: TestClient, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = decision(client)
+    monkeypatch.setattr("tidemill_airflow.pages.tokens.LIFETIME", -1)
+    answer = decide(client, data)
+    assert (answer.status_code, "open for too long" in answer.text) == (403, True)
+
+
+@pytest.mark.parametrize("wrong", [{"decision": "forget"}, {"batch": "0"}, {"batch": "x"}, {"why": ""}])
+def test_a_decision_that_says_nothing_usable_is_refused(
+    client: TestClient, people: People, wrong: dict[str, str]
+) -> None:
+    assert decide(client, decision(client, **wrong)).status_code == 400
+    assert not people.started
+
+
+def test_a_replay_names_what_it_takes(client: TestClient, people: People) -> None:
+    data = {"token": token(client, "/pipelines/sums/records/quarantine"), "records": "quarantine", "why": "mended"}
+    more = {"rule": "amount.maximum", "batch": "2-3", "table": ""}
+    answer = client.post("/tidemill/pipelines/sums/replay", data={**data, **more}, headers=USER)
+    assert answer.status_code == 303
+    form = {"mode": "do it", "records": "quarantine", "rule": "amount.maximum", "batch": "2-3", "why": "mended"}
+    assert people.started == [("user", "sums.replay", {**form, "by": "user"})]
+
+
+def test_a_backfill_is_previewed_and_then_started(client: TestClient, people: People) -> None:
+    place = "/tidemill/pipelines/sums/backfill"
+    asked = {"from_offsets": "events-0:0", "to_offsets": "events-0:20"}
+    shown = client.get(place, params=asked, headers=USER)
+    assert "What it would do" in shown.text
+    assert not people.started
+    hidden = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', shown.text))
+    answer = client.post(place, data={**hidden, "why": "a wrong day"}, headers=USER)
+    assert answer.status_code == 303
+    assert people.started == [
+        ("user", "sums.backfill", {"mode": "do it", **asked, "why": "a wrong day", "by": "user"}),
+    ]
+
+
+@pytest.mark.parametrize("asked", [{"from_offsets": "x"}, {"from_time": "yesterday"}, {"from_window": "2026-01-01"}])
+def test_a_preview_that_would_be_refused_says_why(client: TestClient, asked: dict[str, str]) -> None:
+    answer = client.get("/tidemill/pipelines/sums/backfill", params=asked, headers=USER)
+    assert (answer.status_code, "This backfill would be refused" in answer.text) == (400, True)
+
+
+@pytest.mark.parametrize("action", ["backfill", "replay"])
+def test_an_action_about_everything_is_refused(client: TestClient, people: People, action: str) -> None:
+    data = {"token": token(client, "/pipelines/sums/records/quarantine"), "why": "no reason"}
+    assert client.post(f"/tidemill/pipelines/sums/{action}", data=data, headers=USER).status_code == 400
+    assert not people.started
+
+
+def test_an_action_without_its_dag_is_not_offered(client: TestClient, people: People) -> None:
+    people.dags = ()
+    shown = client.get("/tidemill/pipelines/strict", headers=USER).text
+    assert "or Airflow does not have this DAG" in shown
+    assert "<form" not in shown

@@ -72,8 +72,8 @@ COMMANDS = {
     # Last of all, because its other name stays.
     "rename": "rename sums other",
 }
-ELSEWHERE = {"demo", "jars fetch", "log bridge", "test"}
-"""Makes a project of its own; asks a repository of packages; asks Kinesis; starts pytest in another process."""
+ELSEWHERE = {"airflow install", "demo", "down", "jars fetch", "log bridge", "test", "up"}
+"""Change or start an Airflow; makes a project of its own; asks a repository of packages; asks Kinesis; starts pytest."""
 
 Condition = Callable[[Mill, ExitStack], None]
 

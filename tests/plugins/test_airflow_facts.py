@@ -183,9 +183,9 @@ def test_links_are_below_the_address_of_airflow_and_tell_tables_apart(tmp_path: 
         "Spark": "",
         "Batch": "tidemill/pipelines/page_views/batches/17",
         "History": "tidemill/pipelines/page_views",
-        "Quarantine": "tidemill/pipelines/page_views/quarantine",
-        "Table views": "tidemill/tables/views",
-        "Table shop/é": "tidemill/tables/shop%2F%C3%A9",
+        "Quarantine": "tidemill/pipelines/page_views/records/quarantine",
+        "Table views": "tidemill/pipelines/page_views/windows/views",
+        "Table shop/é": "tidemill/pipelines/page_views/windows/shop%2F%C3%A9",
     }
     assert links[0].get_link(SimpleNamespace(batch_id=None), ti_key=task) == ""  # type: ignore[arg-type]
     assert len({link.xcom_key for link in links}) == len(links)

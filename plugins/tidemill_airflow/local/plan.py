@@ -96,7 +96,8 @@ def make_plan(wanted: Wanted, home: Home) -> Plan:
     project = _over_kafka(found, home, broker) if wanted.kafka else found
     own = project.folder / "dags"
     dags = home.folder / "dags" if wanted.kafka or not own.is_dir() else own
-    airflow = LocalAirflow(home=home, dags=dags, port=wanted.port, database=wanted.database)
+    pages = {"TIDEMILL__PROJECTS": str(project.folder)}
+    airflow = LocalAirflow(home=home, dags=dags, port=wanted.port, database=wanted.database, settings=pages)
     settings = project.settings
     spark = free_port() if wanted.connect and not (settings.remote or settings.master) else 0
     remote = f"sc://127.0.0.1:{spark}" if spark else settings.remote

@@ -79,7 +79,7 @@ def links_of(pipeline: str, outlets: Iterable[Any]) -> tuple[BaseOperatorLink, .
     return (
         BatchLink("Batch", page),
         PageLink("History", page),
-        PageLink("Quarantine", f"{page}/quarantine"),
+        PageLink("Quarantine", f"{page}/records/quarantine"),
         SparkLink("Spark", ""),
-        *(PageLink(f"Table {table}", f"{PAGES}/tables/{quote(table, safe='')}") for table in tables),
+        *(PageLink(f"Table {table}", f"{page}/windows/{quote(table, safe='')}") for table in tables),
     )

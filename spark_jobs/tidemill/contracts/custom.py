@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tidemill.contracts.backtracking import backtracking
 from tidemill.contracts.conditions import Condition, Place, Predicate
@@ -15,6 +16,10 @@ from tidemill.core.contract.contract import Compare, Holds
 from tidemill.core.contract.schema import Field
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.expressions import compared, parsed
+
+if TYPE_CHECKING:
+    from tidemill.core.sql.syntax import Parsed
+from tidemill.core.sql.syntax import Parsed
 
 ENGINES = ("tidemill", "greatExpectations")
 """The engines of a custom rule; the second is also written great-expectations."""
@@ -82,20 +87,9 @@ def _is_predicate(sql: str, line: int, fields: Mapping[str, Field], findings: Fi
     except DeclarationError as error:
         findings.error(line, error.message, fix=error.fix)
         return False
-    if "::" in found.may_fail:
-        findings.error(
-            line,
-            f"the predicate {sql!r} cannot be run: `::` is a cast that fails the whole batch",
-            fix="write try_cast(... AS ...)",
-        )
-        return False
-    if name := backtracking(sql):
-        said = f"the predicate {sql!r} cannot be run: `{name}` matches by trying, and one value could hold up a batch"
-        findings.error(line, said, fix=_LINEAR)
-        return False
-    if name := too_large(sql):
-        said = f"the predicate {sql!r} cannot be run: `{name}` could make a value that no machine can hold"
-        findings.error(line, said, fix="give it sizes that are written as numbers, up to 100,000")
+    if (danger := _danger(sql, found)) is not None:
+        why, fix = danger
+        findings.error(line, f"the predicate {sql!r} cannot be run: {why}", fix=fix)
         return False
     used, known = found.columns, {name.lower() for name in fields}
     unknown = sorted(name for name in used if name.lower() not in known)
@@ -108,6 +102,18 @@ def _is_predicate(sql: str, line: int, fields: Mapping[str, Field], findings: Fi
     elif not used:
         findings.error(line, f"the predicate {sql!r} reads no property of the contract")
     return bool(used) and not unknown
+
+
+def _danger(sql: str, found: Parsed) -> tuple[str, str] | None:
+    """Why a predicate could fail or hold up a whole batch, and what to write instead; None if it cannot."""
+    if "::" in found.may_fail:
+        return "`::` is a cast that fails the whole batch", "write try_cast(... AS ...)"
+    if name := backtracking(sql):
+        return f"`{name}` matches by trying, and one value could hold up a batch", _LINEAR
+    if name := too_large(sql):
+        fix = "give it sizes that are written as numbers, up to 100,000"
+        return f"`{name}` could make a value that no machine can hold", fix
+    return None
 
 
 def _is_condition(sql: str, line: int, fields: Mapping[str, Field], findings: Findings) -> bool:

@@ -153,7 +153,7 @@ def _committed(known: BatchFacts, commit: Committed) -> BatchFacts:
         watermark=commit.position.watermark,
         newest_event=max((c for c in clocks if c is not None), default=None),
         findings=broken_rules(commit),
-        seconds=getattr(commit, "seconds", None) or {},
+        seconds=commit.steps or {},
     )
 
 

@@ -28,7 +28,7 @@ from tidemill.core.time.windows import Window
 from tidemill.engine.aggregate.firing import Refiring
 from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
-from tidemill.repair.selection import wanted_covers
+from tidemill.repair.selection import records_asked, wanted_covers
 
 _A_BATCH = 1.0
 _RECORDS_A_SECOND = 100_000.0
@@ -41,7 +41,8 @@ class Preview:
     `left` counts, by table, the windows that keep their published rows: their state was removed, and the backfill does
     not read all of their records. `unknown` names tables that earlier batches did not publish: more of their windows
     may change than `windows` names. `late` counts by table the late rows among the records, with the stretch of their
-    windows: they count now. `rejected` counts the rejected ones, which are judged again.
+    windows: they count now. `rejected` counts the rejected ones, which are judged again. `asked` is how many records
+    were asked for, before the backfill was widened to whole batches; None if windows were asked for.
     """
 
     covers: tuple[Cover, ...]
@@ -53,6 +54,7 @@ class Preview:
     seconds: float
     late: Mapping[str, tuple[int, Window]]
     rejected: int
+    asked: int | None = None
 
     @property
     def records(self) -> int:
@@ -164,6 +166,7 @@ def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fals
         seconds=batches * _A_BATCH + records / speed,
         late=_stretches(late),
         rejected=len(rejected),
+        asked=records_asked(amendment, view, wanted),
     )
 
 

@@ -8,7 +8,7 @@ from tidemill.core.bind.flow import WindowedSink
 from tidemill.core.errors import AmendmentError, NothingRead
 from tidemill.core.history.coverage import Cover, united
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.core.plan.amendments import Ranges
+from tidemill.core.plan.amendments import Ranges, count
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.selection import OfOffsets, OfTimes, OfWindows, Wanted
 from tidemill.core.time.times import micros
@@ -41,6 +41,11 @@ def wanted_covers(amendment: AmendmentJob, view: View, wanted: Wanted) -> tuple[
             fix=f"`tidemill status {amendment.pipeline}` shows the offsets that were read",
         )
     return found
+
+
+def records_asked(amendment: AmendmentJob, view: View, wanted: Wanted) -> int | None:
+    """How many committed offsets are wanted, without the rest of their batches; None for windows."""
+    return None if isinstance(wanted, OfWindows) else count(_ranges(amendment, view, wanted))
 
 
 def _panes(amendment: AmendmentJob, wanted: OfWindows) -> list[tuple[str, int, int]]:

@@ -22,3 +22,23 @@ def backfill_dag_of(pipeline: str) -> str:
 def replay_dag_of(pipeline: str) -> str:
     """The DAG that replays late and rejected records of a pipeline."""
     return f"{pipeline}.replay"
+
+
+def decide_dag_of(pipeline: str) -> str:
+    """The DAG that records a person's decision about a pipeline that waits for one."""
+    return f"{pipeline}.decide"
+
+
+def rewind_dag_of(pipeline: str) -> str:
+    """The DAG that takes a pipeline back to an earlier batch."""
+    return f"{pipeline}.rewind"
+
+
+def rebuild_dag_of(pipeline: str) -> str:
+    """The DAG that builds the tables of a pipeline again from the log."""
+    return f"{pipeline}.rebuild"
+
+
+def verify_dag_of(pipeline: str) -> str:
+    """The DAG that compares the tables of a pipeline with the log."""
+    return f"{pipeline}.verify"

@@ -134,7 +134,7 @@ class Teller:
         self._caught_up()
         dag = f"{PIPELINE}.backfill"
         last = self._commits()[-1].batch_id
-        conf = {"from_time": "1970-01-01T00:00:00+00:00", "batch_records": 20, "why": "a trial"}
+        conf = {"mode": "do it", "from_time": "1970-01-01T00:00:00+00:00", "batch_records": 20, "why": "a trial"}
         run = self._airflow.call("POST", f"dags/{dag}/dagRuns", logical_date=None, conf=conf)["dag_run_id"]
         self._airflow.wait_for("a first batch of the backfill", lambda: self._kinds(last)[Kind.BACKFILL])
         killed = self._kill_who_backfills(f"airflow:{dag}/")

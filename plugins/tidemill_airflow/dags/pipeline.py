@@ -10,6 +10,7 @@ from tidemill_airflow.assets import batch_asset, table_asset
 from tidemill_airflow.dags.entities import PipelineDag
 from tidemill_airflow.naming import pool_of
 from tidemill_airflow.scheduler.priority import LiveBeforeBackfill
+from tidemill_airflow.tasks.asking import ask_people
 from tidemill_airflow.tasks.micro_batch import MAX_BATCHES, MicroBatchOperator
 
 RETRIES = 3
@@ -44,6 +45,7 @@ def make_dag(entity: PipelineDag) -> DAG:
             retry_exponential_backoff=2.0,
             max_retry_delay=MAX_RETRY_DELAY,
             outlets=[batch_asset(entity.pipeline), *(table_asset(table) for table in entity.tables)],
+            on_failure_callback=[ask_people] if entity.ask_people else None,
         )
     return dag
 

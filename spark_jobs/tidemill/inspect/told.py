@@ -82,11 +82,12 @@ def undone_lines(decisions: Mapping[str, Since]) -> Iterator[str]:
 
 
 def audit_lines(results: Sequence[CheckResult]) -> Iterator[str]:
-    """What an audit found, one line for each rule, with the rows that break it below."""
-    for each in results:
-        yield f"{'holds ' if each.passed else 'broken'}  {each}"
-        for row in () if each.passed else each.failing_rows:
-            yield f"        row {dict(row)}"
+    """What an audit found: one line for each rule that is broken, with rows that break it below, and how many hold."""
+    broken = [each for each in results if not each.passed]
+    for each in broken:
+        yield f"broken    {each}"
+        yield from (f"          row {dict(row)}" for row in each.failing_rows)
+    yield f"holds     {_many(len(results) - len(broken), 'other rule' if broken else 'rule')}"
 
 
 def read_line(plan: BatchPlan) -> str:

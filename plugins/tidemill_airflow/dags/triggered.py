@@ -1,0 +1,54 @@
+"""What all DAGs have in common that a person triggers with a form."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, Param
+
+from tidemill_airflow.assets import batch_asset, table_asset
+from tidemill_airflow.dags.entities import PipelineDag
+from tidemill_airflow.naming import pool_of
+
+RETRIES = 3
+RETRY_DELAY = timedelta(seconds=30)
+BEHIND_LIVE = 0
+"""The weight of a task that waits for the slot of its pipeline. A live run has weight 1."""
+
+
+def triggered_dag(dag_id: str, entity: PipelineDag, form: dict[str, Param], document: str) -> DAG:
+    """A DAG without a schedule, which a person triggers with a form.
+
+    It is not paused when Airflow first sees it: a run of a paused DAG would wait for ever, and say nothing.
+    """
+    return DAG(
+        dag_id,
+        description=document.partition(".")[0].replace("\n", " ") + ".",
+        doc_md=document,
+        schedule=None,
+        catchup=False,
+        max_active_runs=1,
+        is_paused_upon_creation=False,
+        tags=entity.tags,
+        params=form,
+        render_template_as_native_obj=True,
+    )
+
+
+def form_task(entity: PipelineDag) -> dict[str, Any]:
+    """The arguments of a task that reads the form, and announces what it commits."""
+    return {
+        "pipeline": entity.pipeline,
+        "project": entity.project,
+        "owner": entity.owner,
+        "request": "{{ params }}",
+        "outlets": [batch_asset(entity.pipeline), *(table_asset(table) for table in entity.tables)],
+        "retries": RETRIES,
+        "retry_delay": RETRY_DELAY,
+    }
+
+
+def in_the_slot(entity: PipelineDag) -> dict[str, Any]:
+    """The arguments of a task that executes batches of the pipeline. Live batches go first."""
+    return {"pool": pool_of(entity.pipeline), "priority_weight": BEHIND_LIVE}

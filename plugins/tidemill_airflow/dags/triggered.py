@@ -17,8 +17,8 @@ BEHIND_LIVE = 0
 """The weight of a task that waits for the slot of its pipeline. A live run has weight 1."""
 
 
-def triggered_dag(dag_id: str, entity: PipelineDag, form: dict[str, Param], document: str) -> DAG:
-    """A DAG without a schedule, which a person triggers with a form.
+def triggered_dag(dag_id: str, entity: PipelineDag, form: dict[str, Param], document: str, *, runs: int = 1) -> DAG:
+    """A DAG without a schedule, which a person triggers with a form. At most `runs` of its runs are active.
 
     It is not paused when Airflow first sees it: a run of a paused DAG would wait for ever, and say nothing.
     """
@@ -28,7 +28,7 @@ def triggered_dag(dag_id: str, entity: PipelineDag, form: dict[str, Param], docu
         doc_md=document,
         schedule=None,
         catchup=False,
-        max_active_runs=1,
+        max_active_runs=runs,
         is_paused_upon_creation=False,
         tags=entity.tags,
         params=form,

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from machine.tiny import TinyAttempt
+from plugins.form_tasks import again, executed, tiny  # noqa: F401  a fixture
 from support.projects import NO_SPARK, Mill, an_event, sums
 from tidemill.core.errors import AuditBlocked
 from tidemill.core.protocol.events import Decided, Decision
-from tidemill.project.project import Project
-from tidemill.run import batch
 from tidemill.run.batch import NothingToDo
 
 pytestmark = pytest.mark.airflow
@@ -24,13 +20,6 @@ AT_MOST = """
       - {type: library, metric: rowCount, mustBeLessThan: 2, severity: error}
 """
 YES = {"by": "ana", "why": "it is right"}
-
-
-@pytest.fixture(autouse=True)
-def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine of a few lines instead of Spark."""
-    monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    monkeypatch.setattr(batch, "project_session", lambda *_, **__: NO_SPARK)
 
 
 @pytest.fixture
@@ -49,28 +38,6 @@ def blocked(mill: Mill) -> Mill:
     with pytest.raises(AuditBlocked):
         mill.run()
     return mill
-
-
-def again(mill: Mill) -> Mill:
-    return Mill(Project.load(mill.project.folder), mill.session, mill.name)
-
-
-class Events(dict[Any, Any]):
-    """What a task announces."""
-
-    def __missing__(self, _: Any) -> Any:
-        return SimpleNamespace(add_partitions=lambda _: None, extra={})
-
-
-def executed(mill: Mill, make: Callable[..., Any], form: dict[str, Any], *, tries: int = 1, **more: Any) -> Any:
-    """What the task returns for this form."""
-    task = make(task_id="it", pipeline=mill.name, project=str(mill.project.folder))
-    task.request = form
-    for name, value in more.items():
-        setattr(task, name, value)
-    ti = SimpleNamespace(dag_id="sums.form", run_id="manual__1", task_id="it", map_index=-1, try_number=tries)
-    run = SimpleNamespace(triggering_user_name=None)
-    return task.execute({"ti": ti, "dag_run": run, "outlet_events": Events()})
 
 
 def decision(mill: Mill, form: dict[str, Any], **more: Any) -> Any:

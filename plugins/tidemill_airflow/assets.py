@@ -10,10 +10,17 @@ from __future__ import annotations
 
 from airflow.sdk import Asset
 
+_TABLES = "tidemill://tables/"
+
 
 def table_asset(table: str) -> Asset:
     """The asset of a published table; a schedule can also use `Asset.ref(name=table)`."""
-    return Asset(name=table, uri=f"tidemill://tables/{table}", group="tidemill")
+    return Asset(name=table, uri=f"{_TABLES}{table}", group="tidemill")
+
+
+def table_of(outlet: object) -> str | None:
+    """The published table that an outlet of a task stands for; None for any other outlet."""
+    return outlet.name if isinstance(outlet, Asset) and outlet.uri.startswith(_TABLES) else None
 
 
 def batch_asset(pipeline: str) -> Asset:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from functools import cache, partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from airflow.sdk import DAG, get_parsing_context
 
-from tidemill.core.errors import ConfigError, DeclarationError, InputError
+from tidemill.core.errors import ConfigError
 from tidemill.project.project import Project
 from tidemill_airflow.dags.amendments import backfill_dag, replay_dag
+from tidemill_airflow.dags.broken import Broken, broken_dag
 from tidemill_airflow.dags.deciding import decide_dag
 from tidemill_airflow.dags.entities import PipelineDag, pipeline_dag
 from tidemill_airflow.dags.maintaining import maintenance_dag
+from tidemill_airflow.dags.options import DagOptions, ProjectOptions, refusals
 from tidemill_airflow.dags.pipeline import make_dag
 from tidemill_airflow.dags.rewinding import rebuild_dag, rewind_dag, verify_dag
 from tidemill_airflow.naming import (
@@ -28,105 +31,174 @@ from tidemill_airflow.naming import (
     verify_dag_of,
 )
 
-_MAKERS: Mapping[Callable[[str], str], Callable[[PipelineDag], DAG]] = {
-    str: make_dag,
-    backfill_dag_of: backfill_dag,
-    decide_dag_of: decide_dag,
-    rebuild_dag_of: rebuild_dag,
-    replay_dag_of: replay_dag,
-    rewind_dag_of: rewind_dag,
-    verify_dag_of: verify_dag,
-}
-"""The DAGs of a pipeline: how each is called, and what makes it."""
+__all__ = ["DagOptions", "dags_for"]
 
 
 def dags_for(
-    project: Project | str | Path | None = None, *, ask_people: bool | Collection[str] = False
+    project: Project | str | Path | None = None,
+    *,
+    default_args: Mapping[str, Any] | None = None,
+    dag_args: Mapping[str, Any] | None = None,
+    pipelines: Mapping[str, DagOptions] | None = None,
+    ask_people: bool | Collection[str] = False,
 ) -> dict[str, DAG]:
     """Return the DAGs of a project by id, for `globals().update(...)` in a file of the dags folder.
 
-    Without `project`, the project is found as the `tidemill` command finds it. A task process that needs one DAG gets
-    only that one. If an audit blocks a batch of a pipeline in `ask_people` (True: of any), people are asked under
-    Required Actions of its DAG of decisions.
+    A pipeline whose file, declaration or contract is wrong gets a DAG without a schedule, whose one task fails with
+    what is wrong; all others are not concerned. A task process that needs one DAG gets only that one.
+
+    Args:
+        project: the project or its folder. Without it, the project is found as the `tidemill` command finds it.
+        default_args: arguments of all tasks: see `DagOptions`.
+        dag_args: arguments of all DAGs: see `DagOptions`.
+        pipelines: options of single pipelines, or of single DAGs, by name. They go before those of the project.
+        ask_people: the pipelines about whose blocked batches people are asked, under Required Actions of their DAG of
+            decisions; True for all.
 
     Warns:
-        UserWarning: a pipeline file, a declaration or a contract is wrong. All other pipelines get their DAGs.
+        UserWarning: a pipeline cannot run, or there is none.
 
     Raises:
-        InputError: tidemill.toml is wrong, or only faults were found. Airflow shows it as an import error.
-        ConfigError: `ask_people` names no pipeline.
+        ConfigError: tidemill.toml is wrong, Airflow does not know an argument, or an argument cannot be changed, or
+            `pipelines` or `ask_people` names no pipeline. Airflow shows it as an import error.
     """
-    found = project if isinstance(project, Project) else Project.load(project)
-    asking = _asking(found, ask_people)
-
-    @cache
-    def entity(name: str) -> PipelineDag:
-        described = pipeline_dag(found.declared(name), str(found.folder))
-        return replace(described, ask_people=asking is None or name in asking)
-
+    general = DagOptions(default_args=default_args or {}, dag_args=dag_args or {})
+    options = ProjectOptions(general=general, special=pipelines or {})
+    opened = project if isinstance(project, Project) else Project.load(project)
+    made = _Factory(opened, options, _Asking.of(ask_people))
     wanted = get_parsing_context().dag_id
-    if wanted and wanted != MAINTENANCE and _declares(found, pipeline := wanted.partition(".")[0]):
-        makers = _makers([pipeline], entity)
-        if wanted in makers:
-            return {wanted: makers[wanted]()}
-    fit, faults = _fit(found, entity)
-    if wanted == MAINTENANCE:
-        return {MAINTENANCE: maintenance_dag(map(entity, fit))}
-    for fault in faults:
-        warnings.warn(f"a pipeline has no DAG: {fault}", stacklevel=2)
-    if faults and not fit:
-        raise faults[0]
-    dags = {dag_id: make() for dag_id, make in _makers(fit, entity).items()}
-    return {MAINTENANCE: maintenance_dag(map(entity, fit)), **dags}
+    if wanted and (found := made.only(wanted)) is not None:
+        return found
+    dags, told = made.all()
+    for text in told:
+        warnings.warn(text, stacklevel=2)
+    return dags
 
 
-def _asking(project: Project, names: bool | Collection[str]) -> Collection[str] | None:
-    """The pipelines for which people are asked; None for all."""
-    if isinstance(names, bool):
-        return None if names else ()
-    asking = (names,) if isinstance(names, str) else names
-    # A file that cannot be read may declare what is missing: its fault is told, too.
-    unknown = sorted(set(asking) - set(project.pipeline_names()))
-    if unknown and not project.faults:
-        raise ConfigError(
-            f"ask_people: there is no pipeline {unknown[0]}", fix=f"known: {', '.join(project.pipeline_names())}"
-        )
-    return asking
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """For which pipelines people are asked; None for all."""
+
+    names: frozenset[str] | None
+
+    @staticmethod
+    def of(given: bool | Collection[str]) -> _Asking:
+        """What `ask_people` says."""
+        if isinstance(given, bool):
+            return _Asking(None if given else frozenset())
+        names = [given] if isinstance(given, str) else given
+        if not (isinstance(names, Collection) and all(isinstance(name, str) for name in names)):
+            raise ConfigError(
+                f"ask_people: expected True, False or names of pipelines, found {given!r}",
+                fix='for example ask_people=["sales"]',
+            )
+        return _Asking(frozenset(names))
+
+    def check_names(self, known: Iterable[str]) -> None:
+        """Check that all pipelines exist.
+
+        Raises:
+            ConfigError: there is no such pipeline.
+        """
+        for name in sorted((self.names or frozenset()) - {*known}):
+            raise ConfigError(f"ask_people: there is no pipeline {name}", fix=f"known: {', '.join(sorted(known))}")
+
+    def __contains__(self, name: str) -> bool:
+        return self.names is None or name in self.names
 
 
-def _declares(project: Project, pipeline: str) -> bool:
-    """Whether a project has this pipeline. The wait for files of other pipelines is shorter.
+@dataclass(frozen=True, slots=True)
+class _Factory:
+    """Makes the DAGs of a project. Each pipeline is bound to its contracts once."""
 
-    Raises:
-        DeclarationError: the pipeline was not found, and some file is wrong.
-    """
-    try:
-        project.check_declared(pipeline)
-    except DeclarationError:
-        if project.faults:
-            raise
-        return False
-    return True
+    project: Project
+    options: ProjectOptions
+    asking: _Asking
+    bound: dict[str, PipelineDag] = field(default_factory=dict)
 
+    def only(self, dag_id: str) -> dict[str, DAG] | None:
+        """One DAG of the project; None if it has no such DAG.
 
-def _makers(names: Sequence[str], entity: Callable[[str], PipelineDag]) -> dict[str, Callable[[], DAG]]:
-    """Functions that create the DAGs of each pipeline, by DAG id."""
-    return {called(name): partial(_of, entity, name, make) for name in names for called, make in _MAKERS.items()}
+        The wait for files of other pipelines is shorter if the pipeline can run.
+        """
+        name = dag_id.partition(".")[0]
+        if dag_id in _ids_of(name) and self._cause(name) is None:
+            return {dag_id: self._made(name, dag_id)}
+        makers = self._makers(self._stopped())
+        return {dag_id: makers[dag_id]()} if dag_id in makers else None
 
+    def all(self) -> tuple[dict[str, DAG], list[str]]:
+        """All DAGs of the project, and what people should know about them."""
+        stopped = self._stopped()
+        makers = self._makers(stopped)
+        told = [*self._check_names({*self.bound, *stopped}, stopped)]
+        told += [f"the pipeline {name} does not run: {error}" for name, error in stopped.items()]
+        if not makers:
+            told.append(f"there are no DAGs, because {self.project.settings.pipelines} declares no pipelines")
+        return {dag_id: make() for dag_id, make in makers.items()}, told
 
-def _of(entity: Callable[[str], PipelineDag], name: str, make: Callable[[PipelineDag], DAG]) -> DAG:
-    return make(entity(name))
-
-
-def _fit(project: Project, entity: Callable[[str], PipelineDag]) -> tuple[list[str], list[InputError]]:
-    """The pipelines that can have DAGs, and the faults of the others."""
-    fit: list[str] = []
-    faults: list[InputError] = [*project.faults]
-    for name in project.pipeline_names():
+    def _check_names(self, names: Collection[str], stopped: Mapping[str, Exception]) -> Iterator[str]:
+        """Yield which names of options and of `ask_people` are unknown, if a broken file may explain it."""
         try:
-            entity(name)
-        except InputError as error:
-            faults.append(error)
-        else:
-            fit.append(name)
-    return fit, faults
+            self.asking.check_names(names)
+            self.options.check_names((MAINTENANCE, *(dag_id for name in names for dag_id in _ids_of(name))))
+        except ConfigError as error:
+            if not stopped:
+                raise
+            yield str(error)
+
+    def _makers(self, stopped: Mapping[str, Exception]) -> dict[str, Callable[[], DAG]]:
+        """What makes each DAG, by its id."""
+        fit = [name for name in self.project.pipeline_names() if name not in stopped]
+        broken = {name: Broken.of(name, error) for name, error in stopped.items()}
+        makers: dict[str, Callable[[], DAG]] = {b.dag_id: partial(self._broken, name, b) for name, b in broken.items()}
+        makers |= {dag_id: partial(self._made, name, dag_id) for name in fit for dag_id in _ids_of(name)}
+        return makers | ({MAINTENANCE: partial(self._maintenance, fit)} if fit else {})
+
+    def _stopped(self) -> dict[str, Exception]:
+        """What stops each pipeline that cannot run, by its name."""
+        causes = {name: self._cause(name) for name in self.project.pipeline_names()}
+        return {**self.project.stopped, **{name: cause for name, cause in causes.items() if cause is not None}}
+
+    def _cause(self, name: str) -> Exception | None:
+        """Why a pipeline cannot run, None if it can. Whatever it is, it must not take the DAGs of others away."""
+        try:
+            self._entity(name)
+        except Exception as error:
+            return error
+        return None
+
+    def _entity(self, name: str) -> PipelineDag:
+        if name not in self.bound:
+            flow = self.project.declared(name)
+            self.bound[name] = pipeline_dag(flow, str(self.project.folder), self.project.settings.lake)
+        return self.bound[name]
+
+    def _with_options(self, name: str, dag_id: str) -> PipelineDag:
+        return replace(self._entity(name), options=self.options.of(name, dag_id), ask_people=name in self.asking)
+
+    def _made(self, name: str, dag_id: str) -> DAG:
+        with refusals(dag_id):
+            return _ids_of(name)[dag_id](self._with_options(name, dag_id))
+
+    def _broken(self, name: str, broken: Broken) -> DAG:
+        with refusals(broken.dag_id):
+            return broken_dag(broken, self.options.of(name, broken.dag_id))
+
+    def _maintenance(self, names: Iterable[str]) -> DAG:
+        entities = [self._with_options(name, MAINTENANCE) for name in names]
+        with refusals(MAINTENANCE):
+            return maintenance_dag(entities, self.options.of(MAINTENANCE, MAINTENANCE))
+
+
+def _ids_of(pipeline: str) -> dict[str, Callable[[PipelineDag], DAG]]:
+    """The ids of the DAGs of a pipeline, and what makes each."""
+    return {
+        pipeline: make_dag,
+        backfill_dag_of(pipeline): backfill_dag,
+        decide_dag_of(pipeline): decide_dag,
+        rebuild_dag_of(pipeline): rebuild_dag,
+        replay_dag_of(pipeline): replay_dag,
+        rewind_dag_of(pipeline): rewind_dag,
+        verify_dag_of(pipeline): verify_dag,
+    }

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 POOL_PREFIX = "tidemill."
 
+TAG = "tidemill"
+"""The tag of all DAGs that Tidemill makes."""
+
+TASK = "batch"
+"""The task of a pipeline's DAG."""
+
 
 def pool_of(pipeline: str) -> str:
     """The pool in which the batches of a pipeline run, live and backfilled ones."""
@@ -42,3 +48,22 @@ def rebuild_dag_of(pipeline: str) -> str:
 def verify_dag_of(pipeline: str) -> str:
     """The DAG that compares the tables of a pipeline with the log."""
     return f"{pipeline}.verify"
+
+
+def display_name(dag_id: str) -> str:
+    """What Airflow shows for a DAG: the pipeline, and in words what the DAG does with it."""
+    pipeline, _, kind = dag_id.partition(".")
+    return f"{pipeline}: {kind.replace('_', ' ')}" if kind else pipeline
+
+
+NOTE = "tidemill_note"
+"""The XCom in which a task leaves the note for its run; the scheduler's listener writes it."""
+
+BACKFILL = "tidemill_airflow_backfill"
+"""The key in the configuration of a run under which tasks find the name of Airflow's own backfill."""
+
+AIRFLOW = "airflow:"
+"""The beginning of the identity of every task."""
+
+PAGES = "tidemill"
+"""Where the plugin's pages are, below the address of Airflow's own."""

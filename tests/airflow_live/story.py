@@ -47,6 +47,8 @@ class Story:
     marked: dict[str, Any] = field(default_factory=dict)
     decided: dict[str, Any] = field(default_factory=dict)
     backfilled: dict[str, Any] = field(default_factory=dict)
+    notes: dict[str, str | None] = field(default_factory=dict)
+    links: dict[str, str | None] = field(default_factory=dict)
     runs: Counter[str] = field(default_factory=Counter)
     judgement: Judgement = field(default_factory=Judgement)
 
@@ -114,12 +116,21 @@ class Teller:
 
     def _clear_what_succeeded(self) -> None:
         self._caught_up()
-        newest = [r["dag_run_id"] for r in reversed(self._runs())]
+        # A run whose task is cleared before the scheduler knows that the run has ended stays as it is.
+        newest = [r["dag_run_id"] for r in reversed(self._runs()) if r["state"] == "success"]
         run = next(r for r in newest if self._state_of(r) == "success" and self._batches_of(r))
-        before = self._batches_of(run)
+        before, announced = self._batches_of(run), self._announced_by(run)
         self._clear(run)
         self._airflow.wait_for("the second end of the run", lambda: self._tries(run) > 1 and self._ended(run))
-        self.story.cleared = {"before": before, "after": self._batches_of(run), "state": self._state_of(run)}
+        self.story.cleared = {
+            "before": before,
+            "after": self._batches_of(run),
+            "state": self._state_of(run),
+            "announced": announced,
+            "announced again": self._announced_by(run)[len(announced) :],
+        }
+        links = self._airflow.call("GET", f"dags/{PIPELINE}/dagRuns/{run}/taskInstances/{TASK}/links")
+        self.story.links = {**links["extra_links"], "batch": str(before[-1])}
 
     def _clear_what_runs(self) -> None:
         with self._held() as batch:
@@ -186,6 +197,11 @@ class Teller:
         later = runs[runs.index(run) + 1 :]
         return next((r for r in later if self._ended(r) in ENDED), "")
 
+    def _announced_by(self, run: str) -> list[str]:
+        """The assets of the events that a run has caused."""
+        events = self._airflow.call("GET", f"assets/events?source_run_id={run}")["asset_events"]
+        return sorted(event["name"] for event in events)
+
     def _backfill(self) -> None:
         """Everything is read again by the DAG of backfills, beside scheduled runs; its task is killed once."""
         self._caught_up()
@@ -234,6 +250,7 @@ class Teller:
         self._airflow.call("PATCH", f"dags/{PIPELINE}", is_paused=True)
         self._airflow.wait_for("no task", lambda: not any(self._is_busy(r) for r in self._runs()))
         self.story.runs = Counter(r["state"] for r in self._runs())
+        self.story.notes = {r["dag_run_id"]: r["note"] for r in self._runs() if r["state"] == "success"}
         while self._producer.left > 1:
             self._feed()
         self._producer.step()

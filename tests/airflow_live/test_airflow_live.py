@@ -9,7 +9,7 @@ import pytest
 
 from airflow_live.airflow import Airflow
 from airflow_live.story import Story, Teller
-from chaos.world import make_world
+from chaos.world import PIPELINE, make_world
 from support.connect import ConnectServer
 from tidemill.core.protocol.failpoints import VARIABLE
 
@@ -18,10 +18,9 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.long]
 DAGS = """
 from datetime import timedelta
 
-from tidemill_airflow import factory
+from tidemill_airflow.factory import dags_for
 
-factory.RETRY_DELAY = timedelta(seconds=1)
-globals().update(factory.dags_for("PROJECT", ask_people=True))
+globals().update(dags_for("PROJECT", default_args={"retry_delay": timedelta(seconds=1)}, ask_people=True))
 """
 
 
@@ -70,6 +69,31 @@ def test_retry_takes_over_from_a_task_without_supervisor_which_wakes_up_later_an
 def test_clear_of_a_run_that_succeeded_commits_nothing_again(story: Story) -> None:
     assert len(story.cleared["before"]) == 1
     assert story.cleared == {**story.cleared, "after": story.cleared["before"], "state": "success"}
+
+
+def test_clear_of_a_run_that_succeeded_announces_nothing_again(story: Story) -> None:
+    assert f"{PIPELINE}.batches" in story.cleared["announced"]
+    assert story.cleared["announced again"] == []
+
+
+def test_links_of_a_task_lead_to_the_pages_of_its_batch_and_its_tables(story: Story) -> None:
+    batch, found = story.links.pop("batch"), dict(story.links)
+    assert found.pop("Batch") == f"tidemill/pipelines/{PIPELINE}/batches/{batch}"
+    assert found == {
+        "Spark": None,
+        "History": f"tidemill/pipelines/{PIPELINE}",
+        "Quarantine": f"tidemill/pipelines/{PIPELINE}/quarantine",
+        **{name: f"tidemill/tables/{name.removeprefix('Table ')}" for name in found if name.startswith("Table ")},
+    }
+    assert len(found) > 2
+
+
+def test_every_run_that_ended_has_a_note_that_tells_skipped_runs_from_those_with_batches(story: Story) -> None:
+    # Airflow marks a run whose task somebody marked, and the task says nothing any more.
+    notes = [note for run, note in story.notes.items() if run != story.marked["marked run"]]
+    assert all((note or "").startswith("Tidemill: ") for note in notes)
+    assert any("skipped: nothing to do" in (note or "") for note in notes)
+    assert any("(live): " in (note or "") for note in notes)
 
 
 def test_clear_of_a_task_that_runs_lets_its_next_try_complete_the_batch(story: Story) -> None:

@@ -13,7 +13,7 @@ from batch.test_batch_flows import EVENTS, SPLIT, WINDOW, a_mill, a_table
 from support.commands import type_command
 from support.projects import Mill, an_event
 from tidemill.testing import report
-from tidemill_airflow.tasks.execution import facts, summary
+from tidemill_airflow.tasks.facts import Known, facts, summary
 
 pytestmark = pytest.mark.spark
 
@@ -50,7 +50,8 @@ def test_records_that_break_a_warning_stay_and_are_counted(tmp_path: Path, spark
     mill = warned_mill(tmp_path, spark, pipeline)
     mill.feed(RECORDS)
     commit = mill.run()
-    # A record that the contract rejects is counted with its reasons in quarantine.
+    # A rejected record counts for no warning, and its reasons name none.
+    assert [r["reasons"] for r in mill.own("quarantine") if r["offset"] == 2] == [["negative"]]
     assert commit.warned == {"events": {"large": 2, "named": 1}}
     assert commit.accounts["events"].rejected == 2
     assert mill.project.ledger("p").view().last_commit == commit
@@ -68,7 +69,7 @@ def test_warnings_are_shown_wherever_a_batch_is(tmp_path: Path, spark: Any) -> N
     commit = mill.project.ledger("p").view().last_commit
     assert commit is not None
     assert summary(commit).endswith("; " + "; ".join(lines))
-    assert facts(commit)["broken"] == lines
+    assert facts(commit, Known())["broken"] == lines
     trial = SimpleNamespace(name="p", commits=[commit])
     assert report.told([cast("Any", trial)]).splitlines()[-2:] == [f"  {line}" for line in lines]
     [status] = [

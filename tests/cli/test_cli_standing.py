@@ -182,6 +182,24 @@ def test_status_says_that_a_batch_is_blocked(tidemill, mill):
     ]
 
 
+def test_decision_that_waits_for_the_next_run_is_shown_and_stays(tidemill, mill):
+    mill.feed([an_event(1)])
+    verdict(mill, open_batch(mill), CheckResult(table="sums", rule="r", severity=Severity.ERROR, passed=False))
+    missing = tidemill("audit", "accept", "sums")
+    assert (missing.code, "a decision needs a reason" in missing.err) == (ExitCode.WRONG, True)
+    assert tidemill("audit", "accept", "sums", "--by", "ann", "--why", "a van").code == ExitCode.DONE
+    said = "was blocked by its audit; accept by ann: a van; the next run publishes it as it is"
+    for command in (("status", "sums"), ("plan", "sums", "--dry-run"), ("audit", "show", "sums")):
+        assert said in " ".join(tidemill(*command).out.split())
+    opened = tidemill("status", "sums", "--json").json["open_batch"]
+    assert (opened["blocked"], opened["decided"]) == (False, {"decision": "accept", "by": "ann", "why": "a van"})
+    again = tidemill("audit", "divert", "sums", "--why", "changed my mind")
+    assert (again.code, "accept is recorded about batch 1 already, by ann: a van" in again.err) == (
+        ExitCode.WRONG,
+        True,
+    )
+
+
 def test_what_an_audit_found_is_shown_of_earlier_batches_too(tidemill, mill):
     mill.feed([an_event(1)])
     plan, row = open_batch(mill), {"user": "[red]a[/]"}

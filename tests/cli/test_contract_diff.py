@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -19,13 +20,19 @@ NEW = ("amount, logicalType: integer", "amount, logicalType: string")
 def folder(mill: Mill) -> Path:
     """The project's contracts, committed to a repository of git."""
     found = mill.project.folder / "data_contracts"
-    for words in (
-        ["init", "--quiet"],
-        ["add", "."],
-        ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "--quiet", "-m", "contracts"],
-    ):
-        subprocess.run(["git", *words], cwd=mill.project.folder, check=True)
+    git(mill.project.folder, "init", "--quiet", "--initial-branch=main")
+    commit(found, "contracts")
     return found
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *who, *words], cwd=folder, check=True)
+
+
+def commit(folder: Path, why: str) -> None:
+    git(folder.parent, "add", ".")
+    git(folder.parent, "commit", "--quiet", "-m", why)
 
 
 def change(file: Path, *replacements: tuple[str, str]) -> None:
@@ -51,8 +58,9 @@ def test_a_breaking_change_ends_with_one_and_names_what_it_breaks(tidemill: Type
 
 
 def test_a_compatible_change_ends_with_zero_unless_warnings_fail(tidemill: Type, folder: Path) -> None:
-    more = "      - {name: amount, logicalType: integer}\n"
-    change(folder / "sums.odcs.yaml", (more, f"{more}{more.replace('amount', 'least')}"))
+    change(
+        folder / "sums.odcs.yaml", ("amount, logicalType: integer", "amount, logicalType: integer, deprecated: true")
+    )
     said = tidemill("contract", "diff", "--base", "HEAD", folder)
     assert (said.code, said.out.splitlines()[-1]) == (0, "1 change, 0 breaking")
     assert "need another minor version" in said.out
@@ -72,6 +80,26 @@ def test_a_contract_that_cannot_be_used_ends_with_two(tidemill: Type, folder: Pa
     assert said.code == 2
     assert f"{folder}/sums.odcs.yaml:" in said.err
     assert "integr" in said.err
+
+
+@pytest.mark.parametrize("fail_on", ["error", "warning"])
+def test_a_change_that_mends_a_contract_is_green(tidemill: Type, folder: Path, fail_on: str) -> None:
+    good = (folder / "sums.odcs.yaml").read_text()
+    change(folder / "sums.odcs.yaml", ("logicalType: integer", "logicalType: integr"))
+    commit(folder, "Break it")
+    (folder / "sums.odcs.yaml").write_text(good)
+    said = tidemill("contract", "diff", "--base", "HEAD", "--fail-on", fail_on)
+    assert said.code == 0, said.out + said.err
+    assert "information: at HEAD: " in said.out
+    assert "integr" in said.out
+    assert "sums: the contract is new" in said.out
+
+
+def test_a_version_that_went_down_is_named(tidemill: Type, folder: Path) -> None:
+    change(folder / "sums.odcs.yaml", ("version: 1.0.0", "version: 0.9.0"))
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert (said.code, "sums: version 1.0.0, now 0.9.0; it went down" in said.out) == (0, True)
+    assert tidemill("contract", "diff", "--base", "HEAD", "--fail-on", "warning").code == 1
 
 
 def test_two_files_are_versions_of_one_contract(tidemill: Type, folder: Path, tmp_path: Path) -> None:
@@ -98,6 +126,48 @@ def test_contracts_that_a_revision_lacks_are_new(tidemill: Type, folder: Path) -
     assert "bills: the contract is new" in said.out
 
 
+def test_any_revision_of_a_history_can_be_the_base(tidemill: Type, folder: Path) -> None:
+    git(folder.parent, "tag", "begun")
+    git(folder.parent, "checkout", "--quiet", "-b", "rename")
+    (folder / "sums.odcs.yaml").rename(folder / "totals.odcs.yaml")
+    commit(folder, "Call it totals")
+    git(folder.parent, "checkout", "--quiet", "main")
+    change(folder / "events.odcs.yaml", ("maximum: 1000000", "maximum: 10"))
+    commit(folder, "Refuse large amounts")
+    git(folder.parent, "merge", "--quiet", "--no-edit", "rename")
+    (folder / "events.odcs.yaml").rename(folder.parent / "kept")
+    commit(folder, "Take the records out")
+    (folder.parent / "kept").rename(folder / "events.odcs.yaml")
+    commit(folder, "Take them in again")
+    since = {
+        base: [json.loads(line) for line in tidemill("contract", "diff", "--base", base, "--json").out.splitlines()]
+        for base in ("begun", "main^^", "main^", "rename", "HEAD")
+    }
+    told = {base: sorted(f"{c['contract']} {c['change']}" for c in of if "change" in c) for base, of in since.items()}
+    assert told == {
+        "begun": ["events rule-stricter", "totals contract-renamed"],
+        "main^^": [],
+        "main^": ["events contract-added"],
+        "rename": ["events rule-stricter"],
+        "HEAD": [],
+    }
+
+
+def test_two_files_of_one_contract_end_with_two(tidemill: Type, folder: Path) -> None:
+    (folder / "below").mkdir()
+    (folder / "below" / "sums.odcs.yaml").write_bytes((folder / "sums.odcs.yaml").read_bytes())
+    change(folder / "sums.odcs.yaml", NEW)
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert (said.code, "two files are the contract `sums`" in said.err) == (2, True)
+
+
+def test_contracts_whose_folder_is_gone_are_gone(tidemill: Type, folder: Path) -> None:
+    shutil.rmtree(folder)
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert said.code == 1
+    assert said.out.count("breaking: ") == 2
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -106,6 +176,7 @@ def test_contracts_that_a_revision_lacks_are_new(tidemill: Type, folder: Path) -
         (("a", "b", "c"), "found 3 places"),
         (("a", "b", "--base", "HEAD"), "found 2 places and --base"),
         (("nothing", "data_contracts"), "nothing: there is no such file or folder"),
+        (("--base", "HEAD", "-"), "--base compares a file with its revisions, and standard input (-) has none"),
         (("--base", "nope"), "--base nope: git knows no such revision"),
         (("--base", "--output=x"), "--base --output=x: git knows no such revision"),
     ],

@@ -11,7 +11,7 @@ import xmlschema
 from jsonschema import Draft7Validator  # type: ignore[import-untyped]
 
 from cli.conftest import Type
-from support.projects import ROOT, SUMS_CONTRACT
+from support.projects import ROOT, SUMS_CONTRACT, Mill
 from tidemill.cli.reports.github import github
 from tidemill.cli.reports.junit import junit
 from tidemill.cli.reports.remark import Remark, inside
@@ -134,3 +134,25 @@ def test_diff_reports_in_each_format(tidemill: Type, tmp_path: Path, is_junit: A
     broken = tidemill("contract", "diff", old, new, "--format", "sarif")
     assert broken.code == 2
     assert check_sarif(broken.out)["runs"][0]["results"][0]["level"] == "error"
+
+
+def test_every_command_takes_a_contract_of_standard_input(tidemill: Type, mill: Mill) -> None:
+    text = (mill.project.folder / "data_contracts" / "events.odcs.yaml").read_bytes()
+    records = mill.project.folder / "records"
+    records.write_bytes(b'{"ts": "2026-01-01T00:00:00Z", "amount": "no"}')
+    tried = tidemill("contract", "test", "-", records, given=text)
+    assert (tried.code, "-:" in tried.out) == (5, True), tried
+    assert '"name": "events"' in tidemill("contract", "export", "avro", "-", given=text).out
+    wrong = tidemill(
+        "contract", "export", "avro", "-", given=text.replace(b"logicalType: string", b"logicalType: strng")
+    )
+    assert (wrong.code, "error: -:" in wrong.err, "tidemill-stdin" in wrong.err) == (5, True, False)
+    twice = tidemill("contract", "test", "-", "-", given=text)
+    assert (twice.code, "can be read only once" in twice.err) == (5, True)
+
+
+def test_files_of_other_formats_come_by_standard_input(tidemill: Type) -> None:
+    made = tidemill("contract", "import", "sql", "-", given="CREATE TABLE shops (id BIGINT NOT NULL)")
+    assert (made.code, "name: shops" in made.out, "Imported from standard input." in made.out) == (0, True, True)
+    wrong = tidemill("contract", "import", "sql", "-", given="CREATE TABLE (")
+    assert (wrong.code, "error: -:1: not SQL" in wrong.err) == (5, True), wrong

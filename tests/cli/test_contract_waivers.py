@@ -75,6 +75,28 @@ def test_a_waiver_that_has_ended_fails_by_name(tidemill: Type, folder: Path) -> 
     assert (again.code, "ended on" in again.out, "0 changes" in again.out) == (1, True, True)
 
 
+def test_waivers_of_folders_below_count(tidemill: Type, folder: Path) -> None:
+    (folder / "teams").mkdir()
+    (folder / "teams" / "waivers.yaml").write_text(a_waiver())
+    assert tidemill("contract", "diff", "--base", "HEAD").code == 0
+    (folder / "teams" / "waivers.yaml").write_text(a_waiver(TODAY - timedelta(days=1)))
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert (said.code, "teams/waivers.yaml:2: error: the waiver of" in said.out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [(a_waiver(TODAY - timedelta(days=1)), "ended on"), (a_waiver(untl="2026"), "has no `untl`")]
+)
+def test_lint_looks_at_waivers(tidemill: Type, folder: Path, text: str, said: str) -> None:
+    (folder / "below").mkdir()
+    file = folder / "below" / "waivers.yaml"
+    file.write_text(a_waiver())
+    assert tidemill("contract", "lint").code == 0
+    file.write_text(text)
+    found = tidemill("contract", "lint")
+    assert (found.code, f"{file}:" in found.out, said in found.out) == (5, True, True)
+
+
 @pytest.mark.parametrize(
     "other", [{"contract": "events"}, {"change": "field-removed"}, {"field": "n"}, {"rule": "amount.minimum"}]
 )
@@ -115,6 +137,12 @@ def test_a_wrong_file_of_waivers_is_refused_with_its_line(
     assert said in found.err
 
 
+def test_waivers_under_another_name_are_not_passed_over(tidemill: Type, folder: Path) -> None:
+    (folder / "waivers.yml").write_text("waivers: []\n")
+    assert "waivers are read from waivers.yaml alone" in tidemill("contract", "diff", "--base", "HEAD").err
+    assert "waivers.yml:1" in tidemill("contract", "lint").out
+
+
 def test_a_file_of_waivers_without_waivers_is_fine(tidemill: Type, folder: Path) -> None:
     (folder / "waivers.yaml").write_text("waivers: []\n")
     assert tidemill("contract", "diff", "--base", "HEAD").code == 1
@@ -127,7 +155,7 @@ def test_a_breaking_change_says_which_pipelines_it_meets(
     assert "  pipeline sums publishes table sums: nothing committed yet" in said.out
     subprocess.run(["git", "stash", "--quiet"], cwd=folder.parent, check=True)
     monkeypatch.setattr(batch, "Attempt", TinyAttempt)
-    mill.feed([an_event(1)])
+    mill.feed([an_event(1), an_event(20)])
     mill.run()
     subprocess.run(["git", "stash", "pop", "--quiet"], cwd=folder.parent, check=True)
     events = folder / "events.odcs.yaml"
@@ -136,7 +164,35 @@ def test_a_breaking_change_says_which_pipelines_it_meets(
     )
     out = tidemill("contract", "diff", "--base", "HEAD").out
     assert "  pipeline sums reads events: its state and tables are those of 1 committed batch" in out
-    assert "  pipeline sums publishes table sums: its state and tables are those of 1 committed batch" in out
+    assert "; columns amount, ts, user; state of sums in " in out
+    assert "  pipeline sums publishes table sums: its state and tables are those of 1 committed batch; table " in out
+    said = tidemill("contract", "diff", "--base", "HEAD", "--json").lines
+    [reads] = next(change["pipelines"] for change in said if change.get("contract") == "events")
+    assert (reads["topics"], reads["columns"], reads["batches"]) == ("events", ["amount", "ts", "user"], 1)
+    [state] = reads["state"]
+    assert (state["table"], state["rows"], state["path"].endswith("state/sums")) == ("sums", 2, True)
+    [publishes] = next(change["pipelines"] for change in said if change.get("contract") == "sums")
+    assert publishes["published"] == {
+        "table": "sums",
+        "path": mill.project.published_uri("sums"),
+        "version": 1,
+        "rows": 1,
+    }
+
+
+def test_contracts_of_standard_input_meet_pipelines_too(tidemill: Type, folder: Path) -> None:
+    new = (folder / "sums.odcs.yaml").read_bytes()
+    subprocess.run(["git", "stash", "--quiet"], cwd=folder.parent, check=True)
+    said = tidemill("contract", "diff", folder / "sums.odcs.yaml", "-", given=new)
+    assert (said.code, "pipeline sums publishes table sums: nothing committed yet" in said.out) == (1, True)
+    assert "-:" in said.out
+
+
+def test_pipelines_that_cannot_be_loaded_are_named(tidemill: Type, folder: Path) -> None:
+    (folder.parent / "pipelines" / "broken.py").write_text("1 / 0")
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert (said.code, "information: it is not known which contracts it uses: " in said.out) == (1, True)
+    assert "broken.py" in said.out
 
 
 def test_a_contract_that_is_gone_is_named_by_its_file(tidemill: Type, folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from decimal import Decimal as Exact
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +19,8 @@ from tidemill.core.contract.contract import (
     Check,
     Compare,
     Contract,
+    Expectation,
+    Holds,
     LengthBetween,
     Matches,
     NotNull,
@@ -27,7 +29,7 @@ from tidemill.core.contract.contract import (
     TableRule,
     Unique,
 )
-from tidemill.core.contract.row_checks import Bounded, ItemsBetween, ItemsDistinct, MultipleOf, NoneOf
+from tidemill.core.contract.row_checks import Bounded, ItemsBetween, ItemsDistinct, MultipleOf, NoneOf, NotNullInside
 from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Scalar
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.tables.arrow_types import arrow_schema
@@ -130,6 +132,18 @@ def test_a_data_frame_and_a_table_of_the_same_rows_are_judged_alike(spark: Spark
     in_memory = audit("orders", rows, contract)
     assert summary(on_spark) == summary(in_memory)
     assert sum(not r.passed for r in on_spark) == len(CHECKS) - 2
+
+
+NOT_IN_BOTH = {Unique, RowCountBetween, Holds, Expectation, NotNullInside}
+"""Checks of several rows, those that users write in SQL or in the words of Great Expectations, and parts of objects,
+which records check where they are decoded.
+"""
+
+
+def test_mask_and_sql_of_every_check_are_compared() -> None:
+    rng = random.Random(1)
+    drawn = {type(a_check(rng)) for _ in range(1000)}
+    assert drawn == set(get_args(Check)) - NOT_IN_BOTH
 
 
 def a_check(rng: random.Random) -> Check:

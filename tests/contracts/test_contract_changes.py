@@ -7,141 +7,25 @@ from typing import Any
 
 import pytest
 
+from support.contract_changes import (
+    CASES,
+    CSV,
+    ID,
+    JSON,
+    NAME,
+    OF_RECORDS,
+    OF_TABLES,
+    column,
+    contract,
+    holds,
+    options,
+    promised,
+)
 from tidemill.contracts.changes.change import KINDS, Breaks, Bump, Change
 from tidemill.contracts.changes.compare import bump_needed, changes_of, is_raised
 from tidemill.contracts.changes.described import described
 
 READERS, WRITERS, BACKFILLS, STATE = Breaks.READERS, Breaks.WRITERS, Breaks.BACKFILLS, Breaks.STATE
-HEAD = """\
-apiVersion: v3.2.0
-kind: DataContract
-id: orders
-version: 1.0.0
-status: active
-TOP
-schema:
-  - name: orders
-    logicalType: object
-    description: Orders.
-    customProperties: [CUSTOM]
-    quality: [QUALITY]
-    properties:
-"""
-JSON, CSV = "{property: format, value: json}", "{property: format, value: csv}"
-ID = "{name: id, logicalType: integer, required: true}"
-NAME = "{name: shop_name, logicalType: string, description: where}"
-
-
-def contract(*properties: str, custom: str = "", quality: str = "", top: str = "") -> str:
-    head = HEAD.replace("CUSTOM", custom).replace("QUALITY", quality).replace("TOP", top)
-    return head + "".join(f"      - {p}\n" for p in properties)
-
-
-def column(more: str = "", name: str = "x", of: str = "integer") -> str:
-    return f"{{name: {name}, logicalType: {of}{', ' + more if more else ''}}}"
-
-
-def options(text: str, of: str = "integer") -> str:
-    return column(f"logicalTypeOptions: {{{text}}}", of=of)
-
-
-def rows(bounds: str) -> str:
-    return f"{{metric: rowCount, {bounds}}}"
-
-
-def nulls(bounds: str) -> str:
-    return column(f"quality: [{{metric: nullValues, {bounds}}}]")
-
-
-def among(values: str, metric: str = "invalidValues", argument: str = "validValues") -> str:
-    return column(f"quality: [{{metric: {metric}, arguments: {{{argument}: [{values}]}}, mustBe: 0}}]", of="string")
-
-
-ROW = "description: One.}"
-A_B, A = "object, properties: [{name: a, logicalType: integer}, ", "object, properties: ["
-INNER = "{name: b, logicalType: integer, required: true}]"
-
-CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    ("field-added", {"p": [ID]}, {"p": [ID, column()]}),
-    ("field-added-required", {"p": [ID]}, {"p": [ID, column("required: true")]}),
-    ("field-removed", {"p": [ID, column()]}, {"p": [ID]}),
-    ("field-renamed", {"p": [ID, NAME]}, {"p": [ID, NAME.replace("shop_name", "shopName")]}),
-    ("field-renamed", {"p": [ID, NAME]}, {"p": [ID, NAME.replace("shop_name", "place")]}),
-    ("field-moved", {"p": [ID, column()]}, {"p": [column(), ID]}),
-    ("field-removed", {"p": [column(of=f"{A_B}{INNER}")]}, {"p": [column(of=f"{A}{INNER}")]}),
-    ("required-removed", {"p": [column(of=f"{A}{INNER}")]}, {"p": [column(of=f"{A}{INNER.replace('true', 'false')}")]}),
-    ("type-widened", {"p": [column("physicalType: int")]}, {"p": [column()]}),
-    ("type-narrowed", {"p": [column()]}, {"p": [column("physicalType: int")]}),
-    ("type-changed", {"p": [column()]}, {"p": [column(of="string")]}),
-    (
-        "type-widened",
-        {"p": [column("items: {logicalType: integer, physicalType: int}", of="array")]},
-        {"p": [column("items: {logicalType: integer}", of="array")]},
-    ),
-    ("required-added", {"p": [column()]}, {"p": [column("required: true")]}),
-    ("required-removed", {"p": [column("required: true")]}, {"p": [column()]}),
-    ("rule-added", {"p": [column()]}, {"p": [options("minimum: 0")]}),
-    ("rule-removed", {"p": [options("minimum: 0")]}, {"p": [column()]}),
-    ("rule-stricter", {"p": [options("minimum: 0")]}, {"p": [options("minimum: 1")]}),
-    ("rule-weaker", {"p": [options("maximum: 5")]}, {"p": [options("maximum: 6")]}),
-    ("rule-weaker", {"p": [options("maxLength: 5", "string")]}, {"p": [options("maxLength: 6", "string")]}),
-    ("rule-stricter", {"p": [options("minimum: 2024-01-01", "date")]}, {"p": [options("minimum: 2024-02-01", "date")]}),
-    ("rule-weaker", {"p": [options("maximum: 2024-01-01", "date")]}, {"p": [options("maximum: 2024-02-01", "date")]}),
-    ("rule-changed", {"p": [options("pattern: a", "string")]}, {"p": [options("pattern: b", "string")]}),
-    ("rule-changed", {"p": [options("multipleOf: 2")]}, {"p": [options("multipleOf: 3")]}),
-    ("rule-weaker", {"p": [among("a")]}, {"p": [among("a, b")]}),
-    ("rule-stricter", {"p": [among("a, b")]}, {"p": [among("b")]}),
-    ("rule-changed", {"p": [among("a, b")]}, {"p": [among("b, c")]}),
-    (
-        "rule-stricter",
-        {"p": [among("'-'", "missingValues", "missingValues")]},
-        {"p": [among("'-', 'n/a'", "missingValues", "missingValues")]},
-    ),
-    ("severity-lowered", {"p": [nulls("mustBe: 0")]}, {"p": [nulls("mustBe: 0, severity: warning")]}),
-    ("severity-raised", {"p": [nulls("mustBe: 0, severity: warning")]}, {"p": [nulls("mustBe: 0")]}),
-    ("warning-changed", {"p": [column()]}, {"p": [nulls("mustBe: 0, severity: warning")]}),
-    ("unit-changed", {"p": [column("customProperties: [{property: unit, value: cents}]")]}, {"p": [column()]}),
-    ("deprecated", {"p": [column()]}, {"p": [column("deprecated: true")]}),
-    ("description-changed", {"p": [column("description: a")]}, {"p": [column("description: b")]}),
-    ("promise-added", {"p": [ID]}, {"p": [ID], "top": "slaProperties: [{property: latency, value: 4, unit: h}]"}),
-    (
-        "promise-changed",
-        {"p": [ID], "top": "slaProperties: [{property: latency, value: 4, unit: h}]"},
-        {"p": [ID], "top": "slaProperties: [{property: latency, value: 5, unit: h}]"},
-    ),
-    ("promise-removed", {"p": [ID], "top": "slaProperties: [{property: latency, value: 4, unit: h}]"}, {"p": [ID]}),
-]
-OF_TABLES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    ("key-changed", {"p": [ID]}, {"p": [ID.replace("required", "primaryKey")]}),
-    (
-        "rule-stricter",
-        {"p": [ID], "quality": rows("mustBeLessThan: 9")},
-        {"p": [ID], "quality": rows("mustBeLessThan: 8")},
-    ),
-    ("rule-weaker", {"p": [nulls("mustBe: 0")]}, {"p": [nulls("mustBeLessThan: 5, unit: percent")]}),
-    ("rule-stricter", {"p": [nulls("mustBeLessThan: 5")]}, {"p": [nulls("mustBeLessThan: 4")]}),
-    ("rule-changed", {"p": [nulls("mustBeLessThan: 5")]}, {"p": [nulls("mustBeLessThan: 5, unit: percent")]}),
-    ("direction-changed", {"p": [ID]}, {"p": [ID], "custom": JSON}),
-]
-OF_RECORDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    ("format-changed", {"p": [ID], "custom": JSON}, {"p": [ID], "custom": CSV}),
-    (
-        "format-changed",
-        {"p": [ID], "custom": JSON},
-        {"p": [ID], "custom": f"{JSON}, {{property: timestamp, value: epoch_s}}"},
-    ),
-    (
-        "extra-fields-refused",
-        {"p": [ID], "custom": JSON},
-        {"p": [ID], "custom": f"{JSON}, {{property: extraFields, value: reject}}"},
-    ),
-    (
-        "extra-fields-kept",
-        {"p": [ID], "custom": f"{JSON}, {{property: extraFields, value: reject}}"},
-        {"p": [ID], "custom": JSON},
-    ),
-    ("direction-changed", {"p": [ID], "custom": JSON}, {"p": [ID]}),
-]
 
 
 def compared(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> list[Change]:
@@ -175,7 +59,7 @@ def test_a_change_of_either_is_told(tmp_path: Path, kind: str, old: dict[str, An
 def test_fields_of_csv_are_known_by_their_place(tmp_path: Path) -> None:
     csv = {"custom": CSV}
     [moved] = compared(tmp_path, {"p": [ID, column()], **csv}, {"p": [column(), ID], **csv})
-    assert (moved.kind, moved.breaks) == ("column-moved", {WRITERS, BACKFILLS})
+    assert (moved.kind, moved.breaks) == ("column-moved", {WRITERS, BACKFILLS, STATE})
     between = compared(tmp_path, {"p": [ID, column()], **csv}, {"p": [ID, column(name="y"), column()], **csv})
     assert [c.kind for c in between] == ["column-moved", "field-added"]
     [at_the_end] = compared(tmp_path, {"p": [ID], **csv}, {"p": [ID, column()], **csv})
@@ -184,11 +68,30 @@ def test_fields_of_csv_are_known_by_their_place(tmp_path: Path) -> None:
 
 def test_contracts_come_and_go(tmp_path: Path) -> None:
     compared(tmp_path, {"p": [ID]}, {"p": [ID]})
-    (tmp_path / "old" / "orders.odcs.yaml").rename(tmp_path / "old" / "bills.odcs.yaml")
+    old = tmp_path / "old" / "orders.odcs.yaml"
+    old.rename(old.with_name("bills.odcs.yaml")).write_text(contract(ID).replace("id: orders", "id: bills"))
     found = changes_of(described(tmp_path / "old")[0], described(tmp_path / "new")[0])
     assert [(c.contract, c.kind, c.breaks) for c in found] == [
         ("bills", "contract-removed", {READERS}),
         ("orders", "contract-added", set()),
+    ]
+
+
+def test_a_file_with_another_name_is_the_same_contract(tmp_path: Path) -> None:
+    compared(tmp_path, {"p": [ID]}, {"p": [ID, column()]})
+    (tmp_path / "old" / "orders.odcs.yaml").rename(tmp_path / "old" / "bills.odcs.yaml")
+    found = changes_of(described(tmp_path / "old")[0], described(tmp_path / "new")[0])
+    assert {c.kind: c.message for c in found} == {"contract-renamed": "bills, now orders", "field-added": ""}
+
+
+def test_an_object_that_gets_company_is_the_same_contract(tmp_path: Path) -> None:
+    compared(tmp_path, {"p": [ID]}, {"p": [ID]})
+    new = tmp_path / "new" / "orders.odcs.yaml"
+    new.write_text(new.read_text() + "  - {name: bills, properties: [{name: id, logicalType: integer}]}\n")
+    found = changes_of(described(tmp_path / "old")[0], described(tmp_path / "new")[0])
+    assert [(c.contract, c.kind) for c in found] == [
+        ("orders#bills", "contract-added"),
+        ("orders#orders", "contract-renamed"),
     ]
 
 
@@ -197,11 +100,61 @@ def test_what_says_the_same_is_no_change(tmp_path: Path) -> None:
     old, new = (column(named.replace("NAME", name)) for name in ("one", "two"))
     assert compared(tmp_path, {"p": [old]}, {"p": [new]}) == []
     assert compared(tmp_path, {"p": [ID, NAME]}, {"p": [f"{ID}  # the same", NAME]}) == []
+    minutes, seconds = {"p": [ID], "top": promised(15, "min")}, {"p": [ID], "top": promised(900, "s")}
+    assert compared(tmp_path, minutes, seconds) == []
+
+
+@pytest.mark.parametrize("custom", ["", JSON], ids=["table", "records"])
+def test_blanks_in_a_condition_are_no_change(tmp_path: Path, custom: str) -> None:
+    old, new = (
+        {"p": [ID], "quality": holds(sql), "custom": custom} for sql in ("id > 3 AND true", "id  >  3 and TRUE")
+    )
+    assert compared(tmp_path, old, new) == []
+
+
+@pytest.mark.parametrize("custom", ["", JSON], ids=["table", "records"])
+def test_rules_go_with_their_column(tmp_path: Path, custom: str) -> None:
+    ruled = options("minimum: 0, maximum: 9")
+    quality = f"{holds('x > id')}, {holds('x < 5', 'other')}"
+    [gone] = compared(tmp_path, {"p": [ID, ruled], "quality": quality, "custom": custom}, {"p": [ID], "custom": custom})
+    assert (gone.kind, gone.where) == ("field-removed", "x")
+
+
+@pytest.mark.parametrize("custom", ["", JSON], ids=["table", "records"])
+def test_rules_follow_the_name_of_their_column(tmp_path: Path, custom: str) -> None:
+    old, new = (
+        {
+            "p": [ID, options("minimum: 0").replace("name: x", f"name: {name}, description: what")],
+            "quality": f"{holds(f'{name} > id')}, {holds(f'{name} < 5', 'other')}",
+            "custom": custom,
+        }
+        for name in ("x", "y")
+    )
+    [renamed] = compared(tmp_path, old, new)
+    assert (renamed.kind, renamed.message) == ("field-renamed", "x, now y")
+
+
+def test_a_key_follows_the_name_of_its_column(tmp_path: Path) -> None:
+    key = "{name: NAME, logicalType: integer, primaryKey: true, description: which}"
+    old, new = ({"p": [key.replace("NAME", name)]} for name in ("x", "y"))
+    assert [change.kind for change in compared(tmp_path, old, new)] == ["field-renamed"]
+
+
+def test_a_change_of_a_rule_stands_at_its_column_and_line(tmp_path: Path) -> None:
+    old, new = (
+        {"p": [ID, column(f"description: a, quality: [{{metric: nullValues, mustBeLessThan: {n}}}]")]} for n in (5, 6)
+    )
+    [weaker] = compared(tmp_path, old, new)
+    lines = (tmp_path / "new" / "orders.odcs.yaml").read_text(encoding="utf-8").splitlines()
+    assert (weaker.where, "mustBeLessThan: 6" in lines[weaker.line - 1]) == ("x", True)
+    [gone] = compared(tmp_path, old, {"p": [ID, column("description: a")]})
+    lines = (tmp_path / "new" / "orders.odcs.yaml").read_text(encoding="utf-8").splitlines()
+    assert (gone.where, "name: x" in lines[gone.line - 1]) == ("x", True)
 
 
 def test_every_kind_of_change_has_its_case() -> None:
     told = {kind for kind, *_ in (*CASES, *OF_TABLES, *OF_RECORDS)}
-    assert told | {"contract-added", "contract-removed", "column-moved"} == set(KINDS)
+    assert told | {"contract-added", "contract-removed", "contract-renamed", "column-moved"} == set(KINDS)
 
 
 def test_a_change_stands_at_the_line_of_the_new_file(tmp_path: Path) -> None:

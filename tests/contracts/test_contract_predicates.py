@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tidemill.core.contract.contract import Contract, RowRule, Severity
-from tidemill.core.contract.row_rules import mask_expression, rejecting_bits, rules_of
+from tidemill.core.contract.row_rules import mask_expression, reasons_expression, rejecting_bits, rules_of
 from tidemill.core.errors import ContractError
 
 if TYPE_CHECKING:
@@ -35,6 +35,12 @@ def test_no_rule_is_an_empty_mask() -> None:
     assert mask_expression(()) == "0L"
     assert rules_of(0, ()) == ()
     assert rejecting_bits(()) == 0
+
+
+def test_a_warning_is_no_reason_for_which_a_record_is_rejected() -> None:
+    rules = (a_rule(name="negative"), a_rule(name="large", severity=Severity.WARNING))
+    found = reasons_expression(rules, error="_error", mask="m")
+    assert found == "array_compact(array(_error, CASE WHEN m & 1L != 0 THEN 'negative' END))"
 
 
 def test_the_bits_of_a_mask_name_the_broken_rules() -> None:

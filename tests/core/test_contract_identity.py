@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from enum import Enum
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -86,6 +86,10 @@ def others(value: Any) -> Any:
             return {**value, "more": "1"}
         case _:
             return replace(value, **{fields(value)[0].name: others(getattr(value, fields(value)[0].name))})
+
+
+def test_every_check_has_its_case_here() -> None:
+    assert {type(check) for check in CHECKS} == set(get_args(Check))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: type(check).__name__)

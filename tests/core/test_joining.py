@@ -102,7 +102,7 @@ def test_a_table_that_is_new_is_refused_until_somebody_decides_and_says_where_it
         " two",
         "  a new table: without what was read up to batch 2, it gets windows that start after 1970-01-01 00:00:15",
     ]
-    for way in ("tidemill rebuild p", "tidemill run p --from-now --why TEXT", "put the old text back"):
+    for way in ("tidemill rebuild p", "tidemill run p --from-now --why TEXT", "undo the change"):
         assert way in error.value.fix
     found = after(both, before, REASON)
     assert found.since is not None
@@ -187,7 +187,7 @@ def test_a_pattern_that_leaves_a_topic_out_is_one_input_less(pattern: str) -> No
         with pytest.raises(Incompatible, match="changed what published numbers mean; nothing was moved") as error:
             redefined(by(pattern), before)
         assert "  shop.fr: it was read, now nothing of it is" in error.value.message.splitlines()
-        for way in ("tidemill rebuild p", "tidemill run p --from-now", "put the old text back"):
+        for way in ("tidemill rebuild p", "tidemill run p --from-now", "undo the change"):
             assert way in error.value.fix
 
 

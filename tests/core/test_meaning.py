@@ -116,7 +116,7 @@ def test_a_change_of_meaning_is_refused_with_three_ways(name: str) -> None:
     with pytest.raises(Incompatible, match="changed what published numbers mean; nothing was moved") as error:
         redefined(MATTERS[name], COMMITTED)
     assert "\n sums\n" in error.value.message
-    for way in ("tidemill rebuild p", "tidemill run p --from-now --why TEXT", "put the old text back"):
+    for way in ("tidemill rebuild p", "tidemill run p --from-now --why TEXT", "undo the change"):
         assert way in error.value.fix
     found = redefined(MATTERS[name], COMMITTED, REASON)
     assert found is not None

@@ -142,19 +142,38 @@ def test_every_dag_is_shown_with_the_file_that_made_it(parsed: dict[str, Any]) -
     assert files == {ROOT / "dags"}
 
 
-def test_wrong_declaration_is_an_import_error_that_says_what_to_change(tmp_path: Path) -> None:
+def a_project(folder: Path, declaration: str) -> dict[str, Any]:
+    """What Airflow finds in the DAG file of a project with one pipeline file, `orders.py`."""
+    for name in ("dags", "pipelines", "airflow"):
+        (folder / name).mkdir()
+    (folder / "tidemill.toml").write_text("")
+    (folder / "dags" / "tidemill_dags.py").write_text((ROOT / "dags" / "tidemill_dags.py").read_text())
+    (folder / "pipelines" / "orders.py").write_text(declaration)
+    return parse(folder / "dags", folder / "airflow")
+
+
+def test_wrong_declaration_is_a_dag_and_a_warning_that_say_what_to_change(tmp_path: Path) -> None:
+    found = a_project(
+        tmp_path, 'from tidemill import Pipeline\nwith Pipeline("orders", every="soon") as pipeline:\n    pass\n'
+    )
+    assert found["import_errors"] == {}
+    [[warned]] = found["warnings"].values()
+    [(name, dag)] = found["dags"].items()
+    assert (name, dag["serialized"], list(dag["tasks"])) == ("orders", "orders", ["batch"])
+    for text in (warned, dag["doc"]):
+        assert "orders.py:2: every: not a duration: 'soon'" in text
+        assert "write a whole number and a unit" in text
+
+
+def test_wrong_settings_are_an_import_error_that_says_what_to_change(tmp_path: Path) -> None:
     (tmp_path / "dags").mkdir()
-    (tmp_path / "pipelines").mkdir()
-    (tmp_path / "tidemill.toml").write_text("")
+    (tmp_path / "airflow").mkdir()
+    (tmp_path / "tidemill.toml").write_text("[lakes]\n")
     (tmp_path / "dags" / "tidemill_dags.py").write_text((ROOT / "dags" / "tidemill_dags.py").read_text())
-    declaration = 'from tidemill import Pipeline\nwith Pipeline("orders", every="soon") as pipeline:\n    pass\n'
-    (tmp_path / "pipelines" / "orders.py").write_text(declaration)
-    home = tmp_path / "airflow"
-    home.mkdir()
-    found = parse(tmp_path / "dags", home)
+    found = parse(tmp_path / "dags", tmp_path / "airflow")
     [error] = found["import_errors"].values()
-    assert "orders.py:2: every: not a duration: 'soon'" in error
-    assert "fix: write a whole number and a unit" in error
+    assert "tidemill.toml:1: there is no section [lakes]" in error
+    assert "did you mean `lake`?" in error
     assert found["dags"] == {}
 
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +37,7 @@ BLOCKS = {
     ("guides/clusters", "sh", 0): "test_readme_servers",
     **{("guides/ci", "yaml", number): "test_contract_ci" for number in range(4)},
     ("guides/ci", "sh", 0): "test_contract_ci",
+    **{("guides/going-back", "sh", number): "test_site" for number in range(10)},
     ("guides/contracts", "yaml", 0): "here",
     ("guides/contracts", "yaml", 1): "here",
     ("guides/contracts", "yaml", 2): "here",
@@ -43,14 +45,18 @@ BLOCKS = {
     ("guides/contract-tools", "sh", 1): "here",
     ("guides/python", "python", 0): "test_site",
     ("guides/python", "python", 1): "test_site",
-    ("guides/testing", "python", 0): "test_template",
+    ("guides/python", "python", 2): "test_commands_from_python",
+    **{("guides/testing", "python", number): "test_template" for number in range(2)},
     **{("tutorial", "sh", number): "test_site" for number in range(5)},
     **{("tutorial", language, 0): "test_readme" for language in ("", "toml", "yaml", "python")},
     **{("tutorial", language, 1): "test_readme" for language in ("", "yaml")},
     (AIRFLOW, "python", 0): "here",
     (AIRFLOW, "python", 1): "here",
     (AIRFLOW, "python", 2): "here",
+    (AIRFLOW, "python", 3): "here",
     (AIRFLOW, "sh", 0): "here",
+    ("guides/airflow-deployment", "sh", 0): "test_constraints",
+    ("guides/airflow-deployment", "python", 0): "here",
     ("house", "", 0): "a drawing",
 }
 """Page, language and number of each block, and the test that executes it; README's own are in `test_readme`."""
@@ -154,15 +160,34 @@ def test_a_time_without_a_zone_is_utc_as_the_page_says(tmp_path: Path) -> None:
 
 def test_programs_of_airflow_make_dags_assets_and_a_bridge(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_HOME", str(shop.parent / "airflow"))
-    ours, theirs, bridge = [block.replace("/srv/shop", str(shop)) for block in code(AIRFLOW, "python")]
-    found: dict[str, object] = {}
+    ours, chosen, theirs, bridge = [block.replace("/srv/shop", str(shop)) for block in code(AIRFLOW, "python")]
+    found: dict[str, Any] = {}
     exec(ours, found)
     assert any(getattr(each, "dag_id", None) == "sales" for each in found.values())
+    exec(chosen, found)
+    backfill, maintenance = found["sales.backfill"], found["tidemill.maintenance"]
+    assert {task.queue for task in backfill.tasks} == {"large"}
+    assert (backfill.is_paused_upon_creation, maintenance.is_paused_upon_creation) == (True, False)
     made: dict[str, Any] = {}
     exec(bridge.replace("KinesisBridgeOperator(", "made = KinesisBridgeOperator("), made)
     assert made["made"].topic == "orders"
     exec(theirs.replace('DAG("', 'made = DAG("'), made)
     assert made["made"].dag_id == "export"
+
+
+def test_backfills_get_pods_of_their_own_as_the_page_says(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_HOME", str(shop.parent / "airflow"))
+    # The package is not installed here: each class becomes a function that keeps its arguments.
+    models = type("models", (), {"__getattr__": lambda _, name: lambda **given: {"of": name, **given}})()
+    monkeypatch.setitem(sys.modules, "kubernetes", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "kubernetes.client", SimpleNamespace(models=models))
+    found: dict[str, Any] = {}
+    exec(code("guides/airflow-deployment", "python")[0].replace("/opt/airflow/project", str(shop)), found)
+    for name in ("sales.backfill", "sales.replay"):
+        [task] = found[name].tasks
+        assert task.executor == "KubernetesExecutor"
+        assert task.executor_config["pod_override"]["spec"]["containers"][0]["name"] == "base"
+    assert found["sales"].tasks[0].executor is None
 
 
 def test_pools_are_told_as_the_page_says(shop: Path) -> None:

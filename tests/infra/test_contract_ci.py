@@ -21,7 +21,6 @@ from support.commands import type_command
 from support.projects import ROOT
 from support.readme import code
 from tidemill.contracts.changes.waivers import read_waivers
-from tidemill.contracts.findings import Findings
 
 CI = ROOT / "infra" / "ci"
 NAMED = {"user.name": "a", "user.email": "a@b.c", "commit.gpgsign": "false", "init.defaultBranch": "main"}
@@ -97,9 +96,9 @@ def test_a_pull_request_that_takes_a_column_from_readers_is_red(shop: Path, envi
     [line] = {line for level, name, line in annotations(done.stdout) if level == "error" and name == file}
     assert 1 <= line <= len((shop / file).read_text().splitlines())
     given = {"contract": "sales_by_minute", "reason": "a", "owner": "b", "until": "2999-01-01"}
-    # A column goes with its rules.
-    waivers = [{**given, "change": kind} for kind in ("field-removed", "rule-removed")]
-    (shop / "data_contracts" / "waivers.yaml").write_text(yaml.safe_dump({"waivers": waivers}))
+    # The rules of a column go with it: one waiver is enough.
+    waiver = {**given, "change": "field-removed", "field": "cents"}
+    (shop / "data_contracts" / "waivers.yaml").write_text(yaml.safe_dump({"waivers": [waiver]}))
     waived = steps_of_the_action(shop, environ, base=base)
     levels = {level for level, *_ in annotations(waived.stdout)}
     assert (waived.returncode, levels) == (0, {"notice", "warning"}), waived.stdout
@@ -119,6 +118,44 @@ def test_a_shallow_checkout_fetches_the_base(shop: Path, environ: dict[str, str]
     assert (done.returncode, "a field is gone" in done.stdout) == (1, True), done.stdout + done.stderr
     nowhere = steps_of_the_action(tmp_path / "shallow", environ, base="1" * 40)
     assert (nowhere.returncode, "git knows no such revision" in nowhere.stderr) == (1, True)
+
+
+def test_tables_are_asked_where_the_lake_answers(shop: Path, environ: dict[str, str]) -> None:
+    assert type_command(shop, "log", "create", "orders").code == 0
+    git(shop, "checkout", "--quiet", "data_contracts")
+    green = steps_of_the_action(shop, environ, base="0" * 40, tables="1")
+    assert (green.returncode, "sales: nothing to do" in green.stderr) == (0, True), green.stdout + green.stderr
+    orders = shop / "data_contracts" / "orders.odcs.yaml"
+    orders.write_text(orders.read_text().replace("name: cents", "name: pennies"))
+    red = steps_of_the_action(shop, environ, base="0" * 40, tables="1")
+    assert (red.returncode, "cents" in red.stderr) == (1, True), red.stdout + red.stderr
+    template = yaml.safe_load((CI / "gitlab.yml").read_text())["tidemill-contracts"]
+    given = {**template["variables"], "TABLES": "1", "CI_MERGE_REQUEST_DIFF_BASE_SHA": "HEAD"}
+    tables = [line for line in template["script"] if "TABLES" in line]
+    job = bash("\n".join(["status=0", *tables, "exit $status"]), shop, environ, **given)
+    assert job.returncode == 1, job.stdout + job.stderr
+
+
+def test_a_plan_that_is_refused_is_annotated(shop: Path, environ: dict[str, str]) -> None:
+    # Nobody made the topic, so no batch could be planned.
+    git(shop, "checkout", "--quiet", "data_contracts")
+    red = steps_of_the_action(shop, environ, base="0" * 40, tables="1")
+    assert red.returncode == 1
+    assert re.search(r"^::error title=plan of sales::.*no topic 'orders'.*%0A", red.stdout, re.MULTILINE), red.stdout
+
+
+def test_the_workflow_of_a_new_project_is_red_where_readers_lose_a_column(shop: Path, environ: dict[str, str]) -> None:
+    job = yaml.safe_load((shop / ".github" / "workflows" / "test.yml").read_text())["jobs"]["test"]
+    assert job["steps"][0]["with"] == {"fetch-depth": 0}
+    [step] = [step for step in job["steps"] if "contract diff" in step.get("run", "")]
+    assert step["if"] == "github.event_name == 'pull_request'"
+    assert step["env"] == {"BASE": "${{ github.event.pull_request.base.sha }}"}
+    git(shop, "commit", "--quiet", "-am", "Drop cents")
+    base = git(shop, "rev-parse", "main").strip()
+    red = bash(step["run"], shop, environ, BASE=base)
+    assert (red.returncode, {level for level, *_ in annotations(red.stdout)}) == (1, {"error", "warning"}), red.stdout
+    git(shop, "checkout", "--quiet", "main")
+    assert bash(step["run"], shop, environ, BASE=base).returncode == 0
 
 
 def test_hooks_stop_the_commit(shop: Path, environ: dict[str, str], tmp_path: Path) -> None:
@@ -185,6 +222,5 @@ def test_the_workflow_of_the_page_names_inputs_that_the_action_has() -> None:
 
 def test_the_waiver_of_the_page_is_one(tmp_path: Path) -> None:
     (tmp_path / "waivers.yaml").write_text(code("guides/ci", "yaml")[3])
-    findings = Findings("waivers.yaml")
-    [waiver] = read_waivers(tmp_path, findings)
-    assert (waiver.field, findings.all) == ("cents", [])
+    [waiver], faults = read_waivers(tmp_path)
+    assert (waiver.field, faults) == ("cents", [])

@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 
 from support.commands import type_command
 from support.projects import ROOT
-from support.readme import README, commands, page, typed
+from support.readme import JARS, README, commands, page, typed
 from tidemill.cli.exit_codes import MEANINGS
 from tidemill.core.protocol import transitions as protocol
 from tidemill.project.project import Project
@@ -35,8 +35,9 @@ def test_first_pipeline_fits_its_contracts(shop: Path) -> None:
     assert [s.table for s in flow.sinks] == ["sales_by_minute"]
 
 
-def test_first_project_uses_the_jars_of_the_checkout_around_it(shop: Path) -> None:
-    assert Project.load(shop).settings.jars == str(shop.parent / ".tidemill" / "jars")
+def test_first_project_uses_the_jars_that_the_shell_names(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEMILL_JARS", JARS)
+    assert Project.load(shop).settings.jars == JARS
 
 
 def test_commands_before_the_first_batch_work_as_they_stand(shop: Path) -> None:

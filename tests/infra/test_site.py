@@ -88,7 +88,7 @@ def test_an_argument_that_no_docstring_explains_is_refused(makers: Any, monkeypa
     "row",
     [
         "| `--by NAME` | the user of this machine | Your name, for the ledger. |",
-        "| `--why TEXT` | needed | Your reason; the ledger keeps it. |",
+        "| `PIPELINE` | needed | The pipeline's name. |",
         "| `--partitioning CHOICE` | `key` | Records without a key go to all in turn. One of `key`, `round-robin`. |",
         "| `--dry-run` | off | Show what would happen, and change nothing. |",
         "| `--spark, --no-spark` | on | Start a Spark session as well, which takes some seconds. |",

@@ -16,7 +16,7 @@ from machine.conftest import again, an_amendment, ids, run
 from machine.declaring import declare
 from support.projects import NO_SPARK, NOW, Mill, an_event
 from tidemill.cli.main import app
-from tidemill.core.change.late_tables import completed
+from tidemill.core.change.joining_tables import completed
 from tidemill.core.errors import AmendmentError, Incompatible
 from tidemill.core.history.coverage import united
 from tidemill.core.log.offsets import TopicPartition

@@ -30,6 +30,7 @@ def main(dags_folder: str, runs: list[tuple[str, dict[str, Any]]]) -> dict[str, 
     with create_session() as session:
         tasks = session.scalars(select(TaskInstance).order_by(TaskInstance.start_date))
         events = session.execute(select(AssetModel.name, AssetEvent).join(AssetEvent.asset).order_by(AssetEvent.id))
+        links = session.execute(select(XComModel.key, XComModel.value).where(XComModel.key.startswith("_link_")))
         results = session.scalars(select(XComModel.value).where(XComModel.key == "return_value"))
         return {
             "runs": states,
@@ -46,6 +47,7 @@ def main(dags_folder: str, runs: list[tuple[str, dict[str, Any]]]) -> dict[str, 
             "events": [
                 {"asset": name, "partition": event.partition_key, "extra": event.extra} for name, event in events
             ],
+            "links": [list(row) for row in links],
             "results": [json.loads(value) if isinstance(value, str) else value for value in results],
         }
 

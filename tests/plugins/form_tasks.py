@@ -12,6 +12,7 @@ from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, Mill
 from tidemill.project.project import Project
 from tidemill.run import batch
+from tidemill_airflow.naming import NOTE
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +24,10 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def again(mill: Mill) -> Mill:
     return Mill(Project.load(mill.project.folder), mill.session, mill.name)
+
+
+NOTES: list[str] = []
+"""What the tasks left as notes of their runs."""
 
 
 class Events(dict[Any, Any]):
@@ -38,6 +43,13 @@ def executed(mill: Mill, make: Callable[..., Any], form: dict[str, Any], *, trie
     task.request = form
     for name, value in more.items():
         setattr(task, name, value)
-    ti = SimpleNamespace(dag_id="sums.form", run_id="manual__1", task_id="it", map_index=-1, try_number=tries)
+    ti = SimpleNamespace(
+        dag_id="sums.form",
+        run_id="manual__1",
+        task_id="it",
+        map_index=-1,
+        try_number=tries,
+        xcom_push=lambda *, key, value: NOTES.append(value) if key == NOTE else None,
+    )
     run = SimpleNamespace(triggering_user_name=None)
     return task.execute({"ti": ti, "dag_run": run, "outlet_events": Events()})

@@ -42,7 +42,7 @@ def test_forms_refuse_what_cannot_be_meant(flow: Flow, form: str, name: str, bad
 
     module, _, kind = form.partition(".")
     dags = import_module(f"tidemill_airflow.dags.{module}")
-    dag = getattr(dags, f"{kind}_dag")(pipeline_dag(flow, "/srv/shop"))
+    dag = getattr(dags, f"{kind}_dag")(pipeline_dag(flow, "/srv/shop", "/srv/lake"))
     with pytest.raises(ParamValidationError):
         dag.params.get_param(name).resolve(bad)
 
@@ -52,7 +52,7 @@ def test_a_task_that_goes_back_lets_live_runs_go_first(flow: Flow) -> None:
     from tidemill_airflow.dags.pipeline import make_dag
     from tidemill_airflow.dags.rewinding import rewind_dag
 
-    entity = pipeline_dag(flow, "/srv/shop")
+    entity = pipeline_dag(flow, "/srv/shop", "/srv/lake")
     [live] = make_dag(entity).tasks
     for dag in (backfill_dag(entity), replay_dag(entity), rewind_dag(entity)):
         [task] = dag.tasks
@@ -66,7 +66,7 @@ def test_a_decision_goes_before_live_runs_and_what_needs_no_slot_takes_none(flow
     from tidemill_airflow.dags.pipeline import make_dag
     from tidemill_airflow.dags.rewinding import rebuild_dag, verify_dag
 
-    entity = pipeline_dag(flow, "/srv/shop")
+    entity = pipeline_dag(flow, "/srv/shop", "/srv/lake")
     [live] = make_dag(entity).tasks
     decide = decide_dag(entity).get_task("decide")
     assert (decide.pool, decide.priority_weight > live.priority_weight) == (live.pool, True)
@@ -75,10 +75,10 @@ def test_a_decision_goes_before_live_runs_and_what_needs_no_slot_takes_none(flow
 
 
 def test_forms_have_sections_plain_help_and_the_fields_that_their_tasks_know(flow: Flow) -> None:
-    from tidemill_airflow.factory import _MAKERS
+    from tidemill_airflow.factory import _ids_of
 
-    entity = pipeline_dag(flow, "/srv/shop")
-    for make in list(_MAKERS.values())[1:]:
+    entity = pipeline_dag(flow, "/srv/shop", "/srv/lake")
+    for make in list(_ids_of(entity.pipeline).values())[1:]:
         dag = make(entity)
         params = {name: dag.params.get_param(name) for name in dag.params}
         [task] = [task for task in dag.tasks if hasattr(task, "fields")]
@@ -92,10 +92,10 @@ def test_forms_have_sections_plain_help_and_the_fields_that_their_tasks_know(flo
 
 
 def test_forms_that_do_nothing_yet_are_the_first_choice(flow: Flow) -> None:
-    from tidemill_airflow.factory import _MAKERS
+    from tidemill_airflow.factory import _ids_of
 
-    entity = pipeline_dag(flow, "/srv/shop")
-    for make in list(_MAKERS.values())[1:]:
+    entity = pipeline_dag(flow, "/srv/shop", "/srv/lake")
+    for make in list(_ids_of(entity.pipeline).values())[1:]:
         dag = make(entity)
         chosen = dag.params.get("mode", dag.params.get("decision", "reads only"))
         assert chosen in ("plan only", "show", "reads only"), dag.dag_id
@@ -115,9 +115,11 @@ class Turns:
         monkeypatch.setattr("tidemill_airflow.tasks.amendments.backfill_state", lambda *_: self.state)
         monkeypatch.setattr(f"{module}.amendment_runner", self.run)
         monkeypatch.setattr(f"{module}.commits_of", lambda *_: [commit(9)] if self.asked else [])
-        monkeypatch.setattr(f"{module}.announce", lambda *a: self.announced.append(a))
+        monkeypatch.setattr(f"{module}.announce", lambda *a, **_: self.announced.append(a))
         monkeypatch.setattr(f"{module}.summary", str)
-        monkeypatch.setattr(f"{module}.facts", lambda c: c.batch_id)
+        monkeypatch.setattr(f"{module}.rejected", lambda _: "")
+        monkeypatch.setattr(f"{module}.note_of", lambda *_: "")
+        monkeypatch.setattr(f"{module}.facts", lambda c, _: c.batch_id)
 
     def run(self, project: Any, pipeline: str, amendment: Any, **_: Any) -> Iterator[Any]:
         self.asked.append(amendment)
@@ -128,7 +130,10 @@ class Turns:
 
 
 def commit(batch_id: int, kind: Kind = Kind.BACKFILL, *, more: bool = False) -> Any:
-    return SimpleNamespace(batch_id=batch_id, kind=kind, position=SimpleNamespace(backfill=object() if more else None))
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    return SimpleNamespace(
+        batch_id=batch_id, started=at, kind=kind, position=SimpleNamespace(backfill=object() if more else None)
+    )
 
 
 def executed(request: dict[str, Any]) -> Any:
@@ -137,7 +142,12 @@ def executed(request: dict[str, Any]) -> Any:
     operator = BackfillOperator(task_id="batches", pipeline="page_views", batches_a_turn=2)
     operator.request = request
     ti = SimpleNamespace(
-        dag_id="page_views.backfill", run_id="manual__1", task_id="batches", map_index=-1, try_number=1
+        dag_id="page_views.backfill",
+        run_id="manual__1",
+        task_id="batches",
+        map_index=-1,
+        try_number=1,
+        xcom_push=lambda **_: None,
     )
     return operator.execute({"ti": ti, "outlet_events": {}})  # type: ignore[arg-type]
 
@@ -189,12 +199,17 @@ def test_a_busy_pipeline_is_tried_again_and_a_wrong_request_is_not(monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    ("run_id", "found"),
-    [("backfill__2026-01-02T00:00:00+00:00", True), ("scheduled__2026-01-02", False), ("manual__1", False)],
+    ("run_type", "found"), [("backfill", True), ("scheduled", False), ("manual", False), ("asset_triggered", False)]
 )
-def test_only_runs_of_airflows_own_backfill_compute_their_interval_again(run_id: str, found: bool) -> None:
+def test_only_runs_of_airflows_own_backfill_compute_their_interval_again(run_type: str, found: bool) -> None:
+    from airflow.utils.types import DagRunType
+
     from tidemill_airflow.tasks.micro_batch import backfilled_interval
 
     start, end = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
-    run = SimpleNamespace(run_id=run_id, data_interval_start=start, data_interval_end=end)
+    # A backfill may use the runs of a schedule again.
+    run_id = "scheduled__2026-01-02T00:00:00+00:00"
+    run = SimpleNamespace(
+        run_id=run_id, run_type=DagRunType(run_type), data_interval_start=start, data_interval_end=end
+    )
     assert backfilled_interval({"dag_run": run}) == ((start, end) if found else None)  # type: ignore[arg-type,typeddict-item]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plugins.form_tasks import again, executed, tiny  # noqa: F401  a fixture
+from plugins.form_tasks import NOTES, again, executed, tiny  # noqa: F401  a fixture
 from support.projects import NO_SPARK, Mill, an_event, sums
 from tidemill.core.errors import AuditBlocked
 from tidemill.core.protocol.events import Decided, Decision
@@ -56,12 +56,14 @@ def test_show_says_what_is_blocked_by_what_and_decides_nothing(blocked: Mill) ->
     assert "broken    error sums: rowCount: 2 rows" in told
     assert "batch 2 waits for a decision:" in told
     assert "divert  send all of its records to quarantine" in told
+    assert NOTES[-1] == "WAITING: batch 2 read 2 records: events-0 [2, 4)"
     assert decided(blocked) == []
 
 
 def test_an_accepted_batch_is_published_by_the_next_run(blocked: Mill) -> None:
     done = decision(blocked, {"decision": "accept", "batch": 2, **YES})
     assert "batch 2: accept is recorded, by ana: it is right; the next run of the pipeline does it" in done["text"]
+    assert NOTES[-1].startswith("DECIDED: batch 2: accept is recorded, by ana: it is right")
     assert again(blocked).run().batch_id == 2
     [found] = decided(blocked)
     assert (found.decision, found.by, found.why) == (Decision.ACCEPT, "ana", "it is right")
@@ -73,7 +75,7 @@ def test_a_decision_never_lands_on_another_batch(blocked: Mill) -> None:
     with pytest.raises(AirflowFailException, match="blocks batch 2, and the decision is about batch 1; nothing was"):
         decision(blocked, {"decision": "accept", "batch": 1, **YES})
     decision(blocked, {"decision": "accept", "batch": 2, **YES})
-    with pytest.raises(AirflowFailException, match="no batch is blocked by its audit"):
+    with pytest.raises(AirflowFailException, match="accept is recorded about batch 2 already, by ana: it is right"):
         decision(blocked, {"decision": "divert", "batch": 2, **YES})
     assert [found.decision for found in decided(blocked)] == [Decision.ACCEPT]
 
@@ -130,7 +132,8 @@ def test_a_new_meaning_holds_from_the_next_batch_on(mill: Mill) -> None:
     assert [b["batch_id"] for b in done["batches"]] == [2]
     [since] = (again(mill).project.ledger("sums").view().position.since or {}).values()
     assert (since.by, since.why) == ("ana", "it is right")
-    assert decision(mill, {"decision": "from now", **YES}, tries=2)["batches"] == done["batches"]
+    assert [b["batch_id"] for b in decision(mill, {"decision": "from now", **YES}, tries=2)["batches"]] == [2]
+    assert NOTES[-1] == "DECIDED: from now, by ana: it is right; it holds from batch 2"
 
 
 def test_batches_go_on_without_partitions_that_are_declared_gone(tmp_path: Path) -> None:
@@ -163,11 +166,13 @@ def test_a_rewind_is_planned_and_done_once(mill: Mill) -> None:
     assert "taken back    batch 2" in planned
     assert "read again    events-0 [2, 3)" in planned
     assert "nothing was done" in planned
+    assert NOTES[-1] == "PLAN: taken back batch 2"
     with pytest.raises(AirflowFailException, match="needs the batch to return to"):
         executed(mill, RewindOperator, {"mode": "do it", **YES})
     for tries in (1, 2):
         done = executed(mill, RewindOperator, {"mode": "do it", "to": 1, **YES}, tries=tries)
         assert [b["batch_id"] for b in done["batches"]] == [3]
+        assert NOTES[-1].startswith("batch 3 (rewind): ")
     with pytest.raises(AirflowFailException, match="batch 99 has not committed"):
         executed(mill, RewindOperator, {"mode": "plan only", "to": 99})
 
@@ -182,6 +187,7 @@ def test_a_rebuild_is_planned_done_once_and_dropped(mill: Mill) -> None:
     assert "reads     2 offsets: events-0 [0, 2)" in planned
     with pytest.raises(AirflowFailException, match="no rebuild has begun"):
         executed(mill, RebuildOperator, {"mode": "cancel", **YES})
+    assert NOTES[-1].startswith("FAILED: sums: no rebuild has begun")
     for tries in (1, 2):
         done = executed(mill, RebuildOperator, {"mode": "do it", **YES}, tries=tries)
         assert len(done["batches"]) == 1

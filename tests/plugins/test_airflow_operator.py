@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,17 +20,25 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 IDENTITY = "airflow:page_views/manual__1/batch"
 
 
-def a_commit(batch_id: int = 17, *, watermark: int = micros(NOW)) -> Committed:
+SINK = SimpleNamespace(
+    table="page_views_by_minute",
+    paths=(),
+    contract=SimpleNamespace(name="page_views", version="2.1.0", levels=()),
+)
+
+
+def a_commit(batch_id: int = 17, *, watermark: int = micros(NOW), rows: int = 7) -> Committed:
     return Committed(
         batch_id=batch_id,
         attempt=1,
         plan_hash="plan",
         position=Position(batch_id=batch_id, watermark=watermark),
         accounts={"a": Account(read=5, aggregated=4, late=1), "b": Account(read=2, rejected=2)},
-        tables={"page_views_by_minute": 3},
-        published={"page_views_by_minute": 7},
+        tables={"page_views_by_minute": 3} if rows else {},
+        published={"page_views_by_minute": rows},
+        steps={"aggregate": 1.5},
         started=NOW,
-        at=NOW,
+        at=NOW + timedelta(seconds=2),
     )
 
 
@@ -65,7 +73,8 @@ class Task:
         entries = [SimpleNamespace(event=event) for event in ledger]
         project = SimpleNamespace(
             ledger=lambda _: SimpleNamespace(entries=lambda last: entries[-last:]),
-            pipeline=lambda _: SimpleNamespace(sinks=()),
+            pipeline=lambda _: SimpleNamespace(sinks=[SINK], inputs=(), patterns=()),
+            uris=lambda _: SimpleNamespace(published_table=lambda sink: SimpleNamespace(uri=f"/lake/{sink.table}")),
         )
         monkeypatch.setattr("tidemill_airflow.tasks.micro_batch.Project", SimpleNamespace(load=lambda _: project))
         monkeypatch.setattr("tidemill_airflow.tasks.micro_batch.batch_runner", batches)
@@ -77,8 +86,14 @@ class Task:
             outlets=[self.batch_asset, self.table_asset, Asset.ref(name="somebody's own")],
         )
         self.events = OutletEventAccessors()
+        self.left: dict[str, Any] = {}
         ti = SimpleNamespace(
-            dag_id="page_views", run_id="manual__1", task_id="batch", map_index=-1, try_number=try_number
+            dag_id="page_views",
+            run_id="manual__1",
+            task_id="batch",
+            map_index=-1,
+            try_number=try_number,
+            xcom_push=lambda key, value: self.left.update({key: value}),
         )
         self.context: Any = {"ti": ti, "outlet_events": self.events}
 
@@ -102,22 +117,94 @@ def test_every_committed_batch_is_a_partition_with_its_facts(run: Callable[..., 
     assert event.extra["pipeline"] == "page_views"
     assert event.extra["batches"]["18"] == {
         "batch_id": 18,
+        "attempt": 1,
+        "kind": "live",
+        "offsets": None,
+        "lag": None,
         "read": 7,
+        "aggregated": 4,
+        "filtered": 0,
         "rejected": 2,
         "late": 1,
+        "shed": 0,
+        "reasons": {},
         "rows": {"page_views_by_minute": 7},
         "versions": {"page_views_by_minute": 3},
         "watermark": "2026-01-01T12:00:00+00:00",
+        "verdict": None,
         "broken": [],
+        "seconds": 2.0,
+        "steps": {"aggregate": 1.5},
+        "records_per_second": 3.5,
     }
 
 
 def test_published_table_changes_once_per_run_with_the_newest_facts_and_no_partition(run: Callable[..., Task]) -> None:
-    task = run(a_commit(17), a_commit(18))
+    task = run(a_commit(17), a_commit(18), a_commit(19, rows=0))
     task.execute()
     event = task.events[task.table_asset]
     assert event.partition_keys == set()
-    assert (event.extra["batch_id"], event.extra["pipeline"]) == (18, "page_views")
+    assert event.extra == {
+        "pipeline": "page_views",
+        "table": "page_views_by_minute",
+        "version": 3,
+        "rows": 14,
+        "batch_id": 18,
+        "batches": [17, 18],
+        "kind": "live",
+        "watermark": "2026-01-01T12:00:00+00:00",
+        "path": "/lake/page_views_by_minute",
+        "contract": "page_views",
+        "contract_version": "2.1.0",
+    }
+
+
+def test_table_that_no_batch_wrote_is_not_announced(run: Callable[..., Task]) -> None:
+    task = run(a_commit(17, rows=0))
+    task.execute()
+    assert task.events[task.batch_asset].partition_keys == {"17"}
+    # Airflow would make an event of its own for each outlet that is left.
+    assert task.table_asset not in task.operator.outlets
+    assert len(task.operator.outlets) == 2
+
+
+def test_cleared_run_announces_nothing_that_it_has_announced(
+    run: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = run(a_commit(18), ledger=(claimed(17, IDENTITY), a_commit(17)), try_number=2)
+    module = "tidemill_airflow.tasks.announcing"
+    monkeypatch.setattr(f"{module}.announced", lambda *_: {"17"})
+    assert [batch["batch_id"] for batch in task.execute()["batches"]] == [17, 18]
+    assert task.events[task.batch_asset].partition_keys == {"18"}
+    again = run(ledger=(claimed(17, IDENTITY), a_commit(17)), try_number=2)
+    again.execute()
+    assert len(again.events) == 0
+    assert [type(outlet).__name__ for outlet in again.operator.outlets] == ["AssetNameRef"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "note"),
+    [
+        (None, "skipped: nothing to do"),
+        (Busy("batch 3 is open"), "skipped: busy: batch 3 is open"),
+        (AuditBlocked("rule n is broken", fix="mend it"), "FAILED: rule n is broken\n  fix: mend it"),
+    ],
+)
+def test_run_without_a_commit_leaves_the_reason_as_its_note(
+    run: Callable[..., Task], outcome: TidemillError | None, note: str
+) -> None:
+    from tidemill_airflow.naming import NOTE
+
+    task = run(*([outcome] if outcome else []))
+    with pytest.raises(Exception, match=r"nothing|busy|broken"):
+        task.execute()
+    assert task.left == {NOTE: note}
+
+
+def test_note_that_cannot_be_left_fails_no_run(run: Callable[..., Task]) -> None:
+    task = run(a_commit(17))
+    del task.context["ti"].xcom_push
+    assert len(task.execute()["batches"]) == 1
 
 
 def test_result_for_later_tasks_lists_the_batches(run: Callable[..., Task]) -> None:
@@ -209,7 +296,9 @@ def test_batches_get_the_identity_of_the_task_and_the_runs_limit(monkeypatch: py
     task = Task(monkeypatch, batches)
     task.operator.max_records = "250"
     task.execute()
-    assert batches.asked == [{"pipeline": "page_views", "identity": IDENTITY, "max_records": 250}]
+    [asked] = batches.asked
+    del asked["watcher"]
+    assert asked == {"pipeline": "page_views", "identity": IDENTITY, "max_records": 250}
 
 
 @pytest.mark.parametrize("value", [0, -1, "many", True, "1.5"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plugins.form_tasks import executed, tiny  # noqa: F401  a fixture
+from plugins.form_tasks import NOTES, executed, tiny  # noqa: F401  a fixture
 from support.commands import type_command
 from support.projects import NO_SPARK, Mill, an_event, sums
 from tidemill.core.errors import Incompatible
@@ -45,6 +45,7 @@ def test_the_plan_of_a_backfill_is_the_dry_run_of_the_command(mill: Mill) -> Non
     assert told.endswith("nothing was done: this is a plan only")
     assert "asked     for 1 record; whole batches are read again, which makes 3" in told
     assert "reads     3 records, in whole batches: events-0 [0, 3)" in told
+    assert NOTES[-1] == "PLAN: asked for 1 record; whole batches are read again, which makes 3"
 
 
 def test_a_backfill_of_whole_batches_says_nothing_of_more_than_was_asked_for(mill: Mill) -> None:
@@ -90,8 +91,10 @@ def test_a_verification_succeeds_fails_or_proves_nothing(mill: Mill, monkeypatch
 
     done = verified(monkeypatch, mill, Differences(compared=3))
     assert (done["rows"], done["text"]) == ({"sums": 3}, "sums: 3 rows compared, 0 different")
+    assert NOTES[-1] == "COMPARED: 3 rows of sums, and none differs"
     with pytest.raises(AirflowFailException, match="sums: rows differ from the log"):
         verified(monkeypatch, mill, Differences(compared=3, missing=1, count=1))
+    assert NOTES[-1] == "DIFFERENT: sums: rows differ from the log"
     with pytest.raises(AirflowSkipException, match="this proves nothing"):
         verified(monkeypatch, mill, Differences(), sample=10)
     with pytest.raises(AirflowFailException, match="nobody decided"):

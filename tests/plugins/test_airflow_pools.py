@@ -56,6 +56,7 @@ def a_run(session: Any, *pools: str) -> Any:
     session.add(run)
     session.flush()
     run.dag = SimpleNamespace(tasks=[SimpleNamespace(pool=pool) for pool in pools])  # type: ignore[attr-defined]
+    run.backfill_id = None  # type: ignore[attr-defined]
     return run
 
 

@@ -121,6 +121,33 @@ def test_run_commits_batches_until_its_limit_then_the_next_run_catches_up(answer
     assert [(b["batch_id"], b["read"]) for b in second["batches"]] == [(3, 62)]
 
 
+def test_result_has_offsets_lag_verdict_and_the_seconds_of_each_step(answer: dict[str, Any]) -> None:
+    first, second = answer["results"][0]["batches"]
+    assert [b["offsets"] for b in (first, second)] == [{"web.access": {"0": [ends]}} for ends in ([0, 120], [120, 240])]
+    assert [b["lag"] for b in (first, second)] == [{"web.access": 182}, {"web.access": 62}]
+    assert (first["kind"], first["verdict"]["state"], first["verdict"]["broken"]) == ("live", "passed", [])
+    assert first["steps"].keys() >= {"claim", "spark", "aggregate", "stage", "audit", "publish"}
+    assert first["records_per_second"] > 0
+
+
+def test_log_of_a_task_says_what_a_batch_reads_how_long_its_steps_take_and_what_was_rejected(
+    answer: dict[str, Any],
+) -> None:
+    said = answer["log"].partition("batch 1 committed after")[0]
+    assert "batch 1 (live): 120 records of web.access 0:0-119; 182 more wait in the log" in said
+    assert all(f"batch 1: {step} " in said for step in ("aggregate", "stage", "audit", "publish", "commit"))
+    assert "batch 1: 1 rejected, now in quarantine: wrong_value(time) 1" in answer["log"]
+    assert "great_expectations" not in said
+
+
+def test_task_leaves_links_to_its_pages(answer: dict[str, Any]) -> None:
+    links = {(key, json.loads(value) if value.startswith('"') else value) for key, value in answer["links"]}
+    assert ("_link_tidemill_Batch", "tidemill/pipelines/page_views/batches/2") in links
+    assert ("_link_tidemill_Table_page_views_by_minute", "tidemill/tables/page_views_by_minute") in links
+    # The batch that its audit blocks has a page, too.
+    assert ("_link_tidemill_Batch", "tidemill/pipelines/strict/batches/1") in links
+
+
 def test_run_with_nothing_to_do_is_skipped_and_its_dag_run_succeeds(answer: dict[str, Any]) -> None:
     assert answer["runs"][:3] == ["success", "success", "success"]
     assert [t["state"] for t in answer["tasks"] if t["dag"] == "page_views"] == ["success", "success", "skipped"]

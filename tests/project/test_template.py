@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -14,10 +15,13 @@ import yaml
 
 from support.commands import type_command
 from support.projects import ROOT
-from support.readme import code, typed
+from support.readme import code, page, typed
 from tidemill.core.errors import ConfigError
 from tidemill.project.project import Project
 from tidemill.testing import Trial
+
+BOUND = r"`(logicalTypeOptions: \{minimum: 0, maximum: \d+\})`"
+"""What a page adds to a contract, so that it can be broken."""
 
 
 @pytest.fixture
@@ -35,7 +39,8 @@ def test_a_new_project_has_no_faults(made: Path) -> None:
     assert type_command(made, "contract", "lint").out == "2 contracts, no errors, 0 warnings\n"
     readme = (made / "README.md").read_text(encoding="utf-8")
     assert readme.startswith("# shop\n")
-    assert [n for n in re.findall(r"`([\w./]+\.\w+)`", readme) if not (made / n).exists()] == []
+    named = re.findall(r"`(?!rides)([\w./]+\.\w+)`", readme)
+    assert [n for n in named if not (made / n).exists()] == []
     assert not [path for path in made.rglob("*") if "@NAME@" in path.name or path.suffix == ".txt"]
 
 
@@ -71,6 +76,32 @@ def test_nothing_is_written_over(made: Path) -> None:
     assert "is there already" in type_command(None, "init", file).err
 
 
+def test_a_project_inside_another_is_made_with_a_warning(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert type_command(None, "init", made.parent / "other").err == ""
+    monkeypatch.chdir(made / "pipelines")
+    said = type_command(None, "init", "bikes")
+    assert (said.code, said.err.startswith(f"warning: bikes is inside the project {made}, but")) == (0, True)
+    assert (made / "pipelines" / "bikes" / "tidemill.toml").is_file()
+
+
+OWN = {"sales_by_minute": "rides_by_minute", "sales": "rides", "orders": "rides", "shop": "station", "cents": "minutes"}
+"""How names of the example are edited."""
+
+
+def test_the_example_gives_way_to_a_pipeline_of_ones_own(made: Path) -> None:
+    *_, copies, looks = re.findall(r"^```sh\n(.*?)^```$", (made / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    rides = [{"ts": f"2026-01-01T10:0{n}:00Z", "station": "north", "minutes": n} for n in range(3)]
+    (made / "rides.jsonl").write_text("".join(json.dumps(ride) + "\n" for ride in rides))
+    done = typed(copies, made)
+    assert (done.returncode, done.stderr) == (0, "")
+    for path in (made / "pipelines" / "rides.py", made / "data_contracts" / "rides_by_minute.odcs.yaml"):
+        path.write_text(re.sub("|".join(OWN), lambda found: OWN[found[0]], path.read_text()))
+    done = typed(looks, made)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 contracts, no errors" in done.stdout
+    assert "rides: batch 1 would read 3 records" in done.stdout
+
+
 def test_records_for_a_topic_that_the_pipeline_does_not_read_are_refused(made: Path, tmp_path: Path) -> None:
     trial = Trial(Project.load(made), "sales", tmp_path / "lake", cast("Any", None))
     trial.give("orders", {"shop": "north"})
@@ -80,13 +111,15 @@ def test_records_for_a_topic_that_the_pipeline_does_not_read_are_refused(made: P
 
 @pytest.mark.spark
 def test_tests_of_a_new_project_and_of_the_page_on_testing_pass(made: Path) -> None:
-    [shown] = code("guides/testing", "python")
-    (made / "tests" / "test_page.py").write_text(shown, encoding="utf-8")
+    (made / "tests" / "test_page.py").write_text("\n".join(code("guides/testing", "python")), encoding="utf-8")
+    contract, [bound] = made / "data_contracts" / "sales_by_minute.odcs.yaml", re.findall(BOUND, page("guides/testing"))
+    text = contract.read_text()
+    contract.write_text(text.replace("turnover, logicalTypeOptions: {minimum: 0}", f"turnover, {bound}"))
     done = result_of(made)
     assert done.returncode == 0, done.stdout
-    assert "4 passed" in done.stdout
+    assert "5 passed" in done.stdout
     calls = [float(seconds) for seconds in re.findall(r"^([\d.]+)s call", done.stdout, re.MULTILINE)]
-    assert len(calls) == 4
+    assert len(calls) == 5
 
 
 @pytest.mark.long
@@ -112,7 +145,7 @@ def result_of(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.spark
 def test_commands_of_the_readme_of_a_new_project_work(made: Path) -> None:
     blocks = re.findall(r"^```sh\n(.*?)^```$", (made / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    of_a_clone, of_a_package, looks, first_batch = blocks
+    of_a_clone, of_a_package, looks, first_batch, *_ = blocks
     assert "tidemill jars fetch" in of_a_package
     assert "tidemill test " in looks
     # The tests of a new project have a test of their own.

@@ -11,6 +11,7 @@ from pathlib import Path
 from support.projects import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+JARS = str(ROOT / ".tidemill" / "jars")
 SET_UP = "make setup && . .tidemill/env.sh"
 FILES = re.compile(r"`(tidemill\.toml|data_contracts/\S+\.yaml|pipelines/\S+\.py)`")
 
@@ -45,9 +46,10 @@ def commands() -> list[str]:
 
 
 def typed(script: str, folder: Path, *, patience: float = 120) -> subprocess.CompletedProcess[str]:
-    """Type into a shell in which set-up put `tidemill` on PATH."""
+    """Type into a shell that has what `.tidemill/env.sh` sets: `tidemill` on PATH, and where the jars are."""
     environ = {key: value for key, value in os.environ.items() if not key.startswith("TIDEMILL_")}
     environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environ['PATH']}"
+    environ["TIDEMILL_JARS"] = JARS
     command = ["bash", "-euo", "pipefail", "-c", script]
     return subprocess.run(
         command, cwd=folder, env=environ, capture_output=True, text=True, timeout=patience, check=False

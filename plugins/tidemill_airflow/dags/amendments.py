@@ -14,7 +14,7 @@ from tidemill_airflow.tasks.amendments import BackfillOperator, ReplayOperator
 def backfill_dag(entity: PipelineDag) -> DAG:
     """The DAG that reads offsets of a pipeline again."""
     with triggered_dag(backfill_dag_of(entity.pipeline), entity, backfill_form(entity.topics), BACKFILL) as dag:
-        BackfillOperator(task_id="batches", **form_task(entity), **in_the_slot(entity))
+        BackfillOperator(**form_task(entity, "batches", **in_the_slot(entity)))
     return dag
 
 
@@ -22,7 +22,7 @@ def replay_dag(entity: PipelineDag) -> DAG:
     """The DAG that puts rejected or late records through a pipeline again."""
     form = replay_form(entity.topics, entity.tables)
     with triggered_dag(replay_dag_of(entity.pipeline), entity, form, REPLAY) as dag:
-        ReplayOperator(task_id="batches", **form_task(entity), **in_the_slot(entity))
+        ReplayOperator(**form_task(entity, "batches", **in_the_slot(entity)))
     return dag
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from airflow.sdk import DAG, Param
 
 from tidemill_airflow.dags.entities import PipelineDag
@@ -22,24 +24,33 @@ def decide_dag(entity: PipelineDag) -> DAG:
     """The DAG that records a decision. Its first task asks people, if the form wants that, and is skipped otherwise."""
     dag_id = decide_dag_of(entity.pipeline)
     with triggered_dag(dag_id, entity, decision_form(), DECIDE, runs=RUNS) as dag:
-        asked = AskOperator(
-            task_id="ask",
-            pipeline=entity.pipeline,
-            project=entity.project,
-            owner=entity.owner,
-            request="{{ params }}",
-            params={REASON: _reason()},
-        )
+        asked = AskOperator(**_question(entity))
         decided = DecisionOperator(
-            task_id="decide",
-            answer_of_people="{{ ti.xcom_pull(task_ids='ask', key='answer') }}",
-            trigger_rule="none_failed",
-            pool=pool_of(entity.pipeline),
-            priority_weight=BEFORE_LIVE,
-            **form_task(entity),
+            **form_task(
+                entity,
+                "decide",
+                answer_of_people="{{ ti.xcom_pull(task_ids='ask', key='answer') }}",
+                trigger_rule="none_failed",
+                pool=pool_of(entity.pipeline),
+                priority_weight=BEFORE_LIVE,
+            )
         )
         asked >> decided
     return dag
+
+
+def _question(entity: PipelineDag) -> dict[str, Any]:
+    about = entity.options.task(
+        task_id="ask",
+        pipeline=entity.pipeline,
+        project=entity.project,
+        owner=entity.owner,
+        request="{{ params }}",
+        params={REASON: _reason()},
+    )
+    # Airflow would take it for the time that people have to answer.
+    about.pop("execution_timeout", None)
+    return about
 
 
 def _reason() -> Param:

@@ -1,148 +1,161 @@
-"""The page of a pipeline in Airflow, written from its declaration and its contracts."""
+"""The page of a pipeline in Airflow, one screen long, written from its declaration and its contracts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import assert_never
 
-from tidemill.core.bind.flow import Flow, RowSink, Sink, WindowedSink
-from tidemill.core.contract.contract import Contract
+from tidemill.core.bind.flow import PUBLISHED, Flow, Input, RowSink, Sink, WindowedSink
+from tidemill.core.contract.contract import Contract, Severity
 from tidemill.core.contract.schema import spark_type
 from tidemill.core.declare import operators as op
-from tidemill.core.declare.graph import Graph
 from tidemill.core.time.times import show_duration
+from tidemill_airflow.naming import MAINTENANCE, backfill_dag_of, replay_dag_of
 
 OPERATING = """\
-A run takes the next records of its topics from where the last commit left them, whatever the run's date is. It is
-*skipped* when there is nothing to do, or when another run holds the open batch; it *fails* without a retry when an
-audit blocks the batch: then nothing is published and no offset moves until the cause is gone. A retry, a cleared
-task and a run after a crash all go on with the batch that was planned.
-
-Trigger a run with parameters to catch up in bounded steps: at most `max_records` in each batch, at most `max_batches`
-of them in this run. It goes on after the last commit too: nothing that was committed is read again.
-
-To compute the past again, trigger the DAG that is called as this one with `.backfill`, or backfill this DAG over past
-dates in Airflow: each run then reads again what the log took in its interval. `.replay` puts rejected and late records
-through the pipeline once more. A live run waits for one batch of them at most.
+A run executes one batch: it reads on from the last commit, whatever the date of the run is. It is *skipped* if there
+is nothing to read, or if another run holds the open batch. It *fails* without a retry if a person must decide or
+correct something: the end of the task's log says what. Clear, retry or mark it as you like: no record is lost, and
+none counts twice. To catch up in steps, trigger it with parameters.
 """
 
+OPENING = (
+    'Open it with `polars.read_delta("PATH")`, `spark.read.format("delta").load("PATH")` or '
+    "``SELECT * FROM delta.`PATH` ``."
+)
 
-def document(flow: Flow) -> str:
-    """Return Markdown that says what the pipeline reads, does, publishes and promises."""
+_TOLD_RULES = 3
+"""The most rules that are told in words."""
+
+
+def document(flow: Flow, lake: str) -> str:
+    """Return Markdown: what the pipeline reads, where its rows are, how to open them, and what it promises."""
     parts = [
-        flow.spec.description,
-        _promise(flow),
-        "### Reads\n\n" + _inputs(flow),
-        "### Data flow\n\n```text\n" + "\n".join(flow_lines(flow.spec.graph)) + "\n```",
-        "### Publishes\n\n" + "\n\n".join(_sink(sink) for sink in flow.sinks),
-        "### Operating\n\n" + OPERATING,
+        flow.spec.description.strip() or summary(flow),
+        _table(("", ""), ((f"**{name}**", text) for name, text in _facts(flow) if text)),
+        *(_sink(sink, lake) for sink in flow.sinks),
+        "#### Runs\n\n" + OPERATING,
     ]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
-def flow_lines(graph: Graph) -> list[str]:
-    """Return the operators in the order in which rows pass them, one per line, each with its inputs."""
-    width = max(len(name) for name in graph.operators)
-    return [f"{name:<{width}}  {says(graph.operators[name])}{_fed_by(graph, name)}" for name in graph.in_order()]
+def summary(flow: Flow) -> str:
+    """Return one line about the pipeline: the first of its description, or what it connects."""
+    said = flow.spec.description.strip().partition("\n")[0]
+    topics, tables = (", ".join(names) for names in ((i.topic for i in flow.sources), (s.table for s in flow.sinks)))
+    return said or f"{topics} to {tables}, {every(flow.spec.every)}"
 
 
-def _fed_by(graph: Graph, name: str) -> str:
-    feeds = [e.source if e.source_port == "out" else f"{e.source}.{e.source_port}" for e in graph.feeding(name)]
-    return f"  <- {', '.join(feeds)}" if feeds else ""
+def every(period: timedelta) -> str:
+    """How often, in words: "every minute", "every 90 seconds"."""
+    shown = show_duration(period)
+    return f"every {shown.removeprefix('1 ')}"
 
 
-def says(operator: op.Operator) -> str:  # noqa: C901  one case per operator
-    """Describe an operator in a few words."""
-    match operator:
-        case op.Read(topic=topic, contract=contract, event_time=event_time):
-            return f"read {topic} as {contract}, event time {event_time or 'of the record'}"
-        case op.Filter(predicate):
-            return f"keep where {predicate}"
-        case op.WithColumns(columns):
-            return "set " + _assignments(columns.items())
-        case op.Select(columns):
-            return "select " + ", ".join(columns)
-        case op.Union():
-            return "all rows of both" if operator.inputs == 2 else "all rows"
-        case op.Split(routes=routes, default=default):
-            return "route to " + _assignments(routes.items(), ": ") + f", else {default}"
-        case op.Discard():
-            return "discard"
-        case op.KeyBy(columns):
-            return "by " + ", ".join(columns)
-        case op.WindowBy(spec=spec, allowed_lateness=lateness):
-            return f"{spec}, {show_duration(lateness)} allowed lateness"
-        case op.AggregateBy(aggregates):
-            return "aggregate " + ", ".join(f"{name} = {what}" for name, what in aggregates.items())
-        case op.Publish(table=table, contract=contract):
-            return f"publish {table} under {contract}"
-        case _:
-            assert_never(operator)
+def _facts(flow: Flow) -> Iterator[tuple[str, str]]:
+    yield "from", "; ".join(_input(i, pattern=i not in flow.inputs) for i in flow.sources)
+    kept = [o.predicate for o in flow.spec.graph.operators.values() if isinstance(o, op.Filter)]
+    yield "keeps", ", and ".join(f"records where {code(predicate)}" for predicate in kept)
+    yield "to", "; ".join(_rows_of(sink) for sink in flow.sinks)
+    yield "runs", f"{every(flow.spec.every)}, one batch at a time"
+    yield "owner", flow.spec.owner
+    yield "on time", "; ".join(dict.fromkeys(_on_time(flow, sink) for sink in flow.sinks))
+    yield "exactly once", "every record counts once in every table, through crashes, retries and overlaps"
+    yield "promised", "; ".join(_promises(flow))
+    yield "also", _links(flow.name)
 
 
-def _assignments(pairs: Iterable[tuple[str, str]], sign: str = " = ") -> str:
-    return ", ".join(f"{name}{sign}{expression}" for name, expression in pairs)
+def _input(read: Input, *, pattern: bool) -> str:
+    what = "all topics like" if pattern else "topic"
+    time = f"event time {code(read.event_time)}" if read.event_time else "the time of the record"
+    order = f", out of order by at most {show_duration(read.delay)}" if read.delay else ""
+    return f"{what} {code(read.topic)}, contract {_contract(read.contract)}; {time}{order}"
 
 
-def _promise(flow: Flow) -> str:
-    spec = flow.spec
-    rows = [
-        ("owner", spec.owner),
-        ("a batch starts every", show_duration(spec.every)),
-        ("on time means", _on_time(flow)),
-        ("exactly once", "every record counts once in every published table, through crashes, retries and overlaps"),
-        ("an open batch is taken over after", show_duration(spec.takeover_after)),
-    ]
-    return _table(("", ""), rows)
-
-
-def _on_time(flow: Flow) -> str:
-    wait = max((i.delay for i in flow.sources), default=timedelta(0))
-    if not any(isinstance(sink, WindowedSink) for sink in flow.sinks):
-        return f"a record is published by the first batch after its arrival, about {show_duration(flow.spec.every)}"
-    return (
-        f"a window is published by the first batch that saw an event {show_duration(wait)} or more after its end, "
-        f"about {show_duration(wait + flow.spec.every)} after it"
-    )
-
-
-def _inputs(flow: Flow) -> str:
-    rows = [
-        (
-            f"`{i.topic}`" if i in flow.inputs else f"all like `{i.topic}`",
-            _contract(i.contract),
-            f"`{i.event_time or 'timestamp of the record'}`",
-            show_duration(i.delay),
-        )
-        for i in flow.sources
-    ]
-    return _table(("topic", "contract", "event time", "out of order by at most"), rows)
-
-
-def _sink(sink: Sink) -> str:
+def _rows_of(sink: Sink) -> str:
+    table = f"table {code(sink.table)}"
     match sink:
         case WindowedSink(window=window, allowed_lateness=lateness, trigger=trigger, keys=keys):
-            key = ", ".join(f"`{k}`" for k in keys) or "all records together"
-            late = show_duration(lateness)
-            says_how = f"{window} windows by {key}, each published {trigger.text}, late records for {late}"
+            each = " and ".join(filter(None, (f"one row per {window} window", ", ".join(map(code, keys)))))
+            late = f"; late records count for {show_duration(lateness)}" if lateness else "; late records do not count"
+            said = f"{table}: {each}, published {trigger.text}{late}"
         case RowSink():
-            says_how = "rows as they are, each appended once"
+            said = f"{table}: each row once, as it is"
         case _:
             assert_never(sink)
-    if sink.topic is not None:
-        says_how += f"; sent to topic `{sink.topic}`"
-    return f"**`{sink.table}`** under {_contract(sink.contract)}: {says_how}.\n\n{_columns(sink.contract)}"
+    return said if sink.topic is None else f"{said}; also sent to topic {code(sink.topic)}"
 
 
-def _contract(contract: Contract) -> str:
-    return f"`{contract.name}` {contract.version}"
+def _on_time(flow: Flow, sink: Sink) -> str:
+    wait = max((i.delay for i in flow.sources), default=timedelta(0))
+    if isinstance(sink, WindowedSink) and sink.trigger.fires_on_close:
+        after = show_duration(wait + flow.spec.every)
+        return f"a window appears about {after} after its end, if newer records arrive"
+    return f"a record is in its table about {show_duration(flow.spec.every)} after its arrival"
+
+
+def _promises(flow: Flow) -> Iterator[str]:
+    for sink in flow.sinks:
+        for level in sink.contract.levels:
+            yield f"{code(sink.table)}: {level.name} of at most {level.text}"
+
+
+def _links(pipeline: str) -> str:
+    # Airflow's pages have a base address, so a path without a slash in front works behind any prefix.
+    places = {
+        "read the past again": backfill_dag_of(pipeline),
+        "bring back late and rejected records": replay_dag_of(pipeline),
+        "tidy up": MAINTENANCE,
+    }
+    return " · ".join(f"[{what}](dags/{dag_id})" for what, dag_id in places.items())
+
+
+def _sink(sink: Sink, lake: str) -> str:
+    path = f"{lake}/{PUBLISHED}{sink.table}"
+    # Hadoop calls S3 by another name than all others.
+    spark = path.replace("s3://", "s3a://", 1)
+    other = "" if spark == path else f", for Spark {code(spark)}"
+    # Airflow shows the page in a narrow window, and cuts off blocks of code.
+    opening = f"PATH is {code(path)}{other}. {OPENING}"
+    title = f"#### Table {code(sink.table)}, contract {_contract(sink.contract)}"
+    return "\n\n".join((title, opening, _columns(sink.contract), _rules(sink.contract))).rstrip()
 
 
 def _columns(contract: Contract) -> str:
-    rows = [(f"`{f.name}`", spark_type(f.type), "yes" if f.required else "", f.description) for f in contract.fields]
-    rules = [f"- {r.severity.value}: `{r.name}` {r.description}".rstrip() for r in contract.table_rules]
-    return "\n".join([_table(("column", "type", "required", "meaning"), rows), *([""] if rules else []), *rules])
+    rows = (
+        (code(f.name), spark_type(f.type) + ("" if f.required else ", may be null"), f.description)
+        for f in contract.fields
+    )
+    return _table(("column", "type", "what"), rows)
+
+
+def _rules(contract: Contract) -> str:
+    """How many rules the audit checks, and the few that have words of their own."""
+    blocking = [rule for rule in contract.table_rules if rule.severity is Severity.ERROR]
+    warning = len(contract.table_rules) - len(blocking)
+    if not contract.table_rules:
+        return ""
+    said = [" ".join(rule.description.split()) for rule in contract.table_rules if rule.description]
+    some = f" Among them: {' '.join(said[:_TOLD_RULES])}" if said else ""
+    warned = f" {_counted(warning)} only warned of." if warning else ""
+    return f"{_counted(len(blocking))} checked before a row is published; a broken one stops the batch.{warned}{some}"
+
+
+def _counted(number: int) -> str:
+    return "1 rule of the contract is" if number == 1 else f"{number} rules of the contract are"
+
+
+def _contract(contract: Contract) -> str:
+    return f"{code(contract.name)} {contract.version}"
+
+
+def code(text: str) -> str:
+    """Return the text as code within a line, whatever backticks it has."""
+    text = " ".join(text.split())
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}{text}{fence}" if len(fence) == 1 else f"{fence} {text} {fence}"
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

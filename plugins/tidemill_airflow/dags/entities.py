@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from tidemill.core.bind.flow import Flow
-from tidemill_airflow.dags.documents import document
+from tidemill_airflow.dags.documents import document, summary
+from tidemill_airflow.dags.options import DagOptions
+from tidemill_airflow.naming import TAG
 
 TAG_LENGTH = 100
 """Airflow refuses a DAG with a longer tag, but a topic's name may have 249 characters."""
@@ -28,26 +30,27 @@ class PipelineDag:
     topics: tuple[str, ...]
     tables: tuple[str, ...]
     ask_people: bool = False
+    options: DagOptions = field(default_factory=DagOptions)
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The tags that help to find the DAG in Airflow's list: `tidemill`, its owner, its topics."""
-        words = ("tidemill", self.owner, *self.topics)
-        return tuple(dict.fromkeys(word[:TAG_LENGTH] for word in words if word))
+        """The tags that help to find the DAG in Airflow's list: `tidemill`, `owner:OWNER`, `topic:TOPIC`."""
+        owner = (f"owner:{self.owner}",) if self.owner else ()
+        words = (TAG, *owner, *(f"topic:{topic}" for topic in self.topics))
+        return tuple(dict.fromkeys(word[:TAG_LENGTH] for word in words))
 
 
-def pipeline_dag(flow: Flow, project: str) -> PipelineDag:
-    """Describe the DAG of a pipeline that belongs to the project in this folder."""
+def pipeline_dag(flow: Flow, project: str, lake: str) -> PipelineDag:
+    """Describe the DAG of a pipeline that belongs to the project in this folder, and publishes to this lake."""
     topics = tuple(i.topic for i in flow.sources)
     tables = tuple(s.table for s in flow.sinks)
-    summary = flow.spec.description.strip().partition("\n")[0]
     return PipelineDag(
         pipeline=flow.name,
         project=project,
         every=flow.spec.every,
         owner=flow.spec.owner,
-        description=summary or f"{', '.join(topics)} to {', '.join(tables)}",
-        document=document(flow),
+        description=summary(flow),
+        document=document(flow, lake),
         topics=topics,
         tables=tables,
     )

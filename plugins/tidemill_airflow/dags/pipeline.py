@@ -2,52 +2,57 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from typing import Any
 
-from airflow.sdk import DAG, DeltaTriggerTimetable, Param
+from airflow.sdk import DAG, Param
 
 from tidemill_airflow.assets import batch_asset, table_asset
 from tidemill_airflow.dags.entities import PipelineDag
-from tidemill_airflow.naming import pool_of
+from tidemill_airflow.dags.retrying import RETRYING
+from tidemill_airflow.dags.schedules import timetable
+from tidemill_airflow.naming import TASK, pool_of
 from tidemill_airflow.scheduler.priority import LiveBeforeBackfill
 from tidemill_airflow.tasks.asking import ask_people
 from tidemill_airflow.tasks.micro_batch import MAX_BATCHES, MicroBatchOperator
 
-RETRIES = 3
-RETRY_DELAY = timedelta(seconds=10)
-MAX_RETRY_DELAY = timedelta(minutes=2)
-
 
 def make_dag(entity: PipelineDag) -> DAG:
     """Create the DAG of one pipeline: a single task, because each further task would cost a second per batch."""
-    with DAG(
+    about = entity.options.dag(
         entity.pipeline,
         description=entity.description,
         doc_md=entity.document,
-        schedule=DeltaTriggerTimetable(entity.every, interval=entity.every),
+        schedule=timetable(entity.every),
         catchup=False,
         max_active_runs=1,
         tags=entity.tags,
         params=run_limits(),
         render_template_as_native_obj=True,
-    ) as dag:
-        MicroBatchOperator(
-            task_id="batch",
-            pipeline=entity.pipeline,
-            project=entity.project,
-            max_records="{{ params.max_records }}",
-            max_batches="{{ params.max_batches }}",
-            owner=entity.owner,
-            pool=pool_of(entity.pipeline),
-            weight_rule=LiveBeforeBackfill(),
-            retries=RETRIES,
-            retry_delay=RETRY_DELAY,
-            retry_exponential_backoff=2.0,
-            max_retry_delay=MAX_RETRY_DELAY,
-            outlets=[batch_asset(entity.pipeline), *(table_asset(table) for table in entity.tables)],
-            on_failure_callback=[ask_people] if entity.ask_people else None,
-        )
+    )
+    task = entity.options.task(
+        task_id=TASK,
+        pipeline=entity.pipeline,
+        project=entity.project,
+        max_records="{{ params.max_records }}",
+        max_batches="{{ params.max_batches }}",
+        owner=entity.owner,
+        pool=pool_of(entity.pipeline),
+        weight_rule=LiveBeforeBackfill(),
+        outlets=[batch_asset(entity.pipeline), *(table_asset(table) for table in entity.tables)],
+        **RETRYING,
+    )
+    if entity.ask_people:
+        task["on_failure_callback"] = [ask_people, *_callbacks(task.get("on_failure_callback"))]
+    with DAG(**about) as dag:
+        MicroBatchOperator(**task)
     return dag
+
+
+def _callbacks(chosen: Any) -> list[Any]:
+    """The callbacks that the project has chosen: none, one, or several."""
+    if chosen is None:
+        return []
+    return [chosen] if callable(chosen) else list(chosen)
 
 
 def run_limits() -> dict[str, Param]:

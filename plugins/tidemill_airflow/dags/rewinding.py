@@ -15,7 +15,7 @@ from tidemill_airflow.tasks.verifying import VerifyOperator
 def rewind_dag(entity: PipelineDag) -> DAG:
     """The DAG that takes a pipeline back to an earlier batch."""
     with triggered_dag(rewind_dag_of(entity.pipeline), entity, rewind_form(), REWIND) as dag:
-        RewindOperator(task_id="rewind", **form_task(entity), **in_the_slot(entity))
+        RewindOperator(**form_task(entity, "rewind", **in_the_slot(entity)))
     return dag
 
 
@@ -25,14 +25,14 @@ def rebuild_dag(entity: PipelineDag) -> DAG:
     It takes no slot of the pipeline's pool: live batches run beside it until it switches.
     """
     with triggered_dag(rebuild_dag_of(entity.pipeline), entity, rebuild_form(), REBUILD) as dag:
-        RebuildOperator(task_id="rebuild", **form_task(entity))
+        RebuildOperator(**form_task(entity, "rebuild"))
     return dag
 
 
 def verify_dag(entity: PipelineDag) -> DAG:
     """The DAG that compares the tables of a pipeline with the log, beside its batches."""
     with triggered_dag(verify_dag_of(entity.pipeline), entity, verify_form(), VERIFY) as dag:
-        VerifyOperator(task_id="verify", **{**form_task(entity), "outlets": []})
+        VerifyOperator(**form_task(entity, "verify", outlets=[]))
     return dag
 
 

@@ -67,7 +67,7 @@ class AmendmentOperator(FormOperator):
         """Say what would be done, or execute one turn of it."""
         self.check(asked)
         if self.fields and mode_of(asked, self.modes) == PLAN:
-            return self.shown(self.plan(Project.load(self.project), asked))
+            return self.shown(context, self.plan(Project.load(self.project), asked))
         said = [text for text in (asked.get("by") or user_of(context), asked.get("why")) if text]
         turn = Turn(
             amendment=lambda project, identity: self.amendment(project, identity, asked),
@@ -103,7 +103,7 @@ class BackfillOperator(AmendmentOperator):
 
     def plan(self, project: Project, asked: Mapping[str, Any]) -> Iterable[str]:
         """What the backfill would read and change; without bounds, which offsets there are."""
-        from tidemill.inspect.told import backfill_lines
+        from tidemill.inspect.lines import backfill_lines
         from tidemill.inspect.waiting import offset_lines
         from tidemill.repair.backfill import preview
 

@@ -11,10 +11,11 @@ from airflow.sdk.exceptions import AirflowRescheduleException, AirflowSkipExcept
 from tidemill.core.errors import BackfillOpen, Busy
 from tidemill.core.plan.amendments import Reason
 from tidemill.project.project import Project
-from tidemill_airflow.tasks.announcing import announce
+from tidemill.run.watching import Watcher
 from tidemill_airflow.tasks.asked import DO, PLAN, check_fields, who_of, why_of
 from tidemill_airflow.tasks.batch_operator import BatchOperator, identity_of
-from tidemill_airflow.tasks.execution import commits_of, facts, summary
+from tidemill_airflow.tasks.execution import commits_of
+from tidemill_airflow.tasks.reporting import BatchLog, leave_note
 from tidemill_airflow.tasks.runner import events_of
 
 if TYPE_CHECKING:
@@ -63,9 +64,16 @@ class FormOperator(BatchOperator):
             self.log.info("%s", line)
         return "\n".join(told)
 
-    def shown(self, lines: Iterable[str]) -> dict[str, Any]:
-        """The result of a task that only says what would happen."""
-        return {"pipeline": self.pipeline, "text": self.say([*lines, "nothing was done: this is a plan only"])}
+    def shown(self, context: Context, lines: Iterable[str]) -> dict[str, Any]:
+        """The result of a task that only says what would happen. The note of its run has the first line."""
+        return self.told(context, "PLAN", [*lines, "nothing was done: this is a plan only"])
+
+    def told(self, context: Context, what: str, lines: Iterable[str]) -> dict[str, Any]:
+        """The result of a task that executes no batch: these lines. The note of its run is `what` and the first one."""
+        text = self.say(lines)
+        first = " ".join(text.partition("\n")[0].split())
+        leave_note(context["ti"], f"{what}: {first}", self.log)
+        return {"pipeline": self.pipeline, "text": text}
 
     def reason(self, asked: Mapping[str, Any], context: Context) -> Reason:
         """Who asks, and why.
@@ -84,6 +92,7 @@ class FormOperator(BatchOperator):
         self,
         project: Project,
         context: Context,
+        watcher: BatchLog,
         batches: Iterator[Committed],
         counts: Callable[[Committed], bool] = lambda _: True,
     ) -> dict[str, Any]:
@@ -93,34 +102,41 @@ class FormOperator(BatchOperator):
             AirflowRescheduleException: something else must end first.
             AirflowSkipException: there was nothing to do.
         """
-        mine = self._mine(project, context, counts)
+        mine = self._mine(project, context, watcher, counts)
         if not mine:
             try:
                 for commit in batches:
-                    self.log.info("%s", summary(commit))
+                    self.report(commit)
             except (Busy, BackfillOpen) as somebody:
                 self.log.info("%s; the task tries again soon", somebody)
                 raise AirflowRescheduleException(datetime.now(UTC) + _A_WHILE) from None  # type: ignore[no-untyped-call]
+            finally:
+                self.batch_id = watcher.claimed_id
             # A rebuild has another ledger now.
-            mine = self._mine(Project.load(self.project), context, counts)
+            project = Project.load(self.project)
+            mine = self._mine(project, context, watcher, counts)
         if not mine:
             raise AirflowSkipException("nothing to do")
-        announce(self.pipeline, mine, self.outlets, context["outlet_events"])
-        return {"pipeline": self.pipeline, "batches": [facts(commit) for commit in mine]}
+        return self.result(context, project, mine, watcher.known)
 
-    def _mine(self, project: Project, context: Context, counts: Callable[[Committed], bool]) -> tuple[Committed, ...]:
+    def _mine(
+        self, project: Project, context: Context, watcher: BatchLog, counts: Callable[[Committed], bool]
+    ) -> tuple[Committed, ...]:
         identity = identity_of(context["ti"])
-        found = commits_of(events_of(project.ledger(self.pipeline), identity), identity)
+        events = list(events_of(project.ledger(self.pipeline), identity))
+        watcher.known.learn(events)
+        found = commits_of(events, identity)
         return tuple(commit for commit in found if counts(commit))
 
 
-def job_of(
+def job_of(  # noqa: PLR0913  what is done to which pipeline, for whom, and who is told
     project: Project,
     pipeline: str,
     *,
     reason: Reason | None = None,
     identity: str | None = None,
     most: int | None = None,
+    watcher: Watcher | None = None,
 ) -> AmendmentJob:
     """Something to be done to a pipeline; without a reason, something to be looked at.
 
@@ -131,7 +147,14 @@ def job_of(
 
     project.pipeline(pipeline)
     reason = reason or Reason(by="", why="")
-    return AmendmentJob(project=project, pipeline=pipeline, reason=reason, most=most, identity=identity)
+    return AmendmentJob(
+        project=project,
+        pipeline=pipeline,
+        reason=reason,
+        most=most,
+        identity=identity,
+        watcher=watcher or Watcher(),
+    )
 
 
 def user_of(context: Context) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -13,13 +13,19 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleExcept
 from tidemill.core.errors import BackfillOpen, Busy, NothingRead, TidemillError
 from tidemill.core.plan.work import Kind
 from tidemill.project.project import Project
+from tidemill_airflow.naming import AIRFLOW
 from tidemill_airflow.tasks.announcing import announce
-from tidemill_airflow.tasks.execution import commits_of, facts, summary
+from tidemill_airflow.tasks.execution import commits_of
+from tidemill_airflow.tasks.facts import Known, facts, note_of, rejected, summary
+from tidemill_airflow.tasks.links import links_of
+from tidemill_airflow.tasks.reporting import BatchLog, leave_note, without_chatter
 from tidemill_airflow.tasks.runner import Amendment, amendment_runner, events_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
     from airflow.sdk.types import RuntimeTaskInstanceProtocol
+
+    from tidemill.core.protocol.events import Committed
 
 BATCHES_A_TURN = 5
 """After this many batches of its own, a task that changes the past frees its slot for a waiting live run."""
@@ -39,21 +45,48 @@ class BatchOperator(BaseOperator):
     def __init__(self, *, pipeline: str, project: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.pipeline, self.project = pipeline, project
+        self.operator_extra_links = links_of(pipeline, self.outlets)
+        self.batch_id: int | None = None
         self._executing = False
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Do the work of this task.
 
         Returns:
-            What was committed, for later tasks: the pipeline, and for each batch its id, records, rows and watermark.
+            What was committed, for later tasks: the pipeline, and the `facts` of each batch.
         """
         self._executing = True
         try:
-            return self.work(context)
+            with without_chatter():
+                return self.work(context)
+        except AirflowSkipException as skip:
+            leave_note(context["ti"], f"skipped: {skip}", self.log)
+            raise
         except TidemillError as error:
+            self.log.error("%s: %s", type(error).__name__, error)
+            leave_note(context["ti"], f"FAILED: {error}", self.log)
             cancel(error)
         finally:
             self._executing = False
+
+    def batch_log(self, project: Project) -> BatchLog:
+        """A log of the batches that this task executes."""
+        return BatchLog(project, self.log)
+
+    def report(self, commit: Committed) -> None:
+        """Write the end of a batch to the log."""
+        self.log.info("%s", summary(commit))
+        if text := rejected(commit):
+            self.log.warning("%s", text)
+
+    def result(self, context: Context, project: Project, commits: Sequence[Committed], known: Known) -> dict[str, Any]:
+        """Announce what was committed, leave the note, and return what later tasks get."""
+        batches = [facts(commit, known) for commit in commits]
+        self.batch_id = commits[-1].batch_id
+        announce(self, context, project, batches, since=min(commit.started for commit in commits))
+        leave_note(context["ti"], note_of(batches, known.widened), self.log)
+        widened = {} if known.widened is None else known.widened.json
+        return {"pipeline": self.pipeline, "batches": batches, **widened}
 
     def work(self, context: Context) -> dict[str, Any]:
         """Do what `execute` promises. Errors of Tidemill may be raised."""
@@ -71,13 +104,17 @@ class BatchOperator(BaseOperator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One turn of a task that changes the past. `amendment` returns what is left to do, or None."""
+    """One turn of a task that changes the past. `amendment` returns what is left to do, or None.
+
+    `backfill` names Airflow's own backfill that the run belongs to, where it is known.
+    """
 
     amendment: Callable[[Project, str], Amendment | None]
     why: str = ""
     most: int | None = None
     batches: int = BATCHES_A_TURN
     may_be_empty: bool = False
+    backfill: str | None = None
 
     def take(self, task: BatchOperator, context: Context) -> dict[str, Any]:
         """Execute the turn. After the last turn, announce what all turns have committed.
@@ -86,37 +123,45 @@ class Turn:
             AirflowRescheduleException: there is more to do, or something else must end first.
             AirflowSkipException: there was nothing to do.
         """
-        project, identity = Project.load(task.project), identity_of(context["ti"])
+        project, identity = Project.load(task.project), identity_of(context["ti"], self.backfill)
+        watcher, empty = task.batch_log(project), "nothing to do"
         try:
             amendment = self.amendment(project, identity)
-            done, wait = amendment is None or self._batches(task, project, amendment, identity), _BREATH
+            done = amendment is None or self._batches(task, project, amendment, identity, watcher)
+            wait = _BREATH
         except (Busy, BackfillOpen) as somebody:
             task.log.info("%s", somebody)
             done, wait = False, _A_WHILE
         except NothingRead as nothing:
             if not self.may_be_empty:
                 raise
-            task.log.info("%s", nothing)
-            done = True
+            done, empty = True, nothing.message
+        finally:
+            task.batch_id = watcher.claimed_id
         if not done:
             task.log.info("%s: the next turn goes on", task.pipeline)
             raise AirflowRescheduleException(datetime.now(UTC) + wait)  # type: ignore[no-untyped-call]
         # Earlier turns could not announce their commits.
-        commits = commits_of(events_of(project.ledger(task.pipeline), identity), identity)
+        events = list(events_of(project.ledger(task.pipeline), identity))
+        commits = commits_of(events, identity)
         if not commits:
-            raise AirflowSkipException("nothing to do")
-        announce(task.pipeline, commits, task.outlets, context["outlet_events"])
-        return {"pipeline": task.pipeline, "batches": [facts(commit) for commit in commits]}
+            raise AirflowSkipException(empty)
+        watcher.known.learn(events)
+        return task.result(context, project, commits, watcher.known)
 
-    def _batches(self, task: BatchOperator, project: Project, amendment: Amendment, identity: str) -> bool:
+    def _batches(
+        self, task: BatchOperator, project: Project, amendment: Amendment, identity: str, watcher: BatchLog
+    ) -> bool:
         """Execute batches and return whether all is done.
 
         A turn ends only after the live batch that follows the last of its own.
         """
-        own = 0
-        commits = amendment_runner(project, task.pipeline, amendment, identity=identity, why=self.why, most=self.most)
+        own, watcher.wanted = 0, amendment.asked
+        commits = amendment_runner(
+            project, task.pipeline, amendment, identity=identity, why=self.why, most=self.most, watcher=watcher
+        )
         for commit in commits:
-            task.log.info("%s", summary(commit))
+            task.report(commit)
             live = commit.kind is Kind.LIVE
             own += not live
             if own > self.batches or (own == self.batches and live):
@@ -124,10 +169,18 @@ class Turn:
         return True
 
 
-def identity_of(ti: RuntimeTaskInstanceProtocol) -> str:
-    """The identity that all tries of a task share, and no other task has."""
+def identity_of(ti: RuntimeTaskInstanceProtocol, backfill: str | None = None) -> str:
+    """The identity that all tries of a task share, and no other task has.
+
+    Another `backfill` of Airflow makes it another task, although Airflow then uses the same run again.
+    """
     mapped = f"[{ti.map_index}]" if ti.map_index is not None and ti.map_index >= 0 else ""
-    return f"airflow:{ti.dag_id}/{ti.run_id}/{ti.task_id}{mapped}"
+    return f"{AIRFLOW}{ti.dag_id}/{ti.run_id}/{ti.task_id}{mapped}{of_backfill(backfill)}"
+
+
+def of_backfill(backfill: str | None) -> str:
+    """The end of the identity of all tasks of one of Airflow's own backfills; empty for None."""
+    return "" if backfill is None else f"#{backfill}"
 
 
 def cancel(error: TidemillError) -> NoReturn:

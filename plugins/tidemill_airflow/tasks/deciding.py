@@ -8,17 +8,27 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from tidemill.core.errors import AmendmentError
 from tidemill.core.plan.slices import BatchRange
-from tidemill.core.protocol.events import Committed, Decided
+from tidemill.core.protocol.events import Committed, Decided, told
 from tidemill.project.project import Project
-from tidemill_airflow.tasks.asked import DECISION_FIELDS, AboutAudit, FromNow, Shown, WithoutPartitions, choice_of
+from tidemill_airflow.tasks.asked import (
+    DECISION_FIELDS,
+    FROM_NOW,
+    AboutAudit,
+    FromNow,
+    Shown,
+    WithoutPartitions,
+    choice_of,
+)
 from tidemill_airflow.tasks.at_once import FormOperator, job_of
 from tidemill_airflow.tasks.batch_operator import identity_of
+from tidemill_airflow.tasks.reporting import leave_note
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from tidemill.core.plan.amendments import Reason
     from tidemill.ledger.ledger import Ledger
+    from tidemill.run.watching import Watcher
 
 _MOST = 3
 """How many batches may come before a decision about the meaning of numbers holds: open ones are completed first."""
@@ -44,22 +54,32 @@ class DecisionOperator(FormOperator):
             asked = {**asked, **self.answer_of_people}
         choice, project = choice_of(asked), Project.load(self.project)
         if isinstance(choice, Shown):
-            return {"pipeline": self.pipeline, "text": self.say(waiting(project, self.pipeline))}
+            return self.told(context, "WAITING", waiting(project, self.pipeline))
         reason, identity = self.reason(asked, context), identity_of(context["ti"])
+        watcher = self.batch_log(project)
         self.say(waiting(project, self.pipeline))
         match choice:
             case AboutAudit():
                 said = self._audit(project, choice, reason, again=context["ti"].try_number > 1)
-                return {"pipeline": self.pipeline, "text": self.say([said])}
+                return self.told(context, "DECIDED", [said])
             case FromNow():
-                return self.done(project, context, _from_now(project, self.pipeline, reason, identity))
+                batches = _from_now(project, self.pipeline, reason, identity, watcher)
+                return self._noted(context, FROM_NOW, reason, self.done(project, context, watcher, batches))
             case WithoutPartitions(places=places):
                 from tidemill.repair.gone import declare_gone
 
-                job = job_of(project, self.pipeline, reason=reason, identity=identity)
-                return self.done(project, context, declare_gone(job, places))
+                job = job_of(project, self.pipeline, reason=reason, identity=identity, watcher=watcher)
+                done = self.done(project, context, watcher, declare_gone(job, places))
+                return self._noted(context, f"gone {', '.join(map(str, places))}", reason, done)
             case _:
                 assert_never(choice)
+
+    def _noted(self, context: Context, what: str, reason: Reason, done: dict[str, Any]) -> dict[str, Any]:
+        """Leave the decision as the note of the run, in place of what its batches did."""
+        first = done["batches"][0]["batch_id"]
+        text = f"DECIDED: {what}, by {told(reason.by, reason.why)}; it holds from batch {first}"
+        leave_note(context["ti"], text, self.log)
+        return done
 
     def _audit(self, project: Project, choice: AboutAudit, reason: Reason, *, again: bool) -> str:
         from tidemill.repair.deciding import decide
@@ -75,7 +95,9 @@ class DecisionOperator(FormOperator):
         next_ = "the next run of the pipeline does it"
         if generation is not None:
             next_ = f"{self.pipeline}.rebuild goes on with generation {generation} when it is triggered again"
-        return f"batch {choice.batch_id}: {choice.decision.value} is recorded, by {reason.by}: {reason.why}; {next_}"
+        return (
+            f"batch {choice.batch_id}: {choice.decision.value} is recorded, by {told(reason.by, reason.why)}; {next_}"
+        )
 
 
 def waiting(project: Project, pipeline: str) -> list[str]:
@@ -95,7 +117,7 @@ def _was_recorded(ledger: Ledger, choice: AboutAudit, reason: Reason) -> bool:
     )
 
 
-def _from_now(project: Project, pipeline: str, reason: Reason, identity: str) -> Iterator[Committed]:
+def _from_now(project: Project, pipeline: str, reason: Reason, identity: str, watcher: Watcher) -> Iterator[Committed]:
     """Execute the batch from which numbers mean something else. An open batch is completed before it.
 
     Raises:
@@ -110,7 +132,8 @@ def _from_now(project: Project, pipeline: str, reason: Reason, identity: str) ->
             f"{pipeline}: the declaration did not change what numbers mean, so there is nothing to decide",
             fix="choose show: it says what waits for a decision",
         )
-    for commit in run_batches(project, pipeline, Order(most=_MOST, from_now=reason), identity=identity):
+    order = Order(most=_MOST, from_now=reason)
+    for commit in run_batches(project, pipeline, order, identity=identity, watcher=watcher):
         yield commit
         if not undecided(flow, ledger.view().position):
             return

@@ -1,17 +1,12 @@
-"""How one task executes several batches, and how it reports them. This module does not import Airflow."""
+"""How one task executes several batches. This module does not import Airflow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from tidemill.core.errors import Busy, TidemillError
-from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.events import Claimed, Committed, Event, Planned
-from tidemill.core.protocol.summary import broken_rules
-from tidemill.core.time.times import moment
-from tidemill.core.time.watermarks import BEGINNING, END
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,34 +68,3 @@ def commits_of(events: Iterable[Event], identity: str) -> tuple[Committed, ...]:
             case _:
                 pass
     return tuple(found)
-
-
-def facts(commit: Committed) -> dict[str, Any]:
-    """A commit as JSON values: records by outcome, rows and version by table, the watermark, and broken rules."""
-    account = sum(commit.accounts.values(), Account())
-    return {
-        "batch_id": commit.batch_id,
-        "read": account.read,
-        "rejected": account.rejected,
-        "late": account.late,
-        "rows": dict(commit.published),
-        "versions": dict(commit.tables),
-        "watermark": show_watermark(commit.position.watermark),
-        "broken": list(broken_rules(commit)),
-    }
-
-
-def summary(commit: Committed) -> str:
-    """Describe a commit in one line for the task's log."""
-    account = sum(commit.accounts.values(), Account())
-    rows = ", ".join(f"{count:,} rows to {table}" for table, count in commit.published.items()) or "nothing"
-    watermark = show_watermark(commit.position.watermark) or "not known yet"
-    broken = "".join(f"; {text}" for text in broken_rules(commit))
-    return f"batch {commit.batch_id} committed: {account}; published {rows}; watermark {watermark}{broken}"
-
-
-def show_watermark(watermark: int) -> str | None:
-    """The watermark in ISO 8601; "end" after the last event of a drained input, None before the first event."""
-    if watermark == BEGINNING:
-        return None
-    return "end" if watermark == END else moment(watermark).isoformat()

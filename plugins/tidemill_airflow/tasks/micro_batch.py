@@ -13,10 +13,11 @@ from tidemill.core.errors import ConfigError, TidemillError
 from tidemill.core.repair.selection import OfTimes
 from tidemill.inspect.service_levels import missed_after
 from tidemill.project.project import Project
-from tidemill_airflow.tasks.announcing import announce
-from tidemill_airflow.tasks.batch_operator import BatchOperator, Turn, identity_of
-from tidemill_airflow.tasks.execution import RunReport, commits_of, execute_batches, facts, summary
-from tidemill_airflow.tasks.runner import Amendment, backfill_state, batch_runner
+from tidemill_airflow.naming import BACKFILL
+from tidemill_airflow.tasks.batch_operator import BatchOperator, Turn, identity_of, of_backfill
+from tidemill_airflow.tasks.execution import RunReport, commits_of, execute_batches
+from tidemill_airflow.tasks.reporting import BatchLog
+from tidemill_airflow.tasks.runner import Amendment, backfill_state, batch_runner, left_of_interval
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -35,10 +36,15 @@ class MicroBatchOperator(BatchOperator):
     """Plans and executes the next batches of one pipeline in this process, and announces what was committed.
 
     The last commit decides what to read, not the dates of the run. The exception is a run of Airflow's own backfill: it
-    computes again what the log received in the interval. The task succeeds if it committed a batch. It is skipped if
-    there was nothing to do or another run holds the open batch, so that no asset is updated. It fails without a retry
-    if a retry could not help, for example when an audit blocks the batch. A retry continues what its earlier tries
-    began. A cleared run finds the commits of its earlier tries and announces them again.
+    computes again what the log received in the interval. Only whole batches can be computed again, and the batches of
+    neighbouring intervals are often the same: a batch that another run of the same backfill has computed again is not
+    computed another time. If nothing else is in the interval, the run is skipped and says which run did it. Another
+    backfill of Airflow, which has another id, computes the interval again, even if it uses the same runs.
+
+    The task succeeds if it committed a batch. It is skipped if there was nothing to do or another run holds the open
+    batch, so that no asset is updated. It fails without a retry if a retry could not help, for example when an audit
+    blocks the batch. A retry continues what its earlier tries began. A cleared run finds the commits of its earlier
+    tries, and announces those that it has not announced.
 
     Args:
         pipeline: the name of a pipeline of the project.
@@ -67,46 +73,58 @@ class MicroBatchOperator(BatchOperator):
         """Execute batches until there is nothing to do or the run's limit is reached."""
         if (turn := self._interval(context)) is not None:
             return turn.take(self, context)
-        report = self._report(context)
+        project = Project.load(self.project)
+        watcher = self.batch_log(project)
+        try:
+            report = self._report(context, project, watcher)
+        finally:
+            self.batch_id = watcher.claimed_id
         self.log.info("%s", report)
         if not report.commits:
             raise AirflowSkipException(str(report))
-        announce(self.pipeline, report.commits, self.outlets, context["outlet_events"])
-        return {"pipeline": self.pipeline, "batches": [facts(commit) for commit in report.commits]}
+        return self.result(context, project, report.commits, watcher.known)
 
     def _interval(self, context: Context) -> Turn | None:
         """For Airflow's own backfill, the turn that reads the records of the interval again; otherwise None."""
         interval = backfilled_interval(context)
         if interval is None:
             return None
-        asked = Amendment(what="backfill", wanted=OfTimes(since=interval[0], until=interval[1]))
+        backfill = backfill_of(context)
+        asked = OfTimes(since=interval[0], until=interval[1])
 
         def amendment(project: Project, identity: str) -> Amendment | None:
             state = backfill_state(project, self.pipeline, identity)
-            return None if state == "complete" else Amendment(what="resume") if state == "open" else asked
+            if state != "none":
+                return None if state == "complete" else Amendment(what="resume")
+            if backfill is None:
+                return Amendment(what="backfill", wanted=asked)
+            return left_of_interval(project, self.pipeline, asked, done_by=of_backfill(backfill))
 
+        number = "" if backfill is None else f" {backfill}"
         return Turn(
             amendment=amendment,
-            why=f"Airflow's backfill of {interval[0].isoformat()} to {interval[1].isoformat()}",
+            why=f"Airflow's backfill{number} of {interval[0].isoformat()} to {interval[1].isoformat()}",
             most=_whole("max_records", self.max_records),
             may_be_empty=True,
+            backfill=backfill,
         )
 
-    def _report(self, context: Context) -> RunReport:
+    def _report(self, context: Context, project: Project, watcher: BatchLog) -> RunReport:
         """Execute the next batches of the log."""
-        project, identity = Project.load(self.project), identity_of(context["ti"])
+        identity = identity_of(context["ti"])
         max_records, most = _whole("max_records", self.max_records), _whole("max_batches", self.max_batches)
         earlier: tuple[Committed, ...] = ()
         if context["ti"].try_number > 1:
             # A try that committed and then died has announced nothing: the successful try announces its batches too.
-            entries = project.ledger(self.pipeline).entries(last=RECENT_EVENTS)
-            earlier = commits_of((entry.event for entry in entries), identity)
-        run = batch_runner(project, self.pipeline, identity=identity, max_records=max_records)
+            events = [entry.event for entry in project.ledger(self.pipeline).entries(last=RECENT_EVENTS)]
+            earlier = commits_of(events, identity)
+            watcher.known.learn(events)
+        run = batch_runner(project, self.pipeline, identity=identity, max_records=max_records, watcher=watcher)
 
         def next_batch() -> Committed | None:
             commit = run()
             if commit is not None:
-                self.log.info("%s", summary(commit))
+                self.report(commit)
             return commit
 
         report = execute_batches(next_batch, most=most or 1, earlier=earlier)
@@ -122,12 +140,21 @@ class MicroBatchOperator(BatchOperator):
 
 
 def backfilled_interval(context: Context) -> tuple[datetime, datetime] | None:
-    """The interval that Airflow's own backfill wants computed again; None for every other run."""
+    """The interval that Airflow's own backfill wants computed again; None for every other run.
+
+    The run's id does not tell: a backfill may use the runs again that a schedule has made.
+    """
     run = context.get("dag_run")
-    if run is None or DagRunType.from_run_id(run.run_id) is not DagRunType.BACKFILL_JOB:
+    if run is None or run.run_type.value != DagRunType.BACKFILL_JOB.value:
         return None
     start, end = run.data_interval_start, run.data_interval_end
     return (start, end) if start is not None and end is not None and start < end else None
+
+
+def backfill_of(context: Context) -> str | None:
+    """The name of Airflow's own backfill that the run belongs to; None if the scheduler does not load the plugin."""
+    found = (context["dag_run"].conf or {}).get(BACKFILL)
+    return found if isinstance(found, str) else None
 
 
 def _whole(name: str, value: int | str | None) -> int | None:

@@ -33,7 +33,7 @@ class RewindOperator(FormOperator):
 
     def answer(self, asked: Mapping[str, Any], context: Context) -> dict[str, Any]:
         """Say what is taken back, or take it back."""
-        from tidemill.inspect.told import rewind_lines, undone_lines
+        from tidemill.inspect.lines import rewind_lines, undone_lines
         from tidemill.inspect.waiting import committed_lines
         from tidemill.repair import rewind as amend
 
@@ -43,14 +43,16 @@ class RewindOperator(FormOperator):
         if to is None:
             if mode == DO:
                 raise ConfigError("to: a rewind needs the batch to return to", fix=f"choose {PLAN}: it lists batches")
-            return self.shown(["the newest batches, one of which `to` may name:", *committed_lines(looked_at.ledger)])
+            return self.shown(
+                context, ["the newest batches, one of which `to` may name:", *committed_lines(looked_at.ledger)]
+            )
         if mode == PLAN:
-            return self.shown(rewind_lines(amend.preview(looked_at, to)))
-        job = job_of(
-            project, self.pipeline, reason=self.of_this_run(asked, context), identity=identity_of(context["ti"])
-        )
+            return self.shown(context, rewind_lines(amend.preview(looked_at, to)))
+        watcher = self.batch_log(project)
+        reason, identity = self.of_this_run(asked, context), identity_of(context["ti"])
+        job = job_of(project, self.pipeline, reason=reason, identity=identity, watcher=watcher)
         self.say(undone_lines(amend.undone(looked_at.ledger.view().position, to)))
-        return self.done(project, context, amend.rewind(job, to), lambda commit: commit.kind is Kind.REWIND)
+        return self.done(project, context, watcher, amend.rewind(job, to), lambda commit: commit.kind is Kind.REWIND)
 
 
 class RebuildOperator(FormOperator):
@@ -69,13 +71,14 @@ class RebuildOperator(FormOperator):
         mode, most, accept_loss = mode_of(asked, self.modes), records_of(asked), bool(asked.get("accept_loss"))
         project = Project.load(self.project)
         if mode == PLAN:
-            return self.shown(rebuild_lines(project, self.pipeline))
+            return self.shown(context, rebuild_lines(project, self.pipeline))
         if mode == CANCEL:
             numbers = cancel(job_of(project, self.pipeline, reason=self.reason(asked, context)))
             told = ", ".join(map(str, numbers))
             text = f"the rebuild was dropped (generation {told}); the published tables are as they were"
-            return {"pipeline": self.pipeline, "text": self.say([text])}
-        identity = identity_of(context["ti"])
-        job = job_of(project, self.pipeline, reason=self.of_this_run(asked, context), identity=identity, most=most)
+            return self.told(context, "DROPPED", [text])
+        watcher = self.batch_log(project)
+        reason, identity = self.of_this_run(asked, context), identity_of(context["ti"])
+        job = job_of(project, self.pipeline, reason=reason, identity=identity, most=most, watcher=watcher)
         batches = rebuild(job, accept_loss=accept_loss)
-        return self.done(project, context, batches, lambda commit: commit.kind is Kind.SWITCH)
+        return self.done(project, context, watcher, batches, lambda commit: commit.kind is Kind.SWITCH)

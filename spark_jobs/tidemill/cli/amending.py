@@ -13,9 +13,11 @@ import typer
 
 from tidemill.cli.executing import Start, show_batches
 from tidemill.cli.output import MOST, open_project
+from tidemill.core.errors import ConfigError
 from tidemill.core.exit_code import ExitCode
 
 if TYPE_CHECKING:
+    from tidemill.core.plan.amendments import Reason
     from tidemill.core.protocol.events import Committed
     from tidemill.project.project import Project
     from tidemill.repair.job import AmendmentJob
@@ -104,3 +106,16 @@ def looked_at(
     project = open_project(ctx)
     project.pipeline(pipeline)
     return an_amendment(project, pipeline, by=by, why=why, most=most)
+
+
+def needed_reason(by: str | None, why: str) -> Reason:
+    """Return who decided and why.
+
+    Raises:
+        ConfigError: no reason is given.
+    """
+    from tidemill.core.plan.amendments import Reason
+
+    if not why.strip():
+        raise ConfigError("a decision needs a reason, which the ledger keeps", fix='add --why "..."')
+    return Reason(by=by or getpass.getuser(), why=why)

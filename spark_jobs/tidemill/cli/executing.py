@@ -7,9 +7,11 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from tidemill.cli.output import open_project
+from tidemill.cli.output import console, many, open_project
 from tidemill.cli.views.batch_lines import JsonLines, Progress, batch_lines
 from tidemill.core.errors import TidemillError
+from tidemill.core.protocol.account import Account
+from tidemill.core.protocol.summary import account_of
 
 if TYPE_CHECKING:
     import typer
@@ -32,15 +34,18 @@ def show_batches(
         try:
             project.pipeline(pipeline)
             progress.phase(f"{pipeline}: reading the ledger")
-            count = 0
+            count, aside = 0, Account()
             for commit in batches(project, _starter(ctx, project, pipeline, progress, stack)):
                 count += 1
+                aside += account_of(commit)
                 progress.committed(commit)
                 progress.phase(f"{pipeline}: batch {commit.batch_id + 1}")
         except TidemillError as error:
             _tell(progress, error)
             raise
         progress.ended(ended(count), count)
+        if not as_json:
+            _tell_aside(pipeline, aside)
     return count
 
 
@@ -51,16 +56,25 @@ def _tell(progress: Progress, error: TidemillError) -> None:
         progress.event(failed(error))
 
 
+def _tell_aside(pipeline: str, account: Account) -> None:
+    """Say where to look at records that were put aside."""
+    for count, word, command in ((account.rejected, "rejected", "quarantine"), (account.late, "late", "late")):
+        if count:
+            console().print(f"{many(count, f'{word} record')}: see `tidemill {command} ls {pipeline}`", soft_wrap=True)
+
+
 def _starter(ctx: typer.Context, project: Project, pipeline: str, progress: Progress, stack: ExitStack) -> Start:
     """Return a function that starts Spark, and meanwhile load what the audit will need."""
     from tidemill.cli.spark import spark_session
     from tidemill.run.loop import warm_up_audit
 
-    opened = partial(spark_session, project, ctx.find_root().obj, pipeline=pipeline)
+    given = ctx.find_root().obj
+    opened = partial(spark_session, project, given, pipeline=pipeline)
 
     @cache
     def start() -> SparkSession:
-        progress.phase(f"{pipeline}: starting Spark")
+        if given is None:
+            progress.starting_spark(pipeline)
         warm_up_audit(project.pipeline(pipeline))
         session = stack.enter_context(opened())
         progress.phase(f"{pipeline}: the first batch, which warms Spark up")

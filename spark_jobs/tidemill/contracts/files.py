@@ -37,7 +37,7 @@ def contract_files(folder: Path) -> list[Path]:
         ContractError: the folder does not exist, or something in it cannot be read.
     """
     _check_folder(folder)
-    return sorted(path for path in _files(folder) if _is_contract(path))
+    return sorted(path for path in files_below(folder) if _is_contract(path))
 
 
 def by_name(folder: Path) -> Mapping[str, list[Path]]:
@@ -57,7 +57,13 @@ def twice(name: str, paths: list[Path]) -> ContractError:
     return ContractError(f"two files are the contract `{name}`: {paths[0]} and {paths[1]}", fix="rename one of them")
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def files_below(folder: Path) -> Iterator[Path]:
+    """All files of a folder and of all folders below it, without folders whose names begin with a dot.
+
+    Raises:
+        ContractError: something in it cannot be read.
+    """
+
     def fail(error: OSError) -> None:
         raise ContractError(f"{error.filename}: cannot be read: {error.strerror}", fix="change its rights") from None
 

@@ -96,7 +96,7 @@ def levels_of(root: Node, names: tuple[str, ...]) -> tuple[ServiceLevel, ...]:
         ServiceLevel(
             name=node.text("property").lower(),
             text=_text(node),
-            most=_microseconds(node),
+            most=duration_of(node),
             element=node.text("element"),
         )
         for node in root.items(PROMISES)
@@ -114,7 +114,8 @@ def _text(node: Node) -> str:
     return " ".join(str(plain(part)) for part in (value, unit) if part is not None)
 
 
-def _microseconds(node: Node) -> int | None:
+def duration_of(node: Node) -> int | None:
+    """The time that a service level says, in microseconds; None if it says none, or no unit."""
     value, spelt = node.child("value"), node.text("unit").lower()
     unit = next((unit for unit, spellings in UNITS.items() if spelt in spellings), None)
     if value is None or unit is None or not isinstance(value.value, int | float) or not is_number(value):

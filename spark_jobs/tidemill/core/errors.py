@@ -171,3 +171,7 @@ class EngineError(TidemillError):
 
     exit_code = ExitCode.RETRY
     retryable = True
+
+
+class EngineUnreachable(EngineError):
+    """Spark did not answer; it may answer later."""

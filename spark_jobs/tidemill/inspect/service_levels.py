@@ -19,7 +19,6 @@ from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.view import View
 from tidemill.core.time.times import MICROSECOND, micros, moment, show_duration
-from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.watermarks import BEGINNING, END
 
 
@@ -109,7 +108,7 @@ def _of_level(sink: Sink, level: ServiceLevel, view: View, covers: int | None, n
 def _covers_until(flow: Flow, sink: Sink, position: Position) -> int | None:
     """The newest instant that a table covers, in microseconds; None before it covers any."""
     watermark = position.watermark
-    if isinstance(sink, WindowedSink) and sink.trigger is Trigger.ON_CLOSE and watermark != END:
+    if isinstance(sink, WindowedSink) and sink.trigger.fires_on_close and watermark != END:
         if watermark == BEGINNING:
             return None
         panes = sink.window.panes

@@ -253,7 +253,10 @@ def _open_json(opened: OpenBatch) -> dict[str, object]:
         "pid": opened.executor.pid,
         "holder": holder_state(opened),
         "since": opened.claimed_at.isoformat(),
-        "blocked": opened.audited is not None and opened.audited.verdict.blocks,
+        "blocked": opened.is_blocked,
+        "decided": None
+        if opened.decided is None
+        else {"decision": opened.decided.decision.value, "by": opened.decided.by, "why": opened.decided.why},
     }
 
 

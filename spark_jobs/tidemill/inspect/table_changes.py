@@ -46,8 +46,9 @@ class Outcome(StrEnum):
 
 _TOLD: Mapping[Outcome, str] = {
     Outcome.DECIDES: "is refused until somebody decides: `tidemill rebuild {0}`, or `tidemill run {0} --from-now --why "
-    "TEXT`, which keeps the table as it is and fills what is missing with null; or put the old text back",
-    Outcome.REFUSED: "is refused: put the old text back, publish to a table of another name, or `tidemill rebuild {0}`",
+    "TEXT`, which keeps the table as it is and fills what is missing with null; or undo the change in the "
+    "pipeline file or contract",
+    Outcome.REFUSED: "is refused: undo the change, publish to a table of another name, or `tidemill rebuild {0}`",
     Outcome.STOPS: "stops when it publishes, and stays open: {1}",
 }
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from tidemill.core.errors import Incompatible
 from tidemill.core.protocol.events import Committed, Decision
 from tidemill.core.time.times import show_moment
+from tidemill.inspect.lines import audit_lines, read_line
 from tidemill.inspect.status import status_of
-from tidemill.inspect.told import audit_lines, read_line
 
 if TYPE_CHECKING:
     from tidemill.core.protocol.view import OpenBatch

@@ -14,6 +14,8 @@ from tidemill.core.declare.pipeline import Pipeline
 from tidemill.core.declare.places import lines_in
 from tidemill.core.errors import ConfigError, DeclarationError
 
+_DECLARED = re.compile(r"""\bPipeline\(\s*(?:name\s*=\s*)?["']([^"'\n]+)["']""")
+
 
 class Load(Protocol):
     """Loads files together and returns what each declares, or what is wrong with it."""
@@ -43,6 +45,20 @@ class Declarations:
     def faults(self) -> tuple[DeclarationError, ...]:
         """Every fault, each one once."""
         return tuple(dict.fromkeys((*self.unloaded.values(), *self.refused.values())))
+
+    @property
+    def stopped(self) -> Mapping[str, DeclarationError]:
+        """What stops each pipeline that cannot be bound, by its name.
+
+        A file that could not be loaded stops the pipelines that its text declares. If the text shows none of which
+        nothing else is known, it stops one that is called as the file.
+        """
+        found = dict(self.refused)
+        for path, error in self.unloaded.items():
+            known = found.keys() | self.pipelines.keys()
+            names = [name for name in _named_in(path) if name not in known]
+            found |= dict.fromkeys(names or [path.stem if path.stem not in known else path.name], error)
+        return found
 
     def knows(self, name: str) -> bool:
         """Whether a file declares this pipeline, or could not be loaded and seems to declare it."""
@@ -116,14 +132,20 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _mentions(path: Path, name: str) -> bool:
+    return path.stem == name or re.search(rf"""["']{re.escape(name)}["']""", _text(path)) is not None
+
+
+def _named_in(path: Path) -> tuple[str, ...]:
+    """The names of pipelines that the text of a file seems to declare, each once."""
+    return tuple(dict.fromkeys(_DECLARED.findall(_text(path))))
+
+
+def _text(path: Path) -> str:
     # Reading something that is not a regular file, such as a pipe, might never end.
-    if path.stem == name or not path.is_file():
-        return path.stem == name
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     except OSError:
-        return False
-    return re.search(rf"""["']{re.escape(name)}["']""", text) is not None
+        return ""
 
 
 def _unfinished(declared: Iterable[tuple[Path, Pipeline]]) -> dict[str, DeclarationError]:

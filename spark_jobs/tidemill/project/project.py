@@ -70,6 +70,11 @@ class Project:
         """Faults of pipeline files, and of pipelines that exclude each other. All other pipelines can run."""
         return self._declared().faults
 
+    @property
+    def stopped(self) -> Mapping[str, DeclarationError]:
+        """What stops each pipeline that cannot be bound, by its name; one without a name is called as its file."""
+        return self._declared().stopped
+
     def declares(self, name: str) -> bool:
         """Whether a file declares this pipeline, or may declare it but cannot be loaded."""
         return self._declared().knows(name)

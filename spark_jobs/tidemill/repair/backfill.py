@@ -10,7 +10,7 @@ from typing import Any
 
 from tidemill.core.bind.flow import WindowedSink
 from tidemill.core.errors import AmendmentError
-from tidemill.core.history.coverage import Cover, still_held
+from tidemill.core.history.coverage import Cover, batches_of, still_held
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan.amendments import Ranges, SideOutput, count
 from tidemill.core.plan.backfill_job import Backfill
@@ -20,7 +20,7 @@ from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.planning import backfill_of, plan_backfill, plan_giving_up
-from tidemill.core.repair.selection import Wanted
+from tidemill.core.repair.selection import OfWindows, Wanted
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.whole_windows import left_of
 from tidemill.core.time.times import micros, show_moment
@@ -28,7 +28,7 @@ from tidemill.core.time.windows import Window
 from tidemill.engine.aggregate.firing import Refiring
 from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
-from tidemill.repair.selection import records_asked, wanted_covers
+from tidemill.repair.selection import wanted_covers
 
 _A_BATCH = 1.0
 _RECORDS_A_SECOND = 100_000.0
@@ -81,7 +81,7 @@ def backfill(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fal
             if began and (plans := _of_job(amendment, began[0])):
                 _check_not_given_up(amendment, plans)
                 return None
-            covers, ranges = _held(amendment, view, wanted, accept_loss=accept_loss)
+            _, covers, ranges = _held(amendment, view, wanted, accept_loss=accept_loss)
             job = _job_of(amendment, view, covers, ranges)
             began[:] = [job.since]
         return plan_backfill(amendment.flow, view, job, clock=datetime.now(UTC), most=amendment.batch_records)
@@ -148,7 +148,7 @@ def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fals
         OffsetsLost: the log no longer holds some of the offsets, and `accept_loss` is False.
     """
     view = amendment.ledger.view()
-    covers, ranges = _held(amendment, view, wanted, accept_loss=accept_loss)
+    asked, covers, ranges = _held(amendment, view, wanted, accept_loss=accept_loss)
     job = _job_of(amendment, view, covers, ranges)
     records = count(ranges)
     batches = max(-(-records // amendment.batch_records), 1)
@@ -166,7 +166,7 @@ def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fals
         seconds=batches * _A_BATCH + records / speed,
         late=_stretches(late),
         rejected=len(rejected),
-        asked=records_asked(amendment, view, wanted),
+        asked=None if isinstance(wanted, OfWindows) else count(asked),
     )
 
 
@@ -237,12 +237,14 @@ def _left_of(amendment: AmendmentJob, view: View, job: Backfill) -> Mapping[str,
 
 def _held(
     amendment: AmendmentJob, view: View, wanted: Wanted, *, accept_loss: bool
-) -> tuple[tuple[Cover, ...], Ranges]:
-    covers = wanted_covers(amendment, view, wanted)
+) -> tuple[Ranges, tuple[Cover, ...], Ranges]:
+    """What is wanted, the batches that read it, and what is read of them."""
+    asked, covers = wanted_covers(amendment, view, wanted)
     held = held_of(amendment.project.log(), [source.topic for source in amendment.flow.inputs])
     covers, ranges = still_held(amendment.pipeline, covers, held, accept_loss=accept_loss)
     if not ranges:
         raise AmendmentError(
             f"{amendment.pipeline}: the log holds nothing of what is wanted", fix="choose a later start"
         )
-    return covers, ranges
+    amendment.watcher.widened(asked, ranges, batches_of(covers))
+    return asked, covers, ranges

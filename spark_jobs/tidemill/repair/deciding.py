@@ -6,9 +6,9 @@ from datetime import datetime
 
 from tidemill.core.errors import AmendmentError
 from tidemill.core.plan.amendments import Reason
-from tidemill.core.protocol.events import Decided, Decision, Event
+from tidemill.core.protocol.events import Decided, Decision, Event, told
 from tidemill.core.protocol.failpoints import boundary
-from tidemill.core.protocol.view import View
+from tidemill.core.protocol.view import OpenBatch, View
 from tidemill.ledger.ledger import Ledger
 
 
@@ -26,9 +26,7 @@ def decide(  # noqa: PLR0913  what is decided, about what, by whom
     def event(view: View) -> Event:
         batch = view.open_batch
         if batch is None or not batch.is_blocked:
-            raise AmendmentError(
-                f"{pipeline}: no batch is blocked by its audit", fix=f"`tidemill status {pipeline}` shows the open one"
-            )
+            raise _nothing_to_decide(pipeline, batch)
         if batch_id not in (None, batch.plan.batch_id):
             raise AmendmentError(
                 f"{pipeline}: the audit blocks batch {batch.plan.batch_id}, and the decision is about batch "
@@ -49,3 +47,16 @@ def decide(  # noqa: PLR0913  what is decided, about what, by whom
         view = ledger.append(event)
     assert view.open_batch is not None
     return view.open_batch.plan.batch_id
+
+
+def _nothing_to_decide(pipeline: str, batch: OpenBatch | None) -> AmendmentError:
+    if batch is None or batch.decided is None:
+        return AmendmentError(
+            f"{pipeline}: no batch is blocked by its audit", fix=f"`tidemill status {pipeline}` shows the open one"
+        )
+    decided = batch.decided
+    return AmendmentError(
+        f"{pipeline}: {decided.decision.value} is recorded about batch {batch.plan.batch_id} already, by "
+        f"{told(decided.by, decided.why)}; a decision is not taken back",
+        fix=f"tidemill run {pipeline}",
+    )

@@ -27,6 +27,7 @@ from tidemill.log.side_tables import SideTables
 from tidemill.project.project import Project
 from tidemill.run.batch import NothingToDo, run_batch
 from tidemill.run.claiming import Planner, Request
+from tidemill.run.watching import Watcher
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +38,7 @@ class AmendmentJob:
     """What a person wants to change in a pipeline, and what it takes to do it.
 
     `most` is the most records per batch; None means the project's limit. A run with the same `identity` as an earlier
-    run continues its open batch at once. `begin` and `silent` have the same meaning as in `Request`.
+    run continues its open batch at once. `begin`, `silent` and `watcher` have the same meaning as in `Request`.
     """
 
     project: Project
@@ -48,6 +49,7 @@ class AmendmentJob:
     session: Callable[[], SparkSession] | None = None
     begin: Mapping[TopicPartition, int] | None = None
     silent: Collection[TopicPartition] = ()
+    watcher: Watcher = field(default_factory=Watcher)
     _executor: Executor = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,6 +125,7 @@ class AmendmentJob:
             drain=drain,
             begin=self.begin,
             silent=self.silent,
+            watcher=self.watcher,
         )
         outcome = run_batch(self.project, self.pipeline, request, session=self.session, ledger=self.ledger)
         return None if isinstance(outcome, NothingToDo) else outcome

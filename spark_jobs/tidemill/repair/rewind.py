@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from tidemill.core.bind.flow import PUBLISHED, WindowedSink
 from tidemill.core.declare.operators import StartFrom
 from tidemill.core.errors import AmendmentError, OffsetsLost
+from tidemill.core.history.index import asked_of
 from tidemill.core.history.past import Past
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.plan.amendments import Rewind
@@ -58,15 +59,26 @@ def _target(amendment: AmendmentJob, commit: Committed) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What kind of batch somebody asked for, and why."""
+
+    kind: str
+    by: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TakenBack:
     """What a rewind would do: batches it takes back, offsets it makes the pipeline read again, versions of the tables.
 
-    `decisions` gives by table the decisions about the meaning of numbers that are taken back with these batches.
+    `asked` gives by batch the repairs and backfills that somebody asked for, `decisions` by table the decisions about
+    the meaning of numbers. Both are taken back with these batches.
     """
 
     batches: tuple[int, ...]
     ranges: tuple[OffsetRange, ...]
     versions: Mapping[str, int | None]
+    asked: Mapping[int, Asked]
     decisions: Mapping[str, Since]
 
 
@@ -83,8 +95,15 @@ def preview(amendment: AmendmentJob, to: int) -> TakenBack:
         batches=tuple(b.batch_id for b in later if b.batch_id > to),
         ranges=tuple(r for r in _read_again(view, position, past.begin) if r),
         versions={spec.name: versions.get(spec.name) for spec in tables_of(amendment) if newest(spec) is not None},
+        asked=_asked(amendment, to),
         decisions=undone(view.position, to),
     )
+
+
+def _asked(amendment: AmendmentJob, to: int) -> dict[int, Asked]:
+    """The batches after `to` that somebody asked for. A batch that was planned and did not commit is among them."""
+    plans = {plan.batch_id: (plan.kind.value, asked_of(plan)) for plan in amendment.plans_since(to + 1)}
+    return {batch: Asked(kind=kind, by=by.by, why=by.why) for batch, (kind, by) in plans.items() if by is not None}
 
 
 def undone(position: Position, to: int) -> Mapping[str, Since]:

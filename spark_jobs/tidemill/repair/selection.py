@@ -8,7 +8,7 @@ from tidemill.core.bind.flow import WindowedSink
 from tidemill.core.errors import AmendmentError, NothingRead
 from tidemill.core.history.coverage import Cover, united
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
-from tidemill.core.plan.amendments import Ranges, count
+from tidemill.core.plan.amendments import Ranges
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.selection import OfOffsets, OfTimes, OfWindows, Wanted
 from tidemill.core.time.times import micros
@@ -16,8 +16,10 @@ from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
 
 
-def wanted_covers(amendment: AmendmentJob, view: View, wanted: Wanted) -> tuple[Cover, ...]:
-    """Return the wanted batches, together with those that share a slice with them.
+def wanted_covers(amendment: AmendmentJob, view: View, wanted: Wanted) -> tuple[Ranges, tuple[Cover, ...]]:
+    """Return the wanted offsets, as far as they were read, and the batches that read them.
+
+    The batches include those that share a slice with them.
 
     Raises:
         AmendmentError: there are none, or the wanted offsets were not read yet.
@@ -40,12 +42,7 @@ def wanted_covers(amendment: AmendmentJob, view: View, wanted: Wanted) -> tuple[
             f"{amendment.pipeline}: no committed batch has read anything of what is wanted",
             fix=f"`tidemill status {amendment.pipeline}` shows the offsets that were read",
         )
-    return found
-
-
-def records_asked(amendment: AmendmentJob, view: View, wanted: Wanted) -> int | None:
-    """How many committed offsets are wanted, without the rest of their batches; None for windows."""
-    return None if isinstance(wanted, OfWindows) else count(_ranges(amendment, view, wanted))
+    return ranges, found
 
 
 def _panes(amendment: AmendmentJob, wanted: OfWindows) -> list[tuple[str, int, int]]:

@@ -50,6 +50,7 @@ from tidemill.run.claiming import Claim, Request, Sources, claim_batch
 from tidemill.run.damage import check_tables, judged
 from tidemill.run.sending import send
 from tidemill.run.sessions import project_session, renewing
+from tidemill.run.watching import Stopwatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +86,16 @@ def run_batch(
     started = datetime.now(UTC)
     sources = Sources(log, project.side_tables(name))
     uris = project.uris(name)
-    opened = _Session(project, name, session)
+    timed = Stopwatch(watcher=request.watcher)
+    opened = _Session(project, name, session, timed)
     accept = partial(_check_types, opened, flow, uris)
     with project.lease(name, flow.spec.takeover_after) as lease:
-        claim = claim_batch(flow, book, sources, request, partial(check_tables, flow, uris), lease, accept)
+        with timed.step("claim"):
+            claim = claim_batch(flow, book, sources, request, partial(check_tables, flow, uris), lease, accept)
         if claim is None:
             return NothingToDo()
+        timed.batch_id = claim.plan.batch_id
+        request.watcher.claimed(claim.plan, claim.attempt)
         flow = flow.reading(claim.plan.known_topics)
         where = f"{name}: batch {claim.plan.batch_id}"
         with explained(where):
@@ -98,7 +103,8 @@ def run_batch(
         attempt = _attempt(project, flow, claim, spark, uris)
         try:
             with judged(flow, uris, claim, book), rules_named(flow), explained(where):
-                commit = _execute(attempt, claim, book, started=started, send=partial(send, project, flow, claim.plan))
+                times = _Times(started, timed)
+                commit = _execute(attempt, claim, book, times, send=partial(send, project, flow, claim.plan))
         finally:
             attempt.release()
             del attempt
@@ -115,11 +121,13 @@ class _Session:
     project: Project
     name: str
     opens: Callable[[], SparkSession] | None
+    timed: Stopwatch
 
     @cached_property
     def spark(self) -> SparkSession:
         """The session; opened on first use."""
-        return self.opens() if self.opens else project_session(self.project, self.name)
+        with self.timed.step("spark"):
+            return self.opens() if self.opens else project_session(self.project, self.name)
 
 
 def _check_types(session: _Session, flow: Flow, uris: Uris, view: View) -> None:
@@ -165,9 +173,18 @@ def _tell_position(log: Log, pipeline: str, commit: Committed) -> None:
             _logger.warning("%s: lag tools were not told of batch %s: %s", pipeline, commit.batch_id, error.message)
 
 
-def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, *, started: datetime, send: Send) -> Committed:
-    plan, flow = claim.plan, attempt.flow
-    found = attempt.aggregate(attempt.read())
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """When the attempt started, and how long its steps take."""
+
+    started: datetime
+    timed: Stopwatch
+
+
+def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, times: _Times, *, send: Send) -> Committed:
+    plan, flow, step = claim.plan, attempt.flow, times.timed.step
+    with step("aggregate"):
+        found = attempt.aggregate(attempt.read())
     _check_accounts(attempt, {topic: c.account for topic, c in found.counts.items()})
     position = plan.position_after(
         claim.attempt,
@@ -178,13 +195,17 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, *, started: datetim
         merged=[s.table for s in flow.sinks if isinstance(s, WindowedSink) and s.merges_ahead],
     )
     position = meaning_after(flow, plan, position)
-    staged = attempt.stage(found, position)
-    verdict = _audit(attempt, claim, found, staged, ledger)
-    published = attempt.publish(found, staged)
-    send(published.rows, published.marks)
+    with step("stage"):
+        staged = attempt.stage(found, position)
+    with step("audit"):
+        verdict = _audit(attempt, claim, found, staged, ledger)
+    times.timed.watcher.audited(plan.batch_id, verdict)
+    with step("publish"):
+        published = attempt.publish(found, staged)
+        send(published.rows, published.marks)
     position = replace(position, tables={**plan.position.tables, **published.marks})
-    commit = _commit_of(attempt, position, _Done(found, staged, verdict, published), started=started)
-    with boundary("committed", plan.batch_id):
+    commit = _commit_of(attempt, position, _Done(found, staged, verdict, published), times)
+    with step("commit"), boundary("committed", plan.batch_id):
         ledger.append(lambda _: commit)
     return commit
 
@@ -199,7 +220,7 @@ class _Done:
     published: Published
 
 
-def _commit_of(attempt: Attempt, position: Position, done: _Done, *, started: datetime) -> Committed:
+def _commit_of(attempt: Attempt, position: Position, done: _Done, times: _Times) -> Committed:
     """Step 7: build the one event that makes the whole batch count."""
     plan, found = attempt.plan, done.found
     skipped = plan.live.skipped if plan.live is not None else None
@@ -220,7 +241,8 @@ def _commit_of(attempt: Attempt, position: Position, done: _Done, *, started: da
         broken=tuple(map(str, done.verdict.broken)) or None,
         warned={topic: c.warned for topic, c in found.counts.items() if c.warned} or None,
         logical_hash=plan.logical_hash,
-        started=started,
+        steps=times.timed.seconds,
+        started=times.started,
         at=datetime.now(UTC),
     )
 

@@ -34,6 +34,7 @@ from tidemill.ledger.process import is_gone
 from tidemill.log.interface import Log
 from tidemill.log.pipeline_topics import bounds_of, to_be_read
 from tidemill.log.side_tables import SideTables
+from tidemill.run.watching import Watcher
 
 Check = Callable[[BatchPlan, OpenBatch | None], None]
 """Called with a plan, and with the open batch if the plan is its plan. Raises if the tables do not fit the ledger."""
@@ -64,7 +65,7 @@ class Request:
     first offsets of a pipeline that has read nothing yet; partitions it leaves out begin at their start, and without
     `begin` the declaration decides. Partitions in `silent` no longer hold the watermark back once they are read.
     Partitions in `gone` are left out from now on. `from_now` is a person's decision that a change in the meaning of
-    numbers applies from the next batch on.
+    numbers applies from the next batch on. `watcher` is told how far the batch is.
     """
 
     executor: Executor
@@ -76,6 +77,7 @@ class Request:
     silent: Collection[TopicPartition] = ()
     gone: tuple[Gone, ...] = ()
     from_now: Reason | None = None
+    watcher: Watcher = field(default_factory=Watcher)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

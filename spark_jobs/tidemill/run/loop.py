@@ -16,6 +16,7 @@ from tidemill.ledger.process import this_process
 from tidemill.project.project import Project
 from tidemill.run.batch import NothingToDo, run_batch
 from tidemill.run.claiming import Request
+from tidemill.run.watching import Watcher
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,18 +37,19 @@ class Order:
     from_now: Reason | None = None
 
 
-def run_batches(
+def run_batches(  # noqa: PLR0913  what to execute, as whom, where, and who is told
     project: Project,
     pipeline: str,
     order: Order,
     *,
     identity: str | None = None,
     session: Callable[[], SparkSession] | None = None,
+    watcher: Watcher | None = None,
 ) -> Iterator[Committed]:
     """Execute batches and yield each commit, until the ordered number is reached or nothing is left to do.
 
     The batches share one view of the ledger and one session, which is opened when there is work. A run with the same
-    `identity` as an earlier run continues its open batch at once.
+    `identity` as an earlier run continues its open batch at once. `watcher` is told how far each batch is.
 
     Raises:
         TidemillError: a batch did not commit; the next run continues it.
@@ -57,7 +59,12 @@ def run_batches(
     left = order.most
     while left is None or left > 0:
         request = Request(
-            executor=executor, clock=datetime.now(UTC), limit=limit, drain=order.drain, from_now=order.from_now
+            executor=executor,
+            clock=datetime.now(UTC),
+            limit=limit,
+            drain=order.drain,
+            from_now=order.from_now,
+            watcher=watcher or Watcher(),
         )
         outcome = run_batch(project, pipeline, request, session=session, ledger=ledger)
         if isinstance(outcome, NothingToDo):

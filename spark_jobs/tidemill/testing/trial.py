@@ -13,7 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from tidemill.core.bind.flow import Flow, Sink
 from tidemill.core.declare.columns import PUBLISHED_COLUMNS
 from tidemill.core.declare.operators import Read
-from tidemill.core.errors import ConfigError
+from tidemill.core.errors import AuditBlocked, ConfigError
 from tidemill.core.protocol.events import Committed
 from tidemill.inspect.lineage import lineage
 from tidemill.ledger.process import this_process
@@ -29,6 +29,11 @@ from tidemill.testing.given import Given, as_record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_ABOUT_BLOCKED = (
+    "correct the pipeline, the contract or the records of the test; if the test expects it, write "
+    "`with pytest.raises(AuditBlocked)`, from tidemill.core.errors"
+)
 
 
 class Trial:
@@ -94,6 +99,7 @@ class Trial:
             limit: the most records that the batch reads; None: the project's limit.
 
         Raises:
+            AuditBlocked: the batch would publish rows that break a rule of their contract; nothing was published.
             TidemillError: the batch did not commit, as it would not outside a test.
         """
         return self._run(drain=False, limit=limit)
@@ -153,7 +159,12 @@ class Trial:
         request = Request(
             executor=this_process(), clock=self.clock or datetime.now(UTC), limit=self.project.limit(limit), drain=drain
         )
-        outcome = run_batch(self.project, self._name, request, session=lambda: self._session)
+        try:
+            outcome = run_batch(self.project, self._name, request, session=lambda: self._session)
+        except AuditBlocked as error:
+            # Nobody can decide about the batch of a trial.
+            error.fix = _ABOUT_BLOCKED
+            raise
         if isinstance(outcome, NothingToDo):
             return None
         self.commits.append(outcome)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.amending import By, Why, looked_at
+from tidemill.cli.amending import By, Why, looked_at, needed_reason
 from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid
 from tidemill.cli.views.log import print_json
 from tidemill.core.errors import AmendmentError
 from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.events import Decision
-from tidemill.inspect.told import read_line
+from tidemill.inspect.lines import read_line
+from tidemill.inspect.open_batch import decision_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,7 +33,7 @@ _CHOICES = {
 }
 """The decisions about a blocked batch, and how each is typed."""
 
-WhyNeeded = Annotated[str, typer.Option("--why", metavar="TEXT", help="Your reason; the ledger keeps it.")]
+WhyNeeded = Annotated[str, typer.Option("--why", metavar="TEXT", help="Your reason, required; the ledger keeps it.")]
 
 
 @app.command("show")
@@ -72,6 +73,8 @@ def show(
 def _show_choices(out: Console, pipeline: str, opened: OpenBatch) -> None:
     """What the batch read, and the commands that decide about it."""
     out.print(read_line(opened.plan), soft_wrap=True)
+    if opened.decided is not None and not opened.is_blocked:
+        out.print(decision_text(opened.decided), soft_wrap=True)
     if opened.is_blocked:
         out.print("it waits for a decision:")
         for what, command in _CHOICES.items():
@@ -79,27 +82,26 @@ def _show_choices(out: Console, pipeline: str, opened: OpenBatch) -> None:
 
 
 @app.command("accept")
-def accept(ctx: typer.Context, pipeline: PipelineName, why: WhyNeeded, by: By = None) -> None:
+def accept(ctx: typer.Context, pipeline: PipelineName, why: WhyNeeded = "", by: By = None) -> None:
     """Publish the batch as it is, whatever the audit found."""
-    _decide(ctx, pipeline, Decision.ACCEPT, by, why)
+    _decide(ctx, pipeline, Decision.ACCEPT, needed_reason(by, why))
 
 
 @app.command("divert")
-def divert(ctx: typer.Context, pipeline: PipelineName, why: WhyNeeded, by: By = None) -> None:
+def divert(ctx: typer.Context, pipeline: PipelineName, why: WhyNeeded = "", by: By = None) -> None:
     """Send every record of the batch to quarantine, and go on; `tidemill quarantine replay` brings them back."""
-    _decide(ctx, pipeline, Decision.DIVERT, by, why)
+    _decide(ctx, pipeline, Decision.DIVERT, needed_reason(by, why))
 
 
 @app.command("retry")
 def retry(ctx: typer.Context, pipeline: PipelineName, by: By = None, why: Why = "") -> None:
     """Audit the batch once more."""
-    _decide(ctx, pipeline, Decision.RETRY, by, why)
+    _decide(ctx, pipeline, Decision.RETRY, Reason(by=by or getpass.getuser(), why=why))
 
 
-def _decide(ctx: typer.Context, pipeline: str, decision: Decision, by: str | None, why: str) -> None:
+def _decide(ctx: typer.Context, pipeline: str, decision: Decision, reason: Reason) -> None:
     from tidemill.repair.deciding import decide
 
-    reason = Reason(by=by or getpass.getuser(), why=why)
     ledger, generation = _ledger(ctx, pipeline)
     batch = decide(ledger, pipeline, decision, reason, datetime.now(UTC))
     does, of = (

@@ -17,7 +17,7 @@ from tidemill.core.errors import ConfigError
 from tidemill.core.protocol.codec import encode
 from tidemill.core.repair.selection import PLACES, wanted
 from tidemill.core.time.times import moment
-from tidemill.inspect.told import NOTHING_DONE, backfill_lines, range_texts, rewind_lines, undone_lines
+from tidemill.inspect.lines import NOTHING_DONE, backfill_lines, range_texts, rewind_lines, undone_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -166,6 +166,7 @@ def _show_rewind(found: TakenBack, *, as_json: bool) -> None:
                 "batches": list(found.batches),
                 "read_again": ranges,
                 "versions": dict(found.versions),
+                "undoes": {batch: {"kind": e.kind, "by": e.by, "why": e.why} for batch, e in found.asked.items()},
                 "decisions": decisions,
             }
         )

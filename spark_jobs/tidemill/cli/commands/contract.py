@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,15 +53,16 @@ def lint_contracts(  # noqa: PLR0913, PLR0917  each is an option
     wanted: AsFormat = None,
     fail_on: Annotated[FailOn, typer.Option("--fail-on", help="warning fails with warnings, too.")] = FailOn.ERROR,
 ) -> None:
-    """Say everything that is wrong, or could be better, in contract files."""
+    """Say everything that is wrong, or could be better, in contract files and in the waivers of a folder."""
+    from tidemill.contracts.changes.waivers import lint_waivers
     from tidemill.contracts.findings import Level
     from tidemill.contracts.lint import lint
 
-    form = chosen(wanted, as_json=as_json)
+    form, today = chosen(wanted, as_json=as_json), datetime.now(UTC).date()
     places = paths or [Path(open_project(ctx).settings.contracts)]
     told = (Level.ERROR, Level.WARNING, *([Level.INFORMATION] if verbose else []))
     with given(places) as read:
-        found = [finding for place in read for finding in lint(place) if finding.severity in told]
+        found = [f for place in read for f in (*lint(place), *lint_waivers(place, today)) if f.severity in told]
         files = [shown_name(file, read, places) for place in read for file in _files(place)]
     findings = [replace(finding, file=shown_name(finding.file, read, places)) for finding in found]
     text = report(form, "contract lint", files, [_remark(finding) for finding in findings], fail_on)

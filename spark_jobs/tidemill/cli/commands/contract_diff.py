@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +16,7 @@ import typer
 
 from tidemill.cli.output import AsJson, many, open_project
 from tidemill.cli.reports.formats import AsFormat, FailOn, ReportFormat, chosen, failing, report
-from tidemill.cli.reports.given import given
+from tidemill.cli.reports.given import STANDARD_INPUT, given
 from tidemill.core.errors import InputError, TidemillError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tidemill.contracts.changes.described import Described
     from tidemill.contracts.changes.waivers import Waiver
     from tidemill.contracts.findings import Finding
+    from tidemill.inspect.contract_uses import Use
 
 BREAKING, INVALID = 1, 2
 """The exit codes of `contract diff` besides 0, which programs of other projects for contracts use, too."""
@@ -51,28 +53,42 @@ def diff_contracts(
 
     form = chosen(wanted, as_json=as_json)
     with _two(ctx, places or [], base) as (old, new, shown):
-        first, second, waivers, wrong = _read(old, new)
-        if wrong:
-            _refuse(form, wrong, shown)
-        found = review(*_paired(first, second), waivers, datetime.now(UTC).date())
-        show(form, shown, found, fail_on, _users(ctx, new))
+        both = _read(old, new, base)
+        if both.wrong:
+            _refuse(form, both.wrong, shown)
+        found = review(*_paired(both.before, both.after), both.waivers, datetime.now(UTC).date())
+        users, faults = _users(ctx, places or [], both) if any(c.breaks for c, _ in found.changes) else ({}, ())
+        found = replace(found, remarks=(*both.once_wrong, *found.remarks, *faults))
+        show(form, shown, found, fail_on, users)
     if found.fails(failing(fail_on)):
         raise typer.Exit(BREAKING)
 
 
-def _read(
-    old: Path | None, new: Path
-) -> tuple[Mapping[str, Described], Mapping[str, Described], Sequence[Waiver], Sequence[Finding]]:
-    """The contracts of both places by name, the waivers, and what cannot be used."""
-    from tidemill.contracts.changes.described import described
-    from tidemill.contracts.changes.waivers import FILE, read_waivers
-    from tidemill.contracts.findings import Findings
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Both:
+    """The contracts of both places by name, the waivers, and what cannot be used, once and now."""
 
-    first, wrong_first = ({}, []) if old is None else described(old)
-    second, wrong = described(new)
-    findings = Findings(str((new if new.is_dir() else new.parent) / FILE))
-    waivers = read_waivers(new, findings)
-    return first, second, waivers, [*wrong_first, *wrong, *findings.sorted()]
+    before: Mapping[str, Described]
+    after: Mapping[str, Described]
+    waivers: Sequence[Waiver]
+    once_wrong: Sequence[Finding]
+    wrong: Sequence[Finding]
+
+
+def _read(old: Path | None, new: Path, base: str) -> _Both:
+    """What is compared. Contracts that could not be used before are new ones: a change may mend them."""
+    from tidemill.contracts.changes.described import described
+    from tidemill.contracts.changes.waivers import read_waivers
+    from tidemill.contracts.findings import Level
+
+    before, once_wrong = ({}, []) if old is None else described(old)
+    # Git keeps no empty folder: where all contracts were removed, it is gone.
+    all_gone = old is not None and old.is_dir() and not new.exists()
+    after, wrong = ({}, []) if all_gone else described(new)
+    waivers, faults = read_waivers(new)
+    where = f"at {base}: " if base else "in the old version: "
+    told = [replace(f, severity=Level.INFORMATION, message=f"{where}{f.message}", fix="") for f in once_wrong]
+    return _Both(before=before, after=after, waivers=waivers, once_wrong=told, wrong=[*wrong, *faults])
 
 
 def _refuse(form: ReportFormat, wrong: Sequence[Finding], shown: Shown) -> None:
@@ -90,16 +106,35 @@ def _refuse(form: ReportFormat, wrong: Sequence[Finding], shown: Shown) -> None:
     raise typer.Exit(INVALID)
 
 
-def _users(ctx: typer.Context, new: Path) -> Mapping[str, Sequence[str]]:
-    """Which pipelines of the project use which of its contracts; nothing for contracts of no project."""
-    from tidemill.inspect.contract_uses import uses_by_contract
+def _users(
+    ctx: typer.Context, places: Sequence[Path], both: _Both
+) -> tuple[Mapping[str, Sequence[Use]], Sequence[Finding]]:
+    """The uses of the project's contracts, and pipelines that could not be loaded; nothing for contracts of no project.
+
+    Contracts are the project's if one of the places is. Of the columns that pipelines name, those of the contract stay.
+    """
+    from tidemill.contracts.findings import Finding, Level
+    from tidemill.inspect.contract_uses import not_loaded, uses_of
 
     with suppress(TidemillError):
         project = open_project(ctx)
         folder = Path(project.settings.contracts).resolve()
-        if new.resolve().is_relative_to(folder):
-            return uses_by_contract(project)
-    return {}
+        if places and not any(place.resolve().is_relative_to(folder) for place in places):
+            return {}, ()
+        where, told = str(project.settings.pipelines), "it is not known which contracts it uses"
+        faults = [
+            Finding(file=where, line=1, severity=Level.INFORMATION, message=f"{told}: {fault}")
+            for fault in not_loaded(project)
+        ]
+        return {
+            name: [_of_contract(use, name, both) for use in uses] for name, uses in uses_of(project).items()
+        }, faults
+    return {}, ()
+
+
+def _of_contract(use: Use, name: str, both: _Both) -> Use:
+    known = [c for one in (both.before, both.after) if name in one for c in one[name].contract.columns]
+    return replace(use, columns=tuple(column for column in use.columns if column in known))
 
 
 @contextmanager
@@ -112,6 +147,11 @@ def _two(ctx: typer.Context, places: list[Path], base: str) -> Iterator[tuple[Pa
             f"expected OLD and NEW, or --base REVISION, found {many(len(places), 'place')}"
             + (" and --base" if base else ""),
             fix="tidemill contract diff OLD NEW, or tidemill contract diff --base main",
+        )
+    if base and STANDARD_INPUT in places:
+        raise InputError(
+            "--base compares a file with its revisions, and standard input (-) has none",
+            fix="name the file, or both versions: git show main:FILE | tidemill contract diff - FILE",
         )
     with given(places) as read:
         if not base:

@@ -11,6 +11,7 @@ import typer
 
 from tidemill.cli.commands.contract_named import ContractName, described_contract
 from tidemill.cli.output import printable
+from tidemill.cli.reports.given import given_file
 from tidemill.contracts.formats.others import Other
 
 OtherFormat = Annotated[Other, typer.Argument(metavar="FORMAT", help=f"One of {', '.join(Other)}.")]
@@ -19,7 +20,10 @@ OtherFormat = Annotated[Other, typer.Argument(metavar="FORMAT", help=f"One of {'
 def import_contract(
     other: OtherFormat,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="The file; FILE#NAME picks one of several tables, models or types.")
+        str,
+        typer.Argument(
+            metavar="FILE", help="The file, - for standard input; FILE#NAME picks one of several tables or models."
+        ),
     ],
     name: Annotated[str, typer.Option("--name", help="The name of the contract. Default: as it is called there.")] = "",
     dialect: Annotated[str, typer.Option("--dialect", help="The SQL of sql and dbt, as sqlglot calls it.")] = "spark",
@@ -33,7 +37,8 @@ def import_contract(
     from tidemill.contracts.formats.written import written
 
     whole, _, picked = (file, "", "") if Path(file).is_file() else file.partition("#")
-    draft = registry.imported(other, Path(whole), picked, dialect)
+    with given_file(whole) as path:
+        draft = registry.imported(other, path, picked, dialect)
     text, losses = written(dataclasses.replace(draft, name=name) if name else draft)
     _warn(losses)
     typer.echo(text, nl=False)

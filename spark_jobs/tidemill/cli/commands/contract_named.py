@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidemill.cli.output import open_project
+from tidemill.cli.reports.given import STANDARD_INPUT, given
 from tidemill.core.errors import ContractError, InputError
 
 if TYPE_CHECKING:
     from tidemill.contracts.changes.described import Described
+    from tidemill.contracts.findings import Finding
 
 ContractName = Annotated[
     str,
     typer.Argument(
-        metavar="CONTRACT", help="A file, or the name of a contract of the project; FILE#OBJECT picks a schema object."
+        metavar="CONTRACT",
+        help="A file, - for standard input, or a contract of the project by name; FILE#OBJECT picks an object.",
     ),
 ]
 
 
 def described_contract(ctx: typer.Context, name: str) -> Described:
-    """The contract that `name` stands for.
+    """The contract that `name` stands for; `-` is the one on standard input.
 
     Raises:
         InputError: there is no such file, and no such contract in the project.
@@ -31,8 +36,21 @@ def described_contract(ctx: typer.Context, name: str) -> Described:
     from tidemill.contracts.changes.described import described
     from tidemill.contracts.files import OBJECT
 
-    path, picked = _file_of(ctx, name)
-    found, errors = described(path)
+    whole, _, picked = name.partition(OBJECT)
+    if whole != str(STANDARD_INPUT):
+        path, picked = _file_of(ctx, name)
+        return _picked(name, path, picked, *described(path))
+    if str(STANDARD_INPUT) in (ctx.params.get("data"), ctx.params.get("sample")):
+        raise InputError("standard input (-) can be read only once", fix="name a file")
+    with given([STANDARD_INPUT]) as [path]:
+        found, errors = described(path)
+    named = {n: replace(each, contract=replace(each.contract, source=whole)) for n, each in found.items()}
+    return _picked(name, STANDARD_INPUT, picked, named, [replace(error, file=whole) for error in errors])
+
+
+def _picked(name: str, path: Path, picked: str, found: Mapping[str, Described], errors: Sequence[Finding]) -> Described:
+    from tidemill.contracts.files import OBJECT
+
     if errors:
         shown = "\n".join(f"{e}\n  fix: {e.fix}" if e.fix else str(e) for e in errors[:20])
         raise ContractError(shown, fix="" if errors[0].fix else "correct the contract")

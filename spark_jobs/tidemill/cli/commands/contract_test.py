@@ -17,6 +17,7 @@ from tidemill.cli.commands.log_format import InputKind
 from tidemill.cli.output import AsJson, console, many, open_project, printable, styled
 from tidemill.cli.reports.formats import AsFormat, FailOn, ReportFormat, chosen, failing, report
 from tidemill.cli.views.log import print_json
+from tidemill.core.contract.contract import Format
 from tidemill.core.errors import InputError
 from tidemill.core.exit_code import ExitCode
 
@@ -109,7 +110,7 @@ def _delta_rows(ctx: typer.Context, found: Described, uri: str) -> pa.Table:
 def _by_name(found: Described, data: str) -> InputKind:
     """How a file is split: a contract of lines takes lines; one of JSON also rows of CSV and Parquet."""
     by_suffix = {".csv": InputKind.CSV, ".parquet": InputKind.PARQUET}.get(PurePath(data).suffix.lower())
-    takes_rows = found.contract.format in (None, "json")
+    takes_rows = found.contract.format in (None, Format.JSON)
     return by_suffix if by_suffix and takes_rows else InputKind.LINES
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.cli.commands.doctor_tables import check_changes, check_levels, check_tables
+from tidemill.cli.output import many
 from tidemill.cli.views.checked import Checked, State, check
 from tidemill.core.errors import LogError, TidemillError
 from tidemill.core.plan.position import Position
@@ -157,7 +158,7 @@ def _pipelines(project: Project, fit: list[str], faults: list[Checked]) -> tuple
             faults.append(_fault(f"pipeline {name}", error))
     faults += [_fault("pipeline file", error) for error in project.faults]
     if faults:
-        return State.PROBLEM, f"fit to run: {', '.join(fit) or 'none'}; {len(faults)} faults", "see below"
+        return State.NOTE, f"fit to run: {', '.join(fit) or 'none'}; {many(len(faults), 'fault')}", "see below"
     if not names:
         return State.NOTE, f"none in {project.settings.pipelines}", "declare one"
     return State.OK, f"{', '.join(names)}: each fits its contracts", ""
@@ -218,9 +219,11 @@ def _spark(project: Project, sessions: list[SparkSession]) -> tuple[State, str, 
     """Start a session, and append it to `sessions`: the caller stops it."""
     from tidemill.cli.spark import start_spark
     from tidemill.cli.views.physical import place
+    from tidemill.engine.spark.failures import explained
     from tidemill.engine.spark.workers import look
 
     session = start_spark(project)
     sessions.append(session)
-    workers = "; ".join(str(worker) for worker in look(session))
+    with explained("a job that asks the workers"):
+        workers = "; ".join(str(worker) for worker in look(session))
     return State.OK, f"{place(project.settings)}: Spark {session.version} answers, its workers have {workers}", ""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -134,7 +135,15 @@ def _show(pipeline: str, found: Lineage) -> None:
         lost = ", ".join(map(str, found.lacking))
         out.print(f"may lack records that the log lost before they were read: {lost}", soft_wrap=True)
     for each in found.corrections:
-        out.print(f"batch {each['batch_id']} changed {each['before']} to {each['after']}", soft_wrap=True)
+        changed = _changed(each["before"], each["after"])
+        out.print(f"batch {each['batch_id']} changed {printable(changed)}", soft_wrap=True)
+
+
+def _changed(before: object, after: object) -> str:
+    """The columns of a row that a batch changed, from two JSON texts: "cents 550 to 551"."""
+    old, new = (json.loads(str(text)) if text else {} for text in (before, after))
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    return ", ".join(f"{name} {old.get(name, 'nothing')} to {new.get(name, 'nothing')}" for name in names)
 
 
 def _show_firings(out: Console, found: Lineage) -> None:

@@ -36,6 +36,7 @@ from tidemill.core.protocol.events import (
     Forgotten,
     Planned,
     Superseded,
+    told,
 )
 from tidemill.core.protocol.summary import account_of, broken_rules
 from tidemill.core.time.times import show_clock, show_moment
@@ -173,7 +174,7 @@ def _said(event: Event) -> str:
         case Cancelled(reason=reason):
             return reason
         case Decided(decision=decision, by=by, why=why):
-            return f"{decision.value} by {by}: {why}"
+            return f"{decision.value} by {told(by, why)}"
         case Superseded(generation=generation, by=by, why=why):
             return f"by generation {generation}, of {by}{f': {why}' if why else ''}"
         case Forgotten(until=until):
@@ -211,7 +212,7 @@ def _planned(plan: BatchPlan) -> str:
 
 
 def _told(reason: Reason | Gone) -> str:
-    return f"{reason.by}: {reason.why}" if reason.why else reason.by
+    return told(reason.by, reason.why)
 
 
 def _redefined(redefined: Redefined | None) -> str:

@@ -100,14 +100,16 @@ def _next(
 
 
 def _show(opened: OpenBatch | None, found: BatchPlan, fate: str | None) -> None:
+    from tidemill.inspect.open_batch import state_text
+
     out = console()
     if opened is None:
         out.print(f"{found.pipeline}: batch {found.batch_id} would read {many(found.records, 'record')}")
     else:
         out.print(
-            f"{found.pipeline}: batch {found.batch_id} is open and would be {fate}; "
-            f"{many(found.records, 'record')} (attempt {opened.attempt} by {opened.executor.identity})",
+            f"{found.pipeline}: batch {found.batch_id} is open and would be {fate}; {many(found.records, 'record')}",
         )
+        out.print(f"attempt {opened.attempt} by {opened.executor.text}: {state_text(opened)}")
     out.print(f"watermark {show_watermark(found.lateness_watermark)}{'; it drains the input' if found.drains else ''}")
     table = grid(
         "topic", "partition", "from", "until", "records", "", numbers=("partition", "from", "until", "records")

@@ -5,20 +5,18 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.amending import By
+from tidemill.cli.amending import By, needed_reason
 from tidemill.cli.executing import Start, show_batches
 from tidemill.cli.output import MOST, AsJson, PipelineName, open_project
 from tidemill.core.errors import ConfigError
 from tidemill.core.exit_code import ExitCode
 
 if TYPE_CHECKING:
-    from tidemill.core.plan.amendments import Reason
     from tidemill.core.protocol.events import Committed
     from tidemill.project.project import Project
 
@@ -59,7 +57,7 @@ def run(
 ) -> None:
     """Run the open batch of a pipeline, or the next one."""
     most = batches if batches or until_caught_up else 1
-    reason = _reason(by, why) if from_now or by or why else None
+    reason = needed_reason(by, why) if from_now or by or why else None
     if reason is not None and not from_now:
         raise ConfigError("--by and --why belong to a decision", fix="leave them out, or add --from-now")
 
@@ -81,16 +79,3 @@ def run(
 
     count = show_batches(ctx, pipeline, ordered, as_json=as_json, ended=ended)
     raise typer.Exit(ExitCode.DONE if count or until_caught_up else ExitCode.NOTHING_TO_DO)
-
-
-def _reason(by: str | None, why: str) -> Reason:
-    """Return who decided and why.
-
-    Raises:
-        ConfigError: no reason is given.
-    """
-    from tidemill.core.plan.amendments import Reason
-
-    if not why.strip():
-        raise ConfigError("a decision needs a reason, which the ledger keeps", fix='add --why "..."')
-    return Reason(by=by or getpass.getuser(), why=why)

@@ -23,7 +23,7 @@ from tidemill.cli.output import (
 )
 from tidemill.cli.views.log import print_json
 from tidemill.core.plan.amendments import count
-from tidemill.core.protocol.summary import account_of, broken_rules
+from tidemill.core.protocol.summary import account_of, broken_rules, steps_text
 from tidemill.core.time.times import show_duration, show_moment
 from tidemill.project.generations import to_do
 
@@ -143,7 +143,7 @@ def _show_one(out: Console, found: PipelineStatus, sizes: Sequence[StateSize]) -
         lines += _rebuild(found.flow.name, found.rebuild)
     lines += [("state", _size(size)) for size in sizes]
     lines += [("promised", str(level)) for level in _levels(found)]
-    lines.append(("lag", f"{many(found.lag, 'record')}" + (f"; {found.problem}" if found.problem else "")))
+    lines.append(("lag", f"not known: {found.problem}" if found.problem else many(found.lag, "record")))
     for name, text in lines:
         out.print(f"  {name:<12} {text}", soft_wrap=True)
     _show_partitions(out, found)
@@ -157,7 +157,7 @@ def _batches(view: View) -> Iterator[tuple[str, str]]:
     else:
         yield "last commit", f"batch {commit.batch_id}, attempt {commit.attempt}, {ago(commit.at)}"
         yield "", balance(account_of(commit))
-        yield from (("", text) for text in broken_rules(commit))
+        yield from (("", text) for text in (*broken_rules(commit), steps_text(commit)) if text)
     if opened is None:
         yield "open batch", "none"
     else:
@@ -219,9 +219,6 @@ def _trouble(part: PartitionStatus) -> str | Text:
 
 
 def _state(opened: OpenBatch) -> str:
-    from tidemill.inspect.status import holder_state
+    from tidemill.inspect.open_batch import state_text
 
-    if opened.audited is not None and opened.audited.verdict.blocks:
-        return "blocked by its audit"
-    held = holder_state(opened)
-    return "its process is gone: the next run takes it over" if held == "gone" else held
+    return state_text(opened)

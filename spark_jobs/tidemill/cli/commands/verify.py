@@ -15,7 +15,7 @@ from tidemill.cli.output import AsJson, PipelineName, console, open_project
 from tidemill.cli.views.log import print_json
 from tidemill.core.exit_code import ExitCode
 from tidemill.core.repair.selection import windows_of
-from tidemill.inspect.told import not_compared, row_text, verified_lines
+from tidemill.inspect.lines import not_compared, row_text, verified_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

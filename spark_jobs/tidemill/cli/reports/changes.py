@@ -16,9 +16,10 @@ from tidemill.contracts.changes.change import Change
 from tidemill.contracts.changes.review import Review
 from tidemill.contracts.changes.waivers import Waiver
 from tidemill.contracts.findings import Finding, Level
+from tidemill.inspect.contract_uses import Use, use_json
 
 _COLOURS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.INFORMATION: "green"}
-Users = Mapping[str, Sequence[str]]
+Users = Mapping[str, Sequence[Use]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def _changed(change: Change, waiver: Waiver | None, users: Users) -> Remark:
     return Remark(
         level=Level.ERROR if breaks else Level.INFORMATION,
         rule=change.kind,
-        message="\n".join([*parts, *(users.get(change.contract, ()) if change.breaks else ())]),
+        message="\n".join([*parts, *map(str, users.get(change.contract, ()) if change.breaks else ())]),
         file=change.file,
         line=change.line,
     )
@@ -84,8 +85,8 @@ def _show(found: Review, remarks: Sequence[Remark], users: Users) -> None:
         out.print(styled(f"{change.file}:{change.line}: ", what, f": {change}"))
         if change.breaks:
             out.print(f"  breaks: {', '.join(sorted(change.breaks))}")
-            for text in users.get(change.contract, ()):
-                out.print(f"  {text}")
+            for use in users.get(change.contract, ()):
+                out.print(f"  {use}")
         if waiver is not None:
             out.print(f"  {waiver}")
     for remark in remarks:
@@ -113,7 +114,7 @@ def _show_json(found: Review, users: Users) -> None:
                 "waived": None
                 if waiver is None
                 else {"until": waiver.until.isoformat(), "owner": waiver.owner, "reason": waiver.reason},
-                "pipelines": list(users.get(change.contract, ())) if change.breaks else [],
+                "pipelines": [use_json(use) for use in users.get(change.contract, ())] if change.breaks else [],
             }
         )
     for remark in found.remarks:

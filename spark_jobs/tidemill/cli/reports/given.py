@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tidemill.core.errors import InputError
+from tidemill.core.errors import InputError, TidemillError
 
 STANDARD_INPUT = Path("-")
 _NAME = re.compile(r"[\w-]{1,100}")
@@ -35,6 +35,23 @@ def given(places: Sequence[Path]) -> Iterator[list[Path]]:
     with TemporaryDirectory(prefix="tidemill-stdin-") as folder:
         read = _written(Path(folder), sys.stdin.buffer.read())
         yield [read if place == STANDARD_INPUT else place for place in places]
+
+
+@contextmanager
+def given_file(name: str) -> Iterator[Path]:
+    """The same file; for `-` one with the bytes of standard input, which messages call `-`."""
+    if name != str(STANDARD_INPUT):
+        yield Path(name)
+        return
+    with TemporaryDirectory(prefix="tidemill-stdin-") as folder:
+        path = Path(folder) / "standard input"
+        path.write_bytes(sys.stdin.buffer.read())
+        try:
+            yield path
+        except TidemillError as error:
+            error.message = error.message.replace(str(path), name)
+            error.fix = error.fix.replace(str(path), name)
+            raise
 
 
 def _written(folder: Path, data: bytes) -> Path:

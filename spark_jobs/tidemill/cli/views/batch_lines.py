@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
@@ -37,6 +38,10 @@ class Progress(Protocol):
         """A phase begins that takes a while."""
         ...
 
+    def starting_spark(self, pipeline: str) -> None:
+        """Spark starts, which takes so long that people may think that nothing happens."""
+        ...
+
     def committed(self, commit: Committed) -> None:
         """A batch has committed."""
         ...
@@ -56,6 +61,12 @@ class BatchLines:
         """Show the phase in the status line; nothing if there is no terminal."""
         if self._status is not None:
             self._status.update(what)
+
+    def starting_spark(self, pipeline: str) -> None:
+        """Show it in the status line; without a terminal, print a line to standard error."""
+        if self._status is None:
+            print(f"{pipeline}: starting Spark ...", file=sys.stderr, flush=True)
+        self.phase(f"{pipeline}: starting Spark")
 
     def committed(self, commit: Committed) -> None:
         """Print the line of a batch, and a line for each rule that was broken."""
@@ -102,6 +113,9 @@ class JsonLines:
 
     def phase(self, what: str) -> None:
         """Print nothing: phases do not matter to programs."""
+
+    def starting_spark(self, pipeline: str) -> None:
+        """Print nothing, as for phases."""
 
     def committed(self, commit: Committed) -> None:
         """Print the commit as an object."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tidemill.cli.failures import DEBUG
 from tidemill.core.errors import TidemillError
 
 
@@ -35,5 +37,9 @@ def check(name: str, look: Callable[[], tuple[State, str, str]]) -> Checked:
         return Checked(name=name, state=State.PROBLEM, found=error.message, fix=error.fix)
     # Whatever the error is, the other checks go on.
     except Exception as error:
-        return Checked(name=name, state=State.PROBLEM, found=f"{type(error).__name__}: {error}")
+        first = str(error).strip().partition("\n")[0]
+        again = f"look at it, then run `tidemill doctor` again; {DEBUG}=1 shows all of it"
+        if os.environ.get(DEBUG):
+            first = str(error)
+        return Checked(name=name, state=State.PROBLEM, found=f"{type(error).__name__}: {first}", fix=again)
     return Checked(name=name, state=state, found=found, fix=fix)

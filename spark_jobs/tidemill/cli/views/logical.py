@@ -52,7 +52,7 @@ def _does(operator: op.Operator) -> str:  # noqa: C901  one case for each operat
         case op.Read():
             time = operator.event_time or "the record's timestamp"
             late = show_duration(operator.delay)
-            return f"topic {operator.topic} under {operator.contract}; event time {time}, delay {late}"
+            return f"topic {operator.topic}, contract {operator.contract}; event time {time}, delay {late}"
         case op.Filter(predicate):
             return predicate
         case op.WithColumns(columns):
@@ -74,7 +74,7 @@ def _does(operator: op.Operator) -> str:  # noqa: C901  one case for each operat
         case op.Publish(table=table, contract=contract, trigger=trigger, topic=topic, timing=timing):
             sent = f"; timing in column {timing}" if timing else ""
             sent += f"; sent to topic {topic}" if topic else ""
-            return f"{table} under {contract}{f', {trigger.value}' if trigger else ', row by row'}{sent}"
+            return f"{table}, contract {contract}{f', {trigger.value}' if trigger else ', row by row'}{sent}"
         case _:
             assert_never(operator)
 

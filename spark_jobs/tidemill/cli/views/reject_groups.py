@@ -52,7 +52,10 @@ def show_groups(amendment: AmendmentJob, wanted: Selection, *, by_batch: bool, a
             print_json(line)
         return
     _show(groups, by_batch=by_batch)
-    console().print(many(0 if chosen is None else chosen.rows.num_rows, "record"))
+    records = 0 if chosen is None else chosen.rows.num_rows
+    listed = sum(found.records for found in groups.values())
+    more = "; a record is listed under each of its reasons" if listed > records else ""
+    console().print(f"{many(records, 'record')}{more}")
 
 
 def _groups(rows: pa.Table, *, by_batch: bool) -> dict[Key, Group]:
@@ -95,8 +98,7 @@ def _lines(groups: Mapping[Key, Group]) -> Iterator[dict[str, object]]:
 
 
 def _show(groups: Mapping[Key, Group], *, by_batch: bool) -> None:
-
-    places = ("batch",) if by_batch else ("first", "last")
+    places = ("batch",) if by_batch else ("first batch", "last batch")
     table = grid(*places, "topic", "reason", "records", "for example", numbers=(*places, "records"))
     for (topic, sort, _), found in groups.items():
         batches = (found.first,) if by_batch else (found.first, found.last)

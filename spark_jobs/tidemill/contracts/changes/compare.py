@@ -7,27 +7,48 @@ from collections.abc import Iterator, Mapping
 from tidemill.contracts.changes.change import Bump, Change
 from tidemill.contracts.changes.described import Described
 from tidemill.contracts.changes.fields import Comparison, field_changes
-from tidemill.contracts.changes.strictness import compared
-from tidemill.contracts.conditions import Rule
-from tidemill.contracts.nodes import plain
-from tidemill.core.contract.contract import ExtraFields, Severity
+from tidemill.contracts.changes.promises import promise_changes
+from tidemill.contracts.changes.rules import rule_changes
+from tidemill.core.contract.contract import ExtraFields
 
-_KEY = "primaryKey"
-"""The rule that a key makes; a change of the key is told as such."""
+_ENDING = ("deprecated", "retired")
+
+Pair = tuple[Described | None, Described | None]
 
 
 def changes_of(before: Mapping[str, Described], after: Mapping[str, Described]) -> list[Change]:
     """Every change between two sets of contracts, by contract and line."""
     found: list[Change] = []
-    for name in sorted({*before, *after}):
-        old, new = before.get(name), after.get(name)
+    for old, new in pairs(before, after):
         if old is not None and new is not None:
-            found += _of_contract(Comparison(old, new))
+            both, name = Comparison(old, new), new.contract.name
+            if before.get(name) is not old:
+                found.append(both.change("contract-renamed", message=f"{old.contract.name}, now {name}"))
+            found += _of_contract(both)
         elif new is not None:
             found.append(Comparison(new, new).change("contract-added"))
         elif old is not None:
             found.append(Comparison(old, old).change("contract-removed"))
     return sorted(found, key=lambda c: (c.contract, c.line, c.kind, c.where))
+
+
+def pairs(before: Mapping[str, Described], after: Mapping[str, Described]) -> list[Pair]:
+    """The two versions of each contract: by name, or else by the id of the file and the name of the object.
+
+    None stands for a version that is not there. So a file can be renamed, and another object can join it.
+    """
+    found: list[Pair] = [(before[name], after[name]) for name in sorted(before.keys() & after.keys())]
+    gone = {name: old for name, old in before.items() if name not in after}
+    come = {name: new for name, new in after.items() if name not in before}
+    for _, new in sorted(come.items()):
+        known = [name for name, old in gone.items() if _identity(old) == _identity(new)]
+        alone = sum(_identity(other) == _identity(new) for other in come.values()) == 1
+        found.append((gone.pop(known[0]) if len(known) == 1 and alone else None, new))
+    return [*found, *((old, None) for old in gone.values())]
+
+
+def _identity(one: Described) -> tuple[str, str]:
+    return one.root.text("id"), one.schema.text("name")
 
 
 def bump_needed(changes: list[Change]) -> Bump:
@@ -68,14 +89,24 @@ def _of_contract(both: Comparison) -> Iterator[Change]:
     if old.extra_fields is not new.extra_fields:
         kept = new.extra_fields is ExtraFields.KEEP
         yield both.change("extra-fields-kept" if kept else "extra-fields-refused")
-    yield from field_changes(both)
-    if old.primary_key != new.primary_key:
+    of_fields = list(field_changes(both))
+    yield from of_fields
+    renamed = {old: new for old, _, new in (c.message.partition(", now ") for c in of_fields if _is_of(c, "renamed"))}
+    removed = [change.where for change in of_fields if _is_of(change, "removed")]
+    key = tuple(renamed.get(name, name) for name in old.primary_key)
+    if key != new.primary_key:
         told = (", ".join(key) or "none" for key in (old.primary_key, new.primary_key))
         yield both.change("key-changed", message=", now ".join(told))
-    yield from _of_rules(both)
-    yield from _of_promises(both)
+    yield from rule_changes(both, renamed, removed)
+    yield from promise_changes(both)
+    yield from _of_status(both)
     if old.description != new.description:
         yield both.change("description-changed")
+
+
+def _is_of(change: Change, what: str) -> bool:
+    """Whether a whole column was renamed or removed."""
+    return change.kind == f"field-{what}" and change.at_column
 
 
 def _format(one: Described) -> str:
@@ -83,51 +114,13 @@ def _format(one: Described) -> str:
     return f"{one.contract.format}{options}"
 
 
-def _of_rules(both: Comparison) -> Iterator[Change]:
-    """Changes of rules; a rule with another name that says the same is none."""
-    old, new = (dict(one.rules) for one in (both.before, both.after))
-    for name, rule in list(new.items()):
-        twin = next((n for n, other in old.items() if n not in new and _says_the_same(other, rule)), None)
-        if name not in old and twin is not None:
-            del new[name], old[twin]
-    for name in dict.fromkeys((*old, *new)):
-        first, second = old.get(name), new.get(name)
-        if name == _KEY:
-            continue
-        if first is not None and second is not None:
-            yield from _of_rule(both, first, second)
-        elif first is not None:
-            yield _of_one(both, first, "rule-removed")
-        elif second is not None:
-            yield _of_one(both, second, "rule-added")
-
-
-def _says_the_same(one: Rule, other: Rule) -> bool:
-    return (one.condition, one.severity, one.tolerance) == (other.condition, other.severity, other.tolerance)
-
-
-def _of_rule(both: Comparison, old: Rule, new: Rule) -> Iterator[Change]:
-    if old.severity is not new.severity:
-        kind = "severity-raised" if new.severity is Severity.ERROR else "severity-lowered"
-        yield both.change(kind, message=new.name, line=new.line)
-    kind_ = compared(old, new)
-    if kind_ is not None:
-        yield _of_one(both, new, kind_)
-
-
-def _of_one(both: Comparison, rule: Rule, kind: str) -> Change:
-    warns = rule.severity is Severity.WARNING
-    line = rule.line if rule.name in both.after.rules else both.after.schema.line
-    return both.change("warning-changed" if warns else kind, message=rule.name, line=line)
-
-
-def _of_promises(both: Comparison) -> Iterator[Change]:
-    old, new = both.before.promises, both.after.promises
-    for name in sorted({*old, *new}):
-        first, second = old.get(name), new.get(name)
-        if second is None:
-            yield both.change("promise-removed", message=name)
-        elif first is None:
-            yield both.change("promise-added", message=name, line=second.line)
-        elif plain(first) != plain(second):
-            yield both.change("promise-changed", message=name, line=second.line)
+def _of_status(both: Comparison) -> Iterator[Change]:
+    """Whether the contract, or its object, is marked as deprecated; any other status is a word about it."""
+    old, new = (one.root.text("status").lower() for one in (both.before, both.after))
+    if old != new:
+        node, message = both.after.root.child("status"), f"status {old or 'none'}, now {new or 'none'}"
+        kind = "deprecated" if new in _ENDING and old not in _ENDING else "status-changed"
+        yield both.change(kind, message=message, line=None if node is None else node.line)
+    if both.before.schema.is_true("deprecated") is not both.after.schema.is_true("deprecated"):
+        gone = both.before.schema.is_true("deprecated")
+        yield both.change("deprecated-no-more" if gone else "deprecated")

@@ -9,7 +9,7 @@ from pathlib import Path
 from tidemill.contracts.compile import compile_contract, objects_of, rules_of
 from tidemill.contracts.conditions import Rule
 from tidemill.contracts.document import Node, read
-from tidemill.contracts.files import contract_files
+from tidemill.contracts.files import contract_files, twice
 from tidemill.contracts.findings import Finding, Findings, Level
 from tidemill.contracts.service_levels import PROMISES
 from tidemill.core.contract.contract import Contract
@@ -28,6 +28,11 @@ class Described:
     def is_input(self) -> bool:
         """Whether it is about records of a topic."""
         return self.contract.format is not None
+
+    @property
+    def file(self) -> Path:
+        """The file that it stands in."""
+        return Path(self.contract.source.rpartition(":")[0] or self.contract.source)
 
     @property
     def promises(self) -> Mapping[str, Node]:
@@ -59,8 +64,13 @@ def described(place: Path) -> tuple[dict[str, Described], list[Finding]]:
     errors: list[Finding] = []
     for path in contract_files(place) if place.is_dir() else [place]:
         findings = Findings(str(path))
-        found |= dict(_of_file(path, findings))
-        errors += [f for f in findings.sorted() if f.severity is Level.ERROR]
+        of_file = dict(_of_file(path, findings))
+        for name in found.keys() & of_file.keys():
+            error = twice(name, [found[name].file, path])
+            findings.error(1, error.message, fix=error.fix)
+        wrong = [f for f in findings.sorted() if f.severity is Level.ERROR]
+        found |= {} if wrong else of_file
+        errors += wrong
     return found, errors
 
 

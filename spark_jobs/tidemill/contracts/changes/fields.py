@@ -41,12 +41,22 @@ def field_changes(both: Comparison) -> Iterator[Change]:
     before, after = both.before.contract.fields, both.after.contract.fields
     yield from _of_level(both, (), before, after)
     old, new = ([f.name for f in fields] for fields in (before, after))
-    kept_old, kept_new = [n for n in old if n in new], [n for n in new if n in old]
     # A field of CSV is known by its place: a new one before others moves them.
     if both.after.contract.format is Format.CSV and old != new[: len(old)] and set(old) <= set(new):
         yield both.change("column-moved", (), f"{', '.join(old)}, now {', '.join(new)}")
-    elif kept_old != kept_new:
-        yield both.change("field-moved", (), f"{', '.join(kept_old)}, now {', '.join(kept_new)}")
+    else:
+        yield from _moved(both, (), before, after)
+
+
+def _moved(
+    both: Comparison, path: tuple[str, ...], before: Sequence[Field], after: Sequence[Field]
+) -> Iterator[Change]:
+    """The change of the order of those fields that both versions have."""
+    old, new = ([f.name for f in fields] for fields in (before, after))
+    kept_old, kept_new = [n for n in old if n in new], [n for n in new if n in old]
+    if kept_old != kept_new:
+        kind = "field-moved-inside" if path else "field-moved"
+        yield both.change(kind, path, f"{', '.join(kept_old)}, now {', '.join(kept_new)}")
 
 
 def _of_level(
@@ -83,7 +93,8 @@ def _is_renamed(both: Comparison, path: tuple[str, ...], old: Field, new: Field)
 
 def _of_field(both: Comparison, path: tuple[str, ...], old: Field, new: Field) -> Iterator[Change]:
     if old.required != new.required:
-        yield both.change("required-added" if new.required else "required-removed", path)
+        inside = "-inside" if len(path) > 1 else ""
+        yield both.change(f"required-{'added' if new.required else 'removed'}{inside}", path)
     yield from _of_type(both, path, old.type, new.type)
     if old.description != new.description:
         yield both.change("description-changed", path)
@@ -100,14 +111,15 @@ def _of_notes(both: Comparison, path: tuple[str, ...], name: str) -> Iterator[Ch
     ]
     if units[0] != units[1]:
         yield both.change("unit-changed", path, f"{units[0] or 'none'}, now {units[1] or 'none'}")
-    if second.is_true("deprecated") and not first.is_true("deprecated"):
-        yield both.change("deprecated", path)
+    if second.is_true("deprecated") is not first.is_true("deprecated"):
+        yield both.change("deprecated" if second.is_true("deprecated") else "deprecated-no-more", path)
 
 
 def _of_type(both: Comparison, path: tuple[str, ...], old: DataType, new: DataType) -> Iterator[Change]:
     match old, new:
         case Object(before), Object(after):
             yield from _of_level(both, path, before, after)
+            yield from _moved(both, path, before, after)
         case Array(before), Array(after):
             yield from _of_type(both, (*path, "[]"), before, after)
         case _ if old != new:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from tidemill.contracts.changes.change import Bump, Change
-from tidemill.contracts.changes.compare import bump_needed, changes_of, is_raised
+from tidemill.contracts.changes.change import Change
+from tidemill.contracts.changes.compare import bump_needed, changes_of, is_raised, pairs
 from tidemill.contracts.changes.described import Described
-from tidemill.contracts.changes.waivers import Waiver
+from tidemill.contracts.changes.waivers import Waiver, ended
 from tidemill.contracts.findings import Finding, Level
 
 
@@ -44,7 +44,7 @@ def review(
     used = {id(waiver) for _, waiver in found}
     remarks = [
         *_not_raised(before, after, changes),
-        *(_ended(waiver) for waiver in waivers if waiver.has_ended(today)),
+        *(ended(waiver) for waiver in waivers if waiver.has_ended(today)),
         *(_useless(waiver) for waiver in valid if id(waiver) not in used),
     ]
     return Review(changes=found, remarks=tuple(remarks))
@@ -53,22 +53,17 @@ def review(
 def _not_raised(
     before: Mapping[str, Described], after: Mapping[str, Described], changes: Sequence[Change]
 ) -> Iterator[Finding]:
-    """A warning for each contract whose version did not rise as its changes need it."""
-    for name in sorted(before.keys() & after.keys()):
-        now = after[name]
-        needed = bump_needed([c for c in changes if c.contract == now.contract.name])
-        old, new = before[name].contract.version, now.contract.version
-        if needed is not Bump.NONE and not is_raised(old, new, needed):
+    """A warning for each contract whose version did not rise as its changes need it, or went down."""
+    for first, now in pairs(before, after):
+        if first is None or now is None:
+            continue
+        name, old, new = now.contract.name, first.contract.version, now.contract.version
+        needed = bump_needed([c for c in changes if c.contract == name])
+        if not is_raised(old, new, needed):
             line = now.root.line if (node := now.root.child("version")) is None else node.line
-            kind = needed.name.lower()
-            message = f"{name}: version {old}, now {new}; these changes need another {kind} version"
+            told = f"these changes need another {needed.name.lower()} version" if needed else "it went down"
+            message = f"{name}: version {old}, now {new}; {told}"
             yield Finding(file=now.contract.source, line=line, severity=Level.WARNING, message=message)
-
-
-def _ended(waiver: Waiver) -> Finding:
-    message = f"the waiver of {waiver.change} in {waiver.contract} ended on {waiver.until}; it was {waiver.owner}'s"
-    fix = "take the change back, or agree on another day with those whom it breaks; remove a waiver that is done"
-    return Finding(file=waiver.file, line=waiver.line, severity=Level.ERROR, message=message, fix=fix)
 
 
 def _useless(waiver: Waiver) -> Finding:

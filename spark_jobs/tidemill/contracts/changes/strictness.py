@@ -39,8 +39,11 @@ def _conditions(before: Condition, after: Condition) -> str | None:
             after.null_too,
         ):
             return _sets(set(new), set(old))
-        case Bounded(operator=sign, bound=old), Bounded(bound=new) if replace(after, bound=old) == before:
-            return "rule-stricter" if (new > old) is sign.startswith(">") else "rule-weaker"
+        case Bounded(operator=sign), Bounded() if (before.column, sign[0]) == (after.column, after.operator[0]):
+            old, new = ((each.bound, "=" not in each.operator) for each in (before, after))
+            # Of two rules with the same day, the one that leaves the day itself out allows less.
+            less = new[1] if old[0] == new[0] else (new[0] > old[0]) is (sign[0] == ">")
+            return "rule-stricter" if less else "rule-weaker"
         case _:
             return "rule-changed"
 

@@ -9,10 +9,14 @@ from pathlib import Path
 
 from tidemill.contracts.changes.change import KINDS, Change
 from tidemill.contracts.document import Node, read
-from tidemill.contracts.findings import Findings
+from tidemill.contracts.files import files_below
+from tidemill.contracts.findings import Finding, Findings, Level
 from tidemill.contracts.nodes import closest, shown
+from tidemill.core.errors import ContractError
 
 FILE = "waivers.yaml"
+
+_NEARLY = (FILE, "waivers.yml", "waiver.yaml", "waiver.yml")
 
 _NEEDED = ("contract", "change", "reason", "owner", "until")
 _KEYS = (*_NEEDED, "field", "rule")
@@ -49,10 +53,52 @@ class Waiver:
         return f"waived until {self.until} by {self.owner}: {self.reason}"
 
 
-def read_waivers(place: Path, findings: Findings) -> list[Waiver]:
-    """The waivers in the file beside contracts: in a folder, or in the folder of a file. Faults go to `findings`."""
-    path = (place if place.is_dir() else place.parent) / FILE
-    root = read(path, findings) if path.is_file() else None
+def read_waivers(place: Path) -> tuple[list[Waiver], list[Finding]]:
+    """The waivers beside contracts, and their faults: of a folder with all folders below it, or beside a file."""
+    found: list[Waiver] = []
+    faults: list[Finding] = []
+    for path in waiver_files(place):
+        findings = Findings(str(path))
+        if path.name != FILE:
+            findings.error(1, f"waivers are read from {FILE} alone", fix=f"rename it to {FILE}")
+            faults += findings.sorted()
+            continue
+        found += _of_file(path, findings)
+        faults += findings.sorted()
+    return found, faults
+
+
+def waiver_files(place: Path) -> list[Path]:
+    """The files of waivers of a folder and of all folders below it, or beside a file of a contract.
+
+    Files that were called nearly so are among them: nobody should believe that they are read.
+    """
+    if not place.is_dir():
+        return [path for name in _NEARLY if (path := place.parent / name).is_file()]
+    return sorted(path for path in files_below(place) if path.name in _NEARLY and path.is_file())
+
+
+def lint_waivers(place: Path, today: date) -> list[Finding]:
+    """What is wrong with the waivers of a folder: faults, and waivers that have ended. Nothing for a file."""
+    if not place.is_dir():
+        return []
+    try:
+        waivers, faults = read_waivers(place)
+    except ContractError:
+        # The folder cannot be read, which is found with the contracts already.
+        return []
+    return [*faults, *(ended(waiver) for waiver in waivers if waiver.has_ended(today))]
+
+
+def ended(waiver: Waiver) -> Finding:
+    """The error that a waiver is after its last day."""
+    message = f"the waiver of {waiver.change} in {waiver.contract} ended on {waiver.until}; it was {waiver.owner}'s"
+    fix = "take the change back, or agree on another day with those whom it breaks; remove a waiver that is done"
+    return Finding(file=waiver.file, line=waiver.line, severity=Level.ERROR, message=message, fix=fix)
+
+
+def _of_file(path: Path, findings: Findings) -> list[Waiver]:
+    root = read(path, findings)
     if root is None:
         return []
     _check_keys(root, ("waivers",), "a file of waivers", findings)

@@ -12,7 +12,7 @@ from tidemill.core.bind.flow import Flow, Sink
 from tidemill.core.bind.meaning import RULES, VERSION, Meaning, inputs_of, meanings, of_branch, of_input
 from tidemill.core.bind.rule_bounds import as_written, implied, without_eased
 from tidemill.core.change.branches import changed_branches
-from tidemill.core.change.late_tables import Newcomer, Unread, matched, newcomer, unread
+from tidemill.core.change.joining_tables import Newcomer, Unread, matched, newcomer, unread
 from tidemill.core.errors import BackfillOpen, Incompatible
 from tidemill.core.identity.written import described, same
 from tidemill.core.plan.amendments import Reason, Redefined
@@ -143,7 +143,8 @@ def _refused(pipeline: str, found: Mapping[str, Sequence[_Found]]) -> Incompatib
     kept = "" if follows else "; windows that are open cannot go on with it"
     return Incompatible(
         f"{pipeline}: the declaration {what}{kept}; nothing was moved:\n{said}",
-        fix=f"`tidemill rebuild {pipeline}` computes all of them anew from the log{from_now}; or put the old text back",
+        fix=f"`tidemill rebuild {pipeline}` computes all published numbers again from the log{from_now}; or undo the "
+        "change in the pipeline file or contract",
     )
 
 

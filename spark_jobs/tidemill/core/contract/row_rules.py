@@ -61,9 +61,14 @@ def warning_bits(rules: Sequence[RowRule]) -> dict[str, int]:
 
 
 def reasons_expression(rules: Sequence[RowRule], *, error: str, mask: str) -> str:
-    """Spark SQL of an array of reasons why a row is rejected: `error`, unless null, and the name of each broken rule.
+    """Spark SQL of an array of reasons why a row is rejected: `error`, unless null, and names of broken rules.
 
-    `error` and `mask` are Spark SQL of the decoder's error and of the mask that the same rules gave.
+    Rules of severity WARNING reject nothing, so they are no reasons. `error` and `mask` are Spark SQL of the decoder's
+    error and of the mask that the same rules gave.
     """
-    named = [f"CASE WHEN {mask} & {1 << i}L != 0 THEN {text_literal(rule.name)} END" for i, rule in enumerate(rules)]
+    named = [
+        f"CASE WHEN {mask} & {1 << i}L != 0 THEN {text_literal(rule.name)} END"
+        for i, rule in enumerate(rules)
+        if rule.severity is Severity.ERROR
+    ]
     return f"array_compact(array({', '.join([error, *named])}))"

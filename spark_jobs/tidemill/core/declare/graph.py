@@ -6,8 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
-from tidemill.core.declare.operators import Operator, input_ports, output_ports
+from tidemill.core.declare.operators import AggregateBy, KeyBy, Operator, WindowBy, input_ports, output_ports
 from tidemill.core.errors import DeclarationError
+
+_LEFT = {
+    KeyBy: ".window(...).aggregate(...).publish(...)",
+    WindowBy: ".aggregate(...).publish(...)",
+    AggregateBy: ".publish(...)",
+}
+"""The steps that still follow a step which cannot end a stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +96,16 @@ class Graph:
         for name, operator in self.operators.items():
             for port in output_ports(operator):
                 if (name, port) not in used:
-                    raise DeclarationError(
-                        f"output port `{port}` of {self.where(name)} leads nowhere: its rows would be lost",
-                        fix="publish it, use it in another operator, or end it with .discard()",
-                    )
+                    raise self._unused(name, operator, port)
+
+    def _unused(self, name: str, operator: Operator, port: str) -> DeclarationError:
+        if isinstance(operator, KeyBy | WindowBy | AggregateBy):
+            return DeclarationError(f"{self.where(name)} leads nowhere", fix=f"end it with {_LEFT[type(operator)]}")
+        rows = f"output port `{port}` of {self.where(name)}" if len(output_ports(operator)) > 1 else self.where(name)
+        return DeclarationError(
+            f"{rows} leads nowhere: its rows would be lost",
+            fix="publish it, use it in another operator, or end it with .discard()",
+        )
 
     def _predecessors(self) -> dict[str, set[str]]:
         graph: dict[str, set[str]] = {name: set() for name in self.operators}

@@ -73,13 +73,22 @@ def check_fits(where: str, column: str, found: DataType | Foreign, contract: Con
     raise DeclarationError(
         f"{where}: `{column}` is {shown}, but the contract says {spark_type(wanted)} for it ({there}): values would "
         "be lost or changed",
-        fix=f"give `{column}` the type {shown} in the contract, or convert it with an expression of your own; where "
-        "the table is there already, `tidemill rebuild` makes it anew",
+        fix=f"give `{column}` {_declared(found, shown)} in the contract. If the table is there already, `tidemill "
+        "rebuild` makes it anew",
     )
 
 
 def _shown(found: DataType | Foreign) -> str:
     return found.name if isinstance(found, Foreign) else spark_type(found)
+
+
+def _declared(found: DataType | Foreign, shown: str) -> str:
+    """How a contract says this type."""
+    if isinstance(found, Decimal):
+        return f"`logicalType: number` and `physicalType: {shown}`"
+    words = {Scalar.LONG: "integer", Scalar.DOUBLE: "number"}
+    named = words.get(found) if isinstance(found, Scalar) else None
+    return f"`logicalType: {named}`" if named else f"the type {shown}"
 
 
 def _is_number(data_type: DataType) -> bool:

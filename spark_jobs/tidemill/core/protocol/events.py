@@ -17,6 +17,11 @@ from tidemill.core.time.spans import PaneSpan
 FORMAT_VERSION = 1
 
 
+def told(by: str, why: str) -> str:
+    """Who decided something and why, for people: "root: the till was offline", or the name alone."""
+    return f"{by}: {why}" if why else by
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executor:
     """The process that executes a batch.
@@ -86,7 +91,8 @@ class Committed:
     `skipped` is how many offsets the log lost before they were read; `incomplete` says where the windows start that may
     lack them, by published table. `broken` are the table rules that failed, each with what was found. `warned` says how
     many accepted records broke each rule of severity warning, by input topic and rule. `plan_hash` proves which plan
-    was executed; `logical_hash` identifies declaration and contracts.
+    was executed; `logical_hash` identifies declaration and contracts. `steps` is how many seconds each step of the
+    attempt took, up to the commit (`tidemill.run.watching`).
     """
 
     batch_id: int
@@ -105,6 +111,7 @@ class Committed:
     broken: tuple[str, ...] | None = None
     warned: Mapping[str, Mapping[str, int]] | None = None
     logical_hash: str | None = None
+    steps: Mapping[str, float] | None = None
     started: datetime
     at: datetime
 

@@ -39,8 +39,18 @@ def warned_json(commit: Committed) -> dict[str, dict[str, int]]:
     return {topic: dict(rules) for topic, rules in (commit.warned or {}).items()}
 
 
+def seconds_of(commit: Committed) -> float:
+    """How long the attempt took that committed, to the millisecond."""
+    return round((commit.at - commit.started).total_seconds(), 3)
+
+
+def steps_text(commit: Committed) -> str:
+    """The steps of the attempt with their seconds, in order; empty for a commit of an older version."""
+    return ", ".join(f"{step} {seconds:.2f} s" for step, seconds in (commit.steps or {}).items())
+
+
 def commit_json(commit: Committed) -> dict[str, object]:
-    """A commit as JSON values; `seconds` is the duration of the attempt that committed."""
+    """A commit as JSON values; `seconds` is the duration of the attempt that committed, `steps` that of its steps."""
     account = account_of(commit)
     return {
         "event": "committed",
@@ -61,5 +71,6 @@ def commit_json(commit: Committed) -> dict[str, object]:
         "broken": list(commit.broken or ()),
         "warned": warned_json(commit),
         "forgotten_until": None if (until := commit.position.forgotten_until) is None else moment(until).isoformat(),
-        "seconds": round((commit.at - commit.started).total_seconds(), 3),
+        "seconds": seconds_of(commit),
+        "steps": dict(commit.steps or {}),
     }

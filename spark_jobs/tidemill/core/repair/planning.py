@@ -7,7 +7,7 @@ from datetime import datetime
 
 from tidemill.core.bind.flow import Flow
 from tidemill.core.change.compatibility import check_compatibility
-from tidemill.core.change.late_tables import completed
+from tidemill.core.change.joining_tables import completed
 from tidemill.core.change.redefinition import redefined
 from tidemill.core.errors import AmendmentError, BackfillOpen
 from tidemill.core.history.coverage import Cover, batches_of, panes_of

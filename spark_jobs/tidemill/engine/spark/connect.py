@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tidemill.core.errors import EngineError
+from tidemill.core.errors import EngineError, EngineUnreachable
 
 _CHOSEN = "session_id="
 _RENEWALS = 100
@@ -32,7 +32,8 @@ def connect_session(remote: str, identity: str) -> SparkSession:
     that one is used; others may use it at the same time, so nothing in it is interrupted.
 
     Raises:
-        EngineError: the server cannot be reached, or has closed too many sessions of this identity.
+        EngineUnreachable: the server cannot be reached.
+        EngineError: the server has closed too many sessions of this identity.
         Exception: an error of Spark's client, for example if behind a proxy the server cannot be reached.
     """
     _probe(remote)
@@ -70,7 +71,7 @@ def _probe(remote: str) -> None:
     """Check that a server listens: Spark's client would try for ten minutes. With a proxy, nothing is checked.
 
     Raises:
-        EngineError: no server listens there.
+        EngineUnreachable: no server listens there.
     """
     if any(os.environ.get(name) for name in _PROXIES):
         return
@@ -79,7 +80,7 @@ def _probe(remote: str) -> None:
         with socket.create_connection((address.hostname or "", address.port or _PORT), timeout=_PATIENCE):
             return
     except OSError as error:
-        raise EngineError(
+        raise EngineUnreachable(
             f"nobody listens at {address.netloc}: {error.strerror or error}",
             fix="start the Spark Connect server, or correct [spark] remote",
         ) from None

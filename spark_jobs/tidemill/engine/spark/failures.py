@@ -90,6 +90,13 @@ def _of_spark(where: str, error: Exception) -> TidemillError:
 def _first_lines(error: Exception) -> str:
     text = str(error)
     causes = [line.strip() for line in text.splitlines() if line.startswith("Caused by: ")]
-    begin = text.partition("\nJVM stacktrace")[0].partition("\n\tat ")[0].strip()
+    begin = _without_frames(text.partition("\nJVM stacktrace")[0].partition("\n\tat ")[0].strip())
     begin = begin if len(begin) <= _LONGEST else begin[:_LONGEST] + " ..."
     return f"{begin}\n  {causes[-1][:_LONGEST]}" if causes else begin
+
+
+def _without_frames(text: str) -> str:
+    """The text without the frames of Python: what stands before them, and the error at their end."""
+    before, traced, frames = text.partition("Traceback (most recent call last):")
+    lines = [line for line in frames.splitlines() if line.strip()]
+    return f"{before.rstrip()} {lines[-1].strip()}".strip() if traced and lines else text

@@ -8,6 +8,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from tidemill.core.errors import ConfigError
+from tidemill.project.settings import FILE
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 
@@ -28,6 +29,11 @@ def make_project(folder: str | Path) -> list[Path]:
         return list(_written(resources.files(__name__).joinpath("files"), root, name))
     except OSError as error:
         raise ConfigError(f"{root}: cannot be written: {error.strerror or error}", fix="name another folder") from None
+
+
+def project_around(folder: str | Path) -> Path | None:
+    """Return the nearest project that contains the folder; None if there is none."""
+    return next((above for above in Path(folder).resolve().parents if (above / FILE).is_file()), None)
 
 
 def _written(source: Traversable, target: Path, name: str) -> list[Path]:

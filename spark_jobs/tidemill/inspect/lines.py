@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidemill.core.plan.slices import batch_ranges, show_batches
+from tidemill.core.protocol.events import told
 from tidemill.core.time.times import show_moment
 
 if TYPE_CHECKING:
@@ -68,17 +69,17 @@ def rewind_lines(found: TakenBack) -> Iterator[str]:
     yield f"taken back    {show_batches(batch_ranges(found.batches))}"
     yield f"read again    {', '.join(map(str, found.ranges)) or 'nothing'}"
     for table, version in found.versions.items():
-        yield f"{table}: " + ("no rows" if version is None else f"as of version {version}")
+        yield f"{table}: " + ("will have no rows" if version is None else f"goes back to version {version}")
+    for batch, asked in found.asked.items():
+        yield f"undoes        the {asked.kind} of batch {batch}, by {told(asked.by, asked.why)}"
     yield from undone_lines(found.decisions)
 
 
 def undone_lines(decisions: Mapping[str, Since]) -> Iterator[str]:
     """The decisions about what numbers mean that are taken back, too, one line for each table."""
     for table, since in decisions.items():
-        yield (
-            f"{table}: the decision of batch {since.batch_id} about what numbers mean, of {since.by} ({since.why}), is "
-            "taken back, too; the next batch waits for another one"
-        )
+        decided = f"the decision of batch {since.batch_id} about what numbers mean ({told(since.by, since.why)})"
+        yield f"{table}: {decided} is taken back, too; the next batch waits for another one"
 
 
 def audit_lines(results: Sequence[CheckResult]) -> Iterator[str]:
@@ -146,8 +147,8 @@ def _of_before(found: Verified) -> str:
     if found.since.event_time is not None:
         whole = show_moment(found.since.event_time)
         parts.append(f"windows that start up to {whole}, when batches had left the table out")
-    said = f"since batch {found.since.batch_id} numbers mean something else, by {found.since.by}: {found.since.why}"
-    return f"{', and '.join(parts)}: {said}"
+    said = f"since batch {found.since.batch_id} numbers mean something else ({told(found.since.by, found.since.why)})"
+    return f"{', and '.join(parts)}; {said}"
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:

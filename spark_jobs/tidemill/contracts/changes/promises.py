@@ -1,0 +1,55 @@
+"""Changes of the service levels of a contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tidemill.contracts.changes.change import Change
+from tidemill.contracts.changes.fields import Comparison
+from tidemill.contracts.document import Node
+from tidemill.contracts.nodes import plain
+from tidemill.contracts.service_levels import DURATIONS, duration_of
+
+_LONGER_IS_MORE = ("retention",)
+_VALUE = ("value", "unit")
+_ABOUT = ("description", "driver", "id", "customProperties", "authoritativeDefinitions")
+"""Keys that say something about a service level, and promise nothing."""
+
+
+def promise_changes(both: Comparison) -> Iterator[Change]:
+    """Changes of service levels. Times are compared as such, whatever their units."""
+    old, new = both.before.promises, both.after.promises
+    for name in sorted({*old, *new}):
+        first, second = old.get(name), new.get(name)
+        if second is None:
+            yield both.change("promise-removed", message=name)
+        elif first is None:
+            yield both.change("promise-added", message=name, line=second.line)
+        elif (kind := _compared(first, second)) is not None:
+            yield both.change(kind, message=name, line=second.line)
+
+
+def _compared(first: Node, second: Node) -> str | None:
+    one, other = _parts(first), _parts(second)
+    before, after = duration_of(first), duration_of(second)
+    known = {name.lower(): name for name in DURATIONS}.get(first.text("property").lower())
+    comparable = known is not None and before is not None and after is not None
+    values = (before, after) if comparable else (_valued(first), _valued(second))
+    if {k: v for k, v in one.items() if k not in _ABOUT} != {k: v for k, v in other.items() if k not in _ABOUT}:
+        return "promise-changed"
+    if values[0] == values[1]:
+        return None if one == other else "description-changed"
+    if before is None or after is None or known is None:
+        return "promise-changed"
+    return "promise-stricter" if (after < before) is (known not in _LONGER_IS_MORE) else "promise-weaker"
+
+
+def _parts(node: Node) -> Mapping[str, Any]:
+    """What a service level says besides its value and unit."""
+    found = plain(node)
+    return {key: value for key, value in found.items() if key not in _VALUE} if isinstance(found, Mapping) else {}
+
+
+def _valued(node: Node) -> list[Any]:
+    return [None if (child := node.child(key)) is None else plain(child) for key in _VALUE]

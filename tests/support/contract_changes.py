@@ -1,0 +1,185 @@
+"""Changes of contracts, each with its kind: a contract before and after."""
+
+from __future__ import annotations
+
+from typing import Any
+
+HEAD = """\
+apiVersion: v3.2.0
+kind: DataContract
+id: orders
+version: 1.0.0
+status: STATUS
+TOP
+schema:
+  - name: orders
+    logicalType: object
+    description: Orders.
+    OBJECT
+    customProperties: [CUSTOM]
+    quality: [QUALITY]
+    properties:
+"""
+JSON, CSV = "{property: format, value: json}", "{property: format, value: csv}"
+ID = "{name: id, logicalType: integer, required: true}"
+NAME = "{name: shop_name, logicalType: string, description: where}"
+
+
+def contract(*properties: str, **parts: str) -> str:
+    """A contract with these properties; `parts` are its status, its custom properties, its rules and others."""
+    head = HEAD
+    for name in ("top", "object", "custom", "quality"):
+        head = head.replace(name.upper(), parts.get(name, ""))
+    head = head.replace("STATUS", parts.get("status", "active"))
+    return head + "".join(f"      - {p}\n" for p in properties)
+
+
+def column(more: str = "", name: str = "x", of: str = "integer") -> str:
+    return f"{{name: {name}, logicalType: {of}{', ' + more if more else ''}}}"
+
+
+def options(text: str, of: str = "integer") -> str:
+    return column(f"logicalTypeOptions: {{{text}}}", of=of)
+
+
+def rows(bounds: str) -> str:
+    return f"{{metric: rowCount, {bounds}}}"
+
+
+def nulls(bounds: str) -> str:
+    return column(f"quality: [{{metric: nullValues, {bounds}}}]")
+
+
+def among(values: str, metric: str = "invalidValues", argument: str = "validValues", name: str = "") -> str:
+    called = f"type: library, name: {name}, " if name else ""
+    rule = f"{{{called}metric: {metric}, arguments: {{{argument}: [{values}]}}, mustBe: 0}}"
+    return column(f"quality: [{rule}]", of="string")
+
+
+def holds(sql: str, name: str = "own") -> str:
+    return f"{{type: custom, engine: tidemill, name: {name}, implementation: '{sql}'}}"
+
+
+def promised(value: object, unit: str, of: str = "latency") -> str:
+    return f"slaProperties: [{{property: {of}, value: {value}, unit: {unit}}}]"
+
+
+ROW = "description: One.}"
+A_B, A = "object, properties: [{name: a, logicalType: integer}, ", "object, properties: ["
+INNER = "{name: b, logicalType: integer, required: true}]"
+ITEMS = "items: {logicalType: integer}"
+EASED = INNER.replace("true", "false")
+
+CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("field-added", {"p": [ID]}, {"p": [ID, column()]}),
+    ("field-added-required", {"p": [ID]}, {"p": [ID, column("required: true")]}),
+    ("field-removed", {"p": [ID, column()]}, {"p": [ID]}),
+    ("field-renamed", {"p": [ID, NAME]}, {"p": [ID, NAME.replace("shop_name", "shopName")]}),
+    ("field-renamed", {"p": [ID, NAME]}, {"p": [ID, NAME.replace("shop_name", "place")]}),
+    ("field-moved", {"p": [ID, column()]}, {"p": [column(), ID]}),
+    ("field-removed", {"p": [column(of=f"{A_B}{INNER}")]}, {"p": [column(of=f"{A}{INNER}")]}),
+    ("required-removed-inside", {"p": [column(of=f"{A}{INNER}")]}, {"p": [column(of=f"{A}{EASED}")]}),
+    ("required-added-inside", {"p": [column(of=f"{A}{EASED}")]}, {"p": [column(of=f"{A}{INNER}")]}),
+    (
+        "field-moved-inside",
+        {"p": [column(of=f"{A_B}{INNER}")]},
+        {"p": [column(of=f"{A}{INNER[:-1]}, {A_B.split('[')[1][:-2]}]")]},
+    ),
+    ("type-widened", {"p": [column("physicalType: int")]}, {"p": [column()]}),
+    ("type-narrowed", {"p": [column()]}, {"p": [column("physicalType: int")]}),
+    ("type-changed", {"p": [column()]}, {"p": [column(of="string")]}),
+    (
+        "type-widened",
+        {"p": [column("items: {logicalType: integer, physicalType: int}", of="array")]},
+        {"p": [column("items: {logicalType: integer}", of="array")]},
+    ),
+    ("required-added", {"p": [column()]}, {"p": [column("required: true")]}),
+    ("required-removed", {"p": [column("required: true")]}, {"p": [column()]}),
+    ("rule-added", {"p": [column()]}, {"p": [options("minimum: 0")]}),
+    ("rule-removed", {"p": [options("minimum: 0")]}, {"p": [column()]}),
+    ("rule-stricter", {"p": [options("minimum: 0")]}, {"p": [options("minimum: 1")]}),
+    ("rule-weaker", {"p": [options("maximum: 5")]}, {"p": [options("maximum: 6")]}),
+    ("rule-weaker", {"p": [options("maxLength: 5", "string")]}, {"p": [options("maxLength: 6", "string")]}),
+    ("rule-stricter", {"p": [options("minimum: 2024-01-01", "date")]}, {"p": [options("minimum: 2024-02-01", "date")]}),
+    ("rule-stricter", {"p": [options("minimum: 1")]}, {"p": [options("exclusiveMinimum: 1")]}),
+    ("rule-stricter", {"p": [options("maximum: 5")]}, {"p": [options("exclusiveMaximum: 4")]}),
+    (
+        "rule-stricter",
+        {"p": [options("minimum: 2024-01-01", "date")]},
+        {"p": [options("exclusiveMinimum: 2024-01-01", "date")]},
+    ),
+    ("rule-stricter", {"p": [among("a, b", name="one")]}, {"p": [among("b", name="two")]}),
+    ("rule-changed", {"p": [ID], "quality": holds("id > 3")}, {"p": [ID], "quality": holds("id > 4")}),
+    ("rule-changed", {"p": [options("pattern: a", "string")]}, {"p": [options("pattern: b", "string")]}),
+    ("rule-changed", {"p": [options("multipleOf: 2")]}, {"p": [options("multipleOf: 3")]}),
+    ("rule-stricter", {"p": [among("a, b")]}, {"p": [among("b")]}),
+    ("rule-changed", {"p": [among("a, b")]}, {"p": [among("b, c")]}),
+    (
+        "rule-stricter",
+        {"p": [among("'-'", "missingValues", "missingValues")]},
+        {"p": [among("'-', 'n/a'", "missingValues", "missingValues")]},
+    ),
+    ("severity-lowered", {"p": [nulls("mustBe: 0")]}, {"p": [nulls("mustBe: 0, severity: warning")]}),
+    ("severity-raised", {"p": [nulls("mustBe: 0, severity: warning")]}, {"p": [nulls("mustBe: 0")]}),
+    ("warning-changed", {"p": [column()]}, {"p": [nulls("mustBe: 0, severity: warning")]}),
+    ("unit-changed", {"p": [column("customProperties: [{property: unit, value: cents}]")]}, {"p": [column()]}),
+    ("deprecated", {"p": [column()]}, {"p": [column("deprecated: true")]}),
+    ("description-changed", {"p": [column("description: a")]}, {"p": [column("description: b")]}),
+    ("deprecated-no-more", {"p": [column("deprecated: true")]}, {"p": [column()]}),
+    ("deprecated", {"p": [ID]}, {"p": [ID], "status": "deprecated"}),
+    ("deprecated", {"p": [ID]}, {"p": [ID], "status": "retired"}),
+    ("deprecated", {"p": [ID]}, {"p": [ID], "object": "deprecated: true"}),
+    ("deprecated-no-more", {"p": [ID], "object": "deprecated: true"}, {"p": [ID]}),
+    ("status-changed", {"p": [ID], "status": "draft"}, {"p": [ID]}),
+    ("promise-added", {"p": [ID]}, {"p": [ID], "top": promised(4, "h")}),
+    ("promise-weaker", {"p": [ID], "top": promised(4, "h")}, {"p": [ID], "top": promised(5, "h")}),
+    ("promise-stricter", {"p": [ID], "top": promised(15, "min")}, {"p": [ID], "top": promised(300, "s")}),
+    (
+        "promise-weaker",
+        {"p": [ID], "top": promised(2, "y", "retention")},
+        {"p": [ID], "top": promised(9, "mo", "retention")},
+    ),
+    ("promise-changed", {"p": [ID], "top": promised(4, "h")}, {"p": [ID], "top": promised(4, "h, scheduler: cron")}),
+    ("promise-removed", {"p": [ID], "top": promised(4, "h")}, {"p": [ID]}),
+]
+UNSEEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"p": [options("maximum: 2024-01-01", "date")]}, {"p": [options("maximum: 2024-02-01", "date")]}),
+    ({"p": [options("maxItems: 5", f"array, {ITEMS}")]}, {"p": [options("maxItems: 6", f"array, {ITEMS}")]}),
+    ({"p": [options("exclusiveMinimum: 1")]}, {"p": [options("minimum: 1")]}),
+    ({"p": [among("a")]}, {"p": [among("a, b")]}),
+]
+"""Rules of records that allow more, which a plan does not see: it compares numbers alone."""
+
+OF_TABLES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("key-changed", {"p": [ID]}, {"p": [ID.replace("required", "primaryKey")]}),
+    (
+        "rule-stricter",
+        {"p": [ID], "quality": rows("mustBeLessThan: 9")},
+        {"p": [ID], "quality": rows("mustBeLessThan: 8")},
+    ),
+    ("rule-weaker", {"p": [nulls("mustBe: 0")]}, {"p": [nulls("mustBeLessThan: 5, unit: percent")]}),
+    ("rule-stricter", {"p": [nulls("mustBeLessThan: 5")]}, {"p": [nulls("mustBeLessThan: 4")]}),
+    ("rule-changed", {"p": [nulls("mustBeLessThan: 5")]}, {"p": [nulls("mustBeLessThan: 5, unit: percent")]}),
+    ("direction-changed", {"p": [ID]}, {"p": [ID], "custom": JSON}),
+    *(("rule-weaker", old, new) for old, new in UNSEEN),
+]
+OF_RECORDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("format-changed", {"p": [ID], "custom": JSON}, {"p": [ID], "custom": CSV}),
+    (
+        "format-changed",
+        {"p": [ID], "custom": JSON},
+        {"p": [ID], "custom": f"{JSON}, {{property: timestamp, value: epoch_s}}"},
+    ),
+    (
+        "extra-fields-refused",
+        {"p": [ID], "custom": JSON},
+        {"p": [ID], "custom": f"{JSON}, {{property: extraFields, value: reject}}"},
+    ),
+    (
+        "extra-fields-kept",
+        {"p": [ID], "custom": f"{JSON}, {{property: extraFields, value: reject}}"},
+        {"p": [ID], "custom": JSON},
+    ),
+    ("direction-changed", {"p": [ID], "custom": JSON}, {"p": [ID]}),
+    *(("rule-weaker-unseen", {**old, "custom": JSON}, {**new, "custom": JSON}) for old, new in UNSEEN),
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -13,12 +13,23 @@ from airflow.sdk import DAG, get_parsing_context
 
 from tidemill.core.errors import ConfigError
 from tidemill.project.project import Project
-from tidemill_airflow.dags.amendments import backfill_dag, maintenance_dag, replay_dag
+from tidemill_airflow.dags.amendments import backfill_dag, replay_dag
 from tidemill_airflow.dags.broken import Broken, broken_dag
+from tidemill_airflow.dags.deciding import decide_dag
 from tidemill_airflow.dags.entities import PipelineDag, pipeline_dag
+from tidemill_airflow.dags.maintaining import maintenance_dag
 from tidemill_airflow.dags.options import DagOptions, ProjectOptions, refusals
 from tidemill_airflow.dags.pipeline import make_dag
-from tidemill_airflow.naming import MAINTENANCE, backfill_dag_of, replay_dag_of
+from tidemill_airflow.dags.rewinding import rebuild_dag, rewind_dag, verify_dag
+from tidemill_airflow.naming import (
+    MAINTENANCE,
+    backfill_dag_of,
+    decide_dag_of,
+    rebuild_dag_of,
+    replay_dag_of,
+    rewind_dag_of,
+    verify_dag_of,
+)
 
 __all__ = ["DagOptions", "dags_for"]
 
@@ -29,6 +40,7 @@ def dags_for(
     default_args: Mapping[str, Any] | None = None,
     dag_args: Mapping[str, Any] | None = None,
     pipelines: Mapping[str, DagOptions] | None = None,
+    ask_people: bool | Collection[str] = False,
 ) -> dict[str, DAG]:
     """Return the DAGs of a project by id, for `globals().update(...)` in a file of the dags folder.
 
@@ -40,17 +52,20 @@ def dags_for(
         default_args: arguments of all tasks: see `DagOptions`.
         dag_args: arguments of all DAGs: see `DagOptions`.
         pipelines: options of single pipelines, or of single DAGs, by name. They go before those of the project.
+        ask_people: the pipelines about whose blocked batches people are asked, under Required Actions of their DAG of
+            decisions; True for all.
 
     Warns:
         UserWarning: a pipeline cannot run, or there is none.
 
     Raises:
         ConfigError: tidemill.toml is wrong, Airflow does not know an argument, or an argument cannot be changed, or
-            `pipelines` names no pipeline. Airflow shows it as an import error.
+            `pipelines` or `ask_people` names no pipeline. Airflow shows it as an import error.
     """
     general = DagOptions(default_args=default_args or {}, dag_args=dag_args or {})
     options = ProjectOptions(general=general, special=pipelines or {})
-    made = _Factory(project if isinstance(project, Project) else Project.load(project), options)
+    opened = project if isinstance(project, Project) else Project.load(project)
+    made = _Factory(opened, options, _Asking.of(ask_people))
     wanted = get_parsing_context().dag_id
     if wanted and (found := made.only(wanted)) is not None:
         return found
@@ -61,11 +76,44 @@ def dags_for(
 
 
 @dataclass(frozen=True, slots=True)
+class _Asking:
+    """For which pipelines people are asked; None for all."""
+
+    names: frozenset[str] | None
+
+    @staticmethod
+    def of(given: bool | Collection[str]) -> _Asking:
+        """What `ask_people` says."""
+        if isinstance(given, bool):
+            return _Asking(None if given else frozenset())
+        names = [given] if isinstance(given, str) else given
+        if not (isinstance(names, Collection) and all(isinstance(name, str) for name in names)):
+            raise ConfigError(
+                f"ask_people: expected True, False or names of pipelines, found {given!r}",
+                fix='for example ask_people=["sales"]',
+            )
+        return _Asking(frozenset(names))
+
+    def check_names(self, known: Iterable[str]) -> None:
+        """Check that all pipelines exist.
+
+        Raises:
+            ConfigError: there is no such pipeline.
+        """
+        for name in sorted((self.names or frozenset()) - {*known}):
+            raise ConfigError(f"ask_people: there is no pipeline {name}", fix=f"known: {', '.join(sorted(known))}")
+
+    def __contains__(self, name: str) -> bool:
+        return self.names is None or name in self.names
+
+
+@dataclass(frozen=True, slots=True)
 class _Factory:
     """Makes the DAGs of a project. Each pipeline is bound to its contracts once."""
 
     project: Project
     options: ProjectOptions
+    asking: _Asking
     bound: dict[str, PipelineDag] = field(default_factory=dict)
 
     def only(self, dag_id: str) -> dict[str, DAG] | None:
@@ -83,15 +131,16 @@ class _Factory:
         """All DAGs of the project, and what people should know about them."""
         stopped = self._stopped()
         makers = self._makers(stopped)
-        told = [*self._check_options({*self.bound, *stopped}, stopped)]
+        told = [*self._check_names({*self.bound, *stopped}, stopped)]
         told += [f"the pipeline {name} does not run: {error}" for name, error in stopped.items()]
         if not makers:
             told.append(f"there are no DAGs, because {self.project.settings.pipelines} declares no pipelines")
         return {dag_id: make() for dag_id, make in makers.items()}, told
 
-    def _check_options(self, names: Iterable[str], stopped: Mapping[str, Exception]) -> Iterator[str]:
-        """Yield what is wrong with the names of options, if a file that cannot be loaded may explain it."""
+    def _check_names(self, names: Collection[str], stopped: Mapping[str, Exception]) -> Iterator[str]:
+        """Yield which names of options and of `ask_people` are unknown, if a broken file may explain it."""
         try:
+            self.asking.check_names(names)
             self.options.check_names((MAINTENANCE, *(dag_id for name in names for dag_id in _ids_of(name))))
         except ConfigError as error:
             if not stopped:
@@ -126,7 +175,7 @@ class _Factory:
         return self.bound[name]
 
     def _with_options(self, name: str, dag_id: str) -> PipelineDag:
-        return replace(self._entity(name), options=self.options.of(name, dag_id))
+        return replace(self._entity(name), options=self.options.of(name, dag_id), ask_people=name in self.asking)
 
     def _made(self, name: str, dag_id: str) -> DAG:
         with refusals(dag_id):
@@ -144,4 +193,12 @@ class _Factory:
 
 def _ids_of(pipeline: str) -> dict[str, Callable[[PipelineDag], DAG]]:
     """The ids of the DAGs of a pipeline, and what makes each."""
-    return {pipeline: make_dag, backfill_dag_of(pipeline): backfill_dag, replay_dag_of(pipeline): replay_dag}
+    return {
+        pipeline: make_dag,
+        backfill_dag_of(pipeline): backfill_dag,
+        decide_dag_of(pipeline): decide_dag,
+        rebuild_dag_of(pipeline): rebuild_dag,
+        replay_dag_of(pipeline): replay_dag,
+        rewind_dag_of(pipeline): rewind_dag,
+        verify_dag_of(pipeline): verify_dag,
+    }

@@ -21,11 +21,17 @@ from chaos.records import Producer
 from chaos.world import PIPELINE, World
 from support.projects import ROOT
 from tidemill.core.plan.work import Kind
-from tidemill.core.protocol.events import Committed, Event, Executor, Planned
+from tidemill.core.protocol.events import Committed, Decided, Event, Executor, Planned
 from tidemill.core.protocol.view import OpenBatch
 
 TASK = "batch"
 OWN = f"airflow:{PIPELINE}/"
+ENDED = ("success", "failed")
+STRICT = """
+    quality:
+      - {type: library, metric: rowCount, mustBeLessThan: 1, severity: error}
+"""
+"""No row may be published."""
 
 
 @dataclass
@@ -39,6 +45,7 @@ class Story:
     cleared: dict[str, Any] = field(default_factory=dict)
     cleared_running: dict[str, Any] = field(default_factory=dict)
     marked: dict[str, Any] = field(default_factory=dict)
+    decided: dict[str, Any] = field(default_factory=dict)
     backfilled: dict[str, Any] = field(default_factory=dict)
     notes: dict[str, str | None] = field(default_factory=dict)
     links: dict[str, str | None] = field(default_factory=dict)
@@ -64,6 +71,7 @@ class Teller:
         self._clear_what_succeeded()
         self._clear_what_runs()
         self._mark_success()
+        self._decide()
         self._backfill()
         self._end()
         return self.story
@@ -140,6 +148,55 @@ class Teller:
         found = self._committed(batch)
         self.story.marked = {**found, "moved": moved, "state": self._state_of(run), "marked run": run}
 
+    def _decide(self) -> None:
+        """An audit blocks a batch, its run is marked as a success, and a person answers what Airflow asks."""
+        self._caught_up()
+        contract = self._world.seats[0] / "data_contracts" / "sums.odcs.yaml"
+        plain, dag = contract.read_text(), f"{PIPELINE}.decide"
+        contract.write_text(plain.rstrip() + STRICT)
+        try:
+            batch = self._airflow.wait_for("a batch that is blocked", self._blocked)
+            run = _run_of(batch.executor)
+            self._airflow.wait_for("the end of its run", lambda: self._ended(run))
+            path = f"dags/{PIPELINE}/dagRuns/{run}/taskInstances/{TASK}"
+            self._airflow.call("PATCH", path, new_state="success")
+            asked = self._airflow.wait_for("a question", lambda: self._asked(dag))
+            later = self._airflow.wait_for("a later run", lambda: self._later(run))
+            path = f"dags/{dag}/dagRuns/{asked[0]}"
+            answer = {"chosen_options": ["accept"], "params_input": {"reason": "a trial"}}
+            self._airflow.call("PATCH", f"{path}/taskInstances/ask/-1/hitlDetails", **answer)
+            self._airflow.wait_for("the decision", lambda: self._airflow.call("GET", path)["state"] in ENDED)
+            found = self._committed(batch)
+        finally:
+            contract.write_text(plain)
+        [decided] = [e for e in self._events() if isinstance(e, Decided)]
+        self.story.decided = {
+            "asked": len(self._asked(dag)),
+            "a later run": self._state_of(later),
+            "decide": self._airflow.call("GET", path)["state"],
+            "decision": decided.decision.value,
+            "why": decided.why,
+            "commits": found["commits"],
+        }
+
+    def _blocked(self) -> OpenBatch | None:
+        """The batch that its audit blocks. If there was nothing to publish, there is more to read now."""
+        batch = self._ledger.view().open_batch
+        if batch is None and not self._behind():
+            self._feed()
+        return batch if batch is not None and batch.is_blocked else None
+
+    def _asked(self, dag: str) -> list[str]:
+        """The runs that wait for an answer, or had one."""
+        runs = [r["dag_run_id"] for r in self._airflow.call("GET", f"dags/{dag}/dagRuns")["dag_runs"]]
+        return [r for r in runs if self._airflow.call("GET", f"dags/{dag}/dagRuns/{r}/hitlDetails")["hitl_details"]]
+
+    def _later(self, run: str) -> str:
+        """A run after this one that has ended, and was not skipped."""
+        runs = [r["dag_run_id"] for r in self._runs()]
+        later = runs[runs.index(run) + 1 :]
+        return next((r for r in later if self._ended(r) in ENDED), "")
+
     def _announced_by(self, run: str) -> list[str]:
         """The assets of the events that a run has caused."""
         events = self._airflow.call("GET", f"assets/events?source_run_id={run}")["asset_events"]
@@ -150,7 +207,7 @@ class Teller:
         self._caught_up()
         dag = f"{PIPELINE}.backfill"
         last = self._commits()[-1].batch_id
-        conf = {"from_time": "1970-01-01T00:00:00+00:00", "batch_records": 20, "why": "a trial"}
+        conf = {"mode": "do it", "from_time": "1970-01-01T00:00:00+00:00", "batch_records": 20, "why": "a trial"}
         run = self._airflow.call("POST", f"dags/{dag}/dagRuns", logical_date=None, conf=conf)["dag_run_id"]
         self._airflow.wait_for("a first batch of the backfill", lambda: self._kinds(last)[Kind.BACKFILL])
         killed = self._kill_who_backfills(f"airflow:{dag}/")
@@ -245,12 +302,14 @@ class Teller:
             self._producer.step()
 
     def _caught_up(self) -> None:
-        def done() -> bool:
-            view, ends = self._ledger.view(), self._ends()
-            topics = {t: dict(at.offsets) for t, at in view.position.topics.items()}
-            return view.open_batch is None and topics == ends
+        self._airflow.wait_for(
+            "a run that has caught up", lambda: self._ledger.view().open_batch is None and not self._behind()
+        )
 
-        self._airflow.wait_for("a run that has caught up", done)
+    def _behind(self) -> bool:
+        """Whether the log has more than was committed."""
+        topics = self._ledger.view().position.topics
+        return {t: dict(at.offsets) for t, at in topics.items()} != self._ends()
 
     def _ends(self) -> dict[str, dict[int, int]]:
         log = self._world.log

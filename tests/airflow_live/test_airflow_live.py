@@ -20,7 +20,7 @@ from datetime import timedelta
 
 from tidemill_airflow.factory import dags_for
 
-globals().update(dags_for("PROJECT", default_args={"retry_delay": timedelta(seconds=1)}))
+globals().update(dags_for("PROJECT", default_args={"retry_delay": timedelta(seconds=1)}, ask_people=True))
 """
 
 
@@ -110,3 +110,9 @@ def test_backfill_ends_beside_scheduled_runs_though_its_task_was_killed(story: S
 def test_mark_success_of_a_task_that_runs_commits_nothing_and_the_next_run_takes_the_offsets(story: Story) -> None:
     found = story.marked
     assert (found["moved"], found["state"], found["same run"], found["commits"]) == (False, "success", False, 1)
+
+
+def test_people_are_asked_once_about_a_blocked_batch_and_runs_fail_until_they_answer(story: Story) -> None:
+    found = story.decided
+    assert (found["asked"], found["a later run"], found["decide"]) == (1, "failed", "success")
+    assert (found["decision"], found["why"], found["commits"]) == ("accept", "a trial", 1)

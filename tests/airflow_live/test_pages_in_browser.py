@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +118,6 @@ def test_somebody_follows_a_number_to_its_offsets_and_decides(airflow: str, chro
     ada.leaves()
 
 
-@pytest.mark.skipif(find_spec("tidemill_airflow.dags.deciding") is None, reason="no DAG decides yet")
 def test_somebody_decides_about_a_blocked_batch(airflow: str, chromium: Any) -> None:
     ada = Person(chromium, airflow, "ada")
     frame = ada.looks_at("pipelines/strict")

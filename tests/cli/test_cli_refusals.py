@@ -73,7 +73,7 @@ COMMANDS = {
     "rename": "rename sums other",
 }
 ELSEWHERE = {"airflow install", "demo", "down", "jars fetch", "log bridge", "test", "up"}
-"""Change or start an Airflow; makes a project of its own; asks a repository of packages; asks Kinesis; starts pytest."""
+"""Change or start an Airflow; make a project; ask a repository of packages; ask Kinesis; start pytest."""
 
 Condition = Callable[[Mill, ExitStack], None]
 

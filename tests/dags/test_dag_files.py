@@ -12,6 +12,14 @@ from typing import Any
 import pytest
 
 from tidemill.project.project import Project
+from tidemill_airflow.tasks.asked import (
+    BACKFILL_FIELDS,
+    DECISION_FIELDS,
+    REBUILD_FIELDS,
+    REPLAY_FIELDS,
+    REWIND_FIELDS,
+    VERIFY_FIELDS,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -87,11 +95,15 @@ def test_every_file_is_parsed_without_an_error_or_a_warning_where_spark_is_not_i
 
 FORMS = {
     "": {"max_batches", "max_records"},
-    "backfill": {"from_time", "to_time", "from_offsets", "to_offsets", "from_window", "to_window", "accept_loss"}
-    | {"mode", "batch_records", "why"},
-    "replay": {"records", "rule", "batch", "topic", "partition", "offset", "table", "since", "until"}
-    | {"batch_records", "why"},
+    "backfill": BACKFILL_FIELDS,
+    "decide": DECISION_FIELDS,
+    "rebuild": REBUILD_FIELDS,
+    "replay": REPLAY_FIELDS,
+    "rewind": REWIND_FIELDS,
+    "verify": VERIFY_FIELDS,
 }
+BESIDE = ("rebuild", "verify")
+"""The kinds of DAGs whose tasks run beside the batches of their pipeline, without its slot."""
 MAINTENANCE = "tidemill.maintenance"
 
 
@@ -114,9 +126,11 @@ def test_every_task_has_an_owner_retries_and_the_pool_of_its_pipeline(parsed: di
     for name, dag in parsed["dags"].items():
         for task_id, task in dag["tasks"].items():
             beside = name == MAINTENANCE and not task_id.endswith(".fold")
+            beside |= name.partition(".")[2] in BESIDE or task_id == "ask"
             pipeline = (task_id if name == MAINTENANCE else name).partition(".")[0]
             pool = "default_pool" if beside else f"tidemill.{pipeline}"
-            assert (task["pool"], task["owner"] != "airflow", task["retries"] > 0) == (pool, True, True)
+            found = task["pool"], task["owner"] != "airflow", task["retries"] > 0
+            assert found == (pool, True, task_id != "ask"), (name, task_id)
 
 
 def test_every_dag_survives_its_way_through_airflows_database(parsed: dict[str, Any]) -> None:

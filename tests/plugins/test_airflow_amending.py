@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,22 +22,27 @@ IDENTITY = "airflow:page_views.backfill/manual__1/batches"
 @pytest.mark.parametrize(
     ("form", "name", "bad"),
     [
-        ("backfill", "from_time", "yesterday"),
-        ("backfill", "mode", "forget"),
-        ("backfill", "from_offsets", "web.access:7"),
-        ("backfill", "batch_records", 0),
-        ("replay", "records", "everything"),
-        ("replay", "batch", "seven"),
-        ("replay", "partition", -1),
-        ("replay", "offset", -1),
+        ("amendments.backfill", "mode", "forget"),
+        ("amendments.backfill", "from_time", 7),
+        ("amendments.backfill", "batch_records", 0),
+        ("amendments.replay", "records", "everything"),
+        ("amendments.replay", "mode", "resume"),
+        ("amendments.replay", "partition", -1),
+        ("amendments.replay", "offset", -1),
+        ("deciding.decide", "decision", "forget"),
+        ("deciding.decide", "batch", 0),
+        ("rewinding.rewind", "to", -1),
+        ("rewinding.rebuild", "mode", "resume"),
+        ("rewinding.verify", "sample", 0),
+        ("rewinding.verify", "sample", 101),
     ],
 )
 def test_forms_refuse_what_cannot_be_meant(flow: Flow, form: str, name: str, bad: Any) -> None:
     from airflow.sdk.exceptions import ParamValidationError
 
-    from tidemill_airflow.dags import amendments
-
-    dag = getattr(amendments, f"{form}_dag")(pipeline_dag(flow, "/srv/shop", "/srv/lake"))
+    module, _, kind = form.partition(".")
+    dags = import_module(f"tidemill_airflow.dags.{module}")
+    dag = getattr(dags, f"{kind}_dag")(pipeline_dag(flow, "/srv/shop", "/srv/lake"))
     with pytest.raises(ParamValidationError):
         dag.params.get_param(name).resolve(bad)
 
@@ -44,13 +50,55 @@ def test_forms_refuse_what_cannot_be_meant(flow: Flow, form: str, name: str, bad
 def test_a_task_that_goes_back_lets_live_runs_go_first(flow: Flow) -> None:
     from tidemill_airflow.dags.amendments import backfill_dag, replay_dag
     from tidemill_airflow.dags.pipeline import make_dag
+    from tidemill_airflow.dags.rewinding import rewind_dag
 
     entity = pipeline_dag(flow, "/srv/shop", "/srv/lake")
     [live] = make_dag(entity).tasks
-    for dag in (backfill_dag(entity), replay_dag(entity)):
+    for dag in (backfill_dag(entity), replay_dag(entity), rewind_dag(entity)):
         [task] = dag.tasks
         assert task.pool == live.pool
         assert task.priority_weight < live.priority_weight
+
+
+def test_a_decision_goes_before_live_runs_and_what_needs_no_slot_takes_none(flow: Flow) -> None:
+    """A blocked pipeline has runs that fail all the time; a rebuild and a verification take hours beside them."""
+    from tidemill_airflow.dags.deciding import decide_dag
+    from tidemill_airflow.dags.pipeline import make_dag
+    from tidemill_airflow.dags.rewinding import rebuild_dag, verify_dag
+
+    entity = pipeline_dag(flow, "/srv/shop", "/srv/lake")
+    [live] = make_dag(entity).tasks
+    decide = decide_dag(entity).get_task("decide")
+    assert (decide.pool, decide.priority_weight > live.priority_weight) == (live.pool, True)
+    for dag in (rebuild_dag(entity), verify_dag(entity)):
+        assert [task.pool for task in dag.tasks] == ["default_pool"]
+
+
+def test_forms_have_sections_plain_help_and_the_fields_that_their_tasks_know(flow: Flow) -> None:
+    from tidemill_airflow.factory import _ids_of
+
+    entity = pipeline_dag(flow, "/srv/shop", "/srv/lake")
+    for make in list(_ids_of(entity.pipeline).values())[1:]:
+        dag = make(entity)
+        params = {name: dag.params.get_param(name) for name in dag.params}
+        [task] = [task for task in dag.tasks if hasattr(task, "fields")]
+        assert task.fields == params.keys(), dag.dag_id
+        for name, param in params.items():
+            assert param.schema["section"], name
+            assert param.schema["title"], name
+            assert "pattern" not in param.schema, name
+            assert param.description or param.schema.get("values_display"), name
+        assert dag.is_paused_upon_creation is False, "a run of a paused DAG waits for ever"
+
+
+def test_forms_that_do_nothing_yet_are_the_first_choice(flow: Flow) -> None:
+    from tidemill_airflow.factory import _ids_of
+
+    entity = pipeline_dag(flow, "/srv/shop", "/srv/lake")
+    for make in list(_ids_of(entity.pipeline).values())[1:]:
+        dag = make(entity)
+        chosen = dag.params.get("mode", dag.params.get("decision", "reads only"))
+        assert chosen in ("plan only", "show", "reads only"), dag.dag_id
 
 
 class Turns:
@@ -109,7 +157,7 @@ def test_a_backfill_gives_its_slot_back_after_some_batches_and_goes_on(monkeypat
 
     live = commit(2, Kind.LIVE, more=True)
     turns = Turns(monkeypatch, [commit(1, more=True), live, commit(3, more=True), commit(4, more=True)], [commit(4)])
-    asked = {"from_time": "2026-01-01T00:00:00+00:00", "to_time": None, "from_offsets": None}
+    asked = {"mode": "do it", "from_time": "2026-01-01T00:00:00+00:00", "to_time": None, "from_offsets": None}
     with pytest.raises(AirflowRescheduleException):
         executed(asked)
     assert turns.asked[0].wanted == OfTimes(since=datetime(2026, 1, 1, tzinfo=UTC), until=None)
@@ -128,7 +176,7 @@ def test_a_turn_ends_with_the_live_batch_that_follows_its_last_one(monkeypatch: 
     left = iter([commit(1, more=True), commit(2, more=True), commit(3, Kind.LIVE, more=True), commit(4, more=True)])
     Turns(monkeypatch, left)  # type: ignore[arg-type]
     with pytest.raises(AirflowRescheduleException):
-        executed({"from_time": "2026-01-01"})
+        executed({"mode": "do it", "from_time": "2026-01-01"})
     assert [c.batch_id for c in left] == [4]
 
 
@@ -138,12 +186,16 @@ def test_a_busy_pipeline_is_tried_again_and_a_wrong_request_is_not(monkeypatch: 
     Turns(monkeypatch, Busy("held"), BackfillOpen("somebody's"), AmendmentError("nothing was read"))
     for _ in range(2):
         with pytest.raises(AirflowRescheduleException) as later:
-            executed({"from_time": "2026-01-01"})
+            executed({"mode": "do it", "from_time": "2026-01-01"})
         assert later.value.reschedule_date > datetime.now(UTC)
     with pytest.raises(AirflowFailException, match="nothing was read"):
-        executed({"from_time": "2026-01-01"})
+        executed({"mode": "do it", "from_time": "2026-01-01"})
     with pytest.raises(AirflowFailException, match="wants offsets, or times, or windows"):
-        executed({})
+        executed({"mode": "do it"})
+    with pytest.raises(AirflowFailException, match="resume is about the backfill that is open"):
+        executed({"mode": "resume", "from_time": "2026-01-01"})
+    with pytest.raises(AirflowFailException, match="no field 'until'"):
+        executed({"mode": "do it", "until": "2026-01-01"})
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,16 @@ import pytest
 from support.projects import NO_SPARK, sums
 from tidemill.core.errors import ConfigError, DeclarationError
 
-OF_SUMS = ["sums", "sums.backfill", "sums.replay", "tidemill.maintenance"]
+OF_SUMS = [
+    "sums",
+    "sums.backfill",
+    "sums.decide",
+    "sums.rebuild",
+    "sums.replay",
+    "sums.rewind",
+    "sums.verify",
+    "tidemill.maintenance",
+]
 
 
 @pytest.fixture

@@ -13,8 +13,11 @@ import pytest
 
 from support.projects import NO_SPARK, sums
 from tidemill.core.bind.flow import Flow
-from tidemill.core.errors import DeclarationError
+from tidemill.core.errors import ConfigError, DeclarationError
 from tidemill_airflow.dags.entities import PipelineDag, pipeline_dag
+
+KINDS = ("", ".backfill", ".decide", ".rebuild", ".replay", ".rewind", ".verify")
+"""What the names of the DAGs of a pipeline end with."""
 
 
 @pytest.fixture
@@ -129,9 +132,9 @@ def test_every_pipeline_of_a_project_gets_a_dag(two_pipelines: list[str]) -> Non
     from tidemill_airflow.factory import dags_for
 
     dags = dags_for("/srv/shop")
-    kinds = [f"{name}{kind}" for name in ("orders", "visits") for kind in ("", ".backfill", ".replay")]
+    kinds = [f"{name}{kind}" for name in ("orders", "visits") for kind in KINDS]
     assert {name: dag.dag_id for name, dag in dags.items()} == {name: name for name in ["tidemill.maintenance", *kinds]}
-    assert len({dags[name].tasks[0].pool for name in kinds}) == 2
+    assert len({dags[name].tasks[0].pool for name in ("orders", "orders.backfill", "visits")}) == 2
     assert [task.task_id for task in dags["tidemill.maintenance"].tasks] == [
         "orders.fold",
         "orders",
@@ -145,7 +148,7 @@ def test_task_process_makes_only_the_dag_that_it_runs(
 ) -> None:
     from tidemill_airflow.factory import dags_for
 
-    for wanted in ("visits", "visits.backfill", "visits.replay"):
+    for wanted in [f"visits{kind}" for kind in KINDS]:
         two_pipelines.clear()
         monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", wanted)
         assert list(dags_for("/srv/shop")) == [wanted]
@@ -159,7 +162,7 @@ def test_task_process_of_a_dag_that_is_none_of_ours_makes_all(
 
     for wanted in ("others", "visits.others"):
         monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", wanted)
-        assert len(dags_for("/srv/shop")) == 7
+        assert len(dags_for("/srv/shop")) == 2 * len(KINDS) + 1
 
 
 def test_task_process_waits_a_short_time_for_files_of_other_pipelines(
@@ -174,3 +177,20 @@ def test_task_process_waits_a_short_time_for_files_of_other_pipelines(
     began = monotonic()
     assert list(dags_for(tmp_path)) == ["sums"]
     assert monotonic() - began < 5
+
+
+def test_people_are_asked_only_for_the_pipelines_that_want_it(two_pipelines: list[str]) -> None:
+    from tidemill_airflow.factory import dags_for
+
+    for wanted, asking in ((False, []), (True, ["orders", "visits"]), (["visits"], ["visits"])):
+        dags = dags_for("/srv/shop", ask_people=wanted)
+        assert [name for name, dag in dags.items() if any(t.on_failure_callback for t in dag.tasks)] == asking
+
+
+def test_a_pipeline_that_wants_people_asked_and_does_not_exist_is_refused(two_pipelines: list[str]) -> None:
+    from tidemill_airflow.factory import dags_for
+
+    with pytest.raises(ConfigError, match="ask_people: there is no pipeline order"):
+        dags_for("/srv/shop", ask_people=["order"])
+    with pytest.raises(ConfigError, match="ask_people: expected True, False or names of pipelines, found None"):
+        dags_for("/srv/shop", ask_people=None)  # type: ignore[arg-type]

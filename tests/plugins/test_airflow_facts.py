@@ -86,6 +86,10 @@ def test_verdict_says_whether_a_person_had_to_accept_it(verdict: Verdict, state:
         ),
         ([a_commit(account=Account(), published={})], "EMPTY: batch 3 (live): 0 read; no rows; 2.0 s"),
         (
+            [a_commit(account=Account(), kind=Kind.REWIND, published={})],
+            "batch 3 (rewind): 0 read; no rows; 2.0 s",
+        ),
+        (
             [a_commit(account=Account(read=2, rejected=2), kind=Kind.REPAIR, published={})],
             "NOTHING REPAIRED, 2 REJECTED: batch 3 (repair): 2 read, 2 rejected; no rows; 2.0 s",
         ),

@@ -12,6 +12,17 @@ import pytest
 from support.projects import NO_SPARK, sums
 from tidemill.core.errors import ConfigError
 
+FORMS = (
+    "backfill/batches",
+    "decide/ask",
+    "decide/decide",
+    "rebuild/rebuild",
+    "replay/batches",
+    "rewind/rewind",
+    "verify/verify",
+)
+"""The tasks of the DAGs of a pipeline that a person triggers."""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -46,12 +57,22 @@ def test_default_args_reach_every_task_and_dag_args_every_dag(folder: Path) -> N
         default_args={"queue": "spark", "executor": "Celery", "on_failure_callback": told, "retries": 2},
         dag_args={"is_paused_upon_creation": True, "on_success_callback": told, "tags": ["finance"]},
     )
-    assert len(made) == 7
+    assert len(made) == 15
     for dag in made.values():
         assert (dag.is_paused_upon_creation, dag.on_success_callback) == (True, told)
         assert {"tidemill", "finance"} <= dag.tags
         for task in dag.tasks:
             assert (task.queue, task.executor, task.retries, task.on_failure_callback) == ("spark", "Celery", 2, [told])
+
+
+def test_callbacks_of_the_project_run_beside_the_one_that_asks_people(folder: Path) -> None:
+    from tidemill_airflow.tasks.asking import ask_people
+
+    for chosen, found in ((told, [told]), ([told, told], [told, told]), (None, [])):
+        made = dags(folder, ask_people=["sums"], default_args={"on_failure_callback": chosen})
+        callbacks = {name: dag.tasks[0].on_failure_callback or [] for name, dag in made.items()}
+        assert callbacks.pop("sums") == [ask_people, *found]
+        assert all(each == found for each in callbacks.values())
 
 
 def test_options_of_a_dag_go_before_those_of_its_pipeline_and_those_before_the_projects(folder: Path) -> None:
@@ -68,11 +89,10 @@ def test_options_of_a_dag_go_before_those_of_its_pipeline_and_those_before_the_p
     queues = {f"{dag}/{task.task_id}": task.queue for dag in made for task in made[dag].tasks}
     assert queues == {
         "more/batch": "project",
-        "more.backfill/batches": "project",
-        "more.replay/batches": "project",
+        **{f"more.{task}": "project" for task in FORMS},
         "sums/batch": "sums",
+        **{f"sums.{task}": "sums" for task in FORMS},
         "sums.backfill/batches": "big",
-        "sums.replay/batches": "sums",
         "tidemill.maintenance/more.fold": "project",
         "tidemill.maintenance/more": "project",
         "tidemill.maintenance/sums.fold": "sums",
@@ -82,6 +102,14 @@ def test_options_of_a_dag_go_before_those_of_its_pipeline_and_those_before_the_p
     assert {"all", "ours"} <= made["sums.backfill"].tags
     assert "ours" not in made["more"].tags | made["tidemill.maintenance"].tags
     assert [name for name, dag in made.items() if dag.is_paused_upon_creation] == ["tidemill.maintenance"]
+
+
+def test_time_that_a_task_may_take_does_not_limit_how_long_people_may_think(folder: Path) -> None:
+    limit = timedelta(minutes=10)
+    decide = dags(folder, default_args={"execution_timeout": limit})["sums.decide"]
+    assert decide.get_task("decide").execution_timeout == limit
+    ask = decide.get_task("ask")
+    assert (ask.execution_timeout, ask.response_timeout) == (None, None)
 
 
 def test_task_process_gets_the_options_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

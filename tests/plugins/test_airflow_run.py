@@ -69,11 +69,14 @@ RUNS = [
     ("page_views", {"max_batches": 9}),
     ("page_views", {}),
     ("strict", {}),
-    ("page_views.backfill", {"from_time": "2000-01-01T00:00:00+00:00", "batch_records": 100, "why": "a trial"}),
+    (
+        "page_views.backfill",
+        {"mode": "do it", "from_time": "2000-01-01T00:00:00Z", "batch_records": 100, "why": "a trial"},
+    ),
     # A DAG that is tested twice keeps the parameters of the first time.
-    ("page_views.backfill", {"from_time": None, "from_offsets": "web.access-0:9000"}),
-    ("page_views.replay", {"batch": "1-9", "why": "a trial"}),
-    ("page_views.replay", {"records": "late"}),
+    ("page_views.backfill", {"mode": "do it", "from_time": None, "from_offsets": "web.access-0:9000"}),
+    ("page_views.replay", {"mode": "do it", "batch": "1-9", "why": "a trial"}),
+    ("page_views.replay", {"mode": "do it", "records": "late"}),
     ("tidemill.maintenance", {"keep": "1 day"}),
 ]
 

@@ -16,7 +16,10 @@ TAG_LENGTH = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineDag:
-    """The DAG of one pipeline. `project` is the folder with tidemill.toml; `description` is one line."""
+    """The DAG of one pipeline. `project` is the folder with tidemill.toml; `description` is one line.
+
+    `ask_people` says that people are asked what happens to a batch that its audit blocks.
+    """
 
     pipeline: str
     project: str
@@ -26,6 +29,7 @@ class PipelineDag:
     document: str
     topics: tuple[str, ...]
     tables: tuple[str, ...]
+    ask_people: bool = False
     options: DagOptions = field(default_factory=DagOptions)
 
     @property

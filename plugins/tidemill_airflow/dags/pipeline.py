@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from airflow.sdk import DAG, Param
 
 from tidemill_airflow.assets import batch_asset, table_asset
@@ -10,6 +12,7 @@ from tidemill_airflow.dags.retrying import RETRYING
 from tidemill_airflow.dags.schedules import timetable
 from tidemill_airflow.naming import TASK, pool_of
 from tidemill_airflow.scheduler.priority import LiveBeforeBackfill
+from tidemill_airflow.tasks.asking import ask_people
 from tidemill_airflow.tasks.micro_batch import MAX_BATCHES, MicroBatchOperator
 
 
@@ -38,9 +41,18 @@ def make_dag(entity: PipelineDag) -> DAG:
         outlets=[batch_asset(entity.pipeline), *(table_asset(table) for table in entity.tables)],
         **RETRYING,
     )
+    if entity.ask_people:
+        task["on_failure_callback"] = [ask_people, *_callbacks(task.get("on_failure_callback"))]
     with DAG(**about) as dag:
         MicroBatchOperator(**task)
     return dag
+
+
+def _callbacks(chosen: Any) -> list[Any]:
+    """The callbacks that the project has chosen: none, one, or several."""
+    if chosen is None:
+        return []
+    return [chosen] if callable(chosen) else list(chosen)
 
 
 def run_limits() -> dict[str, Param]:

@@ -1,29 +1,39 @@
-"""Tasks that change the past or tidy up: backfills and replays in several turns, folds, and maintenance."""
+"""Tasks that change the past in several turns: backfills and replays."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-
-from tidemill.core.errors import TidemillError
-from tidemill.core.repair.selection import selection, wanted
+from tidemill.core.errors import ConfigError
 from tidemill.project.project import Project
-from tidemill_airflow.tasks.batch_operator import BATCHES_A_TURN, BatchOperator, Turn, cancel
-from tidemill_airflow.tasks.runner import Amendment, backfill_state, tasks_of
+from tidemill_airflow.tasks.asked import (
+    BACKFILL_FIELDS,
+    CANCEL,
+    DO,
+    PLAN,
+    REPLAY_FIELDS,
+    RESUME,
+    backfill_of,
+    mode_of,
+    records_of,
+    replay_of,
+)
+from tidemill_airflow.tasks.at_once import FormOperator, job_of, user_of
+from tidemill_airflow.tasks.batch_operator import BATCHES_A_TURN, Turn
+from tidemill_airflow.tasks.runner import Amendment, backfill_state
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class AmendmentOperator(BatchOperator):
+class AmendmentOperator(FormOperator):
     """Executes the batches of an amendment in turns, and announces what was committed.
 
     Between two turns the slot of the pipeline's pool is free: a live run has the greater weight and goes first. While
     another run holds the open batch, or another backfill is incomplete, the task waits for its turn. It is skipped if
-    there was nothing to do, and it fails without a retry if a retry could not help.
+    there was nothing to do, and it fails without a retry if a retry could not help. If the form says `plan only`, it
+    says what would be done, and does nothing.
 
     Args:
         pipeline: the name of a pipeline of the project.
@@ -32,31 +42,37 @@ class AmendmentOperator(BatchOperator):
         batches_a_turn: how many batches of the amendment one turn executes.
     """
 
-    template_fields = ("request",)
     ui_color = "#f0e6d6"
 
-    def __init__(
-        self,
-        *,
-        request: Mapping[str, Any] | str | None = None,
-        batches_a_turn: int = BATCHES_A_TURN,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *, batches_a_turn: int = BATCHES_A_TURN, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.request = request
         self.batches_a_turn = batches_a_turn
+
+    def check(self, asked: Mapping[str, Any]) -> None:
+        """Refuse values of the form that contradict each other, before anything is read.
+
+        Raises:
+            ConfigError: with what to change.
+        """
+
+    def plan(self, project: Project, asked: Mapping[str, Any]) -> Iterable[str]:
+        """What would be done, in lines of text."""
+        raise NotImplementedError
 
     def amendment(self, project: Project, identity: str, asked: Mapping[str, Any]) -> Amendment | None:
         """What to do in this turn; None if earlier turns have done everything."""
         raise NotImplementedError
 
-    def work(self, context: Context) -> dict[str, Any]:
-        """Execute one turn."""
-        asked = self.request if isinstance(self.request, Mapping) else {}
+    def answer(self, asked: Mapping[str, Any], context: Context) -> dict[str, Any]:
+        """Say what would be done, or execute one turn of it."""
+        self.check(asked)
+        if self.fields and mode_of(asked, self.modes) == PLAN:
+            return self.shown(context, self.plan(Project.load(self.project), asked))
+        said = [text for text in (asked.get("by") or user_of(context), asked.get("why")) if text]
         turn = Turn(
             amendment=lambda project, identity: self.amendment(project, identity, asked),
-            why=str(asked.get("why") or ""),
-            most=asked.get("batch_records") or None,
+            why=": ".join(said),
+            most=records_of(asked),
             batches=self.batches_a_turn,
         )
         return turn.take(self, context)
@@ -68,70 +84,69 @@ class BackfillOperator(AmendmentOperator):
     The form gives `from_offsets` and `to_offsets`, or `from_time` and `to_time`, or `from_window` and `to_window`.
     """
 
+    fields = BACKFILL_FIELDS
+    modes = (PLAN, DO, RESUME, CANCEL)
+
+    def check(self, asked: Mapping[str, Any]) -> None:
+        """Refuse bounds that contradict each other or the mode."""
+        mode, wanted = mode_of(asked, self.modes), backfill_of(asked)
+        if wanted is not None and mode in (RESUME, CANCEL):
+            raise ConfigError(
+                f"{mode} is about the backfill that is open, and the form says what another one reads",
+                fix=f"leave offsets, times and windows empty, or choose {DO}",
+            )
+        if wanted is None and mode == DO:
+            raise ConfigError(
+                "a backfill wants offsets, or times, or windows",
+                fix=f"give one of them; {PLAN} without any shows offsets",
+            )
+
+    def plan(self, project: Project, asked: Mapping[str, Any]) -> Iterable[str]:
+        """What the backfill would read and change; without bounds, which offsets there are."""
+        from tidemill.inspect.lines import backfill_lines
+        from tidemill.inspect.waiting import offset_lines
+        from tidemill.repair.backfill import preview
+
+        wanted = backfill_of(asked)
+        if wanted is None:
+            return ["offsets that a backfill can name:", *offset_lines(project, self.pipeline)]
+        job = job_of(project, self.pipeline, most=records_of(asked))
+        return backfill_lines(preview(job, wanted, accept_loss=bool(asked.get("accept_loss"))))
+
     def amendment(self, project: Project, identity: str, asked: Mapping[str, Any]) -> Amendment | None:
         """Begin the backfill, continue it, or give it up."""
-        mode = asked.get("mode") or "begin"
-        if mode != "begin":
+        mode = mode_of(asked, self.modes)
+        if mode != DO:
             opened = project.ledger(self.pipeline).view().position.backfill is not None
-            return Amendment(what="resume" if mode == "resume" else "cancel") if opened else None
+            return Amendment(what="resume" if mode == RESUME else "cancel") if opened else None
         state = backfill_state(project, self.pipeline, identity)
         if state == "complete":
             return None
-        if state == "open":
+        wanted = backfill_of(asked)
+        if state == "open" or wanted is None:
             return Amendment(what="resume")
-        windows = "/".join(filter(None, (asked.get("from_window"), asked.get("to_window")))) or None
-        names = ("from_offsets", "to_offsets", "from_time", "to_time")
-        parts = wanted(**{name: asked.get(name) or None for name in names}, windows=windows)
-        return Amendment(what="backfill", wanted=parts, accept_loss=bool(asked.get("accept_loss")))
+        return Amendment(what="backfill", wanted=wanted, accept_loss=bool(asked.get("accept_loss")))
 
 
 class ReplayOperator(AmendmentOperator):
     """Puts records from the quarantine or the late table through the pipeline again."""
 
+    fields = REPLAY_FIELDS
+
+    def check(self, asked: Mapping[str, Any]) -> None:
+        """Refuse conditions that belong to the other kind of records."""
+        replay_of(asked)
+
+    def plan(self, project: Project, asked: Mapping[str, Any]) -> Iterable[str]:
+        """Which records would be taken."""
+        from tidemill.core.plan.amendments import SideOutput
+        from tidemill.inspect.repairs import repair_lines
+
+        late, chosen = replay_of(asked)
+        output = SideOutput.LATE if late else SideOutput.QUARANTINE
+        return repair_lines(job_of(project, self.pipeline, most=records_of(asked)), output, chosen)
+
     def amendment(self, project: Project, identity: str, asked: Mapping[str, Any]) -> Amendment | None:
         """Select the records that are left."""
-        late = asked.get("records") == "late"
-        names = ("batch", "topic", "partition", "offset", "since", "until")
-        found = {name: asked.get(name) for name in names}
-        found |= {"table": asked.get("table")} if late else {"reason": asked.get("rule")}
-        return Amendment(what="late" if late else "quarantine", selection=selection(**found))
-
-
-class FoldOperator(AmendmentOperator):
-    """Folds the slices of many batches into one, where state has grown with their number.
-
-    One turn folds all that is due.
-    """
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(batches_a_turn=sys.maxsize, **kwargs)
-
-    def amendment(self, project: Project, identity: str, asked: Mapping[str, Any]) -> Amendment | None:
-        """Fold all groups that are due."""
-        return Amendment(what="fold")
-
-
-class MaintenanceOperator(BaseOperator):
-    """Does the maintenance of a pipeline's tables and ledger, beside its batches."""
-
-    template_fields = ("keep",)
-    ui_color = "#e2ecd8"
-
-    def __init__(self, *, pipeline: str, project: str | None = None, keep: str | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.pipeline, self.project, self.keep = pipeline, project, keep
-
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Do all maintenance tasks.
-
-        Returns:
-            The number of files or rows that each task handled, by table and task.
-        """
-        found: dict[str, Any] = {}
-        try:
-            for task in tasks_of(Project.load(self.project), self.pipeline, self.keep or None):
-                self.log.info("%s: %s: %s", task.table, task.what, task.count)
-                found[f"{task.table}: {task.what}"] = task.count
-        except TidemillError as error:
-            cancel(error)
-        return found
+        late, chosen = replay_of(asked)
+        return Amendment(what="late" if late else "quarantine", selection=chosen)

@@ -148,6 +148,10 @@ def rejected(commit: Committed) -> str:
     return f"batch {commit.batch_id}: {number:,} rejected, now in quarantine{f': {why}' if why else ''}"
 
 
+_RESTORING = frozenset((Kind.REWIND.value, Kind.SWITCH.value))
+"""Kinds of batches that read nothing, and change what readers see all the same."""
+
+
 def note_of(batches: Sequence[Facts], widened: Widened | None = None) -> str:
     """The result of a run in one line that tells a good run from one to look at. It begins with what is unusual."""
     total = {part: sum(batch[part] for batch in batches) for part in ACCOUNT}
@@ -166,10 +170,10 @@ def note_of(batches: Sequence[Facts], widened: Widened | None = None) -> str:
 
 
 def _unusual(batches: Sequence[Facts], total: Mapping[str, int], rows: Mapping[str, int]) -> str:
-    broken = sum(len(batch["broken"]) for batch in batches)
+    broken, kinds = sum(len(batch["broken"]) for batch in batches), {batch["kind"] for batch in batches}
     found = {
-        "nothing repaired": {b["kind"] for b in batches} == {Kind.REPAIR.value} and not total["aggregated"],
-        "empty": not total["read"] and not any(rows.values()),
+        "nothing repaired": kinds == {Kind.REPAIR.value} and not total["aggregated"],
+        "empty": not (total["read"] or any(rows.values()) or kinds & _RESTORING),
         f"{total['rejected']:,} rejected": total["rejected"] > 0,
         f"{total['late']:,} late": total["late"] > 0,
         f"{total['shed']:,} shed": total["shed"] > 0,

@@ -20,7 +20,7 @@ from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.view import View
 from tidemill.core.repair.planning import backfill_of, plan_backfill, plan_giving_up
-from tidemill.core.repair.selection import Wanted
+from tidemill.core.repair.selection import OfWindows, Wanted
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.whole_windows import left_of
 from tidemill.core.time.times import micros, show_moment
@@ -41,7 +41,8 @@ class Preview:
     `left` counts, by table, the windows that keep their published rows: their state was removed, and the backfill does
     not read all of their records. `unknown` names tables that earlier batches did not publish: more of their windows
     may change than `windows` names. `late` counts by table the late rows among the records, with the stretch of their
-    windows: they count now. `rejected` counts the rejected ones, which are judged again.
+    windows: they count now. `rejected` counts the rejected ones, which are judged again. `asked` is how many records
+    were asked for, before the backfill was widened to whole batches; None if windows were asked for.
     """
 
     covers: tuple[Cover, ...]
@@ -53,6 +54,7 @@ class Preview:
     seconds: float
     late: Mapping[str, tuple[int, Window]]
     rejected: int
+    asked: int | None = None
 
     @property
     def records(self) -> int:
@@ -79,7 +81,7 @@ def backfill(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fal
             if began and (plans := _of_job(amendment, began[0])):
                 _check_not_given_up(amendment, plans)
                 return None
-            covers, ranges = _held(amendment, view, wanted, accept_loss=accept_loss)
+            _, covers, ranges = _held(amendment, view, wanted, accept_loss=accept_loss)
             job = _job_of(amendment, view, covers, ranges)
             began[:] = [job.since]
         return plan_backfill(amendment.flow, view, job, clock=datetime.now(UTC), most=amendment.batch_records)
@@ -146,7 +148,7 @@ def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fals
         OffsetsLost: the log no longer holds some of the offsets, and `accept_loss` is False.
     """
     view = amendment.ledger.view()
-    covers, ranges = _held(amendment, view, wanted, accept_loss=accept_loss)
+    asked, covers, ranges = _held(amendment, view, wanted, accept_loss=accept_loss)
     job = _job_of(amendment, view, covers, ranges)
     records = count(ranges)
     batches = max(-(-records // amendment.batch_records), 1)
@@ -164,6 +166,7 @@ def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fals
         seconds=batches * _A_BATCH + records / speed,
         late=_stretches(late),
         rejected=len(rejected),
+        asked=None if isinstance(wanted, OfWindows) else count(asked),
     )
 
 
@@ -234,7 +237,8 @@ def _left_of(amendment: AmendmentJob, view: View, job: Backfill) -> Mapping[str,
 
 def _held(
     amendment: AmendmentJob, view: View, wanted: Wanted, *, accept_loss: bool
-) -> tuple[tuple[Cover, ...], Ranges]:
+) -> tuple[Ranges, tuple[Cover, ...], Ranges]:
+    """What is wanted, the batches that read it, and what is read of them."""
     asked, covers = wanted_covers(amendment, view, wanted)
     held = held_of(amendment.project.log(), [source.topic for source in amendment.flow.inputs])
     covers, ranges = still_held(amendment.pipeline, covers, held, accept_loss=accept_loss)
@@ -243,4 +247,4 @@ def _held(
             f"{amendment.pipeline}: the log holds nothing of what is wanted", fix="choose a later start"
         )
     amendment.watcher.widened(asked, ranges, batches_of(covers))
-    return covers, ranges
+    return asked, covers, ranges

@@ -12,17 +12,27 @@ from tidemill.core.protocol.view import OpenBatch, View
 from tidemill.ledger.ledger import Ledger
 
 
-def decide(ledger: Ledger, pipeline: str, decision: Decision, reason: Reason, at: datetime) -> int:
+def decide(  # noqa: PLR0913  what is decided, about what, by whom
+    ledger: Ledger, pipeline: str, decision: Decision, reason: Reason, at: datetime, *, batch_id: int | None = None
+) -> int:
     """Record the decision, which the next run obeys. Return the number of the batch it is about.
 
+    With `batch_id`, the decision is about this batch and no other, whatever happened since somebody looked at it.
+
     Raises:
-        AmendmentError: no batch is blocked.
+        AmendmentError: no batch is blocked, or another one than `batch_id`.
     """
 
     def event(view: View) -> Event:
         batch = view.open_batch
         if batch is None or not batch.is_blocked:
             raise _nothing_to_decide(pipeline, batch)
+        if batch_id not in (None, batch.plan.batch_id):
+            raise AmendmentError(
+                f"{pipeline}: the audit blocks batch {batch.plan.batch_id}, and the decision is about batch "
+                f"{batch_id}; nothing was decided",
+                fix=f"look at batch {batch.plan.batch_id}, and decide about it",
+            )
         return Decided(
             batch_id=batch.plan.batch_id,
             attempt=batch.attempt,

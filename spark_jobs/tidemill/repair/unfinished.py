@@ -12,6 +12,7 @@ from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.protocol.leases import Holder
 from tidemill.core.protocol.transitions import check_takeover
 from tidemill.core.protocol.view import View
+from tidemill.ledger.ledger import Ledger
 from tidemill.ledger.process import is_gone, this_process
 from tidemill.project.project import Project
 from tidemill.repair.job import AmendmentJob
@@ -49,6 +50,27 @@ def unfinished(project: Project, pipeline: str) -> Unfinished | None:
     with suppress(LedgerDamaged):
         view = project.of_generation(pipeline, number, built=True).ledger(pipeline).view()
     return Unfinished(number=number, view=view, outdated=number != wanted)
+
+
+def blocked_ledger(amendment: AmendmentJob) -> tuple[Ledger, int | None]:
+    """The ledger in which a batch waits for a decision: the published one, or that of a rebuild with its generation.
+
+    If no batch waits anywhere, it is the published one.
+
+    Raises:
+        AmendmentError: the batch of a rebuild is blocked, but another declaration or contract began the rebuild.
+    """
+    project, pipeline = amendment.project, amendment.pipeline
+    found, opened = unfinished(project, pipeline), amendment.ledger.view().open_batch
+    if found is None or not found.is_blocked or (opened is not None and opened.is_blocked):
+        return amendment.ledger, None
+    if found.outdated:
+        raise AmendmentError(
+            f"{pipeline}: no batch waits: the audit blocked the rebuild of generation {found.number}, and the pipeline "
+            "or a contract has changed since",
+            fix=f"`tidemill rebuild {pipeline}` builds another generation; with --cancel it drops this one",
+        )
+    return project.of_generation(pipeline, found.number, built=True).ledger(pipeline), found.number
 
 
 def cancel(amendment: AmendmentJob) -> list[int]:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.amending import By, Why, looked_at, needed_reason
-from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid, many
+from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid
 from tidemill.cli.views.log import print_json
 from tidemill.core.errors import AmendmentError
 from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.events import Decision
+from tidemill.inspect.lines import read_line
 from tidemill.inspect.open_batch import decision_text
 
 if TYPE_CHECKING:
@@ -71,9 +72,7 @@ def show(
 
 def _show_choices(out: Console, pipeline: str, opened: OpenBatch) -> None:
     """What the batch read, and the commands that decide about it."""
-    plan = opened.plan
-    read = ", ".join(str(item) for ranges in plan.reads.values() for item in ranges)
-    out.print(f"batch {plan.batch_id} read {many(plan.records, 'record')}: {read or 'no offsets'}", soft_wrap=True)
+    out.print(read_line(opened.plan), soft_wrap=True)
     if opened.decided is not None and not opened.is_blocked:
         out.print(decision_text(opened.decided), soft_wrap=True)
     if opened.is_blocked:
@@ -105,30 +104,18 @@ def _decide(ctx: typer.Context, pipeline: str, decision: Decision, reason: Reaso
 
     ledger, generation = _ledger(ctx, pipeline)
     batch = decide(ledger, pipeline, decision, reason, datetime.now(UTC))
-    does, of = ("the next run", "") if generation is None else (f"`tidemill rebuild {pipeline}`", f" of {generation}")
+    does, of = (
+        ("the next run", "")
+        if generation is None
+        else (f"`tidemill rebuild {pipeline}`", f" of generation {generation}")
+    )
     typer.echo(f"{pipeline}: batch {batch}{of}: {decision.value} is recorded; {does} does it")
 
 
-def _ledger(ctx: typer.Context, pipeline: str) -> tuple[Ledger, str | None]:
-    """The ledger in which a batch waits: of the published generation, or of the one that a rebuild builds.
+def _ledger(ctx: typer.Context, pipeline: str) -> tuple[Ledger, int | None]:
+    from tidemill.repair.unfinished import blocked_ledger
 
-    Raises:
-        AmendmentError: the batch of a rebuild is blocked, but another declaration or contract began the rebuild.
-    """
-    from tidemill.repair.unfinished import unfinished
-
-    amendment = looked_at(ctx, pipeline)
-    found, opened = unfinished(amendment.project, pipeline), amendment.ledger.view().open_batch
-    if found is None or not found.is_blocked or (opened is not None and opened.is_blocked):
-        return amendment.ledger, None
-    if found.outdated:
-        raise AmendmentError(
-            f"{pipeline}: no batch waits: the audit blocked the rebuild of generation {found.number}, and the pipeline "
-            "or a contract has changed since",
-            fix=f"`tidemill rebuild {pipeline}` builds another generation; with --cancel it drops this one",
-        )
-    built = amendment.project.of_generation(pipeline, found.number, built=True)
-    return built.ledger(pipeline), f"generation {found.number}"
+    return blocked_ledger(looked_at(ctx, pipeline))
 
 
 def _blocked(ctx: typer.Context, pipeline: str) -> tuple[OpenBatch, tuple[CheckResult, ...]]:

@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.amending import BatchRecords, By, DryRun, Why, execute, looked_at
-from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid
+from tidemill.cli.output import MOST, AsJson, PipelineName, console
 from tidemill.cli.views.log import print_json
 from tidemill.core.errors import ConfigError
-from tidemill.core.plan.slices import batch_ranges, show_batches
 from tidemill.core.protocol.codec import encode
-from tidemill.core.protocol.events import told
 from tidemill.core.repair.selection import PLACES, wanted
-from tidemill.core.time.times import moment, show_moment
+from tidemill.core.time.times import moment
+from tidemill.inspect.lines import NOTHING_DONE, backfill_lines, range_texts, rewind_lines, undone_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
-    from tidemill.core.plan.position import Since
     from tidemill.core.protocol.events import Committed
     from tidemill.core.time.windows import Window
     from tidemill.repair.backfill import Preview
@@ -119,7 +117,7 @@ def rewind(
         _show_rewind(found, as_json=as_json)
         return
     if not as_json:
-        _show_undone(amend.undone(looked_at(ctx, pipeline).ledger.view().position, to))
+        _print(undone_lines(amend.undone(looked_at(ctx, pipeline).ledger.view().position, to)))
     execute(ctx, pipeline, lambda amendment: amend.rewind(amendment, to), by=by, why=why, as_json=as_json)
 
 
@@ -173,55 +171,19 @@ def _show_rewind(found: TakenBack, *, as_json: bool) -> None:
             }
         )
         return
-    out = console()
-    batches = show_batches(batch_ranges(found.batches))
-    out.print(f"taken back    {batches}")
-    out.print(f"read again    {', '.join(ranges) or 'nothing'}", soft_wrap=True)
-    for table, version in found.versions.items():
-        out.print(f"{table}: " + ("will have no rows" if version is None else f"goes back to version {version}"))
-    for batch, asked in found.asked.items():
-        out.print(f"undoes        the {asked.kind} of batch {batch}, by {told(asked.by, asked.why)}", soft_wrap=True)
-    _show_undone(found.decisions)
-    out.print("nothing was done: this is a dry run")
+    _print((*rewind_lines(found), NOTHING_DONE))
 
 
-def _show_undone(decisions: Mapping[str, Since]) -> None:
-    for table, since in decisions.items():
-        decided = f"the decision of batch {since.batch_id} about what numbers mean ({told(since.by, since.why)})"
-        console().print(f"{table}: {decided} is taken back, too; the next batch waits for another one", soft_wrap=True)
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        console().print(line, soft_wrap=True)
 
 
 def _show(found: Preview, *, as_json: bool) -> None:
     if as_json:
         print_json(_preview_json(found))
         return
-    out = console()
-    batches = f"{found.batches:,} batch{'' if found.batches == 1 else 'es'}"
-    records = f"{found.records:,} record{'' if found.records == 1 else 's'}"
-    out.print(f"reads     {records}, in whole batches: {', '.join(_ranges(found))}", soft_wrap=True)
-    out.print(f"in        {batches}, about {found.seconds:.0f} s once Spark runs, live ones in between")
-    out.print(f"instead   of what {show_batches(batch_ranges(c.batch_id for c in found.covers))} made", soft_wrap=True)
-    table = grid("table", "windows from", "to")
-    for name, stretches in found.windows.items():
-        for w in stretches:
-            table.add_row(name, show_moment(w.start), show_moment(w.end))
-    if table.row_count:
-        out.print(table)
-    elif found.windows and not found.unknown and not found.late:
-        out.print("changes   no window that is published now")
-    for name, (number, w) in found.late.items():
-        where = f"{name} from {show_moment(w.start)} to {show_moment(w.end)}"
-        out.print(f"late      {number:,} of these records now count in windows of {where}", soft_wrap=True)
-    if found.rejected:
-        out.print(f"rejected  {found.rejected:,} of these records are judged again, and count if they pass now")
-    for name in found.unknown:
-        out.print(f"{name}: and where else its records lie: batches left it out, and only the records tell")
-    out.print("".join(_said_left(*each) for each in found.left.items()), soft_wrap=True, end="")
-    out.print("nothing was done: this is a dry run")
-
-
-def _ranges(found: Preview) -> list[str]:
-    return [str(r) for items in found.ranges.values() for r in items]
+    _print((*backfill_lines(found), NOTHING_DONE))
 
 
 def _preview_json(found: Preview) -> dict[str, object]:
@@ -230,7 +192,8 @@ def _preview_json(found: Preview) -> dict[str, object]:
         for table, stretches in found.windows.items()
     }
     return {
-        "ranges": _ranges(found),
+        "ranges": range_texts(found),
+        "asked": found.asked,
         "records": found.records,
         "batches": found.batches,
         "supersedes": [c.batch_id for c in found.covers],
@@ -245,10 +208,3 @@ def _preview_json(found: Preview) -> dict[str, object]:
 
 def _late_json(records: int, stretch: Window) -> dict[str, object]:
     return {"records": records, "windows": [moment(stretch.start).isoformat(), moment(stretch.end).isoformat()]}
-
-
-def _said_left(table: str, count: int) -> str:
-    return (
-        f"{count:,} windows of {table} stay as they were published: their state was removed, and other batches have a "
-        "part in them; --windows takes these batches, too\n"
-    )

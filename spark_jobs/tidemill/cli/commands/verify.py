@@ -11,23 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.amending import an_amendment
-from tidemill.cli.output import AsJson, PipelineName, console, many, open_project, whole
+from tidemill.cli.output import AsJson, PipelineName, console, open_project
 from tidemill.cli.views.log import print_json
 from tidemill.core.exit_code import ExitCode
-from tidemill.core.plan.slices import show_batches
-from tidemill.core.protocol.events import told
 from tidemill.core.repair.selection import windows_of
-from tidemill.core.time.times import show_moment
+from tidemill.inspect.lines import not_compared, row_text, verified_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Sequence
 
-    from tidemill.core.time.windows import Window
     from tidemill.inspect.verify import Scope, Verified
-
-_SHOWN = 5
-"""The most ranges of windows that a line names."""
 
 
 def verify(
@@ -67,7 +60,7 @@ def verify(
 
 def _proved(found: Sequence[Verified], *, part: bool, as_json: bool) -> ExitCode:
     """How the command ends without a difference: nothing is proved if all rows were left out, or not chosen."""
-    if any(each.differences.compared for each in found) or not (part or any(map(_left_out, found))):
+    if any(each.differences.compared for each in found) or not (part or any(map(not_compared, found))):
         return ExitCode.DONE
     if not as_json:
         console().print("nothing was compared, so this proves nothing")
@@ -90,55 +83,12 @@ def _show(found: Verified, *, as_json: bool) -> None:
                 "different": differences.count,
                 "missing": differences.missing,
                 "extra": differences.extra,
-                **({"not_compared": left_out} if (left_out := _left_out(found)) else {}),
-                "examples": [{"expected": _text(d.expected), "found": _text(d.found)} for d in differences.examples],
+                **({"not_compared": left_out} if (left_out := not_compared(found)) else {}),
+                "examples": [
+                    {"expected": row_text(d.expected), "found": row_text(d.found)} for d in differences.examples
+                ],
             }
         )
         return
-    out = console()
-    sides = f": {differences.missing:,} missing, {differences.extra:,} too many" if differences.count else ""
-    out.print(f"{found.table}: {many(differences.compared, 'row')} compared, {differences.count:,} different{sides}")
-    if left_out := _left_out(found):
-        out.print(f"  not compared: {left_out}", soft_wrap=True)
-    for each in differences.examples:
-        out.print(f"  expected {_text(each.expected)}\n  found    {_text(each.found)}", soft_wrap=True)
-
-
-def _text(row: Mapping[str, Any] | None) -> dict[str, str] | None:
-    return None if row is None else {name: str(value) for name, value in row.items()}
-
-
-def _left_out(found: Verified) -> str:
-    """What cannot be compared, and why; empty if everything was compared."""
-    return "; ".join(text for text in (_of_before(found), _parted(found.parted)) if text)
-
-
-def _parted(windows: Sequence[Window]) -> str:
-    if not windows:
-        return ""
-    return (
-        f"windows that start {_stretches(windows)}: a record came when they had closed, and counts only in those "
-        "of its windows that were open"
-    )
-
-
-def _stretches(windows: Sequence[Window]) -> str:
-    where = ", ".join(map(_stretch, windows[:_SHOWN]))
-    return f"{where}, and {len(windows) - _SHOWN:,} more stretches" if len(windows) > _SHOWN else where
-
-
-def _stretch(window: Window) -> str:
-    first, last = show_moment(window.start), show_moment(window.end - 1)
-    return f"at {first}" if first == last else f"from {first} to {last}"
-
-
-def _of_before(found: Verified) -> str:
-    """What another declaration computed; empty if there is nothing."""
-    if found.since is None or (not found.earlier and found.since.event_time is None):
-        return ""
-    where = f", in windows that start {_stretches(found.left_out)}" if found.left_out else ""
-    parts = [f"what {show_batches(found.earlier)} made{where}"] if found.earlier else []
-    if found.since.event_time is not None:
-        parts.append(f"windows that start up to {whole(found.since)}, when batches had left the table out")
-    said = f"since batch {found.since.batch_id} numbers mean something else ({told(found.since.by, found.since.why)})"
-    return f"{', and '.join(parts)}; {said}"
+    for line in verified_lines(found):
+        console().print(line, soft_wrap=True)

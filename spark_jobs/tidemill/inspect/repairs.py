@@ -1,0 +1,57 @@
+"""Which late or rejected records a repair would take, as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tidemill.core.plan.amendments import SideOutput
+
+if TYPE_CHECKING:
+    from tidemill.core.repair.side_outputs import Selection
+    from tidemill.repair.job import AmendmentJob
+
+_SHOWN = 20
+"""The most records that are named."""
+
+_PLACE = ("batch_id", "topic", "partition", "offset")
+
+
+def repair_lines(amendment: AmendmentJob, output: SideOutput, wanted: Selection) -> Iterator[str]:
+    """The records that a repair would take, oldest first, and how many batches it needs.
+
+    Raises:
+        AmendmentError: nothing is selected, by a name that does not exist.
+        TidemillError: the repair would be refused, for this reason.
+    """
+    from tidemill.repair.named import check_selected
+    from tidemill.repair.repair import batches_needed, check_repair
+
+    first = amendment.side_tables.first(output, wanted, _SHOWN)
+    if first is None or not first.total:
+        check_selected(amendment, output, wanted)
+        yield "no such record is there"
+        return
+    check_repair(amendment, output, wanted)
+    chosen = amendment.side_tables.choose(output, wanted, columns=_columns(output))
+    batches = 0 if chosen is None else batches_needed(amendment, output, chosen)
+    takes = (
+        f"{first.total:,} record{'' if first.total == 1 else 's'}, in {batches:,} batch{'' if batches == 1 else 'es'}"
+    )
+    yield f"takes     {takes}, live ones in between"
+    for row in first.chosen.rows.to_pylist():
+        yield f"          {_line(output, row)}"
+    if first.total > _SHOWN:
+        yield f"          and {first.total - _SHOWN:,} more"
+
+
+def _columns(output: SideOutput) -> tuple[str, ...]:
+    return (*_PLACE, "table_name") if output is SideOutput.LATE else _PLACE
+
+
+def _line(output: SideOutput, row: Mapping[str, Any]) -> str:
+    """Where a record is, which batch put it aside, and why."""
+    place = f"{row['topic']}-{row['partition']} offset {row['offset']}, put aside by batch {row['batch_id']}"
+    if output is SideOutput.QUARANTINE:
+        return f"{place}: {'; '.join(row['reasons'])}"
+    return f"{place}: late for {row['table_name']}, window of {row['window_start']:%Y-%m-%d %H:%M:%S}"

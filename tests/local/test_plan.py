@@ -76,6 +76,13 @@ def test_pipelines_over_kafka_have_a_lake_and_dags_of_their_own(shop: Path, tmp_
     assert plan.dags == ("page_views",)
 
 
+def test_project_over_kafka_keeps_its_other_settings(shop: Path, tmp_path: Path) -> None:
+    text = (shop / "tidemill.toml").read_text().replace('"7 days"', '"3 days"')
+    (shop / "tidemill.toml").write_text(text + '\n[spark.conf]\n"spark.ui.enabled" = "true"\n')
+    settings = planned(Wanted(project=str(shop), kafka=True), tmp_path).project.settings
+    assert (settings.keep.days, settings.spark_conf["spark.ui.enabled"]) == (3, "true")
+
+
 def test_project_over_kafka_has_a_broker_already(shop: Path, tmp_path: Path) -> None:
     text = (shop / "tidemill.toml").read_text().replace('path = "log"', 'kafka = "broker:9092"')
     (shop / "tidemill.toml").write_text(text)

@@ -8,11 +8,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import tidemill
 from tidemill.core.errors import ConfigError, InputError
 from tidemill.project.project import Project
 from tidemill.project.settings import FILE
+from tidemill.project.settings_file import SettingsFile
 from tidemill.project.spark_place import REMOTE
 from tidemill_airflow.local.client import free_port
 from tidemill_airflow.local.environment import LocalAirflow
@@ -201,13 +203,13 @@ def _over_kafka(project: Project, home: Home, port: int) -> Project:
         )
     settings, folder = project.settings, home.folder / "kafka-project"
     folder.mkdir(parents=True, exist_ok=True)
+    theirs = _sections(project.folder / FILE)
     sections = {
+        **theirs,
         "lake": {"path": "lake"},
         "log": {"kafka": f"127.0.0.1:{port}"},
-        "project": {"pipelines": settings.pipelines, "contracts": settings.contracts},
-        "spark": {"jars": settings.jars},
-        "spark.conf": settings.spark_conf,
-        "limits": {"batch_records": settings.batch_records, "driver_rows": settings.driver_rows},
+        "project": {**theirs.get("project", {}), "pipelines": settings.pipelines, "contracts": settings.contracts},
+        "spark": {**theirs.get("spark", {}), "jars": settings.jars},
     }
     # Strings and numbers of JSON are such of TOML, too.
     lines = [
@@ -216,3 +218,12 @@ def _over_kafka(project: Project, home: Home, port: int) -> Project:
     ]
     (folder / FILE).write_text("# Written by `tidemill up --kafka`.\n" + "\n".join(lines))
     return Project.load(folder)
+
+
+def _sections(path: Path) -> dict[str, dict[str, Any]]:
+    """The keys of a file of settings by section; a section in a section has both names, with a dot."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, keys in SettingsFile.read(path).data.items() if path.is_file() else ():
+        found[name] = {key: value for key, value in keys.items() if not isinstance(value, Mapping)}
+        found |= {f"{name}.{key}": dict(value) for key, value in keys.items() if isinstance(value, Mapping)}
+    return found

@@ -32,8 +32,6 @@ COLUMN = "- {name: x, logicalType: string}"
         ),
         ("- {name: x, logicalType: number, physicalType: 'decimal(39,2)'} # HERE", "HERE", "`decimal(39,2)`"),
         ("- {name: x, logicalType: number, physicalType: 'decimal(2,3)'} # HERE", "HERE", "`decimal(2,3)`"),
-        ("- {name: x, logicalType: array} # HERE", "HERE", "an array without items"),
-        ("- {name: x, logicalType: object} # HERE", "HERE", "an object without properties"),
         (
             "- {name: x, logicalType: string, items: {logicalType: string}} # HERE",
             "HERE",

@@ -77,6 +77,15 @@ UNUSED = [
         ("schema: []", "`schema` is empty"),
         ("schema: [{name: a, properties: []}]", "without properties has no columns"),
         ("schema: [{name: a}]", "without properties has no columns"),
+        *(
+            (f"schema: [{{name: a, description: d, properties: [{{name: x, description: d, {kind}}}]}}]", words)
+            for kind, words in (
+                ("logicalType: array", "`x` is an array without items"),
+                ("logicalType: object", "`x` is an object without properties"),
+                ("logicalType: object, properties: []", "`x` is an object without properties"),
+                ("logicalType: array, items: {logicalType: object}", "an object without properties"),
+            )
+        ),
     ],
 )
 def test_a_contract_without_columns_is_read_and_used_by_nobody(file: Any, schema: str, words: str) -> None:

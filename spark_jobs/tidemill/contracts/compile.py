@@ -10,9 +10,9 @@ from pathlib import Path
 from tidemill.contracts.conditions import Rule
 from tidemill.contracts.document import Node, read
 from tidemill.contracts.extensions import Extensions, extensions_of
-from tidemill.contracts.fields import fields_of
+from tidemill.contracts.fields import fields_of, lack_parts
 from tidemill.contracts.files import OBJECT, name_of
-from tidemill.contracts.findings import Findings
+from tidemill.contracts.findings import UNUSABLE, Findings
 from tidemill.contracts.nodes import closest, shown
 from tidemill.contracts.older import object_of_today
 from tidemill.contracts.rules import collect, row_rules, table_rules
@@ -124,7 +124,7 @@ def _schema(root: Node, file: str, picked: str, findings: Findings) -> Node | No
         _note_choice([node.text("name") for node in objects], file, picked, child or root, findings)
     elif child is None or child.value == ():
         said = "`schema` is missing" if child is None else "`schema` is empty"
-        said += ": the contract describes no topic or table, so no pipeline can use it"
+        said += f": the contract describes no topic or table, so {UNUSABLE}"
         findings.warning(child.line if child else root.line, said, fix="describe one topic or table in it")
     return None
 
@@ -133,7 +133,7 @@ def _has_columns(schema: Node, findings: Findings) -> bool:
     properties = schema.child("properties")
     if properties is not None and properties.value != ():
         return True
-    said = "a schema object without properties has no columns, so no pipeline can use it"
+    said = f"a schema object without properties has no columns, so {UNUSABLE}"
     findings.warning(properties.line if properties else schema.line, said, fix="add properties")
     return False
 
@@ -156,7 +156,7 @@ def _check_object(schema: Node, findings: Findings) -> None:
         findings.error(relations.line, "`relationships` cannot be run: foreign keys are not checked", fix="remove it")
 
 
-def _compile(path: Path, root: Node, schema: Node, findings: Findings) -> Contract:
+def _compile(path: Path, root: Node, schema: Node, findings: Findings) -> Contract | None:
     extensions = extensions_of(root, schema, findings)
     columns = fields_of(schema.items("properties"), findings)
     fields = {field.name: field for field in columns}
@@ -177,7 +177,8 @@ def _compile(path: Path, root: Node, schema: Node, findings: Findings) -> Contra
         source=str(path),
         levels=() if extensions.is_input else levels_of(root, (schema.text("name"), *fields)),
     )
-    return dataclasses.replace(contract, fingerprint=fingerprint_of(contract))
+    whole = not lack_parts(schema.items("properties"))
+    return dataclasses.replace(contract, fingerprint=fingerprint_of(contract)) if whole else None
 
 
 def _description(root: Node, schema: Node) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from tidemill.contracts.document import Node
-from tidemill.contracts.findings import Findings
+from tidemill.contracts.findings import UNUSABLE, Findings
 from tidemill.contracts.nodes import closest
 from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar, nameable
 
@@ -66,6 +66,19 @@ def fields_of(properties: Iterable[Node], findings: Findings) -> tuple[Field, ..
     return _fields(properties, findings, nested=False)
 
 
+def lack_parts(properties: Iterable[Node]) -> bool:
+    """Whether some array has no items, or some object no properties, at any depth: then nobody knows its type."""
+    return any(_lacks_parts(node) for node in properties)
+
+
+def _lacks_parts(node: Node) -> bool:
+    if node.text("logicalType") == "array":
+        items = node.child("items")
+        return items is None or _lacks_parts(items)
+    inner = node.items("properties")
+    return node.text("logicalType") == "object" and (not inner or lack_parts(inner))
+
+
 def _fields(properties: Iterable[Node], findings: Findings, *, nested: bool) -> tuple[Field, ...]:
     found: dict[str, tuple[Field, int]] = {}
     for node in properties:
@@ -116,11 +129,14 @@ def _type_of(node: Node, findings: Findings) -> DataType | None:
 
 
 def _logical_of_physical(node: Node, findings: Findings) -> Node | None:
-    """The logical type that a well-known physical type has; None for any other."""
+    """The logical type that a well-known physical type has; None for any other.
+
+    Also None with `logicalTypeOptions`, whose meaning the standard ties to a logical type that is written down.
+    """
     physical = node.child("physicalType")
     name = node.text("physicalType").lower().partition("(")[0].strip()
     logical = _OF_PHYSICAL.get(name)
-    if physical is None or logical is None:
+    if physical is None or logical is None or node.child("logicalTypeOptions") is not None:
         return None
     said = f"{_named(node)} has no logicalType; its physicalType `{node.text('physicalType')}` is read as {logical}"
     findings.information(physical.line, said)
@@ -159,7 +175,8 @@ def _array(node: Node, findings: Findings) -> DataType | None:
     items = node.child("items")
     _name_physical_type(node, "array", findings)
     if items is None:
-        findings.error(node.line, f"{_named(node)} is an array without items", fix="add items with a logicalType")
+        said = f"{_named(node)} is an array without items, so {UNUSABLE}"
+        findings.warning(node.line, said, fix="add items with a logicalType")
         return None
     _check_property(items, findings, nested=True)
     if items.is_true("required"):
@@ -172,7 +189,8 @@ def _object(node: Node, findings: Findings) -> DataType | None:
     _name_physical_type(node, "struct", findings)
     inner = _fields(node.items("properties"), findings, nested=True)
     if not node.items("properties"):
-        findings.error(node.line, f"{_named(node)} is an object without properties", fix="add properties")
+        said = f"{_named(node)} is an object without properties, so {UNUSABLE}"
+        findings.warning(node.line, said, fix="add properties")
     return Object(inner) if inner else None
 
 

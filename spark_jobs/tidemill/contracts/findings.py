@@ -43,6 +43,10 @@ class Finding:
         return f"{self.file}:{self.line}: {self.message}"
 
 
+UNUSABLE = "no pipeline can use it"
+"""The end of a warning about a contract that is fine as a description, and describes too little for a pipeline."""
+
+
 class Findings:
     """The findings about one file, each once, in the order in which they were noted."""
 

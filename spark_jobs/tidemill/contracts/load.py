@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tidemill.contracts.compile import compile_contract
 from tidemill.contracts.files import OBJECT, by_name, contract_files, name_of, twice
-from tidemill.contracts.findings import Findings, Level
+from tidemill.contracts.findings import UNUSABLE, Findings
 from tidemill.core.contract.contract import Contract
 from tidemill.core.errors import ContractError
 
@@ -29,8 +29,9 @@ def load_contract(path: Path | str, picked: str = "") -> Contract:
     contract = compile_contract(Path(path), findings, picked)
     findings.raise_errors()
     if contract is None:
-        said = next((str(f) for f in findings.sorted() if f.severity is Level.WARNING), f"{path}: no contract in it")
-        raise ContractError(said, fix="describe the columns of a topic or table in `schema`")
+        said = next((f for f in findings.sorted() if UNUSABLE in f.message), None)
+        fix = "describe the columns of a topic or table in `schema`"
+        raise ContractError(f"{path}: no contract in it" if said is None else str(said), fix=fix)
     return contract
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from chaos.recompute import Contents, Log, Place, Recomputation, Row, Step
@@ -58,11 +59,16 @@ class Judgement:
         return [*lost, *doubled, *self.wrong[:10]]
 
 
-def judge(world: World) -> Judgement:
-    """Look at everything that the workers of a world left."""
+def judge(world: World, also: Mapping[str, str] = MappingProxyType({})) -> Judgement:
+    """Look at everything that the workers of a world left.
+
+    `also` are hashes of declarations that differ from a wording only in what no number depends on, each with that
+    wording.
+    """
     project = world.load()
     events = [entry.event for entry in project.ledger(PIPELINE).entries()]
-    steps = steps_of(events, {flow.logical_hash: wording for wording, flow in world.flows().items()})
+    own = {flow.logical_hash: wording for wording, flow in world.flows().items()}
+    steps = steps_of(events, {**own, **also})
     expected = Recomputation(steps, raw_log(world))
     judgement = Judgement(batches=len(steps), retries=sum(isinstance(e, Claimed) for e in events))
     judgement.kinds.update(str(step.kind) for step in steps)

@@ -78,12 +78,13 @@ def test_clear_of_a_run_that_succeeded_announces_nothing_again(story: Story) -> 
 
 def test_links_of_a_task_lead_to_the_pages_of_its_batch_and_its_tables(story: Story) -> None:
     batch, found = story.links.pop("batch"), dict(story.links)
+    windows = f"tidemill/pipelines/{PIPELINE}/windows"
     assert found.pop("Batch") == f"tidemill/pipelines/{PIPELINE}/batches/{batch}"
     assert found == {
         "Spark": None,
         "History": f"tidemill/pipelines/{PIPELINE}",
-        "Quarantine": f"tidemill/pipelines/{PIPELINE}/quarantine",
-        **{name: f"tidemill/tables/{name.removeprefix('Table ')}" for name in found if name.startswith("Table ")},
+        "Quarantine": f"tidemill/pipelines/{PIPELINE}/records/quarantine",
+        **{name: f"{windows}/{name.removeprefix('Table ')}" for name in found if name.startswith("Table ")},
     }
     assert len(found) > 2
 

@@ -10,7 +10,9 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
-_PATIENCE = 30.0
+_PATIENCE = 120.0
+"""Seconds to wait for an answer. With SQLite, a call may stand behind the writes of all other processes."""
+
 _COMPONENTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 UNREACHABLE = (URLError, OSError, HTTPException, ValueError)
 """What is raised while a server does not answer, or not yet as it should."""

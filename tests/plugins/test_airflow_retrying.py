@@ -105,6 +105,8 @@ def test_every_task_of_every_dag_is_patient(tmp_path: Path) -> None:
 
     sums(tmp_path, NO_SPARK)
     tasks = [task for dag in dags_for(tmp_path).values() for task in dag.tasks]
-    assert len(tasks) == 5
+    # The task that asks a person only waits: a second try would ask again.
+    tasks = [task for task in tasks if task.task_id != "ask"]
+    assert len(tasks) == 9
     assert {type(task.retry_policy) for task in tasks} == {Patience}
     assert len({(task.retries, task.retry_delay, task.max_retry_delay) for task in tasks}) == 1

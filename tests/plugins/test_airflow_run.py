@@ -143,7 +143,10 @@ def test_log_of_a_task_says_what_a_batch_reads_how_long_its_steps_take_and_what_
 def test_task_leaves_links_to_its_pages(answer: dict[str, Any]) -> None:
     links = {(key, json.loads(value) if value.startswith('"') else value) for key, value in answer["links"]}
     assert ("_link_tidemill_Batch", "tidemill/pipelines/page_views/batches/2") in links
-    assert ("_link_tidemill_Table_page_views_by_minute", "tidemill/tables/page_views_by_minute") in links
+    assert (
+        "_link_tidemill_Table_page_views_by_minute",
+        "tidemill/pipelines/page_views/windows/page_views_by_minute",
+    ) in links
     # The batch that its audit blocks has a page, too.
     assert ("_link_tidemill_Batch", "tidemill/pipelines/strict/batches/1") in links
 

@@ -100,13 +100,14 @@ def test_drain_closes_every_window(run, busy_mill):
 @pytest.mark.spark
 def test_people_see_a_line_a_batch_under_a_head(run):
     said = run("--until-caught-up", "--limit", 3)
-    head, first, second, ended = said.out.splitlines()
+    head, first, second, ended, rejected = said.out.splitlines()
     assert head.split() == [
         "batch", "read", "aggregated", "filtered", "rejected", "late", "published", "watermark", "secs"
     ]  # fmt: skip
     assert first.split()[:6] == ["1", "3", "2", "0", "1", "0"]
     assert second.split()[:6] == ["2", "3", "3", "0", "0", "0"]
     assert ended == "caught up after 2 batches"
+    assert rejected == "1 rejected record: see `tidemill quarantine ls sums`"
     assert "\x1b" not in said.out
 
 

@@ -123,6 +123,7 @@ PROGRAMS = (
     "bench-repair",
     "bench-upkeep",
     "bench-history",
+    "bench-pages",
     "bench-sliding",
     "bench-pace",
     "bench-airflow",

@@ -14,7 +14,10 @@ from machine.tiny import TinyAttempt
 from support.projects import Mill, an_event
 from tidemill.run import batch
 
-TODAY = datetime.now(UTC).date()
+LAST = datetime.now(UTC).date() + timedelta(days=1)
+"""The last day of a waiver: not today, as a run of tests may go on after midnight."""
+
+ENDED = LAST - timedelta(days=2)
 
 
 @pytest.fixture
@@ -34,7 +37,7 @@ def folder(mill: Mill) -> Path:
     return found
 
 
-def a_waiver(until: date = TODAY, **more: str) -> str:
+def a_waiver(until: date = LAST, **more: str) -> str:
     values = {
         "contract": "sums",
         "change": "type-changed",
@@ -52,23 +55,19 @@ def test_a_waived_change_is_listed_and_does_not_fail(tidemill: Type, folder: Pat
     said = tidemill("contract", "diff", "--base", "HEAD")
     assert said.code == 0
     assert ": waived: sums: `amount`: a type is another one" in said.out
-    assert f"  waived until {TODAY} by data-team: readers moved" in said.out
+    assert f"  waived until {LAST} by data-team: readers moved" in said.out
     assert said.out.endswith("1 change, 0 breaking, 1 waived\n")
     found = json.loads(tidemill("contract", "diff", "--base", "HEAD", "--json").out)
-    assert found["waived"] == {"until": str(TODAY), "owner": "data-team", "reason": "readers moved"}
+    assert found["waived"] == {"until": str(LAST), "owner": "data-team", "reason": "readers moved"}
     assert "::notice file=" in tidemill("contract", "diff", "--base", "HEAD", "--format", "github").out
     assert "2 contracts, no errors" in tidemill("contract", "lint").out
 
 
 def test_a_waiver_that_has_ended_fails_by_name(tidemill: Type, folder: Path) -> None:
-    yesterday = TODAY - timedelta(days=1)
-    (folder / "waivers.yaml").write_text(a_waiver(yesterday))
+    (folder / "waivers.yaml").write_text(a_waiver(ENDED))
     said = tidemill("contract", "diff", "--base", "HEAD")
     assert (said.code, "1 breaking" in said.out) == (1, True)
-    assert (
-        f"waivers.yaml:2: error: the waiver of type-changed in sums ended on {yesterday}; it was data-team's"
-        in said.out
-    )
+    assert f"waivers.yaml:2: error: the waiver of type-changed in sums ended on {ENDED}; it was data-team's" in said.out
     # Also when nothing is left to waive.
     subprocess.run(["git", "checkout", "--quiet", "data_contracts/sums.odcs.yaml"], cwd=folder.parent, check=True)
     again = tidemill("contract", "diff", "--base", "HEAD")
@@ -79,14 +78,12 @@ def test_waivers_of_folders_below_count(tidemill: Type, folder: Path) -> None:
     (folder / "teams").mkdir()
     (folder / "teams" / "waivers.yaml").write_text(a_waiver())
     assert tidemill("contract", "diff", "--base", "HEAD").code == 0
-    (folder / "teams" / "waivers.yaml").write_text(a_waiver(TODAY - timedelta(days=1)))
+    (folder / "teams" / "waivers.yaml").write_text(a_waiver(ENDED))
     said = tidemill("contract", "diff", "--base", "HEAD")
     assert (said.code, "teams/waivers.yaml:2: error: the waiver of" in said.out) == (1, True)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"), [(a_waiver(TODAY - timedelta(days=1)), "ended on"), (a_waiver(untl="2026"), "has no `untl`")]
-)
+@pytest.mark.parametrize(("text", "said"), [(a_waiver(ENDED), "ended on"), (a_waiver(untl="2026"), "has no `untl`")])
 def test_lint_looks_at_waivers(tidemill: Type, folder: Path, text: str, said: str) -> None:
     (folder / "below").mkdir()
     file = folder / "below" / "waivers.yaml"
@@ -116,8 +113,8 @@ def test_a_waiver_allows_only_what_it_names(tidemill: Type, folder: Path, other:
         (a_waiver(reason=""), 2, "a waiver needs `reason`"),
         (a_waiver(owner="' '"), 5, "`owner`: expected text"),
         (a_waiver(change="type-chnged"), 3, "no change is called `type-chnged`"),
-        (a_waiver().replace(str(TODAY), "next week"), 6, "`until`: expected a day, found the text 'next week'"),
-        (a_waiver().replace(str(TODAY), "2026-13-01"), 6, "`until`: expected a day"),
+        (a_waiver().replace(str(LAST), "next week"), 6, "`until`: expected a day, found the text 'next week'"),
+        (a_waiver().replace(str(LAST), "2026-13-01"), 6, "`until`: expected a day"),
         (a_waiver(untl="2026-01-01"), 7, "a waiver has no `untl`"),
         (a_waiver() + "waiver: []\n", 7, "a file of waivers has no `waiver`"),
         ("waivers: sums\n", 1, "expected `waivers:` and a list"),

@@ -10,9 +10,9 @@ import pytest
 
 from amend.conftest import an_amendment
 from support.projects import NOW, Mill, an_event, rows_of, sums
-from tidemill.cli.commands.verify import _left_out
 from tidemill.core.repair.state_compaction import Folding
 from tidemill.engine.publish import window_results as windows
+from tidemill.inspect.lines import not_compared
 from tidemill.inspect.verify import Scope, verify
 from tidemill.maintain.state_compaction import fold
 
@@ -70,4 +70,4 @@ def test_windows_that_lack_a_record_of_later_ones_are_left_out_of_the_proof_and_
     [found] = verify(an_amendment(mill), Scope())
     assert (found.differences.count, found.differences.compared) == (0, len(rows) - 4)
     said = "windows that start from 2026-01-01 00:00:06 to 2026-01-01 00:00:09: a record came when "
-    assert _left_out(found).startswith(said)
+    assert not_compared(found).startswith(said)

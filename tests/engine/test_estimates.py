@@ -19,14 +19,15 @@ MOST = 4_000
 
 def estimates(spark: SparkSession, batches: int, precision: int) -> list[int]:
     """The estimates of 0, 1, 300, 700 and 4,000 different values that came in so many batches, merged."""
+    from pyspark.sql import functions as F
+
     triple = ApproxDistinct("CASE WHEN id < many THEN id * 7919 END", precision=precision).triple
     rows = spark.range(MOST).selectExpr(
         "id", "explode(array(0, 1, 300, 700, 4000)) AS many", f"id % {batches} AS batch"
     )
-    rows.createOrReplaceTempView("rows_of_estimates")
-    partials = f"SELECT many, batch, {triple.partial['value']} AS value FROM rows_of_estimates GROUP BY many, batch"
-    merged = f"SELECT many, {triple.merge['value'].format(value='value')} AS value FROM ({partials}) GROUP BY many"
-    found = spark.sql(f"SELECT {triple.finish.format(value='value')} AS n FROM ({merged}) ORDER BY many")
+    partials = rows.groupBy("many", "batch").agg(F.expr(triple.partial["value"]).alias("value"))
+    merged = partials.groupBy("many").agg(F.expr(triple.merge["value"].format(value="value")).alias("value"))
+    found = merged.selectExpr("many", f"{triple.finish.format(value='value')} AS n").orderBy("many")
     return [row["n"] for row in found.collect()]
 
 

@@ -328,7 +328,7 @@ def test_the_commands_say_where_a_table_begins(mill: Mill) -> None:
     assert json.loads(tidemill("status", "sums", "--json").stdout)["refused"] is None
     again_from = tidemill("rewind", "sums", "--to", "1", "--dry-run")
     told = " ".join(again_from.stdout.split())
-    assert "others: the decision of batch 2 about what numbers mean, of ana (others, too), is taken back, too" in told
+    assert "others: the decision of batch 2 about what numbers mean (ana: others, too) is taken back, too" in told
     wanted = ("backfill", "sums", "--windows", "2026-01-01T00:00:00/2026-01-01T00:00:10", "--dry-run")
     assert "others: and where else its records lie" in " ".join(tidemill(*wanted).stdout.split())
     shown = " ".join(tidemill("status", "sums").stdout.split())

@@ -46,7 +46,7 @@ class Widened:
 
     @property
     def json(self) -> dict[str, Any]:
-        """The same as JSON values."""
+        """How many records were asked for, how many are read, and in which batches, as JSON values."""
         return {"asked": self.wanted, "reads": self.reads, "computed_again": show_batches(self.batches)}
 
 

@@ -63,15 +63,15 @@ def jar_folder(host: Host, checkout: Checkout) -> Path:
 
 
 def fetch_jars(host: Host, checkout: Checkout, java: Java) -> None:
-    """Fetch the locked jars. It takes milliseconds if all are there.
+    """Fetch the locked jars, and archive the classes of Spark's Java. It takes milliseconds if all is there.
 
     Raises:
         SetupError: they could not be fetched.
     """
     folder = jar_folder(host, checkout)
     if not any(Path(folder).glob("*.jar")):
-        print("setup: jars for Spark", flush=True)
-    command = (checkout.python, "-m", "tidemill.engine.spark.jars", folder)
+        print("setup: jars for Spark, and an archive of Java's classes (a minute)", flush=True)
+    command = (checkout.python, "-m", "tidemill.run.archiving", folder)
     more = {"JAVA_HOME": str(java.home), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": str(checkout.python)}
     host.run(*command, what="fetching the jars for Spark", **more)
 

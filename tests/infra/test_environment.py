@@ -105,13 +105,13 @@ def test_complete_setup_only_looks_at_java_python_and_jars(machine, checkout):
     before = len(machine.calls)
     prepare.prepare(host, checkout)
     assert [call.split()[0] for call in machine.calls[before:]] == ["java", "python", "python"]
-    assert machine.calls[-1] == f"python -m tidemill.engine.spark.jars {checkout.state}/jars"
+    assert machine.calls[-1] == f"python -m tidemill.run.archiving {checkout.state}/jars"
 
 
 def test_jars_are_brought_to_the_folder_that_the_environment_names(machine, checkout):
     host = machine.host(environ={"TIDEMILL_JARS": "/elsewhere"})
     prepare.fetch_jars(host, checkout, Java(home=Path("/java"), version=17))
-    assert machine.calls[-1] == "python -m tidemill.engine.spark.jars /elsewhere"
+    assert machine.calls[-1] == "python -m tidemill.run.archiving /elsewhere"
 
 
 def test_jars_of_another_checkout_are_left_alone(machine, checkout, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from tidemill.core.errors import ConfigError, EngineError
 from tidemill.engine.spark import jars
-from tidemill.engine.spark.jars import Jar, fetch_jars, jar_folder, jar_paths, locked_jars, main
+from tidemill.engine.spark.jars import Jar, fetch_jars, jar_folder, jar_paths, locked_jars
 
 BYTES = {name: f"the bytes of {name}".encode() for name in ("first", "second")}
 LOCKED = tuple(
@@ -128,22 +128,3 @@ def test_jar_has_coordinates_and_a_file_name():
     jar = locked_jars()[0]
     assert jar.coordinates == f"{jar.group}:{jar.name}:{jar.version}"
     assert jar.file_name == f"{jar.name}-{jar.version}.jar"
-
-
-def test_command_tells_how_many_jars_there_are(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(jars, "locked_jars", lambda **_: LOCKED)
-    monkeypatch.setattr(jars, "resolve_with_spark", Repository())
-    assert main([str(tmp_path)]) == 0
-    assert capsys.readouterr().out == f"2 jars in {tmp_path}\n"
-
-
-def test_command_without_a_folder_shows_its_usage(capsys):
-    assert main([]) == ConfigError.exit_code
-    assert "usage: python -m tidemill.engine.spark.jars FOLDER" in capsys.readouterr().err
-
-
-def test_command_tells_a_failure_without_a_stack_trace(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(jars, "locked_jars", lambda **_: LOCKED)
-    monkeypatch.setattr(jars, "resolve_with_spark", Repository(failures=2))
-    assert main([str(tmp_path)]) == EngineError.exit_code
-    assert capsys.readouterr().err.startswith("could not fetch org.example:first:1.2")

@@ -38,6 +38,7 @@ def connect_command(options: ConnectOptions) -> ConnectCommand:
     """
     from tidemill.engine.spark.jars import jar_paths, locked_jars
     from tidemill.engine.spark.session import server_conf
+    from tidemill.engine.spark.shared_classes import sharing
 
     conf = {
         **server_conf(jar_paths(options.jars, locked_jars(kafka=True, s3=True))),
@@ -48,7 +49,7 @@ def connect_command(options: ConnectOptions) -> ConnectCommand:
         "spark.driver.host": "127.0.0.1",
         **options.conf,
     }
-    settings = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    settings = [part for key, value in sharing(conf).items() for part in ("--conf", f"{key}={value}")]
     submit = [str(spark_home() / "bin" / "spark-submit"), "--master", options.master, "--class", _SERVER]
     return ConnectCommand(
         command=(*submit, *settings, "spark-internal"),

@@ -86,13 +86,15 @@ def _java() -> tuple[State, str, str]:
 
 def _jars(folder: Path) -> tuple[State, str, str]:
     from tidemill.engine.spark.jars import jar_paths, locked_jars
+    from tidemill.engine.spark.shared_classes import archive_in
 
     jars = locked_jars(kafka=True, s3=True)
     paths = jar_paths(folder, jars)
     bad = [jar.file_name for jar in jars if _sha256(folder / jar.file_name) != jar.sha256]
     if bad:
         return State.PROBLEM, f"{folder}: other bytes than were locked: {', '.join(bad)}", "tidemill jars fetch"
-    return State.OK, f"{len(paths)} in {folder}, checksums as locked", ""
+    starts = "" if archive_in(folder.absolute()).is_file() else "; no archive of Java's classes, so Spark starts slowly"
+    return State.OK, f"{len(paths)} in {folder}, checksums as locked{starts}", "tidemill jars fetch" if starts else ""
 
 
 def _sha256(path: Path) -> str:

@@ -1,20 +1,16 @@
-"""The jars that Spark needs besides its own: locked by checksum, fetched once, then used offline.
-
-`python -m tidemill.engine.spark.jars FOLDER` fetches them into FOLDER.
-"""
+"""The jars that Spark needs besides its own: locked by checksum, fetched once, then used offline."""
 
 from __future__ import annotations
 
 import hashlib
 import shutil
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tidemill.core.errors import ConfigError, EngineError, TidemillError
+from tidemill.core.errors import ConfigError, EngineError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,20 +117,6 @@ def resolve_with_spark(jars: Sequence[Jar], scratch: Path) -> None:
         spark.stop()
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Fetch all jars into the folder that is the only argument; return the exit code."""
-    if len(arguments) != 1:
-        print("usage: python -m tidemill.engine.spark.jars FOLDER", file=sys.stderr)
-        return ConfigError.exit_code
-    try:
-        paths = fetch_jars(Path(arguments[0]))
-    except TidemillError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    print(f"{len(paths)} jars in {arguments[0]}")
-    return 0
-
-
 def _parse(line: str) -> Jar:
     coordinates, _, checksum = line.partition(" sha256:")
     group, name, version = coordinates.split(":")
@@ -183,7 +165,3 @@ def _install(jar: Jar, scratch: Path, folder: Path) -> None:
     partial = scratch / f"{jar.file_name}.whole"
     shutil.copyfile(found, partial)
     partial.replace(folder / jar.file_name)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from tidemill.core.errors import EngineError, TidemillError
 from tidemill.core.identity.semantics import PINNED, check_pinned
 from tidemill.engine.spark.connect import connect_session
+from tidemill.engine.spark.shared_classes import sharing
 from tidemill.engine.spark.workers import equip
 
 SESSION_CONF: Mapping[str, str] = {
@@ -174,7 +175,9 @@ def _open(place: Place, name: str) -> SparkSession:
             # Arrow workers must use this Python, which has Tidemill, not the machine's Python.
             os.environ["PYSPARK_PYTHON"] = sys.executable
             cores = place.cores or os.cpu_count() or 1
-            return _in_process(f"local[{cores}]", name, {**_local_conf(place, cores), **place.conf})
+            # Java starts a Java that starts Spark: what the first of the two needs is short.
+            os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+            return _in_process(f"local[{cores}]", name, sharing({**_local_conf(place, cores), **place.conf}))
         case ConnectSpark():
             return connect_session(place.remote, place.identity)
         case ClusterSpark():

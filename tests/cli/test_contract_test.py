@@ -155,7 +155,8 @@ def test_conditions_and_counts_in_sql_of_a_table_are_tried(sums_contract: Path, 
     (tmp_path / "rows.jsonl").write_text(lines(*({"id": n, "v": 1} for n in (1, 2, 12))), encoding="utf-8")
     tried = try_it(sums_contract, tmp_path / "rows.jsonl")
     assert tried["odd"]["message"] == "1 of 3 rows"
-    assert tried["few"]["message"] == "1 of 3 rows, allowed: mustBe 3 rows"
+    assert tried["few"]["message"] == "1 of 3 rows"
+    assert tried["few"]["expected"] == "that exactly 3 rows break this: NOT ((id > 10))"
 
 
 def test_a_table_without_a_column_or_with_another_type_says_so(sums_contract: Path, tmp_path: Path) -> None:

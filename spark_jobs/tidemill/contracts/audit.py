@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidemill.contracts.audit_arrow import Around, found_in_memory
+from tidemill.contracts.audit_arrow import Around, Kept, found_in_memory
+from tidemill.contracts.beside import Beside, Nothing, Where, scope_of
+from tidemill.contracts.meanings import expected
 from tidemill.contracts.outcomes import Found, columns_of, printable
 from tidemill.core.contract.contract import Check, Contract, Expectation, TableRule
+from tidemill.core.contract.scope import Scope
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.errors import ContractError, EngineError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-Beside: TypeAlias = "Callable[[Sequence[str]], pa.Table | DataFrame | None]"
-"""Gives the rows that a table keeps beside the staged ones: at least those that agree with one in these columns.
-
-They are of the kind of the staged rows, an Arrow table or a data frame; None is no row.
-"""
-
-Where: TypeAlias = "Callable[[pa.Table, Sequence[str], str], pa.Table]"
-"""Gives columns of the rows of an Arrow table for which a predicate in Spark SQL is true."""
 
 MAX_FAILING_ROWS = 20
 """The most failing rows that a result shows."""
@@ -38,13 +32,14 @@ def audit(
     table: str,
     rows: pa.Table | DataFrame,
     contract: Contract,
-    beside: Beside = lambda _: None,
+    beside: Beside | None = None,
     where: Where = _nowhere,
 ) -> tuple[CheckResult, ...]:
     """Check the staged rows against each table rule of the contract. The results have the order of the rules.
 
     A key must not be there twice in the whole table: Unique compares the staged rows with each other, and with the rows
-    of `beside`. All other rules are about the staged rows. Predicates of users on rows in memory are left to `where`.
+    of `beside`. A rule with the scope TABLE counts all rows that the table keeps, too; other rules are about the staged
+    rows. `beside` is None when the table keeps no row. Predicates of users on rows in memory are left to `where`.
 
     A Spark data frame (local or through Spark Connect) is checked in its cluster, by the same functions as rows in
     memory, and it is persisted meanwhile. A null breaks only NotNull; Unique skips rows with a null in one of its
@@ -60,32 +55,44 @@ def audit(
     names = list(rows.schema.names if isinstance(rows, pa.Table) else rows.columns)
     _check_columns(table, names, contract)
     shown = [_shown(rule.check, contract, names) for rule in contract.table_rules]
-    found = _found(rows, contract, shown, Around(beside=beside, where=where))
-    return tuple(_result(table, rule, found[rule.name]) for rule in contract.table_rules)
+    kept = Nothing() if beside is None else beside
+    found = _found(rows, contract, shown, Around(beside=kept, where=where))
+    return tuple(_result(table, rule, found[rule.name], scope_of(rule, kept)) for rule in contract.table_rules)
 
 
 def _found(
     rows: pa.Table | DataFrame, contract: Contract, shown: Sequence[list[str]], around: Around
 ) -> dict[str, Found]:
     if isinstance(rows, pa.Table):
-        found = found_in_memory(rows, contract, shown, MAX_FAILING_ROWS, around)
-    else:
-        from tidemill.contracts.audit_spark import found_on_spark  # noqa: PLC0415
+        found, kept = found_in_memory(rows, contract, shown, MAX_FAILING_ROWS, around)
+        return found | _computed(contract, lambda scope, columns: _of_scope(rows, kept, scope, columns))
+    from tidemill.contracts.audit_spark import found_on_spark, of_scope  # noqa: PLC0415
 
-        found = found_on_spark(rows, contract, shown, MAX_FAILING_ROWS, around.beside)
-    return found | _computed(rows, contract)
-
-
-def _computed(rows: pa.Table | DataFrame, contract: Contract) -> dict[str, Found]:
-    named = [(rule.name, rule.check) for rule in contract.table_rules if isinstance(rule.check, Expectation)]
-    if not named:
-        return {}
-    columns = sorted({check.column for _, check in named})
-    computed = _engine().computed(rows.select(columns), named)
-    return {rule: Found(passed=holds, observed="" if holds else seen) for rule, (holds, seen) in computed.items()}
+    found = found_on_spark(rows, contract, shown, MAX_FAILING_ROWS, around.beside)
+    return found | _computed(contract, lambda scope, columns: of_scope(rows, around.beside, scope, columns))
 
 
-def _result(table: str, rule: TableRule, found: Found) -> CheckResult:
+def _of_scope(rows: pa.Table, kept: Kept, scope: Scope, columns: list[str]) -> pa.Table:
+    return rows.select(columns) if scope is Scope.BATCH else kept.together(rows, columns)
+
+
+def _computed(contract: Contract, rows: Callable[[Scope, list[str]], Any]) -> dict[str, Found]:
+    """What Great Expectations computes, of the rows of each scope."""
+    found: dict[str, Found] = {}
+    for scope in Scope:
+        named = [
+            (r.name, r.check) for r in contract.table_rules if isinstance(r.check, Expectation) and r.scope is scope
+        ]
+        if named:
+            columns = sorted({check.column for _, check in named})
+            computed = _engine().computed(rows(scope, columns), named)
+            found |= {
+                name: Found(passed=holds, observed="" if holds else seen) for name, (holds, seen) in computed.items()
+            }
+    return found
+
+
+def _result(table: str, rule: TableRule, found: Found, scope: Scope) -> CheckResult:
     return CheckResult(
         table=table,
         rule=rule.name,
@@ -93,6 +100,8 @@ def _result(table: str, rule: TableRule, found: Found) -> CheckResult:
         passed=found.passed,
         observed=found.observed,
         failing_rows=printable(found.rows),
+        expected=None if found.passed else expected(rule.check, rule.tolerance),
+        scope=scope,
     )
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from tidemill.contracts.beside import Beside
 from tidemill.contracts.masks import broken, is_of_rows
 from tidemill.contracts.outcomes import Found, columns_of, named, of_count, of_rows
 from tidemill.core.contract.contract import Check, Contract, Expectation, Holds, RowCountBetween, TableRule, Unique
 from tidemill.core.contract.schema import DataType
+from tidemill.core.contract.scope import Scope
 from tidemill.core.sql.text import quoted
 
 if TYPE_CHECKING:
@@ -32,30 +35,70 @@ class _Counted:
     count: int
     bad: Mapping[str, int]
 
+    def bad_of(self, rule: TableRule) -> int:
+        """How many of the rows break a rule about one row."""
+        if isinstance(rule.check, Holds):
+            return self.rows.filter(f"NOT ({rule.check.predicate})").count()
+        return self.bad[rule.name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Looked:
+    """The staged rows, all rows that the table keeps for rules about it, and where else to ask for some of them."""
+
+    staged: _Counted
+    kept: _Counted | None
+    beside: Beside
+
 
 def found_on_spark(
     rows: DataFrame,
     contract: Contract,
     shown: Sequence[list[str]],
     limit: int,
-    beside: Callable[[Sequence[str]], DataFrame | None],
+    beside: Beside,
 ) -> dict[str, Found]:
     """As `found_in_memory`. The frame is computed once, and persisted until the call ends."""
     rules = [(r, names) for r, names in zip(contract.table_rules, shown, strict=True) if not _is_computed(r)]
     if not rules:
         return {}
+    types = {field.name: field.type for field in contract.fields}
     used = {c for rule, names in rules for c in (*columns_of(rule.check), *names)}
-    kept = rows.selectExpr(*(quoted(c) for c in sorted(used))).persist()
+    staged = rows.selectExpr(*(quoted(c) for c in sorted(used))).persist()
     try:
-        counted = _counted(kept, [rule for rule, _ in rules], {field.name: field.type for field in contract.fields})
-        return {
-            rule.name: _repeated(counted, rule, names, limit, beside(rule.check.columns))
-            if isinstance(rule.check, Unique)
-            else _checked(counted, rule, names, limit)
-            for rule, names in rules
-        }
+        counted = _counted(staged, [rule for rule, _ in rules], types)
+        kept = _kept([rule for rule, _ in rules if rule.scope is Scope.TABLE], types, beside)
+        looked = _Looked(staged=counted, kept=kept, beside=beside)
+        return {rule.name: _of_rule(looked, rule, names, limit) for rule, names in rules}
     finally:
-        kept.unpersist()
+        staged.unpersist()
+
+
+def of_scope(rows: DataFrame, beside: Beside, scope: Scope, columns: list[str]) -> DataFrame:
+    """Columns of the staged rows; with the scope TABLE of all rows."""
+    kept = beside.kept(columns) if scope is Scope.TABLE else iter(())
+    return reduce(lambda one, other: one.unionByName(other), kept, rows.select(columns))
+
+
+def _kept(rules: Sequence[TableRule], types: Mapping[str, DataType], beside: Beside) -> _Counted | None:
+    """The rows that a table keeps, with the columns that these rules read; None when there are no rules or no rows."""
+    columns = sorted({column for rule in rules for column in columns_of(rule.check)})
+    parts = list(beside.kept(columns)) if rules else []
+    frame = reduce(lambda one, other: one.unionByName(other), parts) if parts else None
+    return None if frame is None else _counted(frame, rules, types)
+
+
+def _of_rule(looked: _Looked, rule: TableRule, columns: list[str], limit: int) -> Found:
+    staged, kept = looked.staged, looked.kept if rule.scope is Scope.TABLE else None
+    count = staged.count + (kept.count if kept else 0)
+    if not isinstance(rule.check, Unique):
+        return _checked(staged, kept, rule, columns, limit)
+    if rule.scope is Scope.BATCH:
+        bad = own = _alike(staged.rows, rule.check.columns, looked.beside.rows(rule.check.columns))
+    else:
+        bad = _alike(staged.rows, rule.check.columns, kept.rows if kept else None, whole=True)
+        own = bad.filter(f"NOT {quoted(_BESIDE)}")
+    return of_rows(bad.count(), count, rule.tolerance, _some(own, columns, limit))
 
 
 def _is_computed(rule: TableRule) -> bool:
@@ -83,38 +126,38 @@ def _counter(checks: Sequence[tuple[str, Check]], types: Mapping[str, DataType])
     return count
 
 
-def _checked(counted: _Counted, rule: TableRule, columns: list[str], limit: int) -> Found:
-    check, kept = rule.check, counted.rows
+def _checked(counted: _Counted, kept: _Counted | None, rule: TableRule, columns: list[str], limit: int) -> Found:
+    check, staged = rule.check, counted.rows
+    count = counted.count + (kept.count if kept else 0)
     if isinstance(check, RowCountBetween):
-        return of_count(check, counted.count, rule.tolerance)
+        return of_count(check, count, rule.tolerance)
+    own = counted.bad_of(rule)
     if isinstance(check, Holds):
-        false = kept.filter(f"NOT ({check.predicate})")
-        return of_rows(false.count(), counted.count, rule.tolerance, _some(false, columns, limit))
-    number = counted.bad[rule.name]
-    bad = kept.mapInArrow(_picker(check, counted.types), kept.schema) if number else kept
-    return of_rows(number, counted.count, rule.tolerance, _some(bad, columns, limit))
+        bad = staged.filter(f"NOT ({check.predicate})")
+    else:
+        bad = staged.mapInArrow(_picker(check, counted.types), staged.schema) if own else staged.limit(0)
+    return of_rows(own + (kept.bad_of(rule) if kept else 0), count, rule.tolerance, _some(bad, columns, limit))
 
 
 def _some(bad: DataFrame, columns: list[str], limit: int) -> Callable[[], pa.Table]:
     return bad.selectExpr(*(quoted(c) for c in columns)).limit(limit).toArrow
 
 
-def _repeated(counted: _Counted, rule: TableRule, columns: list[str], limit: int, beside: DataFrame | None) -> Found:
-    assert isinstance(rule.check, Unique)
-    bad = _alike(counted.rows, rule.check.columns, beside)
-    return of_rows(bad.count(), counted.count, rule.tolerance, _some(bad, columns, limit))
+def _alike(staged: DataFrame, columns: Sequence[str], beside: DataFrame | None, *, whole: bool = False) -> DataFrame:
+    """The rows that agree with another one, or with one of `beside`, in all of these columns.
 
-
-def _alike(kept: DataFrame, columns: Sequence[str], beside: DataFrame | None) -> DataFrame:
-    """The rows that agree with another one, or with one of `beside`, in all of these columns."""
+    They are marked by whether they are of `beside`, and only with `whole` such rows are among them.
+    """
     names = [quoted(c) for c in columns]
-    rows = kept.selectExpr("*", f"false AS {quoted(_BESIDE)}")
+    rows = staged.selectExpr("*", f"false AS {quoted(_BESIDE)}")
     if beside is not None:
-        there = beside.selectExpr(*names).join(kept.selectExpr(*names).distinct(), list(columns), "left_semi")
+        there = beside.selectExpr(*names)
+        if not whole:
+            there = there.join(staged.selectExpr(*names).distinct(), list(columns), "left_semi")
         rows = rows.unionByName(there.selectExpr("*", f"true AS {quoted(_BESIDE)}"), allowMissingColumns=True)
-    whole = rows.filter(" AND ".join(f"{name} IS NOT NULL" for name in names))
-    counted = whole.selectExpr("*", f"count(1) OVER (PARTITION BY {', '.join(names)}) AS {quoted(_ALIKE)}")
-    return counted.filter(f"{quoted(_ALIKE)} > 1 AND NOT {quoted(_BESIDE)}")
+    named_ = rows.filter(" AND ".join(f"{name} IS NOT NULL" for name in names))
+    counted = named_.selectExpr("*", f"count(1) OVER (PARTITION BY {', '.join(names)}) AS {quoted(_ALIKE)}")
+    return counted.filter(f"{quoted(_ALIKE)} > 1" + ("" if whole else f" AND NOT {quoted(_BESIDE)}"))
 
 
 def _picker(check: Check, types: Mapping[str, DataType]) -> Callable[[_Batches], _Batches]:

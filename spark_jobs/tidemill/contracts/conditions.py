@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tidemill.contracts.findings import Findings
 from tidemill.core.contract.contract import Check, Severity
 from tidemill.core.contract.schema import Field
+from tidemill.core.contract.scope import Scope
 from tidemill.core.contract.tolerance import Tolerance
 
 
@@ -31,6 +32,7 @@ class Rule:
     severity: Severity = Severity.ERROR
     description: str = ""
     tolerance: Tolerance | None = None
+    scope: Scope = Scope.BATCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ class Found:
 def of_count(check: RowCountBetween, count: int, tolerance: Tolerance | None) -> Found:
     """What a rule about the number of rows makes of this number; a tolerance compares it, too."""
     if tolerance is not None and not tolerance.allows(count, count):
-        return Found(passed=False, observed=f"{_rows(count)}, allowed: {tolerance}")
+        return Found(passed=False, observed=_rows(count))
     few, many = check.minimum is not None and count < check.minimum, check.maximum is not None and count > check.maximum
     return Found(passed=False, observed=_rows(count)) if few or many else Found(passed=True)
 
@@ -39,8 +39,7 @@ def of_rows(bad: int, count: int, tolerance: Tolerance | None, some: Callable[[]
     """What a rule makes of so many bad rows of all; `some` gives a few of them."""
     if not bad if tolerance is None else tolerance.allows(bad, count):
         return Found(passed=True)
-    observed = f"{bad} of {_rows(count)}" + (f", allowed: {tolerance}" if tolerance else "")
-    return Found(passed=False, observed=observed, rows=some() if bad else None)
+    return Found(passed=False, observed=f"{bad} of {_rows(count)}", rows=some() if bad else None)
 
 
 def _rows(count: int) -> str:

@@ -11,6 +11,7 @@ from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.metrics import METRICS, SPLIT, metric_conditions, tolerance_of
 from tidemill.contracts.nodes import closest, shown
+from tidemill.contracts.scopes import scope_node, scope_of
 from tidemill.contracts.standard import OPERATORS
 from tidemill.core.contract.contract import RowCountBetween, Severity
 
@@ -40,6 +41,7 @@ def quality_rules(element: Node, place: Place) -> Iterator[Rule]:
         _check_name(node, place.findings)
         severity = _severity(node, place.findings)
         tolerance = tolerance_of(node, place) if _type(node) in ("library", "sql") else None
+        asked = scope_node(node, place.findings)
         for what, condition in _conditions(node, number, place):
             yield Rule(
                 line=node.line,
@@ -48,6 +50,7 @@ def quality_rules(element: Node, place: Place) -> Iterator[Rule]:
                 severity=severity,
                 description=" ".join(node.text("description").split()),
                 tolerance=None if _is_bounded(condition) else tolerance,
+                scope=scope_of(asked, condition, tolerance, place),
             )
 
 

@@ -227,9 +227,10 @@ class Attempt:
         job = self.plan.job
         return None if job is None else job.after(self.plan.batch_id, self.number, found.panes)
 
-    def beside(self, item: SinkRows) -> Beside:
+    def beside(self, found: Aggregated, item: SinkRows) -> Beside:
         """What finds the rows that a table keeps beside staged ones."""
-        return Beside(plan=self.plan, uris=self.uris, writers=self.writers, sink=item.sink, staged=item.staged)
+        job = self._job_done(found)
+        return Beside(plan=self.plan, uris=self.uris, writers=self.writers, sink=item.sink, staged=item.staged, job=job)
 
     def publish(self, found: Aggregated, staged: Staged) -> Published:
         """Step 6: write rejected and late rows, then every published table; each at most once for this batch."""

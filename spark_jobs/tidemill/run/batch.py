@@ -260,9 +260,8 @@ def _audit(attempt: Attempt, claim: Claim, found: Aggregated, staged: Staged, le
     if claim.audited is not None:
         verdict = claim.audited.verdict
     else:
-        full = [item for item in staged.rows if item.count]
-        where = attempt.writers.where
-        results = [r for s in full for r in audit(s.sink.table, s.rows, s.sink.contract, attempt.beside(s).rows, where)]
+        where, beside = attempt.writers.where, [(s, attempt.beside(found, s)) for s in staged.rows]
+        results = [r for s, kept in beside for r in audit(s.sink.table, s.rows, kept.asked(), kept, where)]
         verdict = Verdict((*found.unfit, *staged.unfit, *results))
     event = Audited(
         batch_id=plan.batch_id,

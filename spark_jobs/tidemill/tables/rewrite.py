@@ -128,7 +128,7 @@ def upsert_actions(files: Files, rows: pa.Table, keys: tuple[str, ...], within: 
     actions: list[Action] = []
     for path, fragment in files.overlapping(within).items():
         old = fragment.to_table(schema=schema)
-        kept = old.filter(_unmatched(old, rows, keys, within))
+        kept = old.filter(unmatched(old, rows, keys, within))
         if kept.num_rows < old.num_rows:
             actions.append(removal(path))
             actions.extend(files.write(kept, within.column))
@@ -211,7 +211,8 @@ def inside(column: pa.ChunkedArray, within: Between) -> pa.ChunkedArray:
     return pc.fill_null(mask, False)
 
 
-def _unmatched(old: pa.Table, rows: pa.Table, keys: tuple[str, ...], within: Between) -> pa.Array:
+def unmatched(old: pa.Table, rows: pa.Table, keys: tuple[str, ...], within: Between) -> pa.Array:
+    """For each of the `old` rows whether an upsert of `rows`, which lie inside `within`, leaves it as it is."""
     candidates = pc.indices_nonzero(inside(old[within.column], within))
     count = len(candidates)
     both = pa.concat_tables([old.select(keys).take(candidates), rows.select(keys)])

@@ -59,11 +59,14 @@ def show(
             print_json(_result(each))
         return
     out = console()
-    table = grid("table", "rule", "severity", "holds", "found")
+    table = grid("table", "rule", "severity", "looks at", "holds", "found")
     for each in results:
-        table.add_row(each.table, each.rule, each.severity.value, "yes" if each.passed else "no", each.observed)
+        looks, holds = each.scope.value if each.scope else "", "yes" if each.passed else "no"
+        table.add_row(each.table, each.rule, each.severity.value, looks, holds, each.observed)
     out.print(table)
     for each in results:
+        if not each.passed and each.expected:
+            out.print(f"{each.rule}: {each.found}", soft_wrap=True)
         for row in () if each.passed else each.failing_rows:
             out.print(f"{each.rule}: {dict(row)}", soft_wrap=True)
     if opened is not None:
@@ -149,6 +152,8 @@ def _result(found: CheckResult) -> dict[str, object]:
         "rule": found.rule,
         "severity": found.severity.value,
         "passed": found.passed,
+        "looks_at": found.scope.words if found.scope else "",
         "observed": found.observed,
+        "expected": found.expected or "",
         "failing_rows": [dict(row) for row in found.failing_rows],
     }

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tidemill.contracts.changes.described import Described
     from tidemill.inspect.contract_trial.outcome import Outcome, Sample, Tried
 
-_FIX = "correct what writes these values, or the contract"
 _RECORDS = 50_000
 
 
@@ -172,8 +171,8 @@ def _remarks(tried: Tried, outcomes: Sequence[Outcome]) -> list[Remark]:
         Remark(
             level=Level(outcome.severity.value),
             rule=outcome.rule,
-            message=f"{outcome.rule}: {outcome.observed}",
-            fix=_FIX,
+            message=f"{outcome.rule}: {outcome.told}",
+            fix=outcome.fix,
             file=tried.file,
             line=outcome.line,
             samples=tuple(_shown(sample) for sample in outcome.samples),
@@ -183,6 +182,8 @@ def _remarks(tried: Tried, outcomes: Sequence[Outcome]) -> list[Remark]:
 
 
 def _show(tried: Tried) -> None:
+    from tidemill.contracts.meanings import ONE_BATCH
+
     out = console()
     for outcome in tried.broken:
         level = (outcome.severity.value, "red" if outcome.severity == "error" else "yellow")
@@ -190,12 +191,14 @@ def _show(tried: Tried) -> None:
             styled(
                 f"{one_line(tried.file)}:{outcome.line}: ",
                 level,
-                f": {one_line(outcome.rule)}: {one_line(outcome.observed)}",
+                f": {one_line(outcome.rule)}: {one_line(outcome.told)}",
             )
         )
         for sample in outcome.samples:
             out.print(f"  {_shown(sample)}")
-        out.print(f"  fix: {_FIX}")
+        if outcome.looks_at == ONE_BATCH:
+            out.print("  in a pipeline, this rule looks at the rows of one batch; here it looked at all rows")
+        out.print(f"  fix: {one_line(outcome.fix)}")
     held = len(tried.outcomes) - len(tried.broken)
     looked = many(tried.count, tried.noun)
     out.print(
@@ -221,7 +224,9 @@ def _json(outcome: Outcome, tried: Tried) -> dict[str, object]:
         "severity": outcome.severity.value,
         "holds": outcome.holds,
         "message": outcome.observed,
-        "fix": "" if outcome.holds else _FIX,
+        "expected": outcome.expected,
+        "looks_at": outcome.looks_at,
+        "fix": "" if outcome.holds else outcome.fix,
         "looked_at": tried.count,
         "samples": samples,
     }

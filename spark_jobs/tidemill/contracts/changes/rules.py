@@ -57,7 +57,7 @@ def _pairs(old: list[Rule], new: list[Rule]) -> _Pairs:
 
 
 def _said(rule: Rule) -> Any:
-    return repr((_normal(rule.condition), rule.severity, rule.tolerance))
+    return repr((_normal(rule.condition), rule.severity, rule.tolerance, rule.scope))
 
 
 def _subject(condition: Condition) -> Any:

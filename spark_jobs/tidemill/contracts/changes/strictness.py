@@ -18,7 +18,9 @@ def compared(before: Rule, after: Rule) -> str | None:
     """The kind of change (a key of `tidemill.contracts.changes.change.KINDS`); None if both allow the same."""
     conditions = _conditions(before.condition, after.condition)
     tolerances = _tolerances(before.tolerance, after.tolerance)
-    kinds = {kind for kind in (conditions, tolerances) if kind is not None}
+    # Many rows of a table say nothing about the few of a batch, nor these about them.
+    scopes = None if before.scope is after.scope else "rule-changed"
+    kinds = {kind for kind in (conditions, tolerances, scopes) if kind is not None}
     if len(kinds) > 1:
         return "rule-changed"
     return next(iter(kinds), None)

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from tidemill.core.contract.row_checks import RowCheck
 from tidemill.core.contract.schema import Field
+from tidemill.core.contract.scope import Scope
 from tidemill.core.contract.service_level import ServiceLevel
 from tidemill.core.contract.tolerance import Tolerance
 
@@ -158,7 +159,7 @@ Check = NotNull | Unique | Between | OneOf | Matches | LengthBetween | RowCountB
 class TableRule:
     """A check on all staged rows of a batch together, before anyone can see them.
 
-    Without a `tolerance` no row may break it.
+    Without a `tolerance` no row may break it. With the `scope` TABLE it counts the rows that the table keeps, too.
     """
 
     name: str
@@ -166,6 +167,7 @@ class TableRule:
     severity: Severity = Severity.ERROR
     description: str = ""
     tolerance: Tolerance | None = None
+    scope: Scope = Scope.BATCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,17 @@ _ONE: Mapping[str, Callable[[float, float], bool]] = {
     "mustBeLessOrEqualTo": operator.le,
 }
 
+_WORDS: Mapping[str, str] = {
+    "mustBe": "exactly ",
+    "mustNotBe": "any number but ",
+    "mustBeGreaterThan": "more than ",
+    "mustBeGreaterOrEqualTo": "at least ",
+    "mustBeLessThan": "less than ",
+    "mustBeLessOrEqualTo": "at most ",
+    "mustBeBetween": "",
+    "mustNotBeBetween": "any number but ",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
@@ -55,6 +66,13 @@ class Tolerance:
             near = {math.floor(n) + step for n in self.numbers for step in (-1, 0, 1, 2)}
             found = sorted({0.0, *(float(n) for n in near if n >= 0)})
         return (self.allows(number, 100) for number in found)
+
+    @property
+    def words(self) -> str:
+        """For example "less than 5 percent of the rows"."""
+        told = " to ".join(f"{number:,}" for number in self.numbers)
+        unit = "percent of the rows" if self.percent else "row" if self.numbers == (1,) else "rows"
+        return f"{_WORDS[self.comparison]}{told} {unit}"
 
     def __str__(self) -> str:
         """For example "mustBeLessThan 5 percent"."""

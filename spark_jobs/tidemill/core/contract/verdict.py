@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidemill.core.contract.contract import Severity
+from tidemill.core.contract.scope import Scope
 from tidemill.core.errors import AuditBlocked
 
 Json = str | int | float | bool | None
@@ -15,8 +16,10 @@ Json = str | int | float | bool | None
 class CheckResult:
     """The outcome of one table rule on the staged rows of one table.
 
-    `observed` says in a few words what was found. `failing_rows` are some of the rows that broke the
-    rule (at most 20), each a mapping of column to printable value; empty for rules about the whole table.
+    `observed` says in a few words what was found; where the rule is broken, `expected` says what should have been.
+    `scope` says which rows it looked at; both are None in results of older versions. `failing_rows` are some of the
+    staged rows that broke the rule (at most 20), each a mapping of column to printable value; empty for rules about
+    all rows together.
     """
 
     table: str
@@ -25,10 +28,19 @@ class CheckResult:
     passed: bool
     observed: str = ""
     failing_rows: tuple[Mapping[str, Json], ...] = ()
+    expected: str | None = None
+    scope: Scope | None = None
+
+    @property
+    def found(self) -> str:
+        """What was found, what should have been, and which rows the rule looked at; empty for a rule that holds."""
+        expected = f"expected {self.expected}" if self.expected else ""
+        looked = f"it looked at {self.scope.words}" if self.scope and not self.passed else ""
+        return "; ".join(part for part in (self.observed, expected, looked) if part)
 
     def __str__(self) -> str:
-        """For example "warning totals: cents.overflow: 1 of 2 rows: sums beyond BIGINT"."""
-        return f"{self.severity.value} {self.table}: {self.rule}" + (f": {self.observed}" if self.observed else "")
+        """For example "error totals: few: 12 rows; expected at most 5 rows; it looked at the rows of the batch"."""
+        return f"{self.severity.value} {self.table}: {self.rule}" + (f": {self.found}" if self.found else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from tidemill.core.contract.row_checks import (
     RowCheck,
 )
 from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
+from tidemill.core.contract.scope import Scope
 from tidemill.core.identity.declarations import digest
 
 
@@ -56,9 +57,11 @@ def fingerprint_of(contract: Contract) -> str:
 
 
 def _rule_meaning(rule: TableRule) -> list[Any]:
-    meaning = [rule.name, *_check_meaning(rule.check), rule.severity.value]
+    meaning: list[Any] = [rule.name, *_check_meaning(rule.check), rule.severity.value]
     told = rule.tolerance
-    return meaning if told is None else [*meaning, [told.comparison, list(told.numbers), told.percent]]
+    if told is not None:
+        meaning.append([told.comparison, list(told.numbers), told.percent])
+    return meaning if rule.scope is Scope.BATCH else [*meaning, rule.scope.value]
 
 
 def extra_meaning(contract: Contract) -> str:

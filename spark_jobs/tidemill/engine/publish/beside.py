@@ -1,36 +1,52 @@
-"""The rows that a published table keeps when a batch publishes: a key must not be there and in the batch, too."""
+"""The rows that a published table keeps when a batch publishes.
+
+A key must not be there and in the batch, too; and rules about the whole table count them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import reduce
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
-from tidemill.core.bind.flow import RowSink, Sink
+from tidemill.core.bind.flow import RowSink, Sink, WindowedSink
+from tidemill.core.contract.contract import Contract
+from tidemill.core.contract.scope import Scope
+from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import BatchRange, batch_ranges
+from tidemill.core.sql.text import quoted
+from tidemill.core.time.pane_tree import unite
+from tidemill.core.time.times import moment
+from tidemill.engine.aggregate.firing import Refiring
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.engine.storage.table_layout import Uris
+from tidemill.tables.arrow import conform
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest
 from tidemill.tables.interface import BOUND_TYPES, Between, TableSpec, of_batches
 from tidemill.tables.keys import agreeing
+from tidemill.tables.rewrite import unmatched
 
 Parts = tuple[tuple[Between, ...], ...]
+
+_STAGED = "staged "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """Finds the rows that a table of rows keeps beside those that a batch stages for it.
+    """Finds the rows that a table keeps beside those that a batch stages for it.
 
-    They are the rows of all batches but this one and those that a backfill replaces; a backfill also has rows that wait
-    for its last batch. A table of windows has none: its batches replace rows, by window and key.
+    Of single rows, these are the rows of all batches but this one and those that a backfill replaces; a backfill also
+    has rows that wait for its last batch. A table of windows keeps the rows of all other windows and keys, and after a
+    backfill those of windows that the backfill does not publish again. `job` is the backfill after this batch.
     """
 
     plan: BatchPlan
@@ -38,6 +54,69 @@ class Beside:
     writers: RowWriters
     sink: Sink
     staged: StagedRows
+    job: Backfill | None = None
+
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether the table has single rows, whose keys are about all of it."""
+        return isinstance(self.sink, RowSink)
+
+    def asked(self) -> Contract:
+        """The contract of the table with the rules that can be told of this batch.
+
+        Until its last batch, a backfill changes nothing that readers see: only then rules look at the whole table, even
+        if the last batch itself has no rows. Other rules have nothing to look at where no rows are staged.
+        """
+        contract, last = self.sink.contract, self.job is not None and self.job.complete
+        scopes = {Scope.BATCH} if self.staged.count else set()
+        if last or (self.job is None and self.staged.count):
+            scopes.add(Scope.TABLE)
+        return replace(contract, table_rules=tuple(r for r in contract.table_rules if r.scope in scopes))
+
+    def kept(self, columns: Sequence[str]) -> Iterator[pa.Table | DataFrame]:
+        """All rows that the table keeps, with these columns.
+
+        They are of the kind of the staged rows. In the driver, they come in parts of which one is in memory at a time.
+
+        Raises:
+            TableDamaged: a file of the table is missing or damaged.
+        """
+        if isinstance(self.sink, RowSink):
+            for spec, parts in self._places():
+                yield from self._read(spec, parts, tuple(columns) or spec.columns[:1])
+        elif newest(spec := self.uris.published_table(self.sink)) is not None:
+            yield from self._other_windows(self.sink, spec, tuple(columns))
+
+    def _read(self, spec: TableSpec, parts: Parts, columns: tuple[str, ...]) -> Iterator[pa.Table | DataFrame]:
+        if self._in_driver:
+            yield from DeltaRsTable(spec).batches(any_of=parts, columns=columns)
+        else:
+            yield self.staged.writer.table(spec).read(any_of=parts, columns=columns)
+
+    def _other_windows(
+        self, sink: WindowedSink, spec: TableSpec, columns: tuple[str, ...]
+    ) -> Iterator[pa.Table | DataFrame]:
+        if self.job is not None:
+            starts = Refiring.of(sink, self.job, self.plan.position).window_starts(sink)
+            yield from self._read(spec, _outside(sink.start, starts), columns or sink.row_key[:1])
+            return
+        wanted = tuple(dict.fromkeys((*columns, *sink.row_key)))
+        for rows in self._read(spec, (), wanted):
+            yield self._without_staged(sink, spec, rows).select(list(columns or sink.row_key[:1]))
+
+    def _without_staged(self, sink: WindowedSink, spec: TableSpec, rows: Any) -> Any:
+        """The rows that an upsert of the staged ones leaves as they are."""
+        if not self._in_driver:
+            keys = self.staged.rows.selectExpr(*(f"{quoted(k)} AS {quoted(_STAGED + k)}" for k in sink.row_key))
+            same = [f"{quoted(k)} <=> {quoted(_STAGED + k)}" for k in sink.row_key]
+            return rows.join(keys.distinct(), reduce(Column.__and__, map(F.expr, same)), "left_anti")
+        staged = conform(self.staged.rows, spec, sink.row_key)
+        bounds = Between(column=sink.start, low=None, high=None)
+        return rows.filter(unmatched(rows, staged, sink.row_key, bounds))
+
+    @property
+    def _in_driver(self) -> bool:
+        return self.staged.writer is self.writers.driver
 
     def rows(self, columns: Sequence[str]) -> pa.Table | DataFrame | None:
         """The kept rows with these columns, at least those that agree with a staged row in all of them.
@@ -51,7 +130,7 @@ class Beside:
         if not isinstance(self.sink, RowSink):
             return None
         wanted = tuple(columns)
-        if self.staged.writer is self.writers.driver:
+        if self._in_driver:
             found = [rows for spec, parts in self._places() for rows in self._agreeing(spec, parts, wanted)]
             return pa.concat_tables(found) if found else None
         reads = [self.staged.writer.table(spec).read(any_of=parts, columns=wanted) for spec, parts in self._places()]
@@ -74,6 +153,13 @@ class Beside:
             earlier = batch_ranges(b for b in job.slices if b != self.plan.batch_id)
             if earlier:
                 yield place, tuple((bounds,) for bounds in of_batches(earlier))
+
+
+def _outside(column: str, ranges: Sequence[tuple[int, int]]) -> Parts:
+    """Conditions of which each row meets one whose time, in microseconds, lies in none of these half-open ranges."""
+    ends = unite(ranges)
+    lows, highs = [None, *(moment(high) for _, high in ends)], [*(moment(low) for low, _ in ends), None]
+    return tuple((Between(column=column, low=low, high=high),) for low, high in zip(lows, highs, strict=True))
 
 
 def _other_batches(batches: Sequence[int | BatchRange]) -> Parts:

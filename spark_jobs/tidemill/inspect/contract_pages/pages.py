@@ -15,12 +15,12 @@ from tidemill.contracts.audit import statistics_in_words
 from tidemill.contracts.changes.described import Described, described
 from tidemill.contracts.files import contract_files
 from tidemill.contracts.findings import Finding
+from tidemill.contracts.meanings import looks_at, meaning
 from tidemill.contracts.nodes import plain
 from tidemill.contracts.service_levels import PROMISES
 from tidemill.core.contract.contract import Expectation
 from tidemill.core.contract.schema import Array, DataType, Field, Object, spark_type
 from tidemill.core.errors import ContractError
-from tidemill.inspect.contract_pages.meanings import meaning
 from tidemill.inspect.contract_pages.verdicts import Audit, last_audits, last_intakes, levels_now
 from tidemill.inspect.contract_uses import uses_by_contract
 
@@ -107,7 +107,8 @@ def _values(each: Described) -> dict[str, Any]:
             "asks": said.get(r.name) or meaning(r.condition),
             "severity": r.severity.value,
             "line": r.line,
-            "tolerance": str(r.tolerance or ""),
+            "tolerance": r.tolerance.words if r.tolerance else "",
+            "looks_at": "" if each.is_input else looks_at(r),
             "description": r.description,
         }
         for r in each.rules.values()

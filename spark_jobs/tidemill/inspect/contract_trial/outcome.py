@@ -21,13 +21,24 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One promise: its rule, the line of the contract that makes it, and what was found where it is broken."""
+    """One promise: its rule, the line of the contract that makes it, and what was found where it is broken.
+
+    `expected` says what should have been found, `looks_at` which rows the rule looks at, and `fix` what to do.
+    """
 
     rule: str
     severity: Severity
     line: int
     observed: str = ""
+    expected: str = ""
+    looks_at: str = ""
+    fix: str = ""
     samples: tuple[Sample, ...] = ()
+
+    @property
+    def told(self) -> str:
+        """What was found, and what should have been."""
+        return "; ".join([self.observed, *([f"expected {self.expected}"] if self.expected else [])])
 
     @property
     def holds(self) -> bool:
@@ -54,3 +65,8 @@ class Tried:
 def observed(bad: int, count: int, noun: str) -> str:
     """For example "3 of 10 records"; empty if nothing is bad."""
     return f"{bad:,} of {count:,} {noun}{'' if count == 1 else 's'}" if bad else ""
+
+
+def fix_of(line: int) -> str:
+    """What to do about values that break the rule of this line."""
+    return f"correct what writes these values, or what the rule in line {line} of the contract asks"

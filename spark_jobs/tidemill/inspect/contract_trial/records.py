@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.contracts.changes.described import Described
+from tidemill.contracts.meanings import meaning
 from tidemill.core.contract.contract import Contract, Format, Severity
 from tidemill.core.contract.reasons import detail_of, sort_of, stored_reason
 from tidemill.engine.read.decode import Decoder, decoder_for
 from tidemill.inspect.contract_trial.conditions import OpenSpark, broken_records
-from tidemill.inspect.contract_trial.outcome import SHOWN, Outcome, Sample, Tried, observed
+from tidemill.inspect.contract_trial.outcome import SHOWN, Outcome, Sample, Tried, fix_of, observed
 
 _LONGEST = 300
 
@@ -60,7 +61,9 @@ class Decoding:
     def outcomes(self, found: Described) -> Iterator[Outcome]:
         """One broken promise for each reason; or one that holds, if every record can be decoded."""
         for reason, tally in sorted(self.faults.items()):
-            yield _outcome(reason, Severity.ERROR, _line(found, reason), tally, self.count)
+            line = _line(found, reason)
+            fix = f"correct what writes these values, or the type and the format that the contract gives in line {line}"
+            yield replace(_outcome(reason, Severity.ERROR, line, tally, self.count), fix=fix)
         if not self.faults:
             yield Outcome(rule="decoded", severity=Severity.ERROR, line=found.schema.line)
 
@@ -77,7 +80,14 @@ def try_records(found: Described, chunks: Iterable[pa.ChunkedArray], spark: Open
             for place in broken_records(rule, rows, types, spark, found.contract.source):
                 at = int(good[place])
                 tallies[name].add(before + at + 1, values[at].as_py())
-    ruled = (_outcome(n, r.severity, r.line, tallies[n], decoding.count) for n, r in found.rules.items())
+    ruled = (
+        replace(
+            _outcome(name, rule.severity, rule.line, tallies[name], decoding.count),
+            expected=f"that each record keeps this: {meaning(rule.condition)}",
+            fix=fix_of(rule.line),
+        )
+        for name, rule in found.rules.items()
+    )
     return Tried(
         contract=found.contract.name,
         file=found.contract.source,

@@ -11,6 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.contracts.audit import audit
 from tidemill.contracts.changes.described import Described
+from tidemill.contracts.meanings import expected, looks_at
 from tidemill.contracts.outcomes import columns_of
 from tidemill.core.contract.contract import Contract, Severity
 from tidemill.core.contract.fitting import Fit, fit
@@ -18,7 +19,7 @@ from tidemill.core.contract.schema import Field, spark_type
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.errors import InputError
 from tidemill.inspect.contract_trial.conditions import OpenSpark, where
-from tidemill.inspect.contract_trial.outcome import SHOWN, Outcome, Sample, Tried
+from tidemill.inspect.contract_trial.outcome import SHOWN, Outcome, Sample, Tried, fix_of
 from tidemill.inspect.contract_trial.records import Decoding
 from tidemill.tables.arrow_types import arrow_type, data_type
 
@@ -114,7 +115,9 @@ def _typed(contract: Contract, rows: pa.Table, wrong: Mapping[str, str]) -> pa.T
 
 
 def _of_column(found: Described, field: Field, said: str) -> Outcome:
-    return Outcome(rule=f"{field.name}.type", severity=Severity.ERROR, line=found.line_at((field.name,)), observed=said)
+    line = found.line_at((field.name,))
+    fix = f"give the table this column as {spark_type(field.type)}, or correct the contract in line {line}"
+    return Outcome(rule=f"{field.name}.type", severity=Severity.ERROR, line=line, observed=said, fix=fix)
 
 
 def _of_rules(found: Described, results: Mapping[str, CheckResult], wrong: Mapping[str, str]) -> Iterator[Outcome]:
@@ -123,9 +126,10 @@ def _of_rules(found: Described, results: Mapping[str, CheckResult], wrong: Mappi
         columns = columns_of(rule.check)
         line = stated.line if stated else found.line_at(columns[:1])
         samples: tuple[Sample, ...] = ()
+        fix = fix_of(line)
         if rule.name not in results:
             missing = next(c for c in columns if c in wrong)
-            said = f"cannot be checked: `{missing}` is wrong"
+            said, fix = f"cannot be checked: `{missing}` is wrong", f"mend `{missing}` first"
         else:
             result = results[rule.name]
             rows = result.failing_rows[:SHOWN]
@@ -133,4 +137,13 @@ def _of_rules(found: Described, results: Mapping[str, CheckResult], wrong: Mappi
             samples = tuple(
                 Sample(number=0, text=json.dumps(dict(row), ensure_ascii=False, default=str)) for row in rows
             )
-        yield Outcome(rule=rule.name, severity=rule.severity, line=line, observed=said, samples=samples)
+        yield Outcome(
+            rule=rule.name,
+            severity=rule.severity,
+            line=line,
+            observed=said,
+            expected=expected(rule.check, rule.tolerance),
+            looks_at=looks_at(rule),
+            fix=fix,
+            samples=samples,
+        )

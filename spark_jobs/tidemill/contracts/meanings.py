@@ -1,12 +1,13 @@
-"""What a rule asks, in a few words."""
+"""What a rule asks, in a few words: for pages, findings and what an audit says about a broken rule."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from tidemill.contracts.conditions import Condition, Predicate
+from tidemill.contracts.conditions import Condition, Predicate, Rule
 from tidemill.core.contract.contract import (
+    Argument,
     Between,
     Compare,
     Expectation,
@@ -16,6 +17,7 @@ from tidemill.core.contract.contract import (
     NotNull,
     OneOf,
     RowCountBetween,
+    TableRule,
     Unique,
 )
 from tidemill.core.contract.row_checks import (
@@ -27,6 +29,39 @@ from tidemill.core.contract.row_checks import (
     NotNullInside,
     RowCheck,
 )
+from tidemill.core.contract.scope import Scope
+from tidemill.core.contract.tolerance import Tolerance
+
+EACH_ROW = "each row by itself"
+"""What rules look at that no row may break: it makes no difference which rows are there, too."""
+
+ONE_BATCH = "the rows of one batch"
+"""What rules that count, and statistics, look at unless they ask for the whole table."""
+
+_SETS = {
+    "expect_column_distinct_values_to_be_in_set": "all values of {} are among {}",
+    "expect_column_distinct_values_to_contain_set": "the values of {} contain all of {}",
+    "expect_column_distinct_values_to_equal_set": "the values of {} are exactly {}",
+}
+
+
+def expected(condition: Condition, tolerance: Tolerance | None) -> str:
+    """What a rule expects of all rows that it looks at, in words that follow "expected"."""
+    if isinstance(condition, RowCountBetween):
+        return tolerance.words if tolerance else meaning(condition)
+    return f"that {tolerance.words} break this: {meaning(condition)}" if tolerance else meaning(condition)
+
+
+def looks_at(rule: Rule | TableRule) -> str:
+    """Which rows a rule of a table looks at, in words that follow "looks at"."""
+    condition = rule.condition if isinstance(rule, Rule) else rule.check
+    if rule.scope is Scope.TABLE:
+        return "all rows of the table, as they are after the batch"
+    if isinstance(condition, Unique):
+        return "all rows of a table of single rows; in a table of windows, at the rows of one batch"
+    if rule.tolerance is not None or isinstance(condition, RowCountBetween | Expectation):
+        return ONE_BATCH
+    return EACH_ROW
 
 
 def meaning(condition: Condition) -> str:
@@ -56,8 +91,23 @@ def meaning(condition: Condition) -> str:
 
 def _of_all_rows(check: RowCountBetween | Expectation) -> str:
     if isinstance(check, RowCountBetween):
-        return f"{_from_to(check.minimum, check.maximum)} rows"
-    return f"{check.kind} of {check.column}: {', '.join(f'{name} {value}' for name, value in check.arguments)}"
+        if check.minimum is None and check.maximum is None:
+            return "a number of rows"
+        one = (check.maximum if check.minimum is None else check.minimum) == 1 and check.maximum in {None, 1}
+        return f"{_from_to(check.minimum, check.maximum)} row{'' if one else 's'}"
+    given = dict(check.arguments)
+    if check.kind in _SETS:
+        values = given["value_set"]
+        return _SETS[check.kind].format(check.column, _listed(values if isinstance(values, tuple) else (values,)))
+    statistic = check.kind.removeprefix("expect_column_").removesuffix("_to_be_between").replace("_", " ")
+    return f"{statistic} of {check.column} {_statistic_bounds(given)}"
+
+
+def _statistic_bounds(given: Mapping[str, Argument]) -> str:
+    low, high = given.get("min_value"), given.get("max_value")
+    least = [f"{'more than' if given.get('strict_min') else 'at least'} {low}"] if low is not None else []
+    most = [f"{'less than' if given.get('strict_max') else 'at most'} {high}"] if high is not None else []
+    return " and ".join(least + most)
 
 
 def _of_parts(check: RowCheck) -> str:

@@ -53,6 +53,7 @@ class Findings:
     def __init__(self, file: str) -> None:
         self.file = file
         self.all: list[Finding] = []
+        self._noted: set[Finding] = set()
 
     def error(self, line: int, message: str, *, fix: str = "") -> None:
         """Note something that makes the contract unusable."""
@@ -88,5 +89,6 @@ class Findings:
     def _note(self, finding: Finding) -> None:
         # Reports have a line for each finding, and systems of CI run what stands at the start of a line.
         finding = replace(finding, message=one_line(finding.message), fix=one_line(finding.fix))
-        if finding not in self.all:
+        if finding not in self._noted:
+            self._noted.add(finding)
             self.all.append(finding)

@@ -57,6 +57,9 @@ _INSIDE: Mapping[str, Any] = {"schema": [], "properties": [], "items": _ITEM, "k
 _NEWER = frozenset({"deprecated", "synonyms", "context", "semanticType", "enum", "map"})
 """Keys of objects and properties, and of the whole contract, that came with the newest version."""
 
+_FREE = ("name", "description")
+"""Keys of which the schema asks only that they are text. Most properties of a contract differ in these alone."""
+
 _EXPLAINED = {"logicalTypeOptions", "arguments", "relationships"}
 """Keys whose values are explained where their meaning is read."""
 
@@ -76,9 +79,16 @@ def check_structure(root: Node, objects: Iterable[Node], findings: Findings) -> 
     Unknown keys, missing keys and wrong kinds of values are always noted. Other differences are noted only in lines
     where no error has been noted before: call this after all that reads the document's meaning.
     """
+    good: set[str] = set()
     for part in _parts(root, objects):
         _note_newer(part, root.text("apiVersion"), findings)
-        errors = _validator(part.definition).iter_errors(_seen(part))
+        seen = _seen(part)
+        shape = _shape(part, seen)
+        if shape in good:
+            continue
+        errors = list(_validator(part.definition).iter_errors(seen))
+        if not errors:
+            good.add(shape)
         differences = [leaf for error in errors for leaf in _leaves(error)]
         for error in sorted(differences, key=lambda e: e.validator not in ("type", "required")):
             _note(error, part, findings)
@@ -127,6 +137,12 @@ def _seen(part: _Part) -> Any:
     if isinstance(plain, dict) and part.definition not in ("#", "#/$defs/SchemaObject") and "logicalType" not in plain:
         plain = {key: value for key, value in plain.items() if key not in _EXPLAINED} | _ITEM
     return plain
+
+
+def _shape(part: _Part, seen: Any) -> str:
+    """What the schema says about a part depends on this alone: the same is compared once."""
+    free = {key: "" for key in _FREE if isinstance(seen, dict) and isinstance(seen.get(key), str)}
+    return repr((part.definition, seen | free if free else seen))
 
 
 def _plain(node: Node, *, top: bool = False) -> Any:

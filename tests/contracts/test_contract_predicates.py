@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tidemill.contracts.lint import lint
 from tidemill.core.contract.contract import Contract, RowRule, Severity
+from tidemill.core.contract.exact_sums import exact
 from tidemill.core.contract.row_rules import mask_expression, reasons_expression, rejecting_bits, rules_of
+from tidemill.core.contract.schema import DataType, Scalar
 from tidemill.core.errors import ContractError
 
 if TYPE_CHECKING:
@@ -24,9 +27,15 @@ def a_rule(predicate: str = "true", name: str = "r", severity: Severity = Severi
     return RowRule(name=name, predicate=predicate, severity=severity)
 
 
-def masks(spark: SparkSession, columns: str, rows: list[tuple[Any, ...]], rules: tuple[RowRule, ...]) -> list[int]:
+def masks(
+    spark: SparkSession,
+    columns: str,
+    rows: list[tuple[Any, ...]],
+    rules: tuple[RowRule, ...],
+    types: dict[str, DataType] | None = None,
+) -> list[int]:
     frame = spark.createDataFrame([(i, *row) for i, row in enumerate(rows)], f"i int, {columns}")
-    found = frame.selectExpr("i", f"{mask_expression(rules)} AS mask")
+    found = frame.selectExpr("i", f"{mask_expression(rules, types)} AS mask")
     assert dict(found.dtypes)["mask"] == "bigint"
     return [row["mask"] for row in found.orderBy("i").collect()]
 
@@ -162,3 +171,57 @@ def test_what_is_matched_by_trying_is_refused(file: Any, the_error: Any, kind: s
 def test_a_split_at_a_plain_text_is_taken(an_input: Any) -> None:
     quality = "- {type: custom, engine: tidemill, implementation: \"size(split(x, ', ')) > 1\"}"
     assert len(an_input("- {name: x, logicalType: string}", quality=quality).row_rules) == 1
+
+
+SUMS = {"a": Scalar.LONG, "b": Scalar.LONG, "n": Scalar.INTEGER, "d": Scalar.DOUBLE, "t": Scalar.STRING}
+LEAST, MOST = -(2**63), 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "a + b < 0",
+        "a * b > 0 AND a > -5",
+        "-a > 0",
+        "abs(a - b) >= 0",
+        "`a` + 1 BETWEEN n * 2 AND b + b",
+        "a - n IN (1, 2)",
+        "CASE WHEN n * n > 4 THEN true ELSE a + 1 > 0 END",
+        "length(t) + a >= a AND a + d > 0",
+    ],
+)
+def test_no_number_makes_a_compared_sum_fail(spark: SparkSession, predicate: str) -> None:
+    told = exact(predicate, SUMS)
+    values = [(a, b, n, 1.0, "text") for a in (LEAST, MOST, 1) for b in (LEAST, MOST) for n in (-(2**31), 2**31 - 1)]
+    if "length" in predicate:
+        assert told.may_fail == ("+",)
+        values = [(1, 2, 3, 1.0, "text")]
+    else:
+        assert told.may_fail == ()
+    found = masks(spark, "a bigint, b bigint, n int, d double, t string", values, (a_rule(predicate),), SUMS)
+    if predicate == "a + b < 0":
+        assert found == [0 if a + b < 0 else 1 for a, b, *_ in values]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "sign"),
+    [
+        ("a * b * a > 0", "*"),
+        ("coalesce(a + 1, b) > 0", "+"),
+        ("exists(array(a), x -> x - a > 0)", "-"),
+        ("date_add(DATE '2020-01-01', n * n) > DATE '2020-01-01'", "*"),
+        ("greatest(abs(a), 1) > 0", "abs"),
+    ],
+)
+def test_sums_that_can_fail_are_told(file: Any, predicate: str, sign: str) -> None:
+    quality = f'- {{type: custom, engine: tidemill, name: own, implementation: "{predicate}"}}'
+    columns = "- {name: a, logicalType: integer}\n- {name: b, logicalType: integer}\n"
+    columns += "- {name: n, logicalType: integer, physicalType: int}"
+    said = [f.message for f in lint(file.an_input(columns, quality=quality)) if f.severity != "information"]
+    assert f"`{sign}` fails the whole batch where the number leaves the bits of its type" in said
+
+
+def test_the_fingerprint_of_a_rule_is_about_what_the_user_wrote(an_input: Load) -> None:
+    rule = '- {type: custom, engine: tidemill, name: own, implementation: "a + 1 > 0"}'
+    contract = an_input("- {name: a, logicalType: integer}", quality=rule)
+    assert [rule.predicate for rule in contract.row_rules] == ["a + 1 > 0"]

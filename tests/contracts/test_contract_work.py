@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from bench.bench_audit import contract, staged
 
+from bench.bench_audit import contract, staged
 from tidemill.contracts import audit as audits
 from tidemill.contracts import audit_arrow, structure
 from tidemill.contracts.audit import audit

@@ -14,6 +14,7 @@ from tidemill.contracts.beside import Beside
 from tidemill.contracts.masks import broken, is_of_rows
 from tidemill.contracts.outcomes import Found, columns_of, named, of_count, of_rows
 from tidemill.core.contract.contract import Check, Contract, Expectation, Holds, RowCountBetween, TableRule, Unique
+from tidemill.core.contract.exact_sums import exact
 from tidemill.core.contract.schema import DataType
 from tidemill.core.contract.scope import Scope
 from tidemill.core.sql.text import quoted
@@ -38,8 +39,13 @@ class _Counted:
     def bad_of(self, rule: TableRule) -> int:
         """How many of the rows break a rule about one row."""
         if isinstance(rule.check, Holds):
-            return self.rows.filter(f"NOT ({rule.check.predicate})").count()
+            return self.broken(rule.check).count()
         return self.bad[rule.name]
+
+    def broken(self, check: Holds) -> DataFrame:
+        """The rows for which a predicate is false."""
+        types = {name.lower(): kind for name, kind in self.types.items()}
+        return self.rows.filter(f"NOT ({exact(check.predicate, types).sql})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +139,7 @@ def _checked(counted: _Counted, kept: _Counted | None, rule: TableRule, columns:
         return of_count(check, count, rule.tolerance)
     own = counted.bad_of(rule)
     if isinstance(check, Holds):
-        bad = staged.filter(f"NOT ({check.predicate})")
+        bad = counted.broken(check)
     else:
         bad = staged.mapInArrow(_picker(check, counted.types), staged.schema) if own else staged.limit(0)
     return of_rows(own + (kept.bad_of(rule) if kept else 0), count, rule.tolerance, _some(bad, columns, limit))

@@ -33,11 +33,15 @@ def suspects(contracts: Iterable[Contract], error: str) -> tuple[str, ...]:
 
 def _failing(contract: Contract) -> Iterator[tuple[str, str]]:
     """The predicates of a contract that raise an error for some values, by the names of their rules."""
+    # Imported late: it loads the SQL parser.
+    from tidemill.core.contract.exact_sums import exact  # noqa: PLC0415
+
+    types = {field.name.lower(): field.type for field in contract.fields}
     rows = [(rule.name, rule.predicate) for rule in contract.row_rules if rule.pattern is None]
     tables = [(rule.name, rule.check.predicate) for rule in contract.table_rules if isinstance(rule.check, Holds)]
     for name, predicate in (*rows, *tables):
         try:
-            if parsed(predicate).may_fail:
+            if parsed(predicate).may_fail or exact(predicate, types).may_fail:
                 yield name, predicate
         except DeclarationError:
             continue

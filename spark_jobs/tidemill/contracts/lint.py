@@ -112,7 +112,7 @@ def _advise(schema: Node, contract: Contract, findings: Findings) -> None:
             )
     for place in (schema, *schema.items("properties")):
         for node in place.items("quality"):
-            _advise_predicate(node, findings)
+            _advise_predicate(node, contract, findings)
 
 
 def _advise_checks(line: int, contract: Contract, findings: Findings) -> None:
@@ -128,15 +128,27 @@ def _advise_checks(line: int, contract: Contract, findings: Findings) -> None:
         findings.warning(line, "no rule: every value of the right type passes", fix="add a bound or a pattern")
 
 
-def _advise_predicate(node: Node, findings: Findings) -> None:
+def _advise_predicate(node: Node, contract: Contract, findings: Findings) -> None:
+    # Imported late: it loads the SQL parser.
+    from tidemill.core.contract.exact_sums import exact  # noqa: PLC0415
+
     implementation = node.child("implementation")
     if node.text("engine") != "tidemill" or implementation is None:
         return
     try:
-        unsafe = parsed(one_line(node.text("implementation"))).may_fail
+        predicate = one_line(node.text("implementation"))
+        unsafe = parsed(predicate).may_fail
     except DeclarationError:
         # This is noted as an error already.
         return
+    types = {field.name.lower(): field.type for field in contract.fields}
+    if not unsafe and (sums := exact(predicate, types).may_fail):
+        findings.warning(
+            implementation.line,
+            f"`{sums[0]}` fails the whole batch where the number leaves the bits of its type",
+            fix="compare the sum itself, which is then computed exactly; or use try_add, try_subtract or try_multiply, "
+            "which are null there",
+        )
     if unsafe:
         findings.warning(
             implementation.line,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tidemill.core.contract.contract import Matches, RowRule, Severity
+from tidemill.core.contract.schema import DataType
 from tidemill.core.errors import ContractError
 from tidemill.core.sql.text import text_literal
 
@@ -15,12 +16,12 @@ UNMATCHED = "_unmatched"
 """The hidden column with the bits of patterns that a row does not match; null is none."""
 
 
-def mask_expression(rules: Sequence[RowRule]) -> str:
+def mask_expression(rules: Sequence[RowRule], types: Mapping[str, DataType] | None = None) -> str:
     """Spark SQL of one BIGINT whose bit i is set when the row breaks rule i.
 
     A rule is broken when its predicate is false; null is not false. Without rules, the expression is `0L`. It has no
     subquery and no user function, so that Spark compiles it into the code of the scan. The bits of rules with a pattern
-    come from the column `UNMATCHED`.
+    come from the column `UNMATCHED`. With the `types` of the columns, sums that are compared cannot fail.
 
     Raises:
         ContractError: there are more than `MAX_ROW_RULES` rules.
@@ -31,6 +32,12 @@ def mask_expression(rules: Sequence[RowRule]) -> str:
             fix="join some of them with AND in a rule of engine tidemill",
         )
     predicates = [(1 << i, rule.predicate) for i, rule in enumerate(rules) if rule.pattern is None]
+    if types:
+        # Imported late: it loads the SQL parser.
+        from tidemill.core.contract.exact_sums import exact  # noqa: PLC0415
+
+        known = {name.lower(): kind for name, kind in types.items()}
+        predicates = [(bit, exact(predicate, known).sql) for bit, predicate in predicates]
     bits = [f"if(coalesce(({predicate}), true), 0L, {bit}L)" for bit, predicate in predicates]
     bits += [UNMATCHED] if patterns_of(rules) else []
     return f"({' | '.join(bits)})" if bits else "0L"

@@ -80,8 +80,8 @@ def checked(source: Input) -> str:
 
     A predicate that is null is not broken; rows that could not be decoded break no rule, but are rejected.
     """
-    rules = source.contract.row_rules
-    mask = f"CASE WHEN _error IS NULL THEN {mask_expression(rules)} ELSE 0L END"
+    rules, types = source.contract.row_rules, {field.name: field.type for field in source.contract.fields}
+    mask = f"CASE WHEN _error IS NULL THEN {mask_expression(rules, types)} ELSE 0L END"
     found = select(["*", renamed(text_literal(source.topic), "_topic"), renamed(mask, "_broken")], ROWS)
     return select(["*", f"_error IS NOT NULL OR _broken & {rejecting_bits(rules)}L != 0 AS _rejected"], found)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
+from tidemill.core.contract.exact_sums import exact
 from tidemill.core.contract.schema import Field
 from tidemill.core.sql.text import quoted
 from tidemill.engine.driver.statement import run
@@ -145,6 +146,10 @@ class RowWriters:
         if found is not None:
             return found
         self._before_job()
+        types = {f.name.lower(): f.type for f in self.driver.fields(rows)}
+        statement = (
+            f"SELECT {', '.join(quoted(name) for name in columns)} FROM {ROWS} WHERE {exact(predicate, types).sql}"
+        )
         return self._job(statement, [self.in_driver(rows)]).toArrow()
 
     def in_driver(self, rows: pa.Table) -> StagedRows:

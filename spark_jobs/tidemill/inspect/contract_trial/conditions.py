@@ -18,9 +18,11 @@ from tidemill.contracts.conditions import Predicate, Rule
 from tidemill.contracts.masks import broken
 from tidemill.contracts.outcomes import named
 from tidemill.core.contract.contract import Holds
+from tidemill.core.contract.exact_sums import exact
 from tidemill.core.contract.schema import DataType
 from tidemill.core.errors import ContractError, DeclarationError
 from tidemill.core.sql.text import select
+from tidemill.tables.arrow_types import data_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,6 +93,8 @@ def _false_in_spark(rule: str, predicate: str, rows: pa.Table, spark: OpenSpark)
     from tidemill.engine.spark.query import ROWS, of_driver, query
 
     session = spark(rule)
+    types = {f.name.lower(): data_type(f.type) for f in rows.schema}
+    predicate = exact(predicate, types).sql
     numbered = rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
     with explained("it cannot be checked"):
         wrong = query(

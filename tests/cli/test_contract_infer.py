@@ -138,6 +138,26 @@ def test_rows_with_types_keep_them(tmp_path: Path, form: str) -> None:
     assert holds(path, sample)
 
 
+def test_parquet_is_a_table_unless_it_is_said_to_hold_records(tmp_path: Path) -> None:
+    sample = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": [1], "t": pa.array([0], pa.timestamp("us"))}), sample)
+    of_table = type_command(None, "contract", "infer", sample)
+    assert "format" not in of_table.out
+    assert "`t` is left out: its times have no zone" in of_table.err
+    of_records = type_command(None, "contract", "infer", sample, "--of", "records")
+    assert "value: json" in of_records.out
+    assert (of_records.err, "name: t" in of_records.out) == ("", True)
+
+
+def test_what_a_contract_is_about_is_not_said_of_what_it_cannot_be(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path / "rows"), pa.table({"id": [1]}))
+    (tmp_path / "a.jsonl").write_text('{"id": 1}\n')
+    for sample, of in (("rows", "records"), ("a.jsonl", "table")):
+        said = type_command(None, "contract", "infer", tmp_path / sample, "--of", of)
+        assert said.code == 5
+        assert f"fix: leave out --of {of}" in said.err
+
+
 def test_nothing_can_be_inferred_from_nothing(tmp_path: Path) -> None:
     for name, text in {"a.jsonl": "", "b.jsonl": "[]\n", "c.csv": "", "d.csv": "a,b\n", "e.csv": "a,b\n1\n"}.items():
         (tmp_path / name).write_text(text)

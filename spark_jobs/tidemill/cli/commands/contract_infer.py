@@ -1,9 +1,13 @@
 """`tidemill contract infer`: a first contract from a sample."""
 
+# A command's parameters are its options, so there may be many.
+# ruff: noqa: PLR0913, PLR0917
+
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from enum import StrEnum
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +26,13 @@ _DELIMITERS = ";\t|,"
 _NAME = re.compile(r"[^\w-]+", re.ASCII)
 
 
+class Of(StrEnum):
+    """What a contract is about."""
+
+    TABLE = "table"
+    RECORDS = "records"
+
+
 def infer_contract(
     ctx: typer.Context,
     sample: Annotated[
@@ -36,6 +47,14 @@ def infer_contract(
         int, typer.Option("--records", min=1, max=MOST, metavar="N", help="Look at the first N.")
     ] = 100_000,
     delimiter: Annotated[str, typer.Option(help="What divides the columns of CSV.")] = ",",
+    of: Annotated[
+        Of | None,
+        typer.Option(
+            "--of",
+            help="What the contract is about. Default: a table for Parquet and Delta tables, records for JSON and CSV. "
+            "Parquet can also hold records to append to a topic.",
+        ),
+    ] = None,
 ) -> None:
     """Print a first contract for the records or rows of a sample.
 
@@ -46,26 +65,47 @@ def infer_contract(
 
     if _NAME.search(name):
         raise InputError(f"--name {name!r} cannot be the name of a file", fix="use letters, digits, - and _")
+    _check_of(sample, of)
     called = name or _NAME.sub("_", "records" if sample == "-" else PurePath(sample).name.split(".")[0]).strip("_")
-    text, losses = written(_draft(ctx, called or "records", sample, records, delimiter))
+    text, losses = written(_draft(ctx, called or "records", sample, records, delimiter, of))
     for loss in losses:
         typer.echo(f"warning: {printable(loss)}", err=True)
     typer.echo(text, nl=False)
 
 
-def _draft(ctx: typer.Context, name: str, sample: str, most: int, delimiter: str) -> Draft:
+def _draft(ctx: typer.Context, name: str, sample: str, most: int, delimiter: str, of: Of | None) -> Draft:
     from tidemill.contracts.inference.infer import draft_of_lines, draft_of_rows
 
-    if "://" in sample or (Path(sample) / "_delta_log").is_dir():
+    if _is_delta(sample):
         return draft_of_rows(name, _of_delta(ctx, sample, most), is_table=True)
     suffix = PurePath(sample).suffix.lower()
     if suffix == ".parquet":
-        return draft_of_rows(name, _of_parquet(sample, most), is_table=False)
+        return draft_of_rows(name, _of_parquet(sample, most), is_table=of is not Of.RECORDS)
     if suffix == ".csv":
         header, *rows = _cells(sample, most, delimiter)
         _check_delimiter(sample, header, delimiter)
         return draft_of_lines(name, header, rows, delimiter if delimiter != "," else "")
     return _of_json(name, sample, most)
+
+
+def _check_of(sample: str, of: Of | None) -> None:
+    """Refuse a contract of what the sample is not.
+
+    Raises:
+        InputError: the sample is a Delta table, or records.
+    """
+    is_delta = _is_delta(sample)
+    if of is Of.RECORDS and is_delta:
+        raise InputError(f"{sample} is a Delta table, and no records", fix="leave out --of records")
+    if of is Of.TABLE and not is_delta and PurePath(sample).suffix.lower() != ".parquet":
+        raise InputError(
+            f"{sample} holds records: only Parquet and Delta tables say the types of a table",
+            fix="leave out --of table",
+        )
+
+
+def _is_delta(sample: str) -> bool:
+    return "://" in sample or (Path(sample) / "_delta_log").is_dir()
 
 
 def _check_delimiter(sample: str, header: list[str], delimiter: str) -> None:

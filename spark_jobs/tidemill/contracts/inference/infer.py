@@ -98,7 +98,7 @@ def draft_of_rows(name: str, rows: pa.Table, *, is_table: bool) -> Draft:
             continue
         found = _of_arrow(field.type, is_table=is_table)
         if found is None:
-            lost.append(f"`{field.name}` is left out: contracts have no type for {field.type}")
+            lost.append(f"`{field.name}` is left out: {_why_not(field.type)}")
             continue
         column = rows.column(field.name)
         values = rows.num_rows - column.null_count
@@ -144,6 +144,12 @@ def _of_arrow(arrow: pa.DataType, *, is_table: bool) -> DataType | None:
         return data_type(arrow)
     except ValueError:
         return None
+
+
+def _why_not(arrow: pa.DataType) -> str:
+    if pa.types.is_timestamp(arrow) and arrow.tz is None:
+        return "its times have no zone, and those of a table must have one; --of records takes them as UTC"
+    return f"contracts have no type for {arrow}"
 
 
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,37})", re.ASCII)

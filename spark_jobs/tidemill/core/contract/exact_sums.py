@@ -19,7 +19,7 @@ from tidemill.core.sql.dialect import tree_of
 
 _BOUNDS: Mapping[Known, int] = {Scalar.INTEGER: 2**31, Scalar.LONG: 2**63}
 _DIGITS: Mapping[Known, int] = {Scalar.INTEGER: 10, Scalar.LONG: 19}
-_SIGNS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Neg: "-"}
+_SIGNS: Mapping[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Neg: "-"}
 _COMPARISONS = (
     exp.EQ,
     exp.NEQ,
@@ -120,7 +120,7 @@ def _is_sum(node: exp.Expr) -> bool:
 
 
 def _sign(node: exp.Expr) -> str:
-    return _SIGNS.get(type(node), _ABS)  # type: ignore[call-overload, no-any-return]
+    return _SIGNS.get(type(node), _ABS)
 
 
 def _operands(node: exp.Expr) -> Sequence[exp.Expr]:

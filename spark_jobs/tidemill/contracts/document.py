@@ -93,6 +93,9 @@ def parse(text: str, findings: Findings, *, first_line: int = 1) -> Node | None:
     except _TooMuch as error:
         fix = "a contract is about one topic or table: write it shorter and flatter, without aliases"
         findings.error(error.line + first_line, f"a document has at most {error}", fix=fix)
+    except _Circle as error:
+        # Whatever else could be said of a value without an end is about the same fault.
+        findings.error(error.line + first_line, str(error), fix=error.fix)
     except _Wrong as error:
         findings.error(error.line + first_line, f"not YAML: {error}", fix=error.fix)
     return None
@@ -105,6 +108,10 @@ class _Wrong(Exception):
         super().__init__(problem)
         self.line = line
         self.fix = fix
+
+
+class _Circle(_Wrong):
+    """A value is a part of itself."""
 
 
 class _TooMuch(_Wrong):
@@ -147,7 +154,8 @@ def _check_bounds(line: int, depth: int, values: int, most: int = _MOST_VALUES) 
     if depth > _DEEPEST:
         raise _TooMuch(line, f"{_DEEPEST} levels")
     if values > most:
-        raise _TooMuch(line, f"{most:,} values, aliases counted as what they stand for")
+        length = "" if most == _MOST_VALUES else " if it is as short as this one"
+        raise _TooMuch(line, f"{most:,} values{length}, aliases counted as what they stand for")
 
 
 class _Reader:
@@ -163,8 +171,7 @@ class _Reader:
         most = min(_MOST_VALUES, len(self.text) + _SPARE)
         _check_bounds(line - self.first_line, len(above) + 1, self._values, most)
         if id(raw) in above:
-            self.findings.error(line, "an alias refers to what it stands in", fix="write the value out")
-            return Node(None, line)
+            raise _Circle(line - self.first_line, "an alias refers to what it stands in", "write the value out")
         if _TAG.match(self.text, raw.start_mark.index):
             self.findings.error(line, f"tag `{raw.tag}` is not understood", fix="remove the tag; quotes make text")
         if isinstance(raw, yaml.MappingNode):

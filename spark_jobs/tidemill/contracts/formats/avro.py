@@ -41,13 +41,30 @@ _WRITTEN: Mapping[Scalar, Any] = {
 _READ = frozenset(("name", "type", "doc", "namespace", "fields", "items", "symbols", "logicalType"))
 
 
+def _only_record(path: Path, union: list[Any]) -> Any:
+    """The record of a union.
+
+    Raises:
+        InputError: there is none, or more than one.
+    """
+    records = [each for each in union if as_mapping(each).get("type") == "record"]
+    if len(records) == 1:
+        return records[0]
+    named = ", ".join(str(as_mapping(each).get("name")) for each in records) or "none"
+    raise InputError(
+        f"{path} is a list of {len(union)} schemas; records among them: {named}",
+        fix="give a file with the one record that the topic carries",
+    )
+
+
 def of_avro(path: Path) -> Draft:
     """The contract of the records that a schema of Avro describes.
 
     Raises:
         InputError: the file is no schema of a record.
     """
-    schema = as_mapping(json_of(path))
+    whole = json_of(path)
+    schema = as_mapping(_only_record(path, whole) if isinstance(whole, list) else whole)
     if schema.get("type") != "record" or not as_list(schema.get("fields")):
         raise InputError(f"{path}: expected an Avro schema of type record with fields", fix="give the file of a record")
     reader = _Reader()

@@ -12,10 +12,11 @@ from tidemill.contracts.conditions import Condition
 from tidemill.contracts.formats.draft import Column, Draft
 from tidemill.contracts.formats.exporting import Exported, Rules
 from tidemill.contracts.formats.sources import name_for, text_of
+from tidemill.contracts.formats.sql_checks import Checks, add_check, checks_of, column_of
 from tidemill.contracts.formats.sql_script import Created, Script
 from tidemill.contracts.formats.sql_types import options_of_sql, type_of_sql
 from tidemill.core.contract.contract import LengthBetween
-from tidemill.core.contract.schema import Field, Scalar, spark_type
+from tidemill.core.contract.schema import DataType, Field, Scalar, spark_type
 from tidemill.core.errors import InputError
 from tidemill.core.sql.text import quoted, text_literal
 
@@ -64,6 +65,7 @@ class _Table:
     single: set[str] = field(default_factory=set)
     needed: set[str] = field(default_factory=set)
     comments: Mapping[str, str] = field(default_factory=dict)
+    checks: dict[str, list[exp.Expr]] = field(default_factory=dict)
 
     def draft(self, created: Created) -> Draft:
         from sqlglot import exp  # noqa: PLC0415
@@ -75,6 +77,9 @@ class _Table:
             if not isinstance(part, exp.ColumnDef):
                 self._constraint(part)
         columns = list(self._columns([part for part in parts if isinstance(part, exp.ColumnDef)]))
+        for name, checks in self.checks.items():
+            for check in checks:
+                self._lose(check, f"`{name}`")
         ordered = sorted(columns, key=lambda c: self.key.index(c.field.name) if c.key else len(self.key))
         if self.key and [c.field.name for c in columns if c.key] != [c.field.name for c in ordered if c.key]:
             columns = ordered
@@ -99,6 +104,8 @@ class _Table:
                 self.key = names
             elif isinstance(kind, exp.UniqueColumnConstraint) and len(names) == 1:
                 self.single.add(names[0])
+            elif isinstance(kind, exp.CheckColumnConstraint) and (column := column_of(kind)):
+                self.checks.setdefault(column, []).append(kind)
             else:
                 self._lose(kind, "the table")
 
@@ -114,14 +121,27 @@ class _Table:
                 self.losses.append(f"`{part.name}` is left out: it has no type")
             if kind is None or typed is None:
                 continue
+            checks = self._checks(part.name, typed)
             key = part.name in self.key
             required = part.name in self.needed or key
             yield Column(
                 field=Field(name=part.name, type=typed, required=required, description=said),
                 key=key,
                 unique=part.name in self.single,
-                options=options_of_sql(kind, typed),
+                options={**options_of_sql(kind, typed), **checks.options},
+                allowed=checks.allowed,
             )
+
+    def _checks(self, column: str, typed: DataType) -> Checks:
+        """What the CHECK constraints of a column say; those that a contract cannot say are noted."""
+        found = Checks()
+        for check in self.checks.pop(column, []):
+            new = Checks(dict(found.options), found.allowed)
+            if add_check(new, check) and new.fits(typed):
+                found = new
+            else:
+                self._lose(check, f"`{column}`")
+        return found
 
     def _constraints(self, part: exp.ColumnDef) -> str:
         """Note the constraints of a column, and return its comment."""
@@ -138,6 +158,8 @@ class _Table:
                     self.single.add(part.name)
                 case exp.CommentColumnConstraint() as kind:
                     comment = " ".join(kind.this.name.split())
+                case exp.CheckColumnConstraint() as kind if column_of(kind) == part.name:
+                    self.checks.setdefault(part.name, []).append(kind)
                 case kind:
                     self._lose(kind, f"`{part.name}`")
         return self.comments.get(part.name.lower(), comment)
@@ -177,5 +199,6 @@ def _note_inner(field_: Field, rules: Rules) -> None:
 def _column(field_: Field, rules: Rules) -> str:
     parts = [quoted(field_.name), sql_type(field_, rules)]
     parts += ["NOT NULL"] if rules.required(field_.name) else []
+    parts += checks_of(field_, rules, {f.name: f.type for f in rules.source.contract.fields})
     parts += [f"COMMENT {text_literal(field_.description)}"] if field_.description else []
     return " ".join(parts)

@@ -1,0 +1,124 @@
+"""CHECK constraints about one column: bounds and lists of values, from SQL and to SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from tidemill.contracts.conditions import Condition
+from tidemill.contracts.formats.exporting import Rules
+from tidemill.contracts.predicates import sql_of
+from tidemill.contracts.values import is_number_type
+from tidemill.core.contract.contract import Between, OneOf
+from tidemill.core.contract.row_checks import Plain
+from tidemill.core.contract.schema import DataType, Field, Scalar
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+_FLIPPED = {">=": "<=", "<=": ">=", ">": "<", "<": ">"}
+_OPTIONS = {">=": "minimum", ">": "exclusiveMinimum", "<=": "maximum", "<": "exclusiveMaximum"}
+
+
+@dataclass(slots=True)
+class Checks:
+    """What the CHECK constraints of one column say."""
+
+    options: dict[str, Any] = field(default_factory=dict)
+    allowed: tuple[Plain, ...] = ()
+
+    def fits(self, data_type: DataType) -> bool:
+        """Whether a column of this type can have these bounds and values."""
+        values = self.allowed
+        texts = data_type is Scalar.STRING and all(isinstance(v, str) for v in values)
+        numbers = is_number_type(data_type) and not any(isinstance(v, str) for v in values)
+        return (not self.options or is_number_type(data_type)) and (not values or texts or numbers)
+
+
+def column_of(check: exp.Expr) -> str:
+    """The column that a constraint is about; empty if there is none, or more than one."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    names = {column.name for column in check.find_all(exp.Column)}
+    return names.pop() if len(names) == 1 else ""
+
+
+def add_check(found: Checks, check: exp.Expr) -> bool:
+    """Add what a constraint says; False if a contract cannot say it, or says it already."""
+    new = Checks()
+    if not all(_add(new, part) for part in _parts(check.this)) or new.options.keys() & found.options.keys():
+        return False
+    if new.allowed and found.allowed:
+        return False
+    found.options |= new.options
+    found.allowed = new.allowed or found.allowed
+    return True
+
+
+def _parts(condition: exp.Expr) -> list[exp.Expr]:
+    from sqlglot import exp  # noqa: PLC0415
+
+    condition = condition.unnest()
+    return [part.unnest() for part in condition.flatten()] if isinstance(condition, exp.And) else [condition]
+
+
+def _add(found: Checks, part: exp.Expr) -> bool:
+    from sqlglot import exp  # noqa: PLC0415
+
+    signs = {exp.GTE: ">=", exp.GT: ">", exp.LTE: "<=", exp.LT: "<"}
+    match part:
+        case exp.Between() if isinstance(part.this, exp.Column):
+            return all(_bound(found, sign, part.args[key]) for sign, key in ((">=", "low"), ("<=", "high")))
+        case exp.In() if isinstance(part.this, exp.Column) and part.expressions and not found.allowed:
+            values = tuple(_value(each) for each in part.expressions)
+            found.allowed = tuple(v for v in values if v is not None)
+            return len(found.allowed) == len(values)
+        case exp.Not(this=exp.IsNan()):
+            # Every bound of a contract refuses NaN.
+            return True
+        case _ if type(part) in signs:
+            sign = signs[type(part)]
+            if isinstance(part.this, exp.Column):
+                return _bound(found, sign, part.expression)
+            return isinstance(part.expression, exp.Column) and _bound(found, _FLIPPED[sign], part.this)
+        case _:
+            return False
+
+
+def _bound(found: Checks, sign: str, node: exp.Expr) -> bool:
+    value, key = _value(node), _OPTIONS[sign]
+    if value is None or isinstance(value, str) or key in found.options:
+        return False
+    found.options[key] = value
+    return True
+
+
+def _value(node: exp.Expr) -> Plain | None:
+    """A value that is written as a number or a text; None for everything else."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    node = node.unnest()
+    if isinstance(node, exp.Cast) and node.is_type("double"):
+        node = node.this.unnest()
+    if isinstance(node, exp.Neg) and not isinstance(value := _value(node.this), str | None):
+        return -value
+    if not isinstance(node, exp.Literal):
+        return None
+    if node.is_string:
+        return node.name
+    if node.is_int:
+        return int(node.name)
+    # A contract holds such a number as a float: one that a float would change is left out.
+    number = float(node.name)
+    return number if Decimal(node.name) == Decimal(repr(number)) else None
+
+
+def checks_of(field_: Field, rules: Rules, types: Mapping[str, DataType]) -> list[str]:
+    """The CHECK constraints that say the bounds and the list of values of a column."""
+
+    def is_check(condition: Condition) -> bool:
+        return isinstance(condition, Between | OneOf)
+
+    return [f"CHECK ({sql_of(condition, types)})" for condition in rules.of_column(field_.name, is_check)]

@@ -32,6 +32,15 @@ def test_explain_shows_the_triple_of_each_aggregate(tidemill):
     assert sink["window"] == "tumbling 10 seconds in panes of 10 seconds"
 
 
+def test_explain_names_no_column_that_expressions_cannot_read(tidemill, mill):
+    file = mill.project.folder / "pipelines" / "pipeline.py"
+    text = file.read_text().replace("import ", "import First, ", 1).replace("Count()", "First('amount')")
+    file.write_text(text)
+    (sink,) = tidemill("explain", "sums", "--json").json["sinks"]
+    partial = sink["aggregates"]["n"]["partial"]["value"]
+    assert partial == "min(struct(event_time, _topic, _partition, _offset, amount AS value))"
+
+
 def test_explain_has_the_logical_hash_of_the_flow_whatever_the_place(tidemill, mill):
     before = tidemill("explain", "sums", "--json").json
     assert before["logical_hash"] == mill.project.pipeline("sums").logical_hash

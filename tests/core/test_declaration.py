@@ -42,6 +42,10 @@ WRONG: dict[str, tuple[Callable[[Any], None], str]] = {
         lambda s: s.window(Tumbling("1 s")).aggregate(n=Sum("amout")).publish("c", contract="counts"),
         "no column `amout`.*did you mean `amount`",
     ),
+    "a column of Tidemill's own in an aggregate": (
+        lambda s: s.window(Tumbling("1 s")).aggregate(n=Sum("_time")).publish("c", contract="counts"),
+        "no column `_time`; there are: _extra, amount, ts, user",
+    ),
     "a column that select has dropped": (
         lambda s: counted(s.select("user").filter("amount > 1")),
         "no column `amount`",

@@ -11,8 +11,12 @@ from tidemill.core.bind.flow import Flow, RowSink, Sink, WindowedSink
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.columns import WINDOW_COLUMNS
+from tidemill.core.declare.sketches import ORDER
 from tidemill.core.time.times import show_duration
 from tidemill.core.time.windows import WindowSpec
+
+_SHOWN_ORDER = ORDER.replace("_time", "event_time", 1)
+"""The order of records with the time by the name that declarations give it."""
 
 
 def logical_json(flow: Flow) -> dict[str, Any]:
@@ -123,7 +127,7 @@ def _triple(aggregate: Aggregate) -> dict[str, Any]:
     triple = aggregate.triple
     return {
         "call": _call(aggregate),
-        "partial": dict(triple.partial),
+        "partial": {name: text.replace(ORDER, _SHOWN_ORDER) for name, text in triple.partial.items()},
         "merge": dict(triple.merge),
         "finish": triple.finish,
     }

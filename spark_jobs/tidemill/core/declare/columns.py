@@ -147,7 +147,7 @@ def _aggregates(where: str, aggregates: Mapping[str, Aggregate], before: tuple[s
     for name, aggregate in aggregates.items():
         with told(f"{where}: `{name}`"):
             used = columns_read(aggregate)
-        _exist(where, sorted(used), (*before, "_time"))
+        _exist(where, sorted(used), before)
 
 
 def _check(where: str, expressions: Iterable[str], known: tuple[str, ...]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import tidemill
+from support import json_output
 from support.commands import type_command
 from support.projects import ROOT
 from support.readme import code, commands, page, typed
@@ -123,6 +124,30 @@ def test_settings_of_the_page_are_those_that_a_project_may_have() -> None:
             found |= {(section, key) for key in re.findall(r"`(\w+)`", cells[1])}
     there = {(name, key) for name, keys in _SECTIONS.items() for key in keys}
     assert found == there - {("spark", "conf")}
+
+
+def test_what_every_command_prints_as_json_is_described() -> None:
+    known = {name for shape in json_output.shapes() for name in shape.commands}
+    said = re.split(r"^## ", page("reference/commands"), flags=re.MULTILINE)
+    assert known == {part.split("`")[1].removeprefix("tidemill ") for part in said if "\n| `--json`" in part}
+
+
+@pytest.mark.parametrize(
+    ("command", "value", "faults"),
+    [
+        ("log trim", {"partition": 0, "from_offset": 1, "until_offset": 2}, []),
+        ("log trim", {"partition": 0, "from_offset": 1}, ["`until_offset` is missing"]),
+        (
+            "log trim",
+            {"partition": "0", "from_offset": 1, "until_offset": True},
+            ["`partition` is '0'", "`until_offset` is True"],
+        ),
+        ("jars fetch", {"folder": "jars", "jars": ["a", 1], "new": 1}, ["`new` is not described", "`jars[]` is 1"]),
+        ("log sort", {}, ["nothing describes what `log sort` prints"]),
+    ],
+)
+def test_json_that_differs_from_its_description_is_found(command: str, value: Any, faults: list[str]) -> None:
+    assert json_output.faults(command, value) == faults
 
 
 def test_options_that_pages_show_are_there(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
+from support.json_output import hold
 from tidemill.cli.main import app
 
 
@@ -37,11 +38,16 @@ Type = Callable[..., Said]
 
 
 def type_command(folder: Path | None, *words: object, session: Any = None, given: bytes | str = "") -> Said:
-    """Run `tidemill` in this process; a command that fails in an unforeseen way fails the test."""
+    """Run `tidemill` in this process; a command that fails in an unforeseen way fails the test.
+
+    JSON that `docs/reference/json.md` does not describe fails it, too.
+    """
     project: Sequence[str] = ["--project", str(folder)] if folder else []
     # Without a terminal, and whatever the environment of the tests.
     environ = {"TIDEMILL_DEBUG": None, "TIDEMILL_PROJECT": None, "NO_COLOR": "1"}
     result = CliRunner().invoke(app, [*project, *map(str, words)], env=environ, obj=session, input=given)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
+    if "--json" in words:
+        hold(tuple(map(str, words)), result.stdout)
     return Said(result.exit_code, result.stdout, result.stderr)

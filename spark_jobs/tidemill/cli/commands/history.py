@@ -6,18 +6,9 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
-from tidemill.cli.output import (
-    MOST,
-    AsJson,
-    PipelineName,
-    balance,
-    console,
-    counted,
-    grid,
-    open_project,
-    show_watermark,
-)
+from tidemill.cli.output import MOST, AsJson, PipelineName, balance, console, grid, open_project, show_watermark
 from tidemill.cli.views.log import print_json
+from tidemill.core.counts import counted
 from tidemill.core.errors import ConfigError, LedgerDamaged
 from tidemill.core.history.index import asked_of
 from tidemill.core.identity.semantics import version_of
@@ -67,8 +58,6 @@ def history(  # noqa: PLR0913, PLR0917  each is an option
     as_json: AsJson = False,
 ) -> None:
     """Show the newest events of a pipeline's ledger, oldest first."""
-    from tidemill.ledger.rows import as_json as entry_json
-
     project = open_project(ctx)
     ledger = project.ledger(pipeline)
     # The history stays readable even if the pipeline is no longer declared.
@@ -81,7 +70,7 @@ def history(  # noqa: PLR0913, PLR0917  each is an option
     for entries in parts:
         if as_json:
             for entry in entries:
-                print_json({**entry_json(entry), "generation": current})
+                _print_entry(entry, current)
         elif entries:
             _show(entries)
             shown = entries[-1].sequence
@@ -96,8 +85,6 @@ def history(  # noqa: PLR0913, PLR0917  each is an option
 
 def _earlier(project: Project, pipeline: str, current: int, *, as_json: bool) -> int:
     """Show the generations before a rebuild, as far as their ledgers are still there. Return how many are shown."""
-    from tidemill.ledger.rows import as_json as entry_json
-
     shown = 0
     for number in range(1, current):
         ledger = project.of_generation(pipeline, number).ledger(pipeline)
@@ -114,10 +101,19 @@ def _earlier(project: Project, pipeline: str, current: int, *, as_json: bool) ->
                 _show(entries)
                 continue
             for entry in entries:
-                print_json({**entry_json(entry), "generation": number})
+                _print_entry(entry, number)
     if current > 1 and not as_json:
         typer.echo(f"generation {current}, which is published")
     return shown
+
+
+def _print_entry(entry: Entry, generation: int) -> None:
+    """Print an event of the ledger of this generation as JSON."""
+    from tidemill.ledger.rows import as_json as entry_json
+
+    event = entry.event
+    takes_over = {"superseded_by": event.generation} if isinstance(event, Superseded) else {}
+    print_json({**entry_json(entry), **takes_over, "generation": generation})
 
 
 def _whole(ledger: Ledger, pipeline: str, batch: int | None) -> Iterator[Sequence[Entry]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tidemill.core.contract.reasons import tally_reasons
 from tidemill.core.contract.verdict import Verdict
+from tidemill.core.counts import many
 from tidemill.core.plan.amendments import Ranges
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import BatchRange, show_batches
@@ -117,9 +118,9 @@ def opening(plan: BatchPlan, attempt: int, lag: Mapping[str, int] | None) -> str
     """The line of the log with which a batch begins: what it reads, and how many records it leaves in the log."""
     tried = f", attempt {attempt}" if attempt > 1 else ""
     reads = "; ".join(f"{topic} {_short(ranges)}" for topic, ranges in plan.reads.items())
-    records = f"{plan.records:,} record{'' if plan.records == 1 else 's'}"
     left = "" if lag is None else f"; {sum(lag.values()):,} more wait in the log"
-    return f"batch {plan.batch_id} ({plan.kind.value}){tried}: {records}{f' of {reads}' if reads else ''}{left}"
+    records = many(plan.records, "record") + (f" of {reads}" if reads else "")
+    return f"batch {plan.batch_id} ({plan.kind.value}){tried}: {records}{left}"
 
 
 _SHOWN = 4

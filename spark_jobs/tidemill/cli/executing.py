@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from tidemill.cli.output import console, many, open_project
+from tidemill.cli.output import console, open_project
 from tidemill.cli.views.batch_lines import JsonLines, Progress, batch_lines
+from tidemill.core.counts import many
 from tidemill.core.errors import TidemillError
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.summary import account_of

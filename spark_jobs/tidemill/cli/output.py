@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -144,13 +144,3 @@ def balance(account: Account) -> str:
     shown = ACCOUNT[1:] if account.shed else ACCOUNT[1:-1]
     parts = " + ".join(f"{part} {getattr(account, part):,}" for part in shown)
     return f"read {account.read:,} = {parts}"
-
-
-def many(count: int, noun: str) -> str:
-    """A count with its noun, for example "1 record" or "2,000 records"."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def counted(counts: Mapping[str, int], noun: str) -> str:
-    """Format counts, for example "1 row to a, 4 rows to b"."""
-    return ", ".join(f"{many(count, noun)} to {name}" for name, count in counts.items()) or "nothing"

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tidemill.core.bind.flow import PUBLISHED
+from tidemill.core.counts import many
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.errors import DeclarationError, TidemillError
@@ -31,7 +32,7 @@ class TableSize:
     def __str__(self) -> str:
         """For example "/lake/published/sums at version 3, 12 rows"."""
         at = "" if self.version is None else f" at version {self.version}"
-        return f"{self.path}{at}, {self.rows:,} row{'' if self.rows == 1 else 's'}"
+        return f"{self.path}{at}, {many(self.rows, 'row')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +67,7 @@ class Use:
             return self.error
         if not self.batches:
             return "nothing committed yet"
-        many = "" if self.batches == 1 else "es"
-        return f"its state and tables are those of {self.batches:,} committed batch{many}"
+        return f"its state and tables are those of {many(self.batches, 'committed batch')}"
 
 
 def use_json(use: Use) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tidemill.core.counts import many
 from tidemill.core.plan.slices import batch_ranges, show_batches
 from tidemill.core.protocol.events import told
 from tidemill.core.time.times import show_moment
@@ -29,11 +30,10 @@ _SHOWN = 5
 def backfill_lines(found: Preview) -> Iterator[str]:
     """What a backfill would read, how long it would take, and which windows would change."""
     if found.asked is not None and found.asked < found.records:
-        asked, read = _many(found.asked, "record"), f"{found.records:,}"
+        asked, read = many(found.asked, "record"), f"{found.records:,}"
         yield f"asked     for {asked}; whole batches are read again, which makes {read}"
-    yield f"reads     {_many(found.records, 'record')}, in whole batches: {', '.join(range_texts(found))}"
-    batches = f"{found.batches:,} batch{'' if found.batches == 1 else 'es'}"
-    yield f"in        {batches}, about {found.seconds:.0f} s once Spark runs, live ones in between"
+    yield f"reads     {many(found.records, 'record')}, in whole batches: {', '.join(range_texts(found))}"
+    yield f"in        {many(found.batches, 'batch')}, about {found.seconds:.0f} s once Spark runs, live ones in between"
     yield f"instead   of what {show_batches(batch_ranges(c.batch_id for c in found.covers))} made"
     rows = [(name, show_moment(w.start), show_moment(w.end)) for name, each in found.windows.items() for w in each]
     if rows:
@@ -88,20 +88,20 @@ def audit_lines(results: Sequence[CheckResult]) -> Iterator[str]:
     for each in broken:
         yield f"broken    {each}"
         yield from (f"          row {dict(row)}" for row in each.failing_rows)
-    yield f"holds     {_many(len(results) - len(broken), 'other rule' if broken else 'rule')}"
+    yield f"holds     {many(len(results) - len(broken), 'other rule' if broken else 'rule')}"
 
 
 def read_line(plan: BatchPlan) -> str:
     """Which records a batch has read."""
     read = ", ".join(str(item) for ranges in plan.reads.values() for item in ranges)
-    return f"batch {plan.batch_id} read {_many(plan.records, 'record')}: {read or 'no offsets'}"
+    return f"batch {plan.batch_id} read {many(plan.records, 'record')}: {read or 'no offsets'}"
 
 
 def verified_lines(found: Verified) -> Iterator[str]:
     """The result of comparing one table, with what was left out, and examples of differences."""
     differences = found.differences
     sides = f": {differences.missing:,} missing, {differences.extra:,} too many" if differences.count else ""
-    yield f"{found.table}: {_many(differences.compared, 'row')} compared, {differences.count:,} different{sides}"
+    yield f"{found.table}: {many(differences.compared, 'row')} compared, {differences.count:,} different{sides}"
     if left_out := not_compared(found):
         yield f"  not compared: {left_out}"
     for each in differences.examples:
@@ -156,7 +156,3 @@ def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

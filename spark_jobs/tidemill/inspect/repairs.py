@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tidemill.core.counts import many
 from tidemill.core.plan.amendments import SideOutput
 
 if TYPE_CHECKING:
@@ -35,10 +36,7 @@ def repair_lines(amendment: AmendmentJob, output: SideOutput, wanted: Selection)
     check_repair(amendment, output, wanted)
     chosen = amendment.side_tables.choose(output, wanted, columns=_columns(output))
     batches = 0 if chosen is None else batches_needed(amendment, output, chosen)
-    takes = (
-        f"{first.total:,} record{'' if first.total == 1 else 's'}, in {batches:,} batch{'' if batches == 1 else 'es'}"
-    )
-    yield f"takes     {takes}, live ones in between"
+    yield f"takes     {many(first.total, 'record')}, in {many(batches, 'batch')}, live ones in between"
     for row in first.chosen.rows.to_pylist():
         yield f"          {_line(output, row)}"
     if first.total > _SHOWN:

@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from tidemill.core.bind.flow import Flow, Sink, WindowedSink
 from tidemill.core.contract.service_level import ServiceLevel
+from tidemill.core.counts import many
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed
@@ -62,7 +63,7 @@ def rough(seconds: int) -> str:
         if seconds >= length:
             parts = [(seconds // length, unit)]
             parts += [(seconds % length // below, name) for name, below in _UNITS[number + 1 : number + 2]]
-            return " ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in parts if count)
+            return " ".join(many(count, name) for count, name in parts if count)
     return "0 seconds"
 
 

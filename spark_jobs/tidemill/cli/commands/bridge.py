@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from tidemill.cli.commands.log import TopicName
-from tidemill.cli.output import MOST, AsJson, many, open_project
+from tidemill.cli.output import MOST, AsJson, open_project
 from tidemill.cli.views.log import print_json, range_json
+from tidemill.core.counts import many
 
 
 def bridge(

@@ -15,10 +15,11 @@ from tidemill.cli.commands.contract_docs import contract_docs
 from tidemill.cli.commands.contract_formats import export_contract, import_contract
 from tidemill.cli.commands.contract_infer import infer_contract
 from tidemill.cli.commands.contract_test import try_contract
-from tidemill.cli.output import AsJson, console, many, one_line, open_project, styled
+from tidemill.cli.output import AsJson, console, one_line, open_project, styled
 from tidemill.cli.reports.formats import AsFormat, FailOn, ReportFormat, chosen, failing, report
 from tidemill.cli.reports.given import given, shown_name
 from tidemill.cli.views.log import print_json
+from tidemill.core.counts import many
 from tidemill.core.errors import ContractError
 from tidemill.core.exit_code import ExitCode
 

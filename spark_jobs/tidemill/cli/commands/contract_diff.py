@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.output import AsJson, many, open_project
+from tidemill.cli.output import AsJson, open_project
 from tidemill.cli.reports.formats import AsFormat, FailOn, ReportFormat, chosen, failing, report
 from tidemill.cli.reports.given import STANDARD_INPUT, given
+from tidemill.core.counts import many
 from tidemill.core.errors import InputError, TidemillError
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.output import many, open_project, printable
+from tidemill.cli.output import open_project, printable
+from tidemill.core.counts import many
 from tidemill.core.errors import InputError
 from tidemill.core.exit_code import ExitCode
 

@@ -14,10 +14,11 @@ import typer
 
 from tidemill.cli.commands.contract_named import ContractName, described_contract
 from tidemill.cli.commands.log_format import InputKind
-from tidemill.cli.output import AsJson, console, many, one_line, open_project, styled
+from tidemill.cli.output import AsJson, console, one_line, open_project, styled
 from tidemill.cli.reports.formats import AsFormat, FailOn, ReportFormat, chosen, failing, report
 from tidemill.cli.views.log import print_json
 from tidemill.core.contract.contract import Format
+from tidemill.core.counts import many
 from tidemill.core.errors import InputError, LogInputError
 from tidemill.core.exit_code import ExitCode
 

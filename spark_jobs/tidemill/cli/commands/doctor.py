@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.output import AsJson, console, grid, many, open_project, styled
+from tidemill.cli.output import AsJson, console, grid, open_project, styled
 from tidemill.cli.views.log import print_json
+from tidemill.core.counts import many
 from tidemill.core.errors import TidemillError
 from tidemill.core.exit_code import ExitCode
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidemill.cli.commands.doctor_tables import check_changes, check_levels, check_tables
-from tidemill.cli.output import many
 from tidemill.cli.views.checked import Checked, State, check
+from tidemill.core.counts import many
 from tidemill.core.errors import LogError, TidemillError
 from tidemill.core.plan.position import Position
 from tidemill.log.pipeline_topics import check_sends, to_be_read

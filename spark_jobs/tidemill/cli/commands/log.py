@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.commands.log_format import InputKind, format_of
-from tidemill.cli.output import MOST, AsJson, console, many, open_project
+from tidemill.cli.output import MOST, AsJson, console, open_project
 from tidemill.cli.views.log import (
     describe,
     identity_json,
@@ -24,6 +24,7 @@ from tidemill.cli.views.log import (
     topic_json,
     topics_table,
 )
+from tidemill.core.counts import many
 from tidemill.core.errors import ConfigError, LogInputError
 from tidemill.log.append_formats.fields import TimeUnit
 

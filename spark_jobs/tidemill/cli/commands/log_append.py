@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tidemill.cli.output import many
 from tidemill.cli.views.log import range_json
+from tidemill.core.counts import many
 from tidemill.core.errors import LogInputError
 from tidemill.log import identity
 from tidemill.log.loading import can_be_read_twice

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid, many, open_project, show_watermark
+from tidemill.cli.output import MOST, AsJson, PipelineName, console, grid, open_project, show_watermark
 from tidemill.cli.views.log import print_json
+from tidemill.core.counts import many
 from tidemill.core.errors import ConfigError, Incompatible
 from tidemill.core.exit_code import ExitCode
 from tidemill.core.protocol.summary import watermark_json

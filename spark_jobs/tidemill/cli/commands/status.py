@@ -14,7 +14,6 @@ from tidemill.cli.output import (
     console,
     end_with,
     grid,
-    many,
     of_each,
     open_project,
     show_watermark,
@@ -22,6 +21,7 @@ from tidemill.cli.output import (
     whole,
 )
 from tidemill.cli.views.log import print_json
+from tidemill.core.counts import many
 from tidemill.core.plan.amendments import count
 from tidemill.core.protocol.summary import account_of, broken_rules, steps_text
 from tidemill.core.time.times import show_duration, show_moment

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from tidemill.cli.output import console, many, styled
+from tidemill.cli.output import console, styled
 from tidemill.cli.reports.formats import FailOn, ReportFormat, report
 from tidemill.cli.reports.remark import Remark
 from tidemill.cli.views.log import print_json
@@ -16,6 +16,7 @@ from tidemill.contracts.changes.change import Change
 from tidemill.contracts.changes.review import Review
 from tidemill.contracts.changes.waivers import Waiver
 from tidemill.contracts.findings import Finding, Level
+from tidemill.core.counts import many
 from tidemill.inspect.contract_uses import Use, use_json
 
 _COLOURS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.INFORMATION: "green"}

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tidemill.cli.output import console, many, styled
+from tidemill.cli.output import console, styled
+from tidemill.core.counts import many
 from tidemill.core.protocol.summary import broken_rules, commit_json
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class BatchLines:
 
     def ended(self, outcome: str, batches: int) -> None:
         """Print how the run ended and after how many batches."""
-        self.say(f"{outcome} after {batches} batch{'' if batches == 1 else 'es'}" if batches else outcome)
+        self.say(f"{outcome} after {many(batches, 'batch')}" if batches else outcome)
 
     def batch(self, facts: Mapping[str, Any]) -> None:
         """Print a batch, given the fields of `commit_json`."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.cli.output import console, grid, printable
 from tidemill.cli.views.log import print_json
+from tidemill.core.counts import many
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.time.times import show_moment
 
@@ -35,7 +36,7 @@ def show_repair(  # noqa: PLR0913  which records, and how they are shown
         return
     chosen = amendment.side_tables.choose(output, wanted, columns=_PLACE)
     batches = 0 if chosen is None else batches_needed(amendment, output, chosen)
-    console().print(f"that takes {batches:,} batch{'' if batches == 1 else 'es'}")
+    console().print(f"that takes {many(batches, 'batch')}")
     console().print("nothing was done: this is a dry run")
 
 
@@ -79,7 +80,7 @@ def _show_rows(output: SideOutput, rows: list[dict[str, Any]], total: int, *, wh
         place = str(row["batch_id"]), row["topic"], str(row["partition"]), str(row["offset"])
         table.add_row(*place, reason, value)
     out.print(table)
-    what = f"{total:,} record{'' if total == 1 else 's'}"
+    what = many(total, "record")
     out.print(f"{len(rows):,} of {what}" if total > len(rows) else what)
     if cut:
         out.print(

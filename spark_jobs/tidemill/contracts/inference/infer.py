@@ -13,6 +13,7 @@ from tidemill.contracts.formats.draft import Column, Draft
 from tidemill.contracts.inference.seen import Seen
 from tidemill.core.contract.contract import Severity
 from tidemill.core.contract.schema import DataType, Field, Scalar, nameable
+from tidemill.core.counts import many
 from tidemill.core.errors import InputError
 from tidemill.tables.arrow_types import data_type
 
@@ -33,7 +34,7 @@ def draft_of_objects(name: str, objects: Iterable[Mapping[str, Any]]) -> Draft:
     columns = [_column(field, whole.inside[field.name]) for field in whole.fields("", whole.values, lost)]
     return Draft(
         name=name,
-        description=f"Inferred from {_records(whole.values)}.",
+        description=f"Inferred from {many(whole.values, 'record')}.",
         columns=tuple(_described(column, whole.inside[column.field.name], whole.values) for column in columns),
         format="json",
         extra_fields="keep",
@@ -61,7 +62,7 @@ def draft_of_lines(name: str, header: list[str], rows: Iterable[list[str]], deli
         columns.append(_described(_column(field, column), column, count))
     return Draft(
         name=name,
-        description=f"Inferred from {_records(count)}.",
+        description=f"Inferred from {many(count, 'record')}.",
         columns=tuple(columns),
         format="csv",
         delimiter=delimiter,
@@ -102,12 +103,12 @@ def draft_of_rows(name: str, rows: pa.Table, *, is_table: bool) -> Draft:
             continue
         column = rows.column(field.name)
         values = rows.num_rows - column.null_count
-        described = f"In {values:,} of {_records(rows.num_rows, 'row')}."
+        described = f"In {values:,} of {many(rows.num_rows, 'row')}."
         known = Field(name=field.name, type=found, required=column.null_count == 0, description=described)
         columns.append(Column(field=known))
     return Draft(
         name=name,
-        description=f"Inferred from {_records(rows.num_rows, 'row')}.",
+        description=f"Inferred from {many(rows.num_rows, 'row')}.",
         columns=tuple(columns),
         format="" if is_table else "json",
         losses=tuple(lost),
@@ -119,10 +120,6 @@ def _check_some(count: int) -> None:
         raise InputError("there is no record, so nothing can be inferred", fix="give a file with some records")
 
 
-def _records(count: int, noun: str = "record") -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def _column(field: Field, seen: Seen) -> Column:
     allowed = seen.allowed() if field.type is Scalar.STRING else ()
     return Column(field=field, allowed=allowed, severity=Severity.WARNING)
@@ -130,7 +127,7 @@ def _column(field: Field, seen: Seen) -> Column:
 
 def _described(column: Column, seen: Seen, count: int) -> Column:
     field = column.field
-    said = f"In {seen.values:,} of {_records(count)}."
+    said = f"In {seen.values:,} of {many(count, 'record')}."
     if column.allowed:
         said = f"{said[:-1]}, with {len(column.allowed)} different values."
     named = Field(name=field.name, type=field.type, required=field.required, description=said)

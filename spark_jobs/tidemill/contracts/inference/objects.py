@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from tidemill.core.counts import many
+
 _SHOWN = 5
 
 
@@ -61,7 +63,7 @@ class Objects:
 
 def _lines(numbers: list[int]) -> str:
     shown = ", ".join(map(str, numbers[:_SHOWN])) + (", ..." if len(numbers) > _SHOWN else "")
-    return f"{len(numbers):,} line{'' if len(numbers) == 1 else 's'} ({shown}): "
+    return f"{many(len(numbers), 'line')} ({shown}): "
 
 
 def _refused(word: str) -> NoReturn:

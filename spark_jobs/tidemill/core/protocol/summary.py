@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidemill.core.contract.reasons import tally_reasons
+from tidemill.core.counts import many
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.events import Committed
 from tidemill.core.time.times import moment
@@ -27,7 +28,7 @@ def watermark_json(watermark: int) -> str | None:
 def broken_rules(commit: Committed) -> tuple[str, ...]:
     """The rules that were broken in a batch that committed: rules of tables, then warnings of records with counts."""
     warned = (
-        f"warning {topic}: {rule}: {count:,} record{'' if count == 1 else 's'}"
+        f"warning {topic}: {rule}: {many(count, 'record')}"
         for topic, rules in (commit.warned or {}).items()
         for rule, count in rules.items()
     )

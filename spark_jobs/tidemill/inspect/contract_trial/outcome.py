@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidemill.core.contract.contract import Severity
+from tidemill.core.counts import many
 
 SHOWN = 5
 """The most samples of one promise."""
@@ -64,7 +65,7 @@ class Tried:
 
 def observed(bad: int, count: int, noun: str) -> str:
     """For example "3 of 10 records"; empty if nothing is bad."""
-    return f"{bad:,} of {count:,} {noun}{'' if count == 1 else 's'}" if bad else ""
+    return f"{bad:,} of {many(count, noun)}" if bad else ""
 
 
 def fix_of(line: int) -> str:

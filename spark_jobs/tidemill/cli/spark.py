@@ -12,9 +12,19 @@ from typing import TYPE_CHECKING
 from tidemill.core.errors import EngineError
 
 if TYPE_CHECKING:
+    import typer
     from pyspark.sql import SparkSession
 
     from tidemill.project.project import Project
+
+
+def say_start(ctx: typer.Context, about: str, *, as_json: bool) -> None:
+    """Say on standard error that Spark starts: it takes so long that people may think that nothing happens.
+
+    Nothing is said to programs, and where the session is given.
+    """
+    if ctx.find_root().obj is None and not as_json:
+        print(f"{about}: starting Spark ...", file=sys.stderr, flush=True)
 
 
 def start_spark(project: Project, pipeline: str | None = None) -> SparkSession:

@@ -26,6 +26,10 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Check Python, Java, Airflow, jars, Spark, folders, contracts, pipelines and ledgers."""
+    if spark:
+        from tidemill.cli.spark import say_start
+
+        say_start(ctx, "doctor", as_json=as_json)
     checked = list(_checks(ctx, spark=spark))
     if as_json:
         for each in checked:

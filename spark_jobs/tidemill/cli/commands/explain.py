@@ -54,8 +54,10 @@ def explain(
     logical, physical = logical_json(flow), physical_json(flow, project.settings)
     plans: dict[str, str] = {}
     if spark:
+        from tidemill.cli.spark import say_start
         from tidemill.cli.views.spark_plan import spark_plans
 
+        say_start(ctx, pipeline, as_json=as_json)
         plans = spark_plans(project, flow)
     if as_json:
         print_json({**logical, "physical": physical, **({"spark": plans} if spark else {})})

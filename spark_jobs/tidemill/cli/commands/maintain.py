@@ -14,6 +14,8 @@ from tidemill.cli.output import AsJson, console, end_with, grid, of_each, open_p
 from tidemill.cli.views.log import print_json
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from tidemill.maintain.maintenance import MaintenanceTask
     from tidemill.project.project import Project
 
@@ -41,7 +43,7 @@ def maintain(
     table, kept = grid("pipeline", "table", "", "count", numbers=("count",)), list[str]()
 
     def tidy(name: str) -> None:
-        folded = _folded(ctx, project, name, dry_run=dry_run)
+        folded = _folded(ctx, project, name, dry_run=dry_run, as_json=as_json)
         for each in (folded, *tasks(project, name, keep=period, now=datetime.now(UTC), dry_run=dry_run)):
             if as_json:
                 print_json({"pipeline": name, "table": each.table, "what": each.what, "count": each.count})
@@ -61,9 +63,9 @@ def maintain(
     end_with(faults)
 
 
-def _folded(ctx: typer.Context, project: Project, pipeline: str, *, dry_run: bool) -> MaintenanceTask:
+def _folded(ctx: typer.Context, project: Project, pipeline: str, *, dry_run: bool, as_json: bool) -> MaintenanceTask:
     """Slices become one where that is worth it; Spark starts only then. A batch that runs goes first."""
-    from tidemill.cli.spark import spark_session
+    from tidemill.cli.spark import say_start, spark_session
     from tidemill.core.errors import Busy
     from tidemill.maintain.maintenance import MaintenanceTask
     from tidemill.maintain.state_compaction import due, fold
@@ -74,9 +76,15 @@ def _folded(ctx: typer.Context, project: Project, pipeline: str, *, dry_run: boo
         count = 0
         with ExitStack() as stack, suppress(Busy):
             opened = partial(spark_session, project, ctx.find_root().obj, pipeline=pipeline)
+
             # Open the session only when the job holds the claim: an earlier one would interrupt a batch on a Connect
             # server.
-            amendment.session = cache(lambda: stack.enter_context(opened()))
+            @cache
+            def start() -> SparkSession:
+                say_start(ctx, pipeline, as_json=as_json)
+                return stack.enter_context(opened())
+
+            amendment.session = start
             for _ in fold(amendment):
                 count += 1
     return MaintenanceTask(table=f"state of {pipeline}", what="groups of slices folded into one", count=count)

@@ -59,7 +59,7 @@ class AskOperator(HITLOperator):
             cancel(error)
         if opened is None:
             raise AirflowSkipException("no batch is blocked")
-        from tidemill.inspect.waiting import blocked_lines
+        from tidemill.inspect.open_batch import blocked_lines
 
         number = opened.plan.batch_id
         self.subject = f"{self.pipeline}: the audit blocks batch {number}"

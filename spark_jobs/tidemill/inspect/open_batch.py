@@ -1,10 +1,20 @@
-"""What an open batch waits for, for people."""
+"""What an open batch waits for, what a person may decide about it, and what was decided, for people."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tidemill.core.protocol.events import Decided, Decision, told
 from tidemill.core.protocol.view import OpenBatch
+from tidemill.inspect.lines import audit_lines, read_line
 from tidemill.inspect.status import holder_state
+
+CHOICES = {
+    Decision.ACCEPT: "publish the batch as it is",
+    Decision.DIVERT: "send all of its records to quarantine, and go on",
+    Decision.RETRY: "audit it again, after the contract was mended",
+}
+"""What a person may decide about a blocked batch."""
 
 
 def state_text(batch: OpenBatch) -> str:
@@ -26,3 +36,13 @@ def decision_text(decided: Decided) -> str:
     }
     said = told(decided.by, decided.why)
     return f"was blocked by its audit; {decided.decision.value} by {said}; the next run {does[decided.decision]}"
+
+
+def blocked_lines(opened: OpenBatch) -> Iterator[str]:
+    """What a blocked batch has read, what its audit found, and what can be decided."""
+    if opened.audited is None:
+        return
+    yield read_line(opened.plan)
+    yield from audit_lines(opened.audited.verdict.results)
+    yield f"batch {opened.plan.batch_id} waits for a decision:"
+    yield from (f"  {decision.value:<8}{what}" for decision, what in CHOICES.items())

@@ -6,35 +6,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tidemill.core.errors import Incompatible
-from tidemill.core.protocol.events import Committed, Decision
+from tidemill.core.protocol.events import Committed
 from tidemill.core.time.times import show_moment
-from tidemill.inspect.lines import audit_lines, read_line
+from tidemill.inspect.open_batch import blocked_lines
 from tidemill.inspect.status import status_of
 
 if TYPE_CHECKING:
-    from tidemill.core.protocol.view import OpenBatch
     from tidemill.ledger.ledger import Ledger
     from tidemill.project.project import Project
 
-CHOICES = {
-    Decision.ACCEPT: "publish the batch as it is",
-    Decision.DIVERT: "send all of its records to quarantine, and go on",
-    Decision.RETRY: "audit it again, after the contract was mended",
-}
-"""What a person may decide about a blocked batch."""
-
 _RECENT_EVENTS = 200
 """How far back `committed_lines` looks for batches."""
-
-
-def blocked_lines(opened: OpenBatch) -> Iterator[str]:
-    """What a blocked batch has read, what its audit found, and what can be decided."""
-    if opened.audited is None:
-        return
-    yield read_line(opened.plan)
-    yield from audit_lines(opened.audited.verdict.results)
-    yield f"batch {opened.plan.batch_id} waits for a decision:"
-    yield from (f"  {decision.value:<8}{what}" for decision, what in CHOICES.items())
 
 
 def waiting_lines(project: Project, pipeline: str) -> Iterator[str]:

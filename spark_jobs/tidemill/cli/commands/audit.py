@@ -15,7 +15,7 @@ from tidemill.core.errors import AmendmentError
 from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.events import Decision
 from tidemill.inspect.lines import read_line
-from tidemill.inspect.open_batch import decision_text
+from tidemill.inspect.open_batch import CHOICES, decision_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,12 +26,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="A batch that its audit blocks: look at it, and decide.")
 
-_CHOICES = {
-    "publish it as it is": 'tidemill audit accept {} --why "..."',
-    "send all of its records to quarantine, and go on": 'tidemill audit divert {} --why "..."',
-    "audit it again, after the contract was mended": "tidemill audit retry {}",
-}
-"""The decisions about a blocked batch, and how each is typed."""
+_REASON = ' --why "..."'
 
 WhyNeeded = Annotated[str, typer.Option("--why", metavar="TEXT", help="Your reason, required; the ledger keeps it.")]
 
@@ -80,8 +75,10 @@ def _show_choices(out: Console, pipeline: str, opened: OpenBatch) -> None:
         out.print(decision_text(opened.decided), soft_wrap=True)
     if opened.is_blocked:
         out.print("it waits for a decision:")
-        for what, command in _CHOICES.items():
-            out.print(f"  {command.format(pipeline):<{len(pipeline) + 38}}{what}", soft_wrap=True)
+        for decision, what in CHOICES.items():
+            reason = "" if decision is Decision.RETRY else _REASON
+            command = f"tidemill audit {decision.value} {pipeline}{reason}"
+            out.print(f"  {command:<{len(pipeline) + 38}}{what}", soft_wrap=True)
 
 
 @app.command("accept")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from support.projects import sums
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.time.pane_tree import PaneTree
 from tidemill.core.time.times import moment
 from tidemill.core.time.trigger import Trigger

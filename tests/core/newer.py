@@ -23,7 +23,7 @@ def written_of_newer() -> dict[str, dict[str, Any]]:
     """For each pipeline of `newer` its operators, its hash and the shapes of its state."""
     from support.declarations import NEWER_CONTRACTS, newer
     from tidemill.core.bind.binding import bind
-    from tidemill.core.bind.flow import WindowedSink
+    from tidemill.core.bind.sinks import WindowedSink
     from tidemill.core.identity.contracts import fingerprint_of
     from tidemill.core.identity.declarations import encoded
 

@@ -12,7 +12,7 @@ import pytest
 from support.builders import CONTRACTS, EVENTS, a_flow, a_table
 from tidemill import Average, Count, CountIf, Custom, First, Pipeline, Quantiles, Sliding, Sum, Tumbling
 from tidemill.core.bind.binding import bind
-from tidemill.core.bind.flow import RowSink, WindowedSink
+from tidemill.core.bind.sinks import RowSink, WindowedSink
 from tidemill.core.contract.contract import Format
 from tidemill.core.declare.graph import Edge, Graph
 from tidemill.core.declare.operators import Discard, Filter, Publish, Read, StartFrom

@@ -21,7 +21,8 @@ from support.builders import NOW, a_commit, a_flow, a_plan
 from support.declarations import AGGREGATES, CONTRACTS, everything
 from tidemill import Count, Max, Pipeline, Sliding, Sum, Tumbling
 from tidemill.core.bind.binding import bind
-from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.change.compatibility import check_compatibility
 from tidemill.core.declare import aggregates, sketches
 from tidemill.core.declare.aggregates import Aggregate, Triple, single

@@ -11,7 +11,7 @@ import pytest
 
 from tidemill import Count, Pipeline, Sliding, Sum, Tumbling
 from tidemill.core.bind.binding import bind
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.contract.contract import Contract, Format
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.declare.names import UnknownStep

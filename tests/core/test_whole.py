@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from support.builders import NOW, a_flow
 from tidemill import Sliding, Tumbling
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.history.coverage import covers_of
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.history.past import Past

@@ -12,7 +12,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 
 from demo.oracle_queries import SIDE_OUTPUTS, WINDOWS, Rules, parsed, placed
-from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.protocol.events import Committed, Planned
 from tidemill.core.time.times import moment
 from tidemill.demo.site import PIPELINE, TABLE, TOPIC

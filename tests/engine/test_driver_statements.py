@@ -16,7 +16,7 @@ import pytest
 from support.builders import EVENTS
 from tidemill import ApproxDistinct, Average, Count, CountIf, Custom, First, Max, Min, Pipeline, Sliding, Sum, Tumbling
 from tidemill.core.bind.binding import bind
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.schema import DataType, Field, Object, Scalar
 from tidemill.core.contract.schema import Decimal as DecimalType

@@ -96,7 +96,7 @@ def semantics(folder: Path) -> dict[str, str]:
 def _statements() -> Iterator[tuple[str, str]]:
     from support.declarations import AGGREGATES, CONTRACTS, NEWER_CONTRACTS, everything, newer
     from tidemill.core.bind.binding import bind
-    from tidemill.core.bind.flow import WindowedSink
+    from tidemill.core.bind.sinks import WindowedSink
     from tidemill.core.contract.schema import Array, Decimal, Scalar, cast_or_null
 
     flow = bind(everything().spec, CONTRACTS).reading(["shop-1"])
@@ -114,7 +114,7 @@ def _statements() -> Iterator[tuple[str, str]]:
 
 
 def _of_flow(flow: Flow, where: str) -> Iterator[tuple[str, str]]:
-    from tidemill.core.bind.flow import WindowedSink
+    from tidemill.core.bind.sinks import WindowedSink
     from tidemill.core.time.window_expressions import pane_start
     from tidemill.engine.aggregate.branches import branch_out, branches_of
     from tidemill.engine.aggregate.node_sql import merged_nodes, spread_rows

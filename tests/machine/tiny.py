@@ -20,7 +20,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemill.core.bind.flow import Input, WindowedSink
+from tidemill.core.bind.flow import Input
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.contract.schema import Field
 from tidemill.core.declare.aggregates import Count
 from tidemill.core.declare.operators import Filter

@@ -8,7 +8,8 @@ from datetime import timedelta
 import pytest
 
 from support.projects import ROOT
-from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.contract.contract import Severity
 from tidemill.core.contract.service_level import ServiceLevel
 from tidemill.core.time.trigger import Trigger

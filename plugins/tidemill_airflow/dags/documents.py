@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import assert_never
 
-from tidemill.core.bind.flow import PUBLISHED, Flow, Input, RowSink, Sink, WindowedSink
+from tidemill.core.bind.flow import PUBLISHED, Flow, Input
+from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.core.contract.contract import Contract, Severity
 from tidemill.core.contract.schema import spark_type
 from tidemill.core.declare import operators as op

@@ -10,7 +10,8 @@ from typing import ClassVar, assert_never
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemill.core.bind.flow import Flow, RowSink, Sink, WindowedSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.log.scan import Scan
 from tidemill.core.plan.amendments import Fold, Repair, Rewind, SideOutput, Switch

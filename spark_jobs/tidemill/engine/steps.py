@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidemill.core.bind.flow import Sink
+from tidemill.core.bind.sinks import Sink
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.plan.position import TableMark
 from tidemill.core.time.spans import PaneSpan

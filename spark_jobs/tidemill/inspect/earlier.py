@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidemill.core.bind.flow import Sink, WindowedSink
+from tidemill.core.bind.sinks import Sink, WindowedSink
 from tidemill.core.history.coverage import Cover, batches_of
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.plan.position import Position

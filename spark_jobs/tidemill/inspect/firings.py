@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.identity.semantics import version_of
 from tidemill.core.plan.position import Since

@@ -9,7 +9,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import InputError
 from tidemill.core.history.coverage import Cover, covers_of
 from tidemill.core.history.index import IndexedBatch

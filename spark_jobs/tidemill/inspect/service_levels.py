@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from tidemill.core.bind.flow import Flow, Sink, WindowedSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import Sink, WindowedSink
 from tidemill.core.contract.service_level import ServiceLevel
 from tidemill.core.counts import many
 from tidemill.core.plan.position import Position

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.repair.state_retention import first_kept
 from tidemill.core.time.times import micros, moment
 from tidemill.core.time.watermarks import BEGINNING, END

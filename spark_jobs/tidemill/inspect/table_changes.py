@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from tidemill.core.bind.flow import PUBLISHED, RowSink, Sink, WindowedSink
+from tidemill.core.bind.flow import PUBLISHED
 from tidemill.core.bind.meaning import Meaning, meanings
+from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.core.contract.fitting import Fit, fit
 from tidemill.core.contract.schema import DataType, Field, spark_type
 from tidemill.core.identity.written import described, same

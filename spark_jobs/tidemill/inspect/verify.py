@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from tidemill.core.bind.flow import RowSink, Sink, WindowedSink
+from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.core.change.redefinition import redefined, undecided
 from tidemill.core.history.coverage import Cover, united
 from tidemill.core.plan.amendments import SideOutput

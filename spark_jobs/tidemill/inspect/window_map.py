@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.plan.work import Kind

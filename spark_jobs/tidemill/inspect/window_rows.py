@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import InputError
 from tidemill.core.time.times import show_moment
 from tidemill.engine.storage.table_layout import Uris

@@ -16,7 +16,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 
-from tidemill.core.bind.flow import Flow, RowSink, WindowedSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import RowSink, WindowedSink
 from tidemill.core.errors import Fenced
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.history.past import Past

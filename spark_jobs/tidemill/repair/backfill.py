@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import AmendmentError
 from tidemill.core.history.coverage import Cover, batches_of, still_held
 from tidemill.core.log.offsets import OffsetRange, TopicPartition

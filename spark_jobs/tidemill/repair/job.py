@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import LedgerDamaged
 from tidemill.core.history.coverage import plans_of
 from tidemill.core.history.index import asked_of

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from tidemill.core.bind.flow import RowSink
+from tidemill.core.bind.sinks import RowSink
 from tidemill.core.errors import (
     AmendmentError,
     AuditBlocked,

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from tidemill.core.bind.flow import PUBLISHED, WindowedSink
+from tidemill.core.bind.flow import PUBLISHED
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.declare.operators import StartFrom
 from tidemill.core.errors import AmendmentError, OffsetsLost
 from tidemill.core.history.index import asked_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import AmendmentError, NothingRead
 from tidemill.core.history.coverage import Cover, united
 from tidemill.core.log.offsets import OffsetRange, TopicPartition

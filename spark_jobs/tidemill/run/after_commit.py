@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
-from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.times import micros, moment

@@ -22,7 +22,8 @@ from functools import cached_property, partial
 from pyspark.sql import SparkSession
 
 from tidemill.contracts.audit import audit
-from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.change.redefinition import meaning_after
 from tidemill.core.contract.verdict import Verdict, blocked
 from tidemill.core.errors import LogError

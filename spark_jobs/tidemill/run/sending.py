@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tidemill.core.bind.flow import Flow, RowSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import RowSink
 from tidemill.core.declare.guarantees import Guarantee
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import TableMark

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidemill.core.bind.flow import Flow, Sink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import Sink
 from tidemill.core.declare.columns import PUBLISHED_COLUMNS
 from tidemill.core.declare.operators import Read
 from tidemill.core.errors import AuditBlocked, ConfigError

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import InputError
 from tidemill.inspect.window_rows import rows_of
 from tidemill_airflow.pages.sight import Sight

@@ -76,7 +76,8 @@ def check_levels(project: Project, name: str) -> Iterator[Checked]:
 
 def _specs(project: Project, name: str) -> list[tuple[TableSpec, TableMark | None]]:
     """Every table of a pipeline, each with what the ledger knows of it."""
-    from tidemill.core.bind.flow import PUBLISHED, WindowedSink
+    from tidemill.core.bind.flow import PUBLISHED
+    from tidemill.core.bind.sinks import WindowedSink
     from tidemill.engine.storage.table_layout import PANE_FIELDS
 
     flow, uris = project.pipeline(name), project.uris(name)

@@ -50,7 +50,7 @@ def _key(project: Project, pipeline: str, table: str | None, text: str | None) -
     """Parse `a=1,b=2`, or the value alone if the key has one column."""
     if text is None:
         return {}
-    from tidemill.core.bind.flow import WindowedSink
+    from tidemill.core.bind.sinks import WindowedSink
 
     sinks = [s for s in project.pipeline(pipeline).sinks if isinstance(s, WindowedSink) and table in (None, s.table)]
     if not sinks:

@@ -7,7 +7,8 @@ from dataclasses import MISSING, fields
 from enum import StrEnum
 from typing import Any, assert_never
 
-from tidemill.core.bind.flow import Flow, RowSink, Sink, WindowedSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.columns import WINDOW_COLUMNS

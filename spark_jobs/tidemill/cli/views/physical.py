@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tidemill.core.bind.flow import Flow, Sink, WindowedSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import Sink, WindowedSink
 from tidemill.core.contract.contract import Severity
 
 if TYPE_CHECKING:

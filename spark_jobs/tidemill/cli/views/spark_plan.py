@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tidemill.cli.spark import start_spark
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.log.scan import MemoryScan
 from tidemill.core.plan.planning import plan_batch
 from tidemill.core.plan.position import Position

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidemill.core.bind.flow import Flow, Input, RowSink, Sink, WindowedSink
+from tidemill.core.bind.flow import Flow, Input
+from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.schema import DataType, Scalar
 from tidemill.core.declare import operators as op

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from tidemill.core.bind.sinks import Sink
 from tidemill.core.contract.contract import Contract
-from tidemill.core.contract.schema import Field
 from tidemill.core.declare import operators as op
-from tidemill.core.declare.aggregates import Aggregate
-from tidemill.core.declare.columns import WINDOW_COLUMNS
-from tidemill.core.declare.graph import Step
 from tidemill.core.declare.pipeline import PipelineSpec
 from tidemill.core.errors import DeclarationError
-from tidemill.core.identity.declarations import VERSION, digest, encoded, written
-from tidemill.core.identity.legacy import legacy_hash, legacy_shape
-from tidemill.core.time.pane_tree import levels_of
+from tidemill.core.identity.declarations import VERSION, digest, encoded
+from tidemill.core.identity.legacy import legacy_hash
 from tidemill.core.time.times import micros
-from tidemill.core.time.trigger import Trigger
-from tidemill.core.time.windows import WindowSpec
 
 PUBLISHED = "published/"
 """Prefix of a published table's name where the ledger keeps the versions of all tables."""
@@ -37,83 +31,6 @@ class Input:
     event_time: str | None
     delay: timedelta
     start: op.StartFrom
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowedSink:
-    """A published table of one row per window and key. `paths` leads from each input to the windows.
-
-    If `topic` is set, its rows are also sent there. `start` and `end` name the columns of a window's bounds, `timing`
-    the column that says why a row was published; a column that is None is not published.
-    """
-
-    table: str
-    contract: Contract
-    keys: tuple[str, ...]
-    window: WindowSpec
-    allowed_lateness: timedelta
-    aggregates: Mapping[str, Aggregate]
-    trigger: Trigger
-    paths: Mapping[str, tuple[tuple[Step, ...], ...]]
-    topic: str | None = None
-    start: str = WINDOW_COLUMNS[0]
-    end: str | None = WINDOW_COLUMNS[1]
-    timing: str | None = None
-
-    @property
-    def row_key(self) -> tuple[str, ...]:
-        """The columns that identify a row of the table."""
-        return (self.start, *self.keys)
-
-    @property
-    def computed(self) -> tuple[Field, ...]:
-        """The fields of its contract whose values come from records: all but `timing`."""
-        return tuple(f for f in self.contract.fields if f.name != self.timing)
-
-    @property
-    def bounds(self) -> tuple[str, ...]:
-        """The columns of a window's bounds, in order."""
-        return (self.start,) if self.end is None else (self.start, self.end)
-
-    @property
-    def merges_ahead(self) -> bool:
-        """Whether its panes are merged ahead (`tidemill.core.time.pane_tree`)."""
-        return levels_of(self.window.panes) > 0
-
-    @property
-    def shape(self) -> Mapping[str, str]:
-        """What decides how rows of state merge, one text for each part; state of another shape cannot be merged."""
-        aggregates = {f"aggregate {name}": encoded(aggregate) for name, aggregate in self.aggregates.items()}
-        named = {} if self.bounds == WINDOW_COLUMNS else {"columns of the window": list(self.bounds)}
-        parts = {"keys": list(self.keys), "window": encoded(self.window), **named, **aggregates}
-        return {name: written(part) for name, part in parts.items()}
-
-    @property
-    def legacy_shape(self) -> Mapping[str, str]:
-        """The shape as older ledgers have it; parts that did not exist then are left out."""
-        return legacy_shape(self.keys, self.window, self.aggregates)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowSink:
-    """A published table of rows as they are. `paths` leads from each input to the table.
-
-    If `topic` is set, its rows are also sent there.
-    """
-
-    table: str
-    contract: Contract
-    columns: tuple[str, ...]
-    paths: Mapping[str, tuple[tuple[Step, ...], ...]]
-    topic: str | None = None
-
-    @property
-    def row_key(self) -> tuple[str, ...]:
-        """Always empty: rows are only appended, never updated."""
-        return ()
-
-
-Sink = WindowedSink | RowSink
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

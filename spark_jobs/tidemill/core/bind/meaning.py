@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tidemill.core.bind.flow import Flow, Input, RowSink, Sink, WindowedSink
+from tidemill.core.bind.flow import Flow, Input
+from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.core.contract.contract import Contract, Severity
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregate_columns import columns_read

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from tidemill.core.bind.flow import Flow, Sink
+from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.meaning import Meaning, branches, label, of_branch
+from tidemill.core.bind.sinks import Sink
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.graph import Step
 from tidemill.core.identity.written import same

@@ -10,8 +10,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tidemill.core.bind.flow import PUBLISHED, Flow, Input, Sink, WindowedSink
+from tidemill.core.bind.flow import PUBLISHED, Flow, Input
 from tidemill.core.bind.meaning import by_pattern, inputs_of
+from tidemill.core.bind.sinks import Sink, WindowedSink
 from tidemill.core.history.coverage import Cover, united
 from tidemill.core.history.past import Past
 from tidemill.core.plan.amendments import Ranges

@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tidemill.core.bind.flow import Flow, Sink
+from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.meaning import RULES, VERSION, Meaning, inputs_of, meanings, of_branch, of_input
 from tidemill.core.bind.rule_bounds import as_written, implied, without_eased
+from tidemill.core.bind.sinks import Sink
 from tidemill.core.change.branches import changed_branches
 from tidemill.core.change.joining_tables import Newcomer, Unread, matched, newcomer, unread
 from tidemill.core.errors import BackfillOpen, Incompatible

@@ -28,7 +28,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import ConfigError, EngineError
 
 VARIABLE = "TIDEMILL_FAILPOINT"

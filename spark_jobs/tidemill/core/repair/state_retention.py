@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from tidemill.core.bind.flow import Flow, WindowedSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import AmendmentError, DeclarationError, Incompatible
 from tidemill.core.plan.position import Position
 from tidemill.core.time.times import micros, show_duration, show_moment

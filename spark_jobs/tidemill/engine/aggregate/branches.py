@@ -13,7 +13,8 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 
-from tidemill.core.bind.flow import Flow, Input, RowSink, Sink
+from tidemill.core.bind.flow import Flow, Input
+from tidemill.core.bind.sinks import RowSink, Sink
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.declare.columns import RECORD_COLUMNS, added_to

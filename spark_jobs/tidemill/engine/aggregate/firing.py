@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.contract.schema import Field, cast_or_null
 from tidemill.core.sql.text import quoted, renamed, select
 from tidemill.core.time.pane_tree import levels_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidemill.core.bind.flow import Input, WindowedSink
+from tidemill.core.bind.flow import Input
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.contract.row_rules import reasons_expression
 from tidemill.core.sql.text import quoted, renamed, select, text_literal
 from tidemill.core.time.window_expressions import last_window_start

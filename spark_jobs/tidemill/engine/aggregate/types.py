@@ -12,7 +12,8 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from tidemill.core.bind.flow import Flow, Input, RowSink, Sink, WindowedSink
+from tidemill.core.bind.flow import Flow, Input
+from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.core.contract.row_rules import patterns_of
 from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar, ddl, spark_type
 from tidemill.core.declare.operators import Publish

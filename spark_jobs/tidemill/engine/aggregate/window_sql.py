@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.contract.schema import DataType, Field, Scalar, cast_or_null
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.sql.expressions import filled

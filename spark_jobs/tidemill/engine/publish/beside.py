@@ -16,7 +16,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.core.bind.flow import RowSink, Sink, WindowedSink
+from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.scope import Scope
 from tidemill.core.plan.backfill_job import Backfill

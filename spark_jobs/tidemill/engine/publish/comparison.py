@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemill.core.bind.flow import RowSink, WindowedSink
+from tidemill.core.bind.sinks import RowSink, WindowedSink
 from tidemill.core.contract.schema import Field, Scalar, ddl
 from tidemill.core.sql.text import quoted
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.time.pane_tree import Node, PaneTree, Span
 from tidemill.core.time.times import micros

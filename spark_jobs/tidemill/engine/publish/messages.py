@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidemill.core.bind.flow import Sink
+from tidemill.core.bind.sinks import Sink
 from tidemill.engine.storage.row_writers import Encode
 from tidemill.engine.storage.staged_rows import StagedRows
 

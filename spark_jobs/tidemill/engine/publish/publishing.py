@@ -15,7 +15,8 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 
-from tidemill.core.bind.flow import Flow, RowSink, Sink, WindowedSink
+from tidemill.core.bind.flow import Flow
+from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.core.plan.amendments import Repair, Rewind
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan

@@ -7,7 +7,7 @@ from typing import assert_never
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.plan.amendments import Fold, Repair, Rewind, Switch
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position

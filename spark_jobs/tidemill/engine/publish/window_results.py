@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.contract.schema import Field
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.plan.amendments import Fold

@@ -19,7 +19,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
-from tidemill.core.bind.flow import Flow, Input, WindowedSink
+from tidemill.core.bind.flow import Flow, Input
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.contract.contract import Matches
 from tidemill.core.contract.reasons import stored_reason
 from tidemill.core.contract.row_rules import UNMATCHED, mask_expression, patterns_of, rejecting_bits

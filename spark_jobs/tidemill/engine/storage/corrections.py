@@ -9,7 +9,7 @@ from datetime import datetime
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from tidemill.core.bind.flow import WindowedSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.tables.arrow_types import arrow_schema
 

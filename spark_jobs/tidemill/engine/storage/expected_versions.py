@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tidemill.core.bind.flow import PUBLISHED, Flow, Sink, WindowedSink
+from tidemill.core.bind.flow import PUBLISHED, Flow
+from tidemill.core.bind.sinks import Sink, WindowedSink
 from tidemill.core.plan.amendments import Switch
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import slice_number

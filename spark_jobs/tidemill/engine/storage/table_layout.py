@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tidemill.core.bind.flow import Sink, WindowedSink
+from tidemill.core.bind.sinks import Sink, WindowedSink
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.repair.side_outputs import LATE_FIELDS, QUARANTINE_FIELDS
 from tidemill.engine.storage.corrections import CORRECTION_FIELDS

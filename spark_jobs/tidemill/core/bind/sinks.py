@@ -1,0 +1,95 @@
+"""What a pipeline publishes: tables of windows, and tables of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from tidemill.core.contract.contract import Contract
+from tidemill.core.contract.schema import Field
+from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.declare.columns import WINDOW_COLUMNS
+from tidemill.core.declare.graph import Step
+from tidemill.core.identity.declarations import encoded, written
+from tidemill.core.identity.legacy import legacy_shape
+from tidemill.core.time.pane_tree import levels_of
+from tidemill.core.time.trigger import Trigger
+from tidemill.core.time.windows import WindowSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowedSink:
+    """A published table of one row per window and key. `paths` leads from each input to the windows.
+
+    If `topic` is set, its rows are also sent there. `start` and `end` name the columns of a window's bounds, `timing`
+    the column that says why a row was published; a column that is None is not published.
+    """
+
+    table: str
+    contract: Contract
+    keys: tuple[str, ...]
+    window: WindowSpec
+    allowed_lateness: timedelta
+    aggregates: Mapping[str, Aggregate]
+    trigger: Trigger
+    paths: Mapping[str, tuple[tuple[Step, ...], ...]]
+    topic: str | None = None
+    start: str = WINDOW_COLUMNS[0]
+    end: str | None = WINDOW_COLUMNS[1]
+    timing: str | None = None
+
+    @property
+    def row_key(self) -> tuple[str, ...]:
+        """The columns that identify a row of the table."""
+        return (self.start, *self.keys)
+
+    @property
+    def computed(self) -> tuple[Field, ...]:
+        """The fields of its contract whose values come from records: all but `timing`."""
+        return tuple(f for f in self.contract.fields if f.name != self.timing)
+
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """The columns of a window's bounds, in order."""
+        return (self.start,) if self.end is None else (self.start, self.end)
+
+    @property
+    def merges_ahead(self) -> bool:
+        """Whether its panes are merged ahead (`tidemill.core.time.pane_tree`)."""
+        return levels_of(self.window.panes) > 0
+
+    @property
+    def shape(self) -> Mapping[str, str]:
+        """What decides how rows of state merge, one text for each part; state of another shape cannot be merged."""
+        aggregates = {f"aggregate {name}": encoded(aggregate) for name, aggregate in self.aggregates.items()}
+        named = {} if self.bounds == WINDOW_COLUMNS else {"columns of the window": list(self.bounds)}
+        parts = {"keys": list(self.keys), "window": encoded(self.window), **named, **aggregates}
+        return {name: written(part) for name, part in parts.items()}
+
+    @property
+    def legacy_shape(self) -> Mapping[str, str]:
+        """The shape as older ledgers have it; parts that did not exist then are left out."""
+        return legacy_shape(self.keys, self.window, self.aggregates)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowSink:
+    """A published table of rows as they are. `paths` leads from each input to the table.
+
+    If `topic` is set, its rows are also sent there.
+    """
+
+    table: str
+    contract: Contract
+    columns: tuple[str, ...]
+    paths: Mapping[str, tuple[tuple[Step, ...], ...]]
+    topic: str | None = None
+
+    @property
+    def row_key(self) -> tuple[str, ...]:
+        """Always empty: rows are only appended, never updated."""
+        return ()
+
+
+Sink = WindowedSink | RowSink

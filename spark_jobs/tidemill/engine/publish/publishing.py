@@ -7,64 +7,40 @@ rewind            every table goes back to an earlier version
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
-from deltalake import DeltaTable
 
-from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.core.plan.amendments import Repair, Rewind
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
-from tidemill.core.plan.position import TableMark
 from tidemill.core.plan.slices import batch_ranges
-from tidemill.core.protocol.codec import fingerprint
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.times import moment
 from tidemill.engine.aggregate.firing import Refiring
 from tidemill.engine.publish.side_tables import Taken
+from tidemill.engine.publish.table_writer import TableWriter, write_of
 from tidemill.engine.storage.corrections import corrections
-from tidemill.engine.storage.expected_versions import ExpectedVersions
-from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
+from tidemill.engine.storage.staged_rows import StagedRows
 from tidemill.engine.storage.state_table import check_horizon
-from tidemill.engine.storage.table_layout import OWN_FIELDS, Uris
+from tidemill.engine.storage.table_layout import OWN_FIELDS
 from tidemill.tables.arrow_types import arrow_schema
 from tidemill.tables.create import ensure_table
 from tidemill.tables.deltars import DeltaRsTable
-from tidemill.tables.expected_version import ExpectedVersion
 from tidemill.tables.fence import find_commit
 from tidemill.tables.handles import newest, open_table, rows_of
-from tidemill.tables.interface import AlreadyThere, Between, Table, TableSpec, Transaction, Written, of_batches
+from tidemill.tables.interface import Between, Table, TableSpec, Transaction, Written, of_batches
 from tidemill.tables.keeping import KeptTable
 
 _ROW = ("table_name", "topic", "partition", "offset")
 
-Write = Callable[[Table[Any], Transaction], Written]
-
 
 @dataclass(kw_only=True)
-class Publisher:
-    """Writes what one attempt publishes.
-
-    `expected` is what the ledger knows about the tables. `versions` collects the version of every table that the
-    attempt wrote; `written` collects the marks of those tables that the ledger will know.
-    """
-
-    flow: Flow
-    plan: BatchPlan
-    uris: Uris
-    writers: RowWriters
-    expected: ExpectedVersions
-    versions: dict[str, int] = field(default_factory=dict)
-    written: dict[str, TableMark] = field(default_factory=dict)
-
-    @cached_property
-    def _plan_hash(self) -> str:
-        return fingerprint(self.plan)
+class Publisher(TableWriter):
+    """Writes what one attempt publishes."""
 
     def publish(self, sink: Sink, staged: StagedRows | None, job: Backfill | None) -> None:
         """Publish the staged rows of a sink; None when there are none. `job` is the backfill after this batch."""
@@ -156,18 +132,11 @@ class Publisher:
             if newest(spec) is None:
                 continue
             version, expected = rewind.versions.get(spec.name), self._expected(spec)
-            with boundary(_write_of(self.flow, spec), self.plan.batch_id):
+            with boundary(write_of(self.flow, spec), self.plan.batch_id):
                 handle = ensure_table(spec, expected=expected)
                 table = KeptTable(spec)
                 done = table.go_back(version, transaction=expected.newest, plan_hash=self._plan_hash)
                 self.wrote(spec, expected, handle, done)
-
-    def leave(self) -> None:
-        """Keep what an earlier attempt has published, and note it for the ledger."""
-        for spec, expected in self.expected.all(self.flow, self.uris):
-            handle = newest(spec)
-            if handle is not None and handle.transaction_version(expected.newest.app_id) == expected.newest.version:
-                self.wrote(spec, expected, handle, AlreadyThere(handle.version()))
 
     def switch(self) -> None:
         """Overwrite every published table with the rows that this generation has built aside."""
@@ -176,7 +145,7 @@ class Publisher:
             if newest(self._aside(sink)) is None and newest(spec) is None:
                 continue
             rows = self.built(sink)
-            with boundary(_write_of(self.flow, spec), self.plan.batch_id):
+            with boundary(write_of(self.flow, spec), self.plan.batch_id):
                 table, expected = rows.writer.bare_table(spec), self._expected(spec)
                 done = table.overwrite(rows.rows, transaction=expected.newest, plan_hash=self._plan_hash)
                 self.wrote(spec, expected, open_table(spec), done)
@@ -256,46 +225,8 @@ class Publisher:
         parts = [writer.table(place).read(where=(bounds,)) for bounds in of_batches(earlier)]
         return tuple(StagedRows(writer, rows, writer.count(rows)) for rows in parts)
 
-    def _no_rows(self, spec: TableSpec) -> StagedRows:
-        return StagedRows(self.writers.driver, pa.table({c: [] for c in spec.columns[:1]}), 0)
-
-    def _write(self, spec: TableSpec, staged: StagedRows, write: Write) -> None:
-        with boundary(_write_of(self.flow, spec), self.plan.batch_id):
-            expected = self._expected(spec)
-            handle = ensure_table(spec, expected=expected)
-            self.wrote(spec, expected, handle, write(staged.writer.table(spec, handle), expected.newest))
-
-    def _expected(self, spec: TableSpec) -> ExpectedVersion:
-        """What the ledger knows about a published table, the quarantine or the late table."""
-        sinks = [sink for sink in self.flow.sinks if sink.table == spec.name]
-        return self.expected.table(sinks[0]) if sinks else self.expected.own(spec)
-
-    def append_slice(self, spec: TableSpec, expected: ExpectedVersion, staged: StagedRows) -> DeltaTable:
-        """Append these rows as the slice of the attempt, and return a handle on the table.
-
-        Appends carry the slice as transaction: if the ledger lost its last commit, the same slice is planned again and
-        must not be written twice.
-        """
-        handle = ensure_table(spec, expected=expected)
-        table = staged.writer.table(spec, handle)
-        self.wrote(
-            spec, expected, handle, table.append(staged.rows, transaction=expected.newest, plan_hash=self._plan_hash)
-        )
-        return handle
-
-    def wrote(self, spec: TableSpec, expected: ExpectedVersion, handle: DeltaTable, written: Written) -> None:
-        """Note the version and the mark of a table that was opened as `handle` and written."""
-        self.versions[spec.name] = written.version
-        self.written[expected.name] = expected.mark_after(handle, written.version)
-
 
 def own_values(plan: BatchPlan) -> Mapping[str, pa.Scalar]:
     """The columns that Tidemill adds to published rows."""
     batch, clock = (f.name for f in OWN_FIELDS)
     return {batch: pa.scalar(plan.batch_id, pa.int64()), clock: pa.scalar(plan.clock, pa.timestamp("us", "UTC"))}
-
-
-def _write_of(flow: Flow, spec: TableSpec) -> str:
-    """The boundary around a write to this table."""
-    published = any(sink.table == spec.name for sink in flow.sinks)
-    return f"published:{spec.name}" if published else spec.name

@@ -21,7 +21,7 @@ _TYPES = {int: "INTEGER", float: "FLOAT", Path: "PATH"}
 _ABOUT = (
     "Every command takes `--help`, and all take the options of `tidemill` itself before their name. The column "
     "*default* says what holds without the argument or option. *Needed* means that the command does not run without "
-    "it, and *off* that the option is a switch. [Here](json.md) is what `--json` prints."
+    "it, and *off* that the option is a switch. Another page says [what `--json` prints](json.md)."
 )
 
 

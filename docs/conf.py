@@ -22,6 +22,8 @@ suppress_warnings = ["misc.highlighting_failure"]
 highlight_language = "none"
 html_theme = "furo"
 html_title = "Tidemill"
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 # Nothing is fetched from elsewhere, and no page says who built it or when.
 html_show_sphinx = False
 html_last_updated_fmt = None

@@ -42,7 +42,7 @@ def blocks(*languages: str) -> list[str]:
 
 def commands() -> list[str]:
     """What is typed once the files are there, a command each."""
-    return blocks("")[1].replace("\\\n", " ").splitlines()
+    return blocks("sh")[1].replace("\\\n", " ").splitlines()
 
 
 def typed(script: str, folder: Path, *, patience: float = 120) -> subprocess.CompletedProcess[str]:
@@ -58,7 +58,7 @@ def typed(script: str, folder: Path, *, patience: float = 120) -> subprocess.Com
 
 def a_shop(checkout: Path) -> Path:
     """The project of the README, made as it says in a folder that stands for the checkout."""
-    set_up, make_folders = blocks("")[0].split("\n", 1)
+    set_up, make_folders = blocks("sh")[0].split("\n", 1)
     assert set_up.partition("#")[0].strip() == SET_UP
     assert typed(make_folders, checkout).returncode == 0
     names = dict.fromkeys(FILES.findall(section("Your first pipeline")))

@@ -13,6 +13,7 @@ import yaml
 from deltalake import write_deltalake
 
 from support.commands import Said, type_command
+from tidemill.cli.commands.contract_infer import _OF_CSV
 from tidemill.contracts.lint import lint
 
 
@@ -113,7 +114,8 @@ def test_an_enum_needs_few_values_in_many_records(tmp_path: Path) -> None:
 def test_csv_gives_a_contract_of_its_lines(tmp_path: Path) -> None:
     sample = tmp_path / "a.csv"
     sample.write_text("zip;n;when;x;b;\n01234;1;2026-01-01;1.5;true;a\n99999;2;2026-01-02;2;false;\n")
-    path, columns, _ = inferred(sample, "--delimiter", ";")
+    path, columns, said = inferred(sample, "--delimiter", ";")
+    assert said.err == f"({_OF_CSV})\n"
     types = ["string", "integer", "date", "number", "boolean", "string"]
     assert [column["logicalType"] for column in columns.values()] == types
     assert list(columns) == ["zip", "n", "when", "x", "b", "column_6"]
@@ -175,7 +177,7 @@ def test_a_column_of_csv_keeps_its_place_whatever_its_header(tmp_path: Path) -> 
     types = {name: column["logicalType"] for name, column in columns.items()}
     numbered = {"column_2": "string", "column_3": "integer", "column_4": "string", "column_5": "integer"}
     assert types == {"a": "integer", **numbered, "z": "boolean"}
-    assert [line.split(":")[1].split("header ")[1] for line in said.err.splitlines()] == [
+    assert [line.split(":")[1].split("header ")[1] for line in said.err.splitlines()[:-1]] == [
         "'A' stands twice",
         "'q\"q' is no name that a column can have",
         "'_offset' is no name that a column can have",

@@ -177,6 +177,7 @@ def test_event_time_must_be_a_timestamp_of_the_contract(column: str) -> None:
     with pytest.raises(DeclarationError, match=r"expected a timestamp|no column") as refused:
         bind(pipeline.spec, CONTRACTS)
     assert ("write logicalType: timestamp for it in events" in refused.value.fix) == (column != "nope")
+    assert ("`epoch_ms`" in refused.value.fix) == (column == "amount")
 
 
 def test_rows_that_lack_a_column_of_their_contract_are_mended_where_they_are_selected() -> None:

@@ -47,7 +47,7 @@ def shapes() -> tuple[Shape, ...]:
     found = []
     for section in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]:
         title, *tables = re.split(r"\n\n(?=\| key \|)", section)
-        commands = tuple(re.findall(r"`tidemill ([a-z ]+)`", title.partition("\n")[0]))
+        commands = tuple(re.findall(r"`tidemill ([a-z ]+)`", title))
         found += [Shape(commands, tuple(_keys(table))) for table in tables]
     return tuple(found)
 

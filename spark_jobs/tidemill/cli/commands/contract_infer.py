@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tidemill.contracts.formats.draft import Draft
 
 _DELIMITERS = ";\t|,"
+_OF_CSV = "records of this contract are lines without a header: `tidemill log append TOPIC FILE --format csv --raw`"
 _NAME = re.compile(r"[^\w-]+", re.ASCII)
 
 
@@ -70,7 +71,13 @@ def infer_contract(
     text, losses = written(_draft(ctx, called or "records", sample, records, delimiter, of))
     for loss in losses:
         typer.echo(f"warning: {printable(loss)}", err=True)
+    if _is_csv(sample):
+        typer.echo(f"({_OF_CSV})", err=True)
     typer.echo(text, nl=False)
+
+
+def _is_csv(sample: str) -> bool:
+    return PurePath(sample).suffix.lower() == ".csv"
 
 
 def _draft(ctx: typer.Context, name: str, sample: str, most: int, delimiter: str, of: Of | None) -> Draft:
@@ -78,10 +85,9 @@ def _draft(ctx: typer.Context, name: str, sample: str, most: int, delimiter: str
 
     if _is_delta(sample):
         return draft_of_rows(name, _of_delta(ctx, sample, most), is_table=True)
-    suffix = PurePath(sample).suffix.lower()
-    if suffix == ".parquet":
+    if PurePath(sample).suffix.lower() == ".parquet":
         return draft_of_rows(name, _of_parquet(sample, most), is_table=of is not Of.RECORDS)
-    if suffix == ".csv":
+    if _is_csv(sample):
         header, *rows = _cells(sample, most, delimiter)
         _check_delimiter(sample, header, delimiter)
         return draft_of_lines(name, header, rows, delimiter if delimiter != "," else "")

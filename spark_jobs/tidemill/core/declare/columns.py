@@ -32,6 +32,8 @@ STATE_COLUMNS = frozenset(
 )
 """Columns of state besides keys and aggregates, at rest and while windows are merged. No key may have these names."""
 
+_UNITS = ", and the custom property `timestamp: epoch_s`, `epoch_ms` or `epoch_us` if it counts from 1970"
+
 HIDDEN_COLUMNS = frozenset(
     {*RECORD_COLUMNS, "_time", "_behind", "_block", "_error", "_broken", "_unmatched", "_raw", "_rejected", "_alive"}
 )
@@ -122,9 +124,10 @@ def _read(where: str, read: op.Read, contracts: Mapping[str, Contract]) -> tuple
         if field.type is not Scalar.TIMESTAMP:
             times = " or ".join(f"`{each.name}`" for each in contract.fields if each.type is Scalar.TIMESTAMP)
             name = contract.source or contract.name
+            units = _UNITS if field.type in (Scalar.INTEGER, Scalar.LONG) else ""
             raise DeclarationError(
                 f"{where}: event_time `{read.event_time}` is of type {field.type}, expected a timestamp",
-                fix=f"{f'name {times}; or ' if times else ''}write logicalType: timestamp for it in {name}",
+                fix=f"{f'name {times}; or ' if times else ''}write logicalType: timestamp for it in {name}{units}",
             )
     kept = contract.format is Format.JSON and contract.extra_fields is ExtraFields.KEEP
     return (*contract.columns, "_extra") if kept else contract.columns

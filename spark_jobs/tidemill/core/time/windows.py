@@ -116,8 +116,8 @@ class Sliding:
         offset: how long after 1970-01-01T00:00Z a window starts; all others are aligned to it. May be negative.
 
     Raises:
-        DeclarationError: a duration is not valid, the slide is longer than the size, or their greatest common divisor
-            goes into the size more than 10,000 times.
+        DeclarationError: a duration is not valid, the slide is longer than the size, or a window has more than
+            10,000 panes. A pane is the greatest common divisor of size and slide.
     """
 
     size: str | timedelta

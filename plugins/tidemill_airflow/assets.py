@@ -26,3 +26,8 @@ def table_of(outlet: object) -> str | None:
 def batch_asset(pipeline: str) -> Asset:
     """The asset of a pipeline's batches, named `PIPELINE.batches`. The partition key is the batch's id."""
     return Asset(name=f"{pipeline}.batches", uri=f"tidemill://pipelines/{pipeline}/batches", group="tidemill")
+
+
+def records_asset(pipeline: str) -> Asset:
+    """The asset of the records that a pipeline has still to read, named `PIPELINE.records`."""
+    return Asset(name=f"{pipeline}.records", uri=f"tidemill://pipelines/{pipeline}/records", group="tidemill")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tidemill.core.errors import ConfigError
 from tidemill.project.project import Project
 from tidemill_airflow.dags.amendments import backfill_dag, replay_dag
 from tidemill_airflow.dags.broken import Broken, broken_dag
+from tidemill_airflow.dags.chosen import Chosen, Watched
 from tidemill_airflow.dags.deciding import decide_dag
 from tidemill_airflow.dags.entities import PipelineDag, pipeline_dag
 from tidemill_airflow.dags.maintaining import maintenance_dag
@@ -34,13 +36,14 @@ from tidemill_airflow.naming import (
 __all__ = ["DagOptions", "dags_for"]
 
 
-def dags_for(
+def dags_for(  # noqa: PLR0913  one for each thing that a project chooses
     project: Project | str | Path | None = None,
     *,
     default_args: Mapping[str, Any] | None = None,
     dag_args: Mapping[str, Any] | None = None,
     pipelines: Mapping[str, DagOptions] | None = None,
     ask_people: bool | Collection[str] = False,
+    start_on_records: bool | Collection[str] | Mapping[str, str | timedelta] = False,
 ) -> dict[str, DAG]:
     """Return the DAGs of a project by id, for `globals().update(...)` in a file of the dags folder.
 
@@ -54,18 +57,23 @@ def dags_for(
         pipelines: options of single pipelines, or of single DAGs, by name. They go before those of the project.
         ask_people: the pipelines about whose blocked batches people are asked, under Required Actions of their DAG of
             decisions; True for all.
+        start_on_records: the pipelines whose runs start as soon as the log has records, besides at the declared times;
+            True for all. A mapping says how often to look: `{"sales": "10 seconds"}`; every 2 seconds otherwise. Needs
+            a triggerer that reaches the project's folder, its log and its lake.
 
     Warns:
         UserWarning: a pipeline cannot run, or there is none.
 
     Raises:
         ConfigError: tidemill.toml is wrong, Airflow does not know an argument, or an argument cannot be changed, or
-            `pipelines` or `ask_people` names no pipeline. Airflow shows it as an import error.
+            `pipelines`, `ask_people` or `start_on_records` names no pipeline. Airflow shows it as an import error.
     """
     general = DagOptions(default_args=default_args or {}, dag_args=dag_args or {})
     options = ProjectOptions(general=general, special=pipelines or {})
     opened = project if isinstance(project, Project) else Project.load(project)
-    made = _Factory(opened, options, _Asking.of(ask_people))
+    made = _Factory(
+        opened, options, Chosen.of("ask_people", ask_people), Watched.of("start_on_records", start_on_records)
+    )
     wanted = get_parsing_context().dag_id
     if wanted and (found := made.only(wanted)) is not None:
         return found
@@ -76,44 +84,13 @@ def dags_for(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
-    """For which pipelines people are asked; None for all."""
-
-    names: frozenset[str] | None
-
-    @staticmethod
-    def of(given: bool | Collection[str]) -> _Asking:
-        """What `ask_people` says."""
-        if isinstance(given, bool):
-            return _Asking(None if given else frozenset())
-        names = [given] if isinstance(given, str) else given
-        if not (isinstance(names, Collection) and all(isinstance(name, str) for name in names)):
-            raise ConfigError(
-                f"ask_people: expected True, False or names of pipelines, found {given!r}",
-                fix='for example ask_people=["sales"]',
-            )
-        return _Asking(frozenset(names))
-
-    def check_names(self, known: Iterable[str]) -> None:
-        """Check that all pipelines exist.
-
-        Raises:
-            ConfigError: there is no such pipeline.
-        """
-        for name in sorted((self.names or frozenset()) - {*known}):
-            raise ConfigError(f"ask_people: there is no pipeline {name}", fix=f"known: {', '.join(sorted(known))}")
-
-    def __contains__(self, name: str) -> bool:
-        return self.names is None or name in self.names
-
-
-@dataclass(frozen=True, slots=True)
 class _Factory:
     """Makes the DAGs of a project. Each pipeline is bound to its contracts once."""
 
     project: Project
     options: ProjectOptions
-    asking: _Asking
+    asking: Chosen
+    watched: Watched
     bound: dict[str, PipelineDag] = field(default_factory=dict)
 
     def only(self, dag_id: str) -> dict[str, DAG] | None:
@@ -138,9 +115,10 @@ class _Factory:
         return {dag_id: make() for dag_id, make in makers.items()}, told
 
     def _check_names(self, names: Collection[str], stopped: Mapping[str, Exception]) -> Iterator[str]:
-        """Yield which names of options and of `ask_people` are unknown, if a broken file may explain it."""
+        """Yield which names in arguments of `dags_for` are unknown, if a broken file may explain it."""
         try:
             self.asking.check_names(names)
+            self.watched.names.check_names(names)
             self.options.check_names((MAINTENANCE, *(dag_id for name in names for dag_id in _ids_of(name))))
         except ConfigError as error:
             if not stopped:
@@ -175,7 +153,12 @@ class _Factory:
         return self.bound[name]
 
     def _with_options(self, name: str, dag_id: str) -> PipelineDag:
-        return replace(self._entity(name), options=self.options.of(name, dag_id), ask_people=name in self.asking)
+        return replace(
+            self._entity(name),
+            options=self.options.of(name, dag_id),
+            ask_people=name in self.asking,
+            look_every=self.watched.look_every(name),
+        )
 
     def _made(self, name: str, dag_id: str) -> DAG:
         with refusals(dag_id):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from tidemill.core.bind.flow import Flow
+from tidemill.inspect.lag import Sources
 from tidemill_airflow.dags.documents import document, summary
 from tidemill_airflow.dags.options import DagOptions
 from tidemill_airflow.naming import TAG
@@ -18,7 +19,8 @@ TAG_LENGTH = 100
 class PipelineDag:
     """The DAG of one pipeline. `project` is the folder with tidemill.toml; `description` is one line.
 
-    `ask_people` says that people are asked what happens to a batch that its audit blocks.
+    `ask_people` says that people are asked what happens to a batch that its audit blocks. With `look_every`, a run
+    starts when there are records, and the triggerer looks so often whether there are.
     """
 
     pipeline: str
@@ -29,7 +31,9 @@ class PipelineDag:
     document: str
     topics: tuple[str, ...]
     tables: tuple[str, ...]
+    sources: Sources = field(default_factory=lambda: Sources(topics=()))
     ask_people: bool = False
+    look_every: timedelta | None = None
     options: DagOptions = field(default_factory=DagOptions)
 
     @property
@@ -53,4 +57,5 @@ def pipeline_dag(flow: Flow, project: str, lake: str) -> PipelineDag:
         document=document(flow, lake),
         topics=topics,
         tables=tables,
+        sources=Sources.of(flow),
     )

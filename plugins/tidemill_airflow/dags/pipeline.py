@@ -9,7 +9,7 @@ from airflow.sdk import DAG, Param
 from tidemill_airflow.assets import batch_asset, table_asset
 from tidemill_airflow.dags.entities import PipelineDag
 from tidemill_airflow.dags.retrying import RETRYING
-from tidemill_airflow.dags.schedules import timetable
+from tidemill_airflow.dags.schedules import schedule
 from tidemill_airflow.naming import TASK, pool_of
 from tidemill_airflow.scheduler.priority import LiveBeforeBackfill
 from tidemill_airflow.tasks.asking import ask_people
@@ -22,7 +22,7 @@ def make_dag(entity: PipelineDag) -> DAG:
         entity.pipeline,
         description=entity.description,
         doc_md=entity.document,
-        schedule=timetable(entity.every),
+        schedule=schedule(entity),
         catchup=False,
         max_active_runs=1,
         tags=entity.tags,

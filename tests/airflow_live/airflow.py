@@ -1,4 +1,4 @@
-"""A whole Airflow for tests: scheduler, DAG processor and API server, in a home of their own."""
+"""A whole Airflow for tests: scheduler, triggerer, DAG processor and API server, in a home of their own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SETTINGS = {
     "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "1",
     "WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
 }
-_COMPONENTS = ("metadatabase", "scheduler", "dag_processor")
+_COMPONENTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 
 T = TypeVar("T")
 
@@ -46,9 +46,9 @@ class Airflow:
         install_settings(self._home.folder)
         try:
             self._supervisor.run(migration(self._home, self._environ), asked=lambda: False)
-            for part in airflow_parts(self._home, self._environ, without=("triggerer",)):
+            for part in airflow_parts(self._home, self._environ):
                 self._supervisor.start(part)
-            healthy = "a scheduler and a DAG processor that are healthy"
+            healthy = "a scheduler, a triggerer and a DAG processor that are healthy"
             self.wait_for(healthy, lambda: not self._client.unhealthy(_COMPONENTS))
         except BaseException:
             self._end()

@@ -48,6 +48,7 @@ class Story:
     marked: dict[str, Any] = field(default_factory=dict)
     decided: dict[str, Any] = field(default_factory=dict)
     backfilled: dict[str, Any] = field(default_factory=dict)
+    started: dict[str, Any] = field(default_factory=dict)
     notes: dict[str, str | None] = field(default_factory=dict)
     links: dict[str, str | None] = field(default_factory=dict)
     runs: Counter[str] = field(default_factory=Counter)
@@ -57,9 +58,9 @@ class Story:
 class Teller:
     """Does it. The gate is a file: while it is gone, tasks wait before they publish."""
 
-    def __init__(self, airflow: Airflow, world: World, gate: Path) -> None:
+    def __init__(self, airflow: Airflow, world: World, gate: Path, dags: Path) -> None:
         self.story = Story()
-        self._airflow, self._world, self._gate = airflow, world, gate
+        self._airflow, self._world, self._gate, self._dags = airflow, world, gate, dags
         self._producer = Producer(world, Random("airflow"), steps=60)
         self._ledger = world.load().ledger(PIPELINE)
         self._stricter: dict[str, str] = {}
@@ -75,6 +76,7 @@ class Teller:
         self._mark_success()
         self._decide()
         self._backfill()
+        self._start_on_records()
         self._end()
         return self.story
 
@@ -247,6 +249,28 @@ class Teller:
             row = row + 1 if commit.kind is Kind.BACKFILL else 0
             most = max(most, row)
         return most
+
+    def _start_on_records(self) -> None:
+        """From now on, time starts a run once a day only, and records start one when they come."""
+        declared = self._world.seats[0] / "pipelines" / "mixed.py"
+        declared.write_text(declared.read_text().replace('every="3 seconds"', 'every="1 day"'))
+        self._dags.write_text(self._dags.read_text().replace("ask_people=True", "start_on_records=True"))
+        daily = "Asset or 0 0 * * *"
+        path = f"dags/{PIPELINE}"
+        self._airflow.wait_for("a schedule", lambda: self._airflow.call("GET", path)["timetable_summary"] == daily)
+        self._quiet()
+        before, began = {r["dag_run_id"] for r in self._runs()}, self._commits()[-1].batch_id
+        for _ in range(2):
+            self._feed()
+            self._quiet()
+        time.sleep(10)
+        runs = [r for r in self._runs() if r["dag_run_id"] not in before]
+        batches = self._commits()[-1].batch_id - began
+        self.story.started = {"types": {r["run_type"] for r in runs}, "runs": len(runs), "batches": batches}
+
+    def _quiet(self) -> None:
+        self._caught_up()
+        self._airflow.wait_for("no run", lambda: all(r["state"] in ENDED for r in self._runs()))
 
     def _end(self) -> None:
         self._caught_up()

@@ -36,10 +36,11 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         # A session of a server takes seconds to begin: all tasks have the same.
         remotes = [f"{server.remote}/;session_id={uuid.uuid4()}", server.remote]
         world = make_world(folder / "world", remotes, trigger="on_update", every="3 seconds")
-        (dags / "tidemill_dags.py").write_text(DAGS.replace("PROJECT", str(world.seats[0])))
+        file = dags / "tidemill_dags.py"
+        file.write_text(DAGS.replace("PROJECT", str(world.seats[0])))
         environ = {VARIABLE: f"before:published:sums=pause:{gate}"}
         with Airflow(home, dags, environ) as airflow:
-            yield Teller(airflow, world, gate).tell()
+            yield Teller(airflow, world, gate, file).tell()
 
 
 def test_scheduled_manual_and_other_runs_at_once_commit_every_offset_once(
@@ -117,3 +118,9 @@ def test_people_are_asked_once_about_a_blocked_batch_and_runs_fail_until_they_an
     found = story.decided
     assert (found["asked"], found["a later run"], found["decide"]) == (1, "failed", "success")
     assert (found["decision"], found["why"], found["commits"]) == ("accept", "a trial", 1)
+
+
+def test_records_start_a_run_long_before_its_time_and_no_second_one(story: Story) -> None:
+    found = story.started
+    assert found["types"] == {"asset_triggered"}
+    assert 2 <= found["batches"] <= found["runs"] <= 2 * found["batches"]

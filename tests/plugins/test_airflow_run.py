@@ -92,6 +92,9 @@ def answer(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_FOLDER": str(project / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+        "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(
+            {"type": "file", "log_file_path": str(home / "lineage"), "append": True}
+        ),
         "PYTHONPATH": os.pathsep.join((str(ROOT / "spark_jobs"), str(ROOT / "plugins"))),
     }
     program = Path(__file__).with_name("airflow_session.py")
@@ -108,7 +111,8 @@ def answer(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     found = json.loads(remembered.read_text())
     # Those of maintenance have no batches.
     found["results"] = [result for result in found.get("results", []) if "batches" in result]
-    return {**found, "log": done.stdout + done.stderr}
+    lineage = [json.loads(line) for line in (home / "lineage").read_text().splitlines()]
+    return {**found, "log": done.stdout + done.stderr, "lineage": lineage}
 
 
 def test_dags_of_the_project_are_parsed_without_an_error(answer: dict[str, Any]) -> None:
@@ -218,3 +222,12 @@ def test_tasks_that_go_back_wait_in_the_pool_of_their_pipeline(answer: dict[str,
     pools = {t["dag"]: t["pool"] for t in answer["tasks"] if not t["task"].endswith(".fold")}
     assert pools["page_views.backfill"] == pools["page_views.replay"] == pools["page_views"]
     assert pools["tidemill.maintenance"] != pools["page_views"]
+
+
+def test_openlineage_is_told_of_every_committed_batch_once_and_of_no_other_run(answer: dict[str, Any]) -> None:
+    told = [event for event in answer["lineage"] if event["inputs"] or event["outputs"]]
+    batches = [event["run"]["facets"]["tidemill_batch"]["batch"] for event in told]
+    committed = [batch for result in answer["results"] for batch in result["batches"]]
+    assert [b["batch_id"] for b in batches] == [b["batch_id"] for b in committed]
+    assert {event["eventType"] for event in told} == {"COMPLETE"}
+    print(json.dumps(told[0], indent=1))

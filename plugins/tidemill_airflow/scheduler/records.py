@@ -103,7 +103,8 @@ class RecordsTrigger(BaseEventTrigger):
             else:
                 wait = self.look_every
                 if reason.to_start(lag, monotonic()):
-                    yield TriggerEvent({"pipeline": self.pipeline, "records": lag.records, "after_batch": lag.batch_id})
+                    found = {"pipeline": self.pipeline, "records": lag.records, "after_batch": lag.batch_id}
+                    yield TriggerEvent(found)  # type: ignore[no-untyped-call]
             await asyncio.sleep(wait)
 
     def _look(self) -> Lag:

@@ -34,11 +34,16 @@ _MOST = 5_000
 """How many events after a commit are looked through for those of the same run."""
 
 
-def announce(task: Announces, context: Context, project: Project, batches: Sequence[Facts], *, since: datetime) -> None:
+def announce(
+    task: Announces, context: Context, project: Project, batches: Sequence[Facts], *, since: datetime
+) -> Sequence[Facts]:
     """Add the batches to the events of a task's outlets, and take away the outlets of which there is nothing to say.
 
     An outlet without an event of its own would get one from Airflow when the task succeeds. A batch is announced once:
     if the task ran before, Airflow knows what it has announced. All batches have committed after `since`.
+
+    Returns:
+        The batches that were announced now.
     """
     new = _new(task, context, batches, since)
     events, tables = context["outlet_events"], _tables(project, task.pipeline)
@@ -59,6 +64,7 @@ def announce(task: Announces, context: Context, project: Project, batches: Seque
             else:
                 silent.append(outlet)
     task.outlets = [outlet for outlet in task.outlets if outlet not in silent]
+    return new
 
 
 def table_facts(pipeline: str, table: str, writes: Sequence[Facts]) -> dict[str, Any]:

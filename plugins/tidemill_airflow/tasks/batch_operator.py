@@ -17,11 +17,13 @@ from tidemill_airflow.naming import AIRFLOW
 from tidemill_airflow.tasks.announcing import announce
 from tidemill_airflow.tasks.execution import commits_of
 from tidemill_airflow.tasks.facts import Known, facts, note_of, rejected, summary
+from tidemill_airflow.tasks.lineage import Told, lineage
 from tidemill_airflow.tasks.links import links_of
 from tidemill_airflow.tasks.reporting import BatchLog, leave_note, without_chatter
 from tidemill_airflow.tasks.runner import Amendment, amendment_runner, events_of
 
 if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
     from airflow.sdk.types import RuntimeTaskInstanceProtocol
 
@@ -47,6 +49,7 @@ class BatchOperator(BaseOperator):
         self.pipeline, self.project = pipeline, project
         self.operator_extra_links = links_of(pipeline, self.outlets)
         self.batch_id: int | None = None
+        self._told: Told | None = None
         self._executing = False
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -83,10 +86,19 @@ class BatchOperator(BaseOperator):
         """Announce what was committed, leave the note, and return what later tasks get."""
         batches = [facts(commit, known) for commit in commits]
         self.batch_id = commits[-1].batch_id
-        announce(self, context, project, batches, since=min(commit.started for commit in commits))
+        new = announce(self, context, project, batches, since=min(commit.started for commit in commits))
+        self._told = Told(project=project, pipeline=self.pipeline, commits=tuple(commits), batches=tuple(new))
         leave_note(context["ti"], note_of(batches, known.widened), self.log)
         widened = {} if known.widened is None else known.widened.json
         return {"pipeline": self.pipeline, "batches": batches, **widened}
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
+        """The lineage of what this task has committed and announced, for Airflow's OpenLineage provider."""
+        if self._told is None or not self._told.batches:
+            return None
+        from tidemill_airflow.tasks.openlineage import lineage_of
+
+        return lineage_of(lineage(self._told), task_instance)
 
     def work(self, context: Context) -> dict[str, Any]:
         """Do what `execute` promises. Errors of Tidemill may be raised."""

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import uuid
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -230,4 +231,39 @@ def test_openlineage_is_told_of_every_committed_batch_once_and_of_no_other_run(a
     committed = [batch for result in answer["results"] for batch in result["batches"]]
     assert [b["batch_id"] for b in batches] == [b["batch_id"] for b in committed]
     assert {event["eventType"] for event in told} == {"COMPLETE"}
-    print(json.dumps(told[0], indent=1))
+    for event in told:
+        _check_event(event)
+
+
+def test_openlineage_is_told_tables_and_topics_with_their_columns_and_rows(answer: dict[str, Any]) -> None:
+    first = next(event for event in answer["lineage"] if event["outputs"])
+    [topic], [table] = first["inputs"], first["outputs"]
+    assert topic["name"].endswith("/log/web.access")
+    assert topic["inputFacets"]["inputStatistics"]["rowCount"] == 120
+    assert table["name"].endswith("/lake/published/page_views_by_minute")
+    assert table["outputFacets"]["outputStatistics"]["rowCount"] > 0
+    columns = table["facets"]["columnLineage"]
+    [path] = columns["fields"]["path"]["inputFields"]
+    assert {field["name"] for field in table["facets"]["schema"]["fields"]} >= columns["fields"].keys()
+    assert path["name"] == topic["name"]
+    assert path["transformations"]
+
+
+def _check_event(event: dict[str, Any]) -> None:
+    """What the standard requires of a run event."""
+    assert event["schemaURL"].endswith("#/$defs/RunEvent")
+    uuid.UUID(event["run"]["runId"])
+    datetime.fromisoformat(event["eventTime"])
+    sets = [*event["inputs"], *event["outputs"]]
+    known = {(each["namespace"], each["name"]) for each in sets}
+    assert all(namespace and name for namespace, name in known)
+    parts = [event["run"]["facets"], *(each.get(kind, {}) for each in sets for kind in _FACETS)]
+    assert all(facet.keys() >= {"_producer", "_schemaURL"} for part in parts for facet in part.values())
+    read = {(each["namespace"], each["name"]) for each in event["inputs"]}
+    for table in event["outputs"]:
+        columns = table["facets"]["columnLineage"]
+        used = [f for fields in columns["fields"].values() for f in fields["inputFields"]] + columns["dataset"]
+        assert {(f["namespace"], f["name"]) for f in used} <= read
+
+
+_FACETS = ("facets", "inputFacets", "outputFacets")

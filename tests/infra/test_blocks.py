@@ -57,6 +57,8 @@ BLOCKS = {
     (AIRFLOW, "sh", 0): "here",
     ("guides/airflow-deployment", "sh", 0): "test_constraints",
     ("guides/airflow-deployment", "python", 0): "here",
+    ("guides/airflow-events", "python", 0): "here",
+    ("guides/airflow-events", "python", 1): "here",
     ("house", "", 0): "a drawing",
 }
 """Page, language and number of each block, and the test that executes it; README's own are in `test_readme`."""
@@ -173,6 +175,18 @@ def test_programs_of_airflow_make_dags_assets_and_a_bridge(shop: Path, monkeypat
     assert made["made"].topic == "orders"
     exec(theirs.replace('DAG("', 'made = DAG("'), made)
     assert made["made"].dag_id == "export"
+
+
+def test_records_start_runs_and_a_dag_waits_for_lag(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_HOME", str(shop.parent / "airflow"))
+    starts, waits = [block.replace("/srv/shop", str(shop)) for block in code("guides/airflow-events", "python")]
+    found: dict[str, Any] = {}
+    exec(starts, found)
+    [asset] = found["sales"].timetable.asset_condition.objects
+    assert (asset.name, asset.watchers[0].trigger.look_every) == ("sales.records", 5.0)
+    exec(waits.replace('DAG("', 'made := DAG("').replace("with made", "with (made").replace('"):', '")):'), found)
+    [sensor] = found["made"].tasks
+    assert (sensor.deferrable, sensor.poke_interval, sensor.max_age) == (True, 30, "10 minutes")
 
 
 def test_backfills_get_pods_of_their_own_as_the_page_says(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:

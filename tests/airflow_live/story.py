@@ -10,14 +10,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 from urllib.parse import quote
 
 from airflow_live.airflow import Airflow, is_alive, parent_of
-from chaos.oracle import Judgement, judge
+from airflow_live.outcome import Story
+from chaos.oracle import judge
 from chaos.records import Producer
 from chaos.world import PIPELINE, World
 from support.projects import ROOT
@@ -33,26 +33,6 @@ STRICT = """
       - {type: library, metric: rowCount, mustBeLessThan: 1, severity: error}
 """
 """No row may be published."""
-
-
-@dataclass
-class Story:
-    """What came of each act: batches with the attempt that committed, and executors."""
-
-    kills: int = 0
-    overlapped: dict[str, Any] = field(default_factory=dict)
-    task_killed: dict[str, Any] = field(default_factory=dict)
-    supervisor_killed: dict[str, Any] = field(default_factory=dict)
-    cleared: dict[str, Any] = field(default_factory=dict)
-    cleared_running: dict[str, Any] = field(default_factory=dict)
-    marked: dict[str, Any] = field(default_factory=dict)
-    decided: dict[str, Any] = field(default_factory=dict)
-    backfilled: dict[str, Any] = field(default_factory=dict)
-    started: dict[str, Any] = field(default_factory=dict)
-    notes: dict[str, str | None] = field(default_factory=dict)
-    links: dict[str, str | None] = field(default_factory=dict)
-    runs: Counter[str] = field(default_factory=Counter)
-    judgement: Judgement = field(default_factory=Judgement)
 
 
 class Teller:
@@ -167,6 +147,8 @@ class Teller:
             self._airflow.call("PATCH", path, new_state="success")
             asked = self._airflow.wait_for("a question", lambda: self._asked(dag))
             later = self._airflow.wait_for("a later run", lambda: self._later(run))
+            # Airflow fails a task whose answer comes before its executor knows that the task waits.
+            time.sleep(3)
             path = f"dags/{dag}/dagRuns/{asked[0]}"
             answer = {"chosen_options": ["accept"], "params_input": {"reason": "a trial"}}
             self._airflow.call("PATCH", f"{path}/taskInstances/ask/-1/hitlDetails", **answer)
@@ -255,18 +237,27 @@ class Teller:
         declared = self._world.seats[0] / "pipelines" / "mixed.py"
         declared.write_text(declared.read_text().replace('every="3 seconds"', 'every="1 day"'))
         self._dags.write_text(self._dags.read_text().replace("ask_people=True", "start_on_records=True"))
-        daily = "Asset or 0 0 * * *"
-        path = f"dags/{PIPELINE}"
+        path, daily = f"dags/{PIPELINE}", "Asset or 0 0 * * *"
         self._airflow.wait_for("a schedule", lambda: self._airflow.call("GET", path)["timetable_summary"] == daily)
         self._quiet()
         before, began = {r["dag_run_id"] for r in self._runs()}, self._commits()[-1].batch_id
+        sensor = (
+            f"dags/waits/dagRuns/{self._airflow.call('POST', 'dags/waits/dagRuns', logical_date=None)['dag_run_id']}"
+        )
+        task = f"{sensor}/taskInstances/wait"
+        self._airflow.wait_for("a sensor", lambda: self._airflow.call("GET", task)["state"] == "deferred")
+        time.sleep(3)
         for _ in range(2):
             self._feed()
             self._quiet()
         time.sleep(10)
         runs = [r for r in self._runs() if r["dag_run_id"] not in before]
-        batches = self._commits()[-1].batch_id - began
-        self.story.started = {"types": {r["run_type"] for r in runs}, "runs": len(runs), "batches": batches}
+        self.story.started = {
+            "types": {r["run_type"] for r in runs},
+            "runs": len(runs),
+            "batches": self._commits()[-1].batch_id - began,
+            "sensor": self._airflow.call("GET", sensor)["state"],
+        }
 
     def _quiet(self) -> None:
         self._caught_up()

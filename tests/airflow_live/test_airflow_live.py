@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_live.airflow import Airflow
-from airflow_live.story import Story, Teller
+from airflow_live.outcome import Story
+from airflow_live.story import Teller
 from chaos.world import PIPELINE, make_world
 from support.connect import ConnectServer
 from tidemill.core.protocol.failpoints import VARIABLE
@@ -18,9 +19,15 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.long]
 DAGS = """
 from datetime import timedelta
 
+from airflow.sdk import DAG
+
+from tidemill_airflow import LagSensor
 from tidemill_airflow.factory import dags_for
 
 globals().update(dags_for("PROJECT", default_args={"retry_delay": timedelta(seconds=1)}, ask_people=True))
+with DAG("waits", schedule=None):
+    lag = {"pipeline": "mixed", "project": "PROJECT", "min_records": 1}
+    LagSensor(task_id="wait", deferrable=True, poke_interval=0.2, timeout=200, **lag)
 """
 
 
@@ -124,3 +131,7 @@ def test_records_start_a_run_long_before_its_time_and_no_second_one(story: Story
     found = story.started
     assert found["types"] == {"asset_triggered"}
     assert 2 <= found["batches"] <= found["runs"] <= 2 * found["batches"]
+
+
+def test_deferred_sensor_sees_the_records_before_they_are_committed(story: Story) -> None:
+    assert story.started["sensor"] == "success"

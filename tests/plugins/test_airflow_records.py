@@ -197,6 +197,7 @@ def test_dag_of_such_a_pipeline_runs_when_there_are_records_and_at_its_times(mil
 
     dag = dags_for(mill.project, start_on_records={"sums": "5 seconds"})["sums"]
     assert (dag.max_active_runs, dag.catchup) == (1, False)
+    assert dag.doc_md.endswith("\n\nRuns also start when the log has records: Airflow looks every 5 seconds.\n")
     timetable: Any = decode_timetable(encode_timetable(dag.timetable))
     assert (timetable.summary, timetable.periodic) == ("Asset or * * * * *", True)
     [(_, asset)] = timetable.asset_condition.iter_assets()

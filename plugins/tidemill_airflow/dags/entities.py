@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from tidemill.core.bind.flow import Flow
 from tidemill.inspect.lag import Sources
-from tidemill_airflow.dags.documents import document, summary
+from tidemill_airflow.dags.documents import document, every, summary
 from tidemill_airflow.dags.options import DagOptions
 from tidemill_airflow.naming import TAG
 
@@ -42,6 +42,14 @@ class PipelineDag:
         owner = (f"owner:{self.owner}",) if self.owner else ()
         words = (TAG, *owner, *(f"topic:{topic}" for topic in self.topics))
         return tuple(dict.fromkeys(word[:TAG_LENGTH] for word in words))
+
+    @property
+    def page(self) -> str:
+        """The page of the DAG: the document of the pipeline, and if records start its runs, that they do."""
+        if self.look_every is None:
+            return self.document
+        records = f"Runs also start when the log has records: Airflow looks {every(self.look_every)}."
+        return f"{self.document.rstrip()}\n\n{records}\n"
 
 
 def pipeline_dag(flow: Flow, project: str, lake: str) -> PipelineDag:

@@ -21,7 +21,7 @@ def make_dag(entity: PipelineDag) -> DAG:
     about = entity.options.dag(
         entity.pipeline,
         description=entity.description,
-        doc_md=entity.document,
+        doc_md=entity.page,
         schedule=schedule(entity),
         catchup=False,
         max_active_runs=1,

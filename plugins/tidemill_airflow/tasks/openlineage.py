@@ -26,13 +26,14 @@ from openlineage.client.uuid import generate_static_uuid
 
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.schema import Array, DataType, Field, Object, spark_type
+from tidemill.core.protocol.summary import ACCOUNT
 from tidemill.inspect.column_lineage import Origin, Way
 from tidemill_airflow.tasks.lineage import BatchLineage, Place, Table, Topic
 
 FACET = "tidemill_batch"
 """The name of the facet of a run that has the facts of its batch."""
 
-_TOLD = ("batch_id", "attempt", "kind", "offsets", "watermark", "verdict", "read", "aggregated", "rejected", "late")
+_TOLD = ("batch_id", "attempt", "kind", "offsets", "watermark", "verdict", *ACCOUNT)
 
 _WAYS = {
     Way.IDENTITY: ("DIRECT", "IDENTITY"),

@@ -2,8 +2,9 @@
 
     python benchmarks/bench/bench_pages.py [--batches 10000] [--out build/bench_pages.json]
 
-The pages are asked without Airflow, by somebody who may see everything. A route's first answer also loads what it
-imports and reads what is kept afterwards: it is printed beside the median of those that follow.
+The pages are asked without Airflow, by somebody who may see everything, right after they were made as the API server
+makes them. Whoever opens the first page reads it for a moment; by then what was begun with it is prepared. A route's
+first answer also reads what is kept afterwards. It has the same limit as the later ones, whose median is printed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
+from threading import Thread
 from typing import Any
 
 LIMIT = 0.3
@@ -35,7 +37,7 @@ def main() -> int:
     given.out.write_text(json.dumps({"batches": given.batches, "limit_s": LIMIT, "routes": found}, indent=2) + "\n")
     for route, seconds in found.items():
         print(f"{seconds['median_s'] * 1000:7.0f} ms  (first {seconds['first_s'] * 1000:5.0f} ms)  {route}")
-    return int(any(seconds["median_s"] > LIMIT for seconds in found.values()))
+    return int(any(taken > LIMIT for seconds in found.values() for taken in seconds.values()))
 
 
 def measured(folder: Path, batches: int) -> dict[str, dict[str, float]]:
@@ -44,14 +46,17 @@ def measured(folder: Path, batches: int) -> dict[str, dict[str, float]]:
 
     from bench.bench_history import long_lived
     from pages.people import People
-    from tidemill_airflow.pages.app import pages_app
+    from tidemill_airflow.pages.app import pages_app, prepare
     from tidemill_airflow.pages.projects import Projects
 
     mill, day, window = long_lived(folder, batches * 3)
     ledger = mill.project.ledger(mill.name)
     ledger.index_old()
     ledger.keep_short(keep=500)
-    client = TestClient(pages_app(People(default="user"), Projects(lambda: [str(mill.project.folder)])))
+    app = pages_app(People(default="user"), Projects(lambda: [str(mill.project.folder)]))
+    preparing = Thread(target=prepare, args=(app,), daemon=True)
+    preparing.start()
+    client = TestClient(app)
     of = f"/pipelines/{mill.name}"
     asked = (
         "/",
@@ -62,9 +67,11 @@ def measured(folder: Path, batches: int) -> dict[str, dict[str, float]]:
         f"{of}/windows/sums?start={window:%Y-%m-%dT%H:%M:%S}",
         f"{of}/number?window={window:%Y-%m-%dT%H:%M:%S}&key.user=a",
         f"{of}/backfill?from_time={day:%Y-%m-%dT%H:%M:%S}",
-        f"/dags/{mill.name}/runs/scheduled__1",
+        f"/dags/{mill.name}/runs/scheduled__{window:%Y-%m-%dT%H:%M:%S}+00:00",
     )
-    return {route: timed(client, route) for route in asked}
+    found = {asked[0]: timed(client, asked[0])}
+    preparing.join()
+    return found | {route: timed(client, route) for route in asked[1:]}
 
 
 def timed(client: Any, route: str) -> dict[str, float]:

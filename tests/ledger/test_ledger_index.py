@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -223,6 +224,14 @@ def test_all_events_one_batch_and_those_since_are_read_by_their_numbers(folder: 
     assert [e.sequence for e in ledger.since(100, Committed)] == list(range(102, 181, 3))
     newest = ledger.backwards()
     assert [next(newest).sequence for _ in range(60)] == list(range(180, 120, -1))
+
+
+def test_folded_events_are_found_by_their_batch_without_opening_every_file(folder: Path) -> None:
+    table = DeltaTable(str(folder / "ledger"))
+    files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    bounds = [(file["min.batch_id"], file["max.batch_id"]) for file in files]
+    assert max(file["num_records"] for file in files) > 1
+    assert all(low is not None and high is not None for low, high in bounds), bounds
 
 
 def test_an_object_of_the_index_may_be_large(folder: Path) -> None:

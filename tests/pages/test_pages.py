@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from pages.people import People
 from pages.street import HOSTILE, RUN
 from tidemill.project.project import Project
-from tidemill_airflow.pages.app import pages_app
+from tidemill_airflow.pages.app import pages_app, prepare
 from tidemill_airflow.pages.projects import Projects
 
 USER = {"x-user": "user"}
@@ -59,6 +59,12 @@ def test_a_blocked_batch_shows_broken_rules_first_with_rows(client: TestClient) 
 def test_a_batch_that_does_not_exist_is_not_found(client: TestClient) -> None:
     answer = client.get("/tidemill/pipelines/sums/batches/99", headers=USER)
     assert (answer.status_code, "no batch 99" in answer.text) == (404, True)
+
+
+def test_a_table_without_a_window_leads_to_its_newest_rows(client: TestClient) -> None:
+    assert "Where from?" in page(client, "/pipelines/sums/windows/sums")
+    answer = client.get("/tidemill/pipelines/sums/windows/unknown", headers=USER)
+    assert (answer.status_code, answer.headers["location"]) == (307, "../../../pipelines/sums")
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "9223372036854775808", "1e3", "x"])
@@ -191,6 +197,15 @@ def follow(client: TestClient, at: str, link: str) -> tuple[str, str]:
     answer = client.get(there, headers=USER)
     assert answer.status_code == 200, answer.text
     return there, answer.text
+
+
+def test_pages_that_were_prepared_compile_nothing_when_somebody_asks(
+    pages: FastAPI, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(pages)
+    monkeypatch.setattr("jinja2.Environment.compile", lambda *_, **__: pytest.fail("a template was compiled"))
+    for place in ("/", "/pipelines/sums", "/pipelines/strict/batches/2"):
+        assert page(client, place)
 
 
 def test_an_application_is_made_with_its_first_request() -> None:

@@ -6,17 +6,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from pages.street import RUN
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.protocol.account import Account
 from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.inspect.flow_graph import FlowGraph, flow_graph
-from tidemill.inspect.recent_batches import BatchFacts, BatchState, RecentBatches
+from tidemill.inspect.recent_batches import BatchFacts, BatchState, RecentBatches, batches_between
 from tidemill.inspect.window_map import WindowState, state_of
 from tidemill.ledger.process import this_process
 from tidemill.project.project import Project
 from tidemill_airflow.pages import shown
 from tidemill_airflow.pages.access import Run
 from tidemill_airflow.pages.links import AirflowTask, Links, task_of
+from tidemill_airflow.pages.sight import Sight
 from tidemill_airflow.pages.views.drawing import drawing_of
 from tidemill_airflow.pages.views.timeline import series_of, spreads
 
@@ -130,6 +132,29 @@ def test_what_is_kept_of_a_ledger_is_what_a_new_look_finds(street: Project) -> N
     assert [b.batch_id for b in whole] == [7, 6, 5, 4, 3, 2, 1]
     assert kept.look(100)[1] == whole == RecentBatches(street.ledger("sums")).look(100)[1]
     assert [b.batch_id for b in kept.look(3)[1]] == [7, 6, 5]
+
+
+def test_batches_of_a_time_are_found_however_many_came_after(street: Project) -> None:
+    ledger = street.ledger("sums")
+    whole = RecentBatches(ledger).look(100)[1]
+    second, third = whole[-2], whole[-3]
+    assert second.at is not None
+    assert third.at is not None
+    assert batches_between(ledger, second.at, third.at, most=10) == [third, second]
+    assert batches_between(ledger, second.at, third.at, most=1) == [third]
+    assert batches_between(ledger, third.at, second.at, most=10) == []
+    assert batches_between(street.ledger("unknown"), second.at, third.at, most=1) == []
+
+
+def test_a_run_has_its_batches_however_many_came_after(street: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidemill_airflow.pages.sight._CLOCKS_DIFFER", timedelta(0))
+    first = RecentBatches(street.ledger("sums")).look(100)[1][-1]
+    task = AirflowTask("sums", RUN)
+    run = Run(run_id=RUN, due=first.planned_at, state="success", ended=first.at)
+    sight = Sight(street, "sums")
+    assert [b.batch_id for b in sight.of_run(task, run, most=3)] == [1]
+    assert sight.of_run(task, None, most=3) == []
+    assert sight.of_run(AirflowTask("sums", "another"), run, most=3) == []
 
 
 def test_a_blocked_batch_is_blocked_in_what_is_kept(street: Project) -> None:

@@ -26,11 +26,12 @@ class Right(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run of a DAG, as Airflow knows it. `due` is when it was to start."""
+    """A run of a DAG, as Airflow knows it. `due` is when it was to start; `ended` is None until it has."""
 
     run_id: str
     due: datetime | None
     state: str
+    ended: datetime | None = None
 
 
 class Access(Protocol):

@@ -83,10 +83,10 @@ class AirflowAccess:
         """Read them in one statement."""
         if not run_ids:
             return {}
-        columns = (DagRun.run_id, DagRun.run_after, DagRun.state)
+        columns = (DagRun.run_id, DagRun.run_after, DagRun.state, DagRun.end_date)
         with create_session() as session:
             rows = session.execute(select(*columns).where(DagRun.dag_id == dag_id, DagRun.run_id.in_(run_ids))).all()
-        return {run_id: Run(run_id=run_id, due=due, state=str(state or "")) for run_id, due, state in rows}
+        return {name: Run(run_id=name, due=due, state=str(state or ""), ended=end) for name, due, state, end in rows}
 
     def has(self, dag_id: str) -> bool:
         """Whether a DAG file makes it now."""

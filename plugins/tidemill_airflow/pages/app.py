@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 
 from fastapi import FastAPI, HTTPException, Request, Response, status
 from fastapi.exceptions import RequestValidationError
@@ -18,6 +20,17 @@ from tidemill_airflow.pages.routes.tracing import tracing
 from tidemill_airflow.pages.site import Site
 
 STATIC = Path(__file__).parent / "static"
+
+_LATER = (
+    "pyarrow.parquet",
+    "tidemill.core.contract.reasons",
+    "tidemill.inspect.lineage",
+    "tidemill.inspect.recent_batches",
+    "tidemill.ledger.index",
+    "tidemill.repair.backfill",
+    "tidemill.repair.job",
+)
+"""What functions import, because commands and tasks that do not need it should not wait for it."""
 
 _HEADERS = {
     # Nothing comes from elsewhere, nothing goes elsewhere, and only Airflow's own pages may frame these.
@@ -50,10 +63,21 @@ def pages_app(access: Access, projects: Projects) -> FastAPI:
 
 
 def airflow_app() -> FastAPI:
-    """The pages in Airflow's API server."""
+    """The pages in Airflow's API server. What later answers need is prepared while somebody reads the first one."""
     from tidemill_airflow.pages.airflow_access import AirflowAccess, folders
 
-    return pages_app(AirflowAccess(), Projects(folders))
+    app = pages_app(AirflowAccess(), Projects(folders))
+    Thread(target=prepare, args=(app,), name="tidemill pages", daemon=True).start()
+    return app
+
+
+def prepare(app: FastAPI) -> None:
+    """Compile the templates, and import what routes import when they are asked: half of the time of first answers."""
+    templates = app.state.site.templates
+    for name in templates.list_templates():
+        templates.get_template(name)
+    for module in _LATER:
+        import_module(module)
 
 
 def _tell_refusals(app: FastAPI, site: Site) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from tidemill.core.errors import LogError
+from tidemill_airflow.pages.access import Run
+from tidemill_airflow.pages.links import AirflowTask, task_of
 
 if TYPE_CHECKING:
     from tidemill.core.bind.flow import Flow
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 _ASKING = 0.12
 """Seconds that one request may spend on asking the log where it ended at past moments."""
+
+_CLOCKS_DIFFER = timedelta(minutes=5)
+"""How far the clocks of Airflow's database and of a worker may be apart."""
 
 _REMEMBERED = 50_000
 """The most answers of the log that are kept."""
@@ -70,6 +75,24 @@ class Sight:
                 self._recent = RecentBatches(self.loaded.of_generation(self.name, number).ledger(self.name))
                 self._generation = number
             return self._recent.look(last)
+
+    def of_run(self, task: AirflowTask, run: Run | None, most: int) -> Sequence[BatchFacts]:
+        """The batches that a run executed, newest first, among the `most` that committed while it ran.
+
+        Of a run that Airflow does not know, they are looked for among the newest of the pipeline.
+
+        Raises:
+            LedgerDamaged: the ledger cannot be read.
+        """
+        from tidemill.inspect.recent_batches import batches_between
+
+        _, recent = self.recent(1 if run is not None and run.due is not None else most)
+        found = {batch.batch_id: batch for batch in recent}
+        if run is not None and run.due is not None:
+            until = (run.ended or datetime.now(UTC)) + _CLOCKS_DIFFER
+            between = batches_between(self.ledger(), run.due - _CLOCKS_DIFFER, until, most=most)
+            found |= {batch.batch_id: batch for batch in between}
+        return [b for _, b in sorted(found.items(), reverse=True) if task_of(b.executor.identity) == task]
 
     def lags(self, batches: Sequence[BatchFacts]) -> list[int | None]:
         """How many records were not committed right after each commit; None where it is not known.

@@ -9,10 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING, assert_never
 
 from tidemill.core.history.index import asked_of
 from tidemill.core.plan.amendments import Ranges, Reason
+from tidemill.core.plan.slices import batch_ranges
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.events import (
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
     from tidemill.ledger.ledger import Ledger
     from tidemill.ledger.rows import Entry
 
-EVENTS_OF_A_BATCH = 4
-"""A batch leaves three events; one that was taken over or decided about leaves more."""
+EVENTS_OF_A_BATCH = 3
+"""What a batch leaves; one that was taken over or decided about leaves more."""
 
 
 class BatchState(StrEnum):
@@ -157,6 +159,19 @@ def _committed(known: BatchFacts, commit: Committed) -> BatchFacts:
     )
 
 
+def batches_between(ledger: Ledger, since: datetime, until: datetime, *, most: int) -> Sequence[BatchFacts]:
+    """The batches that committed between two moments, however long ago, newest first; at most the newest `most`.
+
+    Raises:
+        LedgerDamaged: the ledger cannot be read.
+    """
+    past = ledger.past().backwards(lambda zone: zone.times[0] <= until and since <= zone.times[1])
+    ids = [b.batch_id for b in islice((b for b in past if since <= b.at <= until), most)]
+    entries = (entry for part in batch_ranges(ids) for entry in ledger.of_batches(part))
+    found = batches_of(entry.event for entry in entries)
+    return [found[batch] for batch in ids if batch in found]
+
+
 class RecentBatches:
     """The newest batches of one ledger. Keep an instance: each look reads only what others have appended since."""
 
@@ -174,8 +189,8 @@ class RecentBatches:
         """
         view = self.ledger.view()
         if last > self._asked:
-            self._found, self._asked = {}, last
-            self._read(self.ledger.entries(last=last * EVENTS_OF_A_BATCH))
+            self._asked = last
+            self._read_newest(last)
         elif view is not self._view:
             self._read(self.ledger.since(self._sequence + 1))
         self._view = view
@@ -183,6 +198,17 @@ class RecentBatches:
         for old in newest[self._asked :]:
             del self._found[old]
         return view, [self._found[batch] for batch in newest[:last]]
+
+    def _read_newest(self, last: int) -> None:
+        """Read no more events than `last` batches need: decoding them is most of the time of a first look."""
+        events = last * EVENTS_OF_A_BATCH + 2
+        while True:
+            entries = self.ledger.entries(last=events)
+            self._found = {}
+            self._read(entries)
+            if len(self._found) >= last or len(entries) < events:
+                return
+            events *= 2
 
     def _read(self, entries: Sequence[Entry]) -> None:
         for entry in entries:

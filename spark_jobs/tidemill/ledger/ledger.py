@@ -21,14 +21,14 @@ from tidemill.core.protocol.events import Committed, Event
 from tidemill.core.protocol.failpoints import answered
 from tidemill.core.protocol.transitions import apply, fold
 from tidemill.core.protocol.view import View
-from tidemill.ledger.reading import FIRST_LOOK, Events
+from tidemill.ledger.reading import FIRST_LOOK, PRUNED_BY, Events
 from tidemill.ledger.rows import NAMES, SCHEMA, row_of
 from tidemill.stores.refusals import refusal
 from tidemill.tables.interface import Between
 
 _CONFIGURATION = {
     # Statistics only for the columns that reads prune by; nobody searches a body.
-    "delta.dataSkippingStatsColumns": "sequence,batch_id",
+    "delta.dataSkippingStatsColumns": ",".join(PRUNED_BY),
     "delta.checkpointInterval": "20",
     "delta.logRetentionDuration": "interval 1 days",
     "delta.deletedFileRetentionDuration": "interval 0 seconds",

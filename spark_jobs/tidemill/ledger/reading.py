@@ -22,6 +22,9 @@ from tidemill.tables.interface import TableSpec
 FIRST_LOOK = 8
 """How many events to read first, counted from the end of the ledger."""
 
+PRUNED_BY = ("sequence", "batch_id")
+"""The columns with bounds in every file, by which events are found."""
+
 _FIELDS = schema_fields(SCHEMA)
 
 
@@ -36,7 +39,7 @@ class Events:
     def _spec(self) -> TableSpec:
         """The table of events."""
         name = f"ledger of {self._pipeline}"
-        return TableSpec(uri=self._uri, name=name, fields=_FIELDS, pruned_by=("sequence",), storage=self._storage)
+        return TableSpec(uri=self._uri, name=name, fields=_FIELDS, pruned_by=PRUNED_BY, storage=self._storage)
 
     @property
     def exists(self) -> bool:

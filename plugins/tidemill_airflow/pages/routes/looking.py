@@ -15,7 +15,7 @@ from tidemill.inspect.recent_batches import BatchFacts
 from tidemill.inspect.window_map import WindowCell, window_map
 from tidemill_airflow.naming import backfill_dag_of, decide_dag_of, replay_dag_of
 from tidemill_airflow.pages.access import Right, Run, Visit, needs, signed_in, visit_of
-from tidemill_airflow.pages.links import Links, task_of
+from tidemill_airflow.pages.links import AirflowTask, Links, task_of
 from tidemill_airflow.pages.sight import Sight
 from tidemill_airflow.pages.site import Site, site_of
 from tidemill_airflow.pages.views.batch import in_order, story_of
@@ -101,8 +101,8 @@ def of_dag(request: Request, dag_id: str, run_id: str = "") -> Response:
         return RedirectResponse(Links.of(request).to("pipelines", pipeline))
     batches: Sequence[BatchFacts] = ()
     if known:
-        _, recent = site.sight(pipeline).recent(CHOICES[1])
-        batches = [b for b in recent if _is_of(b, dag_id, run_id)]
+        run = site.access.runs(dag_id, [run_id]).get(run_id)
+        batches = site.sight(pipeline).of_run(AirflowTask(dag_id, run_id), run, CHOICES[1])
     return site.page(
         request, "dag.jinja", dag_id=dag_id, run_id=run_id, pipeline=pipeline if known else "", batches=batches
     )
@@ -138,11 +138,6 @@ def _runs(site: Site, dag_id: str, batches: Sequence[BatchFacts]) -> Mapping[str
     """The runs of the pipeline's DAG that executed these batches."""
     tasks = (task_of(b.executor.identity) for b in batches)
     return site.access.runs(dag_id, sorted({t.run_id for t in tasks if t is not None and t.dag_id == dag_id}))
-
-
-def _is_of(batch: BatchFacts, dag_id: str, run_id: str) -> bool:
-    task = task_of(batch.executor.identity)
-    return task is not None and (task.dag_id, task.run_id) == (dag_id, run_id)
 
 
 def _actions(site: Site, visit: Visit, pipeline: str) -> Mapping[str, bool]:

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response, status
+from fastapi.responses import RedirectResponse
 
 from tidemill.core.errors import TidemillError
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.selection import time_of
 from tidemill_airflow.naming import replay_dag_of
 from tidemill_airflow.pages.access import Right, needs, visit_of
+from tidemill_airflow.pages.links import Links
 from tidemill_airflow.pages.routes.looking import CHOICES, Last
 from tidemill_airflow.pages.site import Site, site_of
-from tidemill_airflow.pages.views.number import ROWS, window_rows, windowed
+from tidemill_airflow.pages.views.number import ROWS, newest_window, window_rows, windowed
 from tidemill_airflow.pages.views.records import aside_of
 
 KEY = "key."
@@ -49,10 +51,14 @@ def records(  # noqa: PLR0913, PLR0917  the parameters of the page
 
 
 @tracing.get("/pipelines/{dag_id}/windows/{table}", dependencies=reads)
-def window(request: Request, dag_id: str, table: str, start: Annotated[str, Query(max_length=60)]) -> Response:
-    """The published rows of one window."""
+def window(request: Request, dag_id: str, table: str, start: Annotated[str, Query(max_length=60)] = "") -> Response:
+    """The published rows of one window; without its start, the newest window that has rows."""
     site = site_of(request)
-    found = window_rows(site.sight(dag_id), table, time_of("the start of a window", start))
+    sight = site.sight(dag_id)
+    begin = time_of("the start of a window", start) if start else newest_window(sight, table)
+    if begin is None:
+        return RedirectResponse(Links.of(request).to("pipelines", dag_id))
+    found = window_rows(sight, table, begin)
     return site.page(request, "window.jinja", found=found, most=ROWS, prefix=KEY)
 
 

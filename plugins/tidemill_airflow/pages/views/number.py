@@ -10,11 +10,14 @@ from typing import Any
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import InputError
+from tidemill.inspect.window_map import window_map
 from tidemill.inspect.window_rows import rows_of
 from tidemill_airflow.pages.sight import Sight
 
 ROWS = 200
 """How many rows of a window a page shows."""
+
+_LOOKED_AT = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,16 @@ class WindowRows:
 def windowed(flow: Flow) -> Mapping[str, WindowedSink]:
     """The tables with windows, by name."""
     return {sink.table: sink for sink in flow.sinks if isinstance(sink, WindowedSink)}
+
+
+def newest_window(sight: Sight, table: str) -> datetime | None:
+    """The start of the newest window that has rows, among the newest windows; None if the table has none."""
+    sink = windowed(sight.flow()).get(table)
+    if sink is None:
+        return None
+    view, batches = sight.recent(_LOOKED_AT)
+    cells = window_map(sight.project, sight.name, sink, view, batches, most=_LOOKED_AT)
+    return next((cell.start for cell in reversed(cells) if cell.rows), None)
 
 
 def window_rows(sight: Sight, table: str, start: datetime) -> WindowRows:

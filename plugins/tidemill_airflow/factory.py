@@ -47,13 +47,14 @@ def dags_for(  # noqa: PLR0913  one for each thing that a project chooses
 ) -> dict[str, DAG]:
     """Return the DAGs of a project by id, for `globals().update(...)` in a file of the dags folder.
 
-    A pipeline whose file, declaration or contract is wrong gets a DAG without a schedule, whose one task fails with
+    The DAGs of a pipeline whose file, declaration or contract is wrong have no schedule, and one task, which fails with
     what is wrong; all others are not concerned. A task process that needs one DAG gets only that one.
 
     Args:
         project: the project or its folder. Without it, the project is found as the `tidemill` command finds it.
         default_args: arguments of all tasks: see `DagOptions`.
-        dag_args: arguments of all DAGs: see `DagOptions`.
+        dag_args: arguments of all DAGs: see `DagOptions`. `is_paused_upon_creation` holds only for DAGs with a
+            schedule: the run of a form whose DAG is paused would wait for ever.
         pipelines: options of single pipelines, or of single DAGs, by name. They go before those of the project.
         ask_people: the pipelines about whose blocked batches people are asked, under Required Actions of their DAG of
             decisions; True for all.
@@ -128,8 +129,9 @@ class _Factory:
     def _makers(self, stopped: Mapping[str, Exception]) -> dict[str, Callable[[], DAG]]:
         """What makes each DAG, by its id."""
         fit = [name for name in self.project.pipeline_names() if name not in stopped]
-        broken = {name: Broken.of(name, error) for name, error in stopped.items()}
-        makers: dict[str, Callable[[], DAG]] = {b.dag_id: partial(self._broken, name, b) for name, b in broken.items()}
+        broken = [(name, Broken.of(name, error)) for name, error in stopped.items()]
+        all_broken = [(name, each) for name, live in broken for each in (*live.forms(), live)]
+        makers: dict[str, Callable[[], DAG]] = {b.dag_id: partial(self._broken, name, b) for name, b in all_broken}
         makers |= {dag_id: partial(self._made, name, dag_id) for name in fit for dag_id in _ids_of(name)}
         return makers | ({MAINTENANCE: partial(self._maintenance, fit)} if fit else {})
 

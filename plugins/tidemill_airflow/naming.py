@@ -50,6 +50,17 @@ def verify_dag_of(pipeline: str) -> str:
     return f"{pipeline}.verify"
 
 
+FORM_TASKS = {
+    backfill_dag_of: "batches",
+    decide_dag_of: "decide",
+    rebuild_dag_of: "rebuild",
+    replay_dag_of: "batches",
+    rewind_dag_of: "rewind",
+    verify_dag_of: "verify",
+}
+"""How each DAG that a person triggers is called, and its task that does it."""
+
+
 def display_name(dag_id: str) -> str:
     """What Airflow shows for a DAG: the pipeline, and in words what the DAG does with it."""
     pipeline, _, kind = dag_id.partition(".")

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from airflow_live.browsing import CHROMIUM, PASSWORD, PREFIX, api_server
-from pages.street import RUN, a_street
+from pages.street import RUN, a_street, one_more_batch
 from support.projects import ROOT
+from tidemill.project.project import Project
 
 pytestmark = [
     pytest.mark.airflow,
@@ -20,15 +21,21 @@ pytestmark = [
     pytest.mark.skipif(not os.path.exists(CHROMIUM), reason="a browser is not installed: apt-get install chromium"),
 ]
 
+_WIDE = ("pipelines/sums/records/quarantine", "pipelines/sums/backfill?from_offsets=events-0:0")
+"""Pages with much in a row."""
+
 PATIENCE = 90_000
 """Milliseconds to wait for anything on a busy machine."""
 
 
 @pytest.fixture(scope="module")
-def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("browser")
-    project = a_street(folder / "street", batches=40)
-    with api_server(folder, project.folder) as address:
+def street(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return a_street(tmp_path_factory.mktemp("browser") / "street", batches=40)
+
+
+@pytest.fixture(scope="module")
+def airflow(street: Project) -> Iterator[str]:
+    with api_server(street.folder.parent, street.folder) as address:
         yield address
 
 
@@ -73,6 +80,13 @@ class Person:
         """The frame of one of our pages; Airflow names it by its whole path."""
         return self.opens(f"plugin/tidemill{PREFIX}/tidemill/{path}")
 
+    def has_started(self, dag_id: str) -> bool:
+        """Whether the page says that a run was started, and leads to it."""
+        frame = self.tab.frame_locator("iframe")
+        frame.get_by_text("Started a run of").wait_for()
+        link = frame.locator(".notice a").first.get_attribute("href") or ""
+        return f"/dags/{dag_id}/runs/manual__" in link
+
     def shoots(self, name: str) -> None:
         """A picture for people."""
         self.tab.wait_for_timeout(1500)
@@ -99,35 +113,70 @@ def test_somebody_follows_a_number_to_its_offsets_and_decides(airflow: str, chro
     frame = ada.looks_at("pipelines/strict/batches/2")
     frame.get_by_text("Audit", exact=True).wait_for()
     ada.shoots("blocked")
-    frame = ada.looks_at("pipelines/sums/backfill")
-    frame.locator("input[name=from_offsets]").fill("events-0:0")
-    frame.locator("input[name=to_offsets]").fill("events-0:30")
-    frame.get_by_role("button", name="Preview").click()
-    frame.get_by_role("heading", name="What it would do").wait_for()
-    ada.shoots("backfill")
-    frame = ada.looks_at("pipelines/sums/records/quarantine")
-    frame.locator("input[name=why]").fill("the contract is mended")
-    frame.locator("input[name=rule]").fill("not an event")
-    frame.get_by_role("button", name="Replay as").click()
-    frame.get_by_text("Started a run of").wait_for()
-    started = frame.locator(".notice a")
-    assert "/dags/sums.replay/runs/manual__" in (started.get_attribute("href") or "")
-    started.click()
-    ada.tab.wait_for_url(re.compile(r"/flow/dags/sums\.replay/runs/manual__"))
-    assert ada.strange == []
-    ada.leaves()
-
-
-def test_somebody_decides_about_a_blocked_batch(airflow: str, chromium: Any) -> None:
-    ada = Person(chromium, airflow, "ada")
     frame = ada.looks_at("pipelines/strict")
     frame.locator("input[value=divert]").check()
     frame.locator("input[name=why]").fill("too many")
     ada.shoots("decide")
     frame.get_by_role("button", name="Decide as ada").click()
-    frame.get_by_text("Started a run of").wait_for()
-    started = frame.locator(".notice a").first.get_attribute("href") or ""
-    assert "/dags/strict.decide/runs/manual__" in started
+    assert ada.has_started("strict.decide")
+    assert ada.strange == []
+    ada.leaves()
+
+
+def test_a_pipeline_moves_while_somebody_looks_at_it(airflow: str, street: Project, chromium: Any) -> None:
+    ada = Person(chromium, airflow, "ada")
+    frame = ada.looks_at("pipelines/sums")
+    frame.locator("#live").get_by_text("batch 41").wait_for()
+    frame.locator("html").evaluate("root => root.dataset.same = 'page'")
+    one_more_batch(street)
+    frame.locator("#live").get_by_text("batch 42").wait_for()
+    row = frame.locator("#newest tbody tr").first
+    assert "manual__more" in row.inner_text()
+    assert frame.locator("html").get_attribute("data-same") == "page"
+    frame.get_by_role("link", name="42", exact=True).click()
+    frame.get_by_role("heading", name="Batch 42").wait_for()
+    assert "10" in frame.locator(".facts").inner_text()
+    assert ada.strange == []
+    ada.leaves()
+
+
+def test_somebody_previews_a_backfill_and_starts_it_and_then_a_rewind(airflow: str, chromium: Any) -> None:
+    ada = Person(chromium, airflow, "ada")
+    frame = ada.looks_at("pipelines/sums")
+    frame.get_by_text("Go back, or check").click()
+    frame.get_by_role("link", name="Backfill").click()
+    frame.locator("input[name=from_offsets]").fill("events-0:0")
+    frame.locator("input[name=to_offsets]").fill("events-0:30")
+    frame.get_by_role("button", name="Preview").click()
+    frame.get_by_role("heading", name="What it would do").wait_for()
+    frame.locator("input[name=why]").fill("a wrong day")
+    ada.shoots("backfill")
+    frame.get_by_role("button", name="Start the backfill as ada").click()
+    assert ada.has_started("sums.backfill")
+    frame = ada.looks_at("pipelines/sums/rewind")
+    frame.locator("input[name=to]").fill("3")
+    frame.get_by_role("button", name="Show the plan").click()
+    frame.get_by_role("heading", name="What it would do").wait_for()
+    frame.locator("input[name=why]").fill("a wrong contract")
+    ada.shoots("rewind")
+    frame.get_by_role("button", name="Start the rewind as ada").click()
+    assert ada.has_started("sums.rewind")
+    frame.locator(".notice a").first.click()
+    ada.tab.wait_for_url(re.compile(r"/flow/dags/sums\.rewind/runs/manual__"))
+    assert ada.strange == []
+    ada.leaves()
+
+
+def test_somebody_replays_what_was_rejected(airflow: str, chromium: Any) -> None:
+    ada = Person(chromium, airflow, "ada")
+    frame = ada.looks_at("pipelines/sums/records/quarantine")
+    frame.locator("input[name=rule]").fill("not an event")
+    frame.get_by_role("button", name="Show the plan").click()
+    frame.get_by_role("heading", name="What it would do").wait_for()
+    frame.locator("input[name=why]").fill("the contract is mended")
+    ada.shoots("replay")
+    frame.get_by_role("button", name="Start the replay as ada").click()
+    assert ada.has_started("sums.replay")
     ada.leaves()
 
 
@@ -136,6 +185,8 @@ def test_tabs_of_dag_and_run_lead_to_the_pipeline_and_its_batch(airflow: str, ch
     ada.opens("dags/sums/plugin/tidemill_dag").get_by_role("heading", name="sums", exact=True).wait_for()
     frame = ada.opens(f"dags/sums/runs/{RUN.replace('+', '%2B')}/plugin/tidemill_run")
     frame.get_by_text("Batches that run").wait_for()
+    frame.get_by_role("link", name="1", exact=True).click()
+    frame.get_by_role("heading", name="Batch 1").wait_for()
     ada.leaves()
 
 
@@ -151,7 +202,7 @@ def test_the_page_is_dark_where_airflow_is(airflow: str, chromium: Any) -> None:
 
 def test_a_narrow_screen_does_not_scroll_sideways(airflow: str, chromium: Any) -> None:
     ada = Person(chromium, airflow, "ada", viewport={"width": 390, "height": 844})
-    for path in ("", "pipelines/sums", "pipelines/strict/batches/2", "pipelines/sums/records/quarantine"):
+    for path in ("", "pipelines/sums", "pipelines/strict/batches/2", "pipelines/sums/rewind", *_WIDE):
         ada.tab.goto(f"{airflow}/tidemill/{path}")
         assert ada.tab.evaluate("document.documentElement.scrollWidth") == 390, path
     ada.tab.goto(f"{airflow}/tidemill/pipelines/sums")
@@ -177,9 +228,14 @@ def test_a_viewer_sees_everything_and_starts_nothing(airflow: str, chromium: Any
     frame = vera.looks_at("pipelines/strict")
     frame.get_by_text("You may not start runs of strict.decide").wait_for()
     assert frame.locator("form").count() == 0
-    form = {"decision": "accept", "batch": "2", "why": "I may not"}
-    answer = vera.tab.request.post(f"{airflow}/tidemill/pipelines/strict/decide", form=form)
-    assert answer.status == 403
+    form = {"decision": "accept", "batch": "2", "why": "I may not", "from_offsets": "events-0:0", "to": "1"}
+    for action in ("decide", "backfill", "replay", "rewind", "rebuild", "verify"):
+        answer = vera.tab.request.post(f"{airflow}/tidemill/pipelines/strict/{action}", form=form)
+        assert (action, answer.status) == (action, 403)
+    frame = vera.looks_at("pipelines/sums/rewind")
+    frame.get_by_text("You may not start runs of sums.rewind").wait_for()
+    assert frame.locator("form").count() == 0
+    vera.shoots("viewer")
     vera.leaves()
 
 

@@ -25,7 +25,7 @@ class People:
 
     default: str | None = None
     started: list[tuple[str, str, Mapping[str, Any]]] = field(default_factory=list)
-    dags: tuple[str, ...] = ("decide", "backfill", "replay")
+    dags: tuple[str, ...] = ("decide", "backfill", "replay", "rewind", "rebuild", "verify")
     lacking: str = ""
 
     async def user(self, request: Request) -> str:

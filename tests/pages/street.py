@@ -76,6 +76,14 @@ def _live(mill: Mill, batches: int) -> None:
         mill.run(clock=now + timedelta(seconds=29), executor=who)
 
 
+def one_more_batch(project: Project) -> None:
+    """Let `sums` read ten records more."""
+    now, mill = datetime.now(UTC), Mill(project, NO_SPARK, "sums")
+    _feed(mill, [_an_event(now, "a", 1)] * 10, 0, now)
+    with tiny_engine():
+        mill.run(clock=now, executor=this_process("airflow:sums/manual__more/batch"))
+
+
 def _repair(project: Project) -> None:
     job = AmendmentJob(
         project=project,

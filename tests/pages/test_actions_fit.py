@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from tidemill_airflow.pages.routes.acting import BOUNDS, DO, FILTERS
+import pytest
+
+from tidemill_airflow.naming import rebuild_dag_of, replay_dag_of, rewind_dag_of, verify_dag_of
+from tidemill_airflow.pages.views.plans import ACTIONS, Action
 from tidemill_airflow.tasks import asked
+
+FIELDS = {
+    replay_dag_of: asked.REPLAY_FIELDS,
+    rewind_dag_of: asked.REWIND_FIELDS,
+    rebuild_dag_of: asked.REBUILD_FIELDS,
+    verify_dag_of: asked.VERIFY_FIELDS,
+}
 
 
 def test_pages_fill_in_fields_that_the_forms_have() -> None:
-    assert DO == asked.DO
-    assert {"mode", "by", "why", *BOUNDS} <= asked.BACKFILL_FIELDS
-    assert {"mode", "by", "why", "records", *FILTERS} <= asked.REPLAY_FIELDS
+    assert {"mode", "by", "why", *asked.BOUNDS} <= asked.BACKFILL_FIELDS
     assert {"decision", "batch", "by", "why"} <= asked.DECISION_FIELDS
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
+def test_an_action_fills_in_fields_that_its_form_has(action: Action) -> None:
+    sent = {field.name for field in action.fields} | ({"mode", "by", "why"} if action.plan else set())
+    assert sent <= FIELDS[action.dag_of]
+    assert set(action.needed) <= sent

@@ -62,7 +62,7 @@ def test_a_form_of_another_site_is_refused(
 
 
 def test_a_token_of_another_pipeline_or_user_is_refused(client: TestClient, people: People) -> None:
-    other = token(client, "/pipelines/sums/records/quarantine")
+    other = token(client, "/pipelines/sums/rebuild")
     assert decide(client, decision(client, token=other)).status_code == 403
     data = decision(client)
     assert client.post("/tidemill/pipelines/strict/decide", data=data, headers={"x-user": "viewer"}).status_code == 403
@@ -87,7 +87,8 @@ def test_a_decision_that_says_nothing_usable_is_refused(
 
 
 def test_a_replay_names_what_it_takes(client: TestClient, people: People) -> None:
-    data = {"token": token(client, "/pipelines/sums/records/quarantine"), "records": "quarantine", "why": "mended"}
+    data = {"token": token(client, "/pipelines/sums/replay?records=quarantine"), "why": "mended"}
+    data |= {"records": "quarantine"}
     more = {"rule": "amount.maximum", "batch": "2-3", "table": ""}
     answer = client.post("/tidemill/pipelines/sums/replay", data={**data, **more}, headers=USER)
     assert answer.status_code == 303
@@ -115,10 +116,91 @@ def test_a_preview_that_would_be_refused_says_why(client: TestClient, asked: dic
     assert (answer.status_code, "This backfill would be refused" in answer.text) == (400, True)
 
 
-@pytest.mark.parametrize("action", ["backfill", "replay"])
+@pytest.mark.parametrize("action", ["backfill", "replay", "rewind"])
 def test_an_action_about_everything_is_refused(client: TestClient, people: People, action: str) -> None:
-    data = {"token": token(client, "/pipelines/sums/records/quarantine"), "why": "no reason"}
+    data = {"token": token(client, "/pipelines/sums/rebuild"), "why": "no reason"}
     assert client.post(f"/tidemill/pipelines/sums/{action}", data=data, headers=USER).status_code == 400
+    assert not people.started
+
+
+def started(client: TestClient, place: str, **more: str) -> Any:
+    """What the plan of an action sends when it is started."""
+    shown = client.get(f"/tidemill/pipelines/sums/{place}", headers=USER)
+    assert shown.status_code == 200, shown.text
+    hidden = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', html.unescape(shown.text)))
+    action = place.partition("?")[0]
+    return client.post(f"/tidemill/pipelines/sums/{action}", data={**hidden, **more}, headers={**USER, "origin": HOST})
+
+
+PLANS: list[tuple[str, dict[str, str], dict[str, Any]]] = [
+    ("rewind?to=2", {}, {"to": 2, "mode": "do it"}),
+    ("rebuild", {}, {"mode": "do it"}),
+    ("rebuild?accept_loss=yes&batch_records=9", {}, {"accept_loss": True, "batch_records": 9, "mode": "do it"}),
+    ("rebuild?batch_records=9", {"mode": "cancel"}, {"mode": "cancel"}),
+    ("replay?records=quarantine&batch=1-9", {}, {"records": "quarantine", "batch": "1-9", "mode": "do it"}),
+]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan[0])
+def test_a_plan_is_shown_and_then_started(client: TestClient, people: People, plan: Any) -> None:
+    place, more, form = plan
+    answer = started(client, place, why="a reason", **more)
+    assert answer.status_code == 303, answer.text
+    dag = f"sums.{place.partition('?')[0]}"
+    assert people.started == [("user", dag, {**form, "why": "a reason", "by": "user"})]
+
+
+def test_a_verification_changes_nothing_and_needs_no_reason(client: TestClient, people: People) -> None:
+    assert started(client, "verify", sample="12.5").status_code == 303
+    assert people.started == [("user", "sums.verify", {"sample": 12.5})]
+
+
+def test_a_rewind_without_a_batch_lists_those_that_there_are(client: TestClient) -> None:
+    text = client.get("/tidemill/pipelines/sums/rewind", headers=USER).text
+    assert "What you can choose" in text
+    assert "batch 7, repair" in text
+    assert '<option value="7">' in text
+    assert "Start the rewind" not in text
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("rewind?to=x", "to: expected the number of a batch, found &#39;x&#39;"),
+        ("rewind?to=-1", "found &#39;-1&#39;"),
+        ("rewind?to=1_0", "found &#39;1_0&#39;"),
+        (f"rewind?to={'9' * 400}", "expected the number of a batch"),
+        ("rewind?to=999999999999999999", "999999999999999999"),
+        ("rebuild?batch_records=0", "at least 1"),
+        ("replay?records=nothing", "expected quarantine or late"),
+        ("replay?records=late&rule=x", "only rejected records have one"),
+        ("replay?records=quarantine&batch=9-1", "batch"),
+        ("replay?records=quarantine&since=<b>", "&lt;b&gt;"),
+    ],
+)
+def test_a_plan_of_wrong_values_says_what_is_wrong(client: TestClient, place: str, said: str) -> None:
+    answer = client.get(f"/tidemill/pipelines/sums/{place}", headers=USER)
+    assert (answer.status_code, "This would be refused" in answer.text) == (400, True), answer.text
+    assert said in answer.text
+
+
+@pytest.mark.parametrize(
+    ("action", "data"),
+    [
+        ("rewind", {"to": "x"}),
+        ("rewind", {"to": "2", "mode": "cancel"}),
+        ("rebuild", {"batch_records": "-1"}),
+        ("rebuild", {"mode": "plan only"}),
+        ("rebuild", {"why": ""}),
+        ("verify", {"sample": "101"}),
+        ("verify", {"from_window": "2026-01-01"}),
+        ("backfill", {"from_offsets": "events-0:0", "from_time": "2026-01-01"}),
+    ],
+)
+def test_wrong_values_start_nothing(client: TestClient, people: People, action: str, data: dict[str, str]) -> None:
+    sent = {"token": token(client, "/pipelines/sums/rebuild"), "why": "a reason", **data}
+    answer = client.post(f"/tidemill/pipelines/sums/{action}", data=sent, headers=USER)
+    assert answer.status_code in (400, 409), answer.text
     assert not people.started
 
 

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from pages.asking import place, routes
 from pages.people import RIGHTS, People
 
-VALUES = ("records", "windows", "number")
+VALUES = ("records", "windows", "number", "replay")
 """What shows values of records or rows."""
 
 
@@ -21,7 +21,8 @@ def expected(path: str, method: str, person: str | None) -> set[int]:
         return {200}
     rights = {right.name for right in RIGHTS[person]}
     needed = {"READ"}
-    needed |= {"READ_VALUES"} if path.split("/")[3:4] and path.split("/")[3] in VALUES else set()
+    shows = path.split("/")[3:4] and path.split("/")[3] in VALUES and method == "GET"
+    needed |= {"READ_VALUES"} if shows else set()
     needed |= {"RUN"} if method == "POST" else set()
     if not needed <= rights:
         return {403}

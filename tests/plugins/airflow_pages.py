@@ -76,7 +76,7 @@ def browser(app: Any, role: str | None) -> TestClient:
 
 def acted(client: TestClient, name: str) -> dict[str, Any]:
     """A replay from the page, with the token that it has and without it."""
-    page = client.get("tidemill/pipelines/sums/records/quarantine").text
+    page = client.get("tidemill/pipelines/sums/replay?records=quarantine&rule=not+an+event").text
     found = re.search(r'name="token" value="([^"]+)"', page)
     if found is None:
         return {"offered": False}

@@ -58,11 +58,23 @@ def test_default_args_reach_every_task_and_dag_args_every_dag(folder: Path) -> N
         dag_args={"is_paused_upon_creation": True, "on_success_callback": told, "tags": ["finance"]},
     )
     assert len(made) == 15
+    assert {name for name, dag in made.items() if dag.is_paused_upon_creation} == {
+        "sums",
+        "more",
+        "tidemill.maintenance",
+    }
     for dag in made.values():
-        assert (dag.is_paused_upon_creation, dag.on_success_callback) == (True, told)
+        assert dag.on_success_callback is told
         assert {"tidemill", "finance"} <= dag.tags
         for task in dag.tasks:
             assert (task.queue, task.executor, task.retries, task.on_failure_callback) == ("spark", "Celery", 2, [told])
+
+
+def test_form_is_paused_only_by_options_of_its_own_dag(folder: Path) -> None:
+    paused = options(dag_args={"is_paused_upon_creation": True, "tags": ["ours"]})
+    made = dags(folder, pipelines={"sums": paused, "more.rewind": paused})
+    assert {name for name, dag in made.items() if dag.is_paused_upon_creation} == {"sums", "more.rewind"}
+    assert "ours" in made["sums.backfill"].tags
 
 
 def test_callbacks_of_the_project_run_beside_the_one_that_asks_people(folder: Path) -> None:

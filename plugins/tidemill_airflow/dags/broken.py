@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import DAG, BaseOperator
@@ -12,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from tidemill.core.errors import TidemillError
 from tidemill_airflow.dags.documents import code
 from tidemill_airflow.dags.options import DagOptions
-from tidemill_airflow.naming import TAG, TASK
+from tidemill_airflow.naming import FORM_TASKS, TAG, TASK
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -27,11 +28,12 @@ _LONGEST_TEXT = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """A pipeline that cannot run, and why."""
+    """A DAG of a pipeline that cannot run, its task, and why."""
 
     dag_id: str
     message: str
     fix: str = ""
+    task: str = TASK
 
     @staticmethod
     def of(name: str, error: Exception) -> Broken:
@@ -40,6 +42,12 @@ class Broken:
         if isinstance(error, TidemillError):
             return Broken(dag_id=dag_id, message=error.message[:_LONGEST_TEXT], fix=error.fix[:_LONGEST_TEXT])
         return Broken(dag_id=dag_id, message=f"{type(error).__name__}: {error}"[:_LONGEST_TEXT])
+
+    def forms(self) -> Iterator[Broken]:
+        """The DAGs that a person triggers: their history stays in sight, too, and a form says why it cannot run."""
+        if "." not in self.dag_id:
+            for dag_of, task in FORM_TASKS.items():
+                yield replace(self, dag_id=dag_of(self.dag_id), task=task)
 
     @property
     def text(self) -> str:
@@ -62,10 +70,10 @@ class BrokenOperator(BaseOperator):
 
 
 def broken_dag(broken: Broken, options: DagOptions) -> DAG:
-    """The DAG of a pipeline that cannot run.
+    """A DAG of a pipeline that cannot run.
 
-    It has the name of the pipeline's DAG and of its task, so that the history stays in sight, and a run that waits for
-    its retry meets the message. It has no schedule. Queue, callbacks and all other options are those of the pipeline.
+    It has the name of the sound DAG and of its task, so that the history stays in sight, and a run that waits for its
+    retry meets the message. It has no schedule. Queue, callbacks and all other options are those of the pipeline.
     """
     about = options.dag(
         broken.dag_id,
@@ -76,7 +84,7 @@ def broken_dag(broken: Broken, options: DagOptions) -> DAG:
         max_active_runs=1,
         tags=[TAG, BROKEN],
     )
-    task = options.task(task_id=TASK, message=broken.text, owner=TAG)
+    task = options.task(task_id=broken.task, message=broken.text, owner=TAG)
     with DAG(**about) as dag:
         BrokenOperator(**task)
     return dag

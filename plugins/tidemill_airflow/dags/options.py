@@ -9,13 +9,14 @@ import difflib
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from tidemill.core.errors import ConfigError
 from tidemill_airflow.naming import display_name
 
+_PAUSED = "is_paused_upon_creation"
 _FORM = "tasks read their forms by these names and types"
 _DECLARED = "the declaration of the pipeline says it"
 _MADE = "Tidemill makes it"
@@ -81,6 +82,10 @@ class DagOptions:
             dag_args={**general.dag_args, **self.dag_args, **({"tags": tags} if tags else {})},
         )
 
+    def without(self, argument: str) -> DagOptions:
+        """These options without an argument of DAGs."""
+        return replace(self, dag_args={name: value for name, value in self.dag_args.items() if name != argument})
+
     def dag(self, dag_id: str, *, tags: Iterable[str] = (), **ours: Any) -> dict[str, Any]:
         """The arguments of a DAG: what Tidemill gives, and over it what was chosen."""
         chosen = {name: value for name, value in self.dag_args.items() if name != "tags"}
@@ -108,11 +113,15 @@ class ProjectOptions:
                 )
 
     def of(self, pipeline: str, dag_id: str) -> DagOptions:
-        """The options of a pipeline in a DAG: those of the DAG over those of the pipeline over those of the project."""
-        found = self.general
-        for name in dict.fromkeys((pipeline, dag_id)):
-            if name in self.special:
-                found = self.special[name].over(found)
+        """The options of a pipeline in a DAG: those of the DAG over those of the pipeline over those of the project.
+
+        That new DAGs are paused is meant for those with a schedule. A form whose DAG is paused would accept runs and
+        never start them, so only options of its own DAG pause it.
+        """
+        found = self.special[pipeline].over(self.general) if pipeline in self.special else self.general
+        if dag_id != pipeline:
+            found = found.without(_PAUSED)
+            found = self.special[dag_id].over(found) if dag_id in self.special else found
         return found
 
     def check_names(self, known: Iterable[str]) -> None:

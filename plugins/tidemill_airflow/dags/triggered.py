@@ -18,8 +18,8 @@ BEHIND_LIVE = 0
 def triggered_dag(dag_id: str, entity: PipelineDag, form: dict[str, Param], document: str, *, runs: int = 1) -> DAG:
     """A DAG without a schedule, which a person triggers with a form. At most `runs` of its runs are active.
 
-    It is not paused when Airflow first sees it, unless the project wants that: a run of a paused DAG waits for ever and
-    says nothing.
+    It is not paused when Airflow first sees it, unless the options name this DAG: a run of a paused DAG waits for ever
+    and says nothing.
     """
     about = entity.options.dag(
         dag_id,

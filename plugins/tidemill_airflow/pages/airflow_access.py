@@ -64,6 +64,11 @@ class AirflowAccess:
                 raise HTTPException(status.HTTP_404_NOT_FOUND, f"Airflow has no DAG {dag_id}")
             if model.has_import_errors:
                 raise HTTPException(status.HTTP_409_CONFLICT, f"DAG {dag_id} has import errors and cannot run")
+            if model.is_paused:
+                raise HTTPException(
+                    status.HTTP_409_CONFLICT,
+                    f"DAG {dag_id} is paused, so its run would wait for ever. Unpause it in Airflow, and send it again",
+                )
             dag = get_latest_version_of_dag(self._dag_bag, dag_id, session)
             try:
                 values = TriggerDAGRunPostBody(logical_date=None, conf=dict(form)).validate_context(dag)

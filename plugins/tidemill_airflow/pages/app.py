@@ -16,6 +16,7 @@ from tidemill_airflow.pages.access import Access
 from tidemill_airflow.pages.projects import Projects
 from tidemill_airflow.pages.routes.acting import acting
 from tidemill_airflow.pages.routes.looking import looking
+from tidemill_airflow.pages.routes.planning import planning
 from tidemill_airflow.pages.routes.tracing import tracing
 from tidemill_airflow.pages.site import Site
 
@@ -28,7 +29,8 @@ _LATER = (
     "tidemill.inspect.recent_batches",
     "tidemill.ledger.index",
     "tidemill.repair.backfill",
-    "tidemill.repair.job",
+    "tidemill.repair.repair",
+    "tidemill.repair.rewind",
 )
 """What functions import, because commands and tasks that do not need it should not wait for it."""
 
@@ -46,7 +48,7 @@ def pages_app(access: Access, projects: Projects) -> FastAPI:
     site = Site(access=access, projects=projects)
     app = FastAPI(title="Tidemill", openapi_url=None, docs_url=None, redoc_url=None)
     app.state.site, app.state.access = site, access
-    for routes in (looking, tracing, acting):
+    for routes in (looking, tracing, acting, planning):
         app.include_router(routes)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     _tell_refusals(app, site)

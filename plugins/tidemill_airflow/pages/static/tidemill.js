@@ -109,13 +109,17 @@
     if (place === null || typeof uPlot === "undefined") {
       return;
     }
-    const answer = await fetch(place.dataset.timeline, { credentials: "same-origin" });
-    if (!answer.ok) {
+    const asked = async () => {
+      const answer = await fetch(place.dataset.timeline, { credentials: "same-origin" });
+      return answer.ok ? answer.json() : null;
+    };
+    let known = await asked();
+    if (known === null) {
       return;
     }
-    const { series, titles } = await answer.json();
     let made = [];
     const all = () => {
+      const { series, titles } = known;
       made.forEach((chart) => chart.destroy());
       made = [...place.querySelectorAll("[data-series]")].map((each) => draw(each, series, titles[each.dataset.series][1]));
       made = made.filter((chart) => chart !== null);
@@ -127,6 +131,13 @@
       waiting = setTimeout(all, 120);
     };
     new ResizeObserver(later).observe(place);
+    document.addEventListener("htmx:afterSettle", async () => {
+      const found = await asked();
+      if (found !== null && found.series.batch.at(-1) !== known.series.batch.at(-1)) {
+        known = found;
+        all();
+      }
+    });
     document.addEventListener("theme", all);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
   };

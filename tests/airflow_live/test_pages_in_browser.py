@@ -144,6 +144,7 @@ def test_somebody_previews_a_backfill_and_starts_it_and_then_a_rewind(airflow: s
     ada = Person(chromium, airflow, "ada")
     frame = ada.looks_at("pipelines/sums")
     frame.get_by_text("Go back, or check").click()
+    ada.shoots("actions")
     frame.get_by_role("link", name="Backfill").click()
     frame.locator("input[name=from_offsets]").fill("events-0:0")
     frame.locator("input[name=to_offsets]").fill("events-0:30")

@@ -41,7 +41,15 @@
     made.remove();
   });
 
-  const style = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+  // A variable with light-dark() is a colour only where something has that colour.
+  const style = (name) => {
+    const probe = document.createElement("i");
+    probe.style.color = `var(${name})`;
+    root.append(probe);
+    const { color } = getComputedStyle(probe);
+    probe.remove();
+    return color;
+  };
 
   const shown = (value, unit) => {
     if (value === null || value === undefined) {

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from urllib.parse import unquote, urlsplit
 
-from tidemill.core.bind.flow import Flow, Input, Sink
+from tidemill.core.bind.flow import Flow, Input
+from tidemill.core.bind.sinks import Sink
 from tidemill.core.contract.contract import Contract
 from tidemill.core.errors import TidemillError
 from tidemill.core.protocol.events import Committed

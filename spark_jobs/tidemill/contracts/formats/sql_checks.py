@@ -67,7 +67,7 @@ def _parts(condition: exp.Expr) -> list[exp.Expr]:
 def _add(found: Checks, part: exp.Expr) -> bool:
     from sqlglot import exp  # noqa: PLC0415
 
-    signs = {exp.GTE: ">=", exp.GT: ">", exp.LTE: "<=", exp.LT: "<"}
+    signs: dict[type[exp.Expr], str] = {exp.GTE: ">=", exp.GT: ">", exp.LTE: "<=", exp.LT: "<"}
     match part:
         case exp.Between() if isinstance(part.this, exp.Column):
             return all(_bound(found, sign, part.args[key]) for sign, key in ((">=", "low"), ("<=", "high")))

@@ -52,8 +52,8 @@ def infer_contract(
         Of | None,
         typer.Option(
             "--of",
-            help="What the contract is about. Default: a table for Parquet and Delta tables, records for JSON and CSV. "
-            "Parquet can also hold records to append to a topic.",
+            help="What the contract is about; Parquet may also hold records to append to a topic. "
+            "Default: a table for Parquet and Delta tables, records for JSON and CSV.",
         ),
     ] = None,
 ) -> None:

@@ -12,6 +12,7 @@ from cli.conftest import Type
 from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, Mill
 from tidemill.core.contract.contract import Severity
+from tidemill.core.contract.scope import Scope
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.inspect.contract_pages import pages, verdicts
 from tidemill.inspect.contract_pages.pages import page_of
@@ -104,6 +105,8 @@ def test_a_page_says_fields_rules_users_and_the_last_audit(
             severity=Severity.ERROR,
             passed=False,
             observed="2 of 3 rows",
+            expected="other keys",
+            scope=Scope.BATCH,
             failing_rows=({"user": EVIL},),
         ),
     )
@@ -113,11 +116,11 @@ def test_a_page_says_fields_rules_users_and_the_last_audit(
     text = " ".join(Tags((tmp_path / "pages" / "sums.html").read_text()).text.split())
     for expected in (
         "window_start key timestamp no",
-        "The rows of each batch are checked together",
-        "primaryKey no two rows have the same window_start, user error",
+        "A batch is checked before anyone can see its rows",
+        "primaryKey no two rows have the same window_start, user all rows of the table; in a table of windows, only the rows of one batch error",
         "pipeline sums publishes table sums: nothing committed yet",
         "Pipeline sums, batch 7, 2026-01-01",
-        "n.required error holds primaryKey error broken 2 of 3 rows",
+        "n.required error holds primaryKey error the rows of the batch broken 2 of 3 rows; expected other keys",
         f"Some rows that broke primaryKey : user: {' '.join(EVIL.split())}",
     ):
         assert expected in text

@@ -157,14 +157,16 @@ def test_properties_of_others_are_information(file: Any) -> None:
     assert "error" not in said.values()
 
 
-def test_lint_says_which_rows_rules_look_at(file: Any) -> None:
+def test_lint_says_which_rows_rules_look_at(file: Any, tmp_path: Path) -> None:
     quality = f"- {{metric: rowCount, mustBe: 1, {SCOPE}}}\n- {{metric: rowCount, name: own, mustBe: 1}}"
     columns = "- {name: x, logicalType: integer, required: true, unique: true, logicalTypeOptions: {minimum: 1}}"
-    said = [f.message for f in lint(file.an_output(columns, quality=quality)) if f.severity == "information"]
-    assert said == [
+    file.an_output(columns, quality=quality)
+    assert "looks at" not in type_command(None, "contract", "lint", tmp_path).out
+    said = type_command(None, "contract", "lint", tmp_path, "--verbose", "--json")
+    assert [f["message"] for f in map(json.loads, said.out.splitlines()) if f["severity"] == "information"] == [
         "rule `rowCount` looks at all rows of the table, as they are after the batch",
         "rule `own` looks at the rows of one batch",
-        "rule `x.unique` looks at all rows of a table of single rows; in a table of windows, at the rows of one batch",
+        "rule `x.unique` looks at all rows of the table; in a table of windows, only the rows of one batch",
     ]
 
 

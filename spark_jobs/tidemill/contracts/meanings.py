@@ -58,7 +58,7 @@ def looks_at(rule: Rule | TableRule) -> str:
     if rule.scope is Scope.TABLE:
         return "all rows of the table, as they are after the batch"
     if isinstance(condition, Unique):
-        return "all rows of a table of single rows; in a table of windows, at the rows of one batch"
+        return "all rows of the table; in a table of windows, only the rows of one batch"
     if rule.tolerance is not None or isinstance(condition, RowCountBetween | Expectation):
         return ONE_BATCH
     return EACH_ROW

@@ -12,7 +12,6 @@ from dataclasses import replace
 from tidemill.contracts.conditions import Condition, Place, Predicate, Rule
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
-from tidemill.contracts.meanings import EACH_ROW, looks_at
 from tidemill.contracts.options import option_rules
 from tidemill.contracts.predicates import sql_of
 from tidemill.contracts.quality import quality_rules
@@ -132,8 +131,6 @@ def table_rules(rules: Sequence[Rule], findings: Findings) -> tuple[TableRule, .
     found: list[TableRule] = []
     for rule in rules:
         if not isinstance(rule.condition, Predicate):
-            if (looked := looks_at(rule)) != EACH_ROW:
-                findings.information(rule.line, f"rule `{rule.name}` looks at {looked}")
             found.append(
                 TableRule(
                     name=rule.name,

@@ -57,9 +57,6 @@ _INSIDE: Mapping[str, Any] = {"schema": [], "properties": [], "items": _ITEM, "k
 _NEWER = frozenset({"deprecated", "synonyms", "context", "semanticType", "enum", "map"})
 """Keys of objects and properties, and of the whole contract, that came with the newest version."""
 
-_FREE = ("name", "description")
-"""Keys of which the schema asks only that they are text. Most properties of a contract differ in these alone."""
-
 _EXPLAINED = {"logicalTypeOptions", "arguments", "relationships"}
 """Keys whose values are explained where their meaning is read."""
 
@@ -84,11 +81,8 @@ def check_structure(root: Node, objects: Iterable[Node], findings: Findings) -> 
         _note_newer(part, root.text("apiVersion"), findings)
         seen = _seen(part)
         shape = _shape(part, seen)
-        if shape in good:
-            continue
-        errors = list(_validator(part.definition).iter_errors(seen))
-        if not errors:
-            good.add(shape)
+        errors = [] if shape in good else list(_validator(part.definition).iter_errors(seen))
+        good |= set() if errors else {shape}
         differences = [leaf for error in errors for leaf in _leaves(error)]
         for error in sorted(differences, key=lambda e: e.validator not in ("type", "required")):
             _note(error, part, findings)
@@ -140,8 +134,8 @@ def _seen(part: _Part) -> Any:
 
 
 def _shape(part: _Part, seen: Any) -> str:
-    """What the schema says about a part depends on this alone: the same is compared once."""
-    free = {key: "" for key in _FREE if isinstance(seen, dict) and isinstance(seen.get(key), str)}
+    """What the schema says about a part depends on this alone. Most properties differ in names and descriptions."""
+    free = {k: "" for k in ("name", "description") if isinstance(seen, dict) and isinstance(seen.get(k), str)}
     return repr((part.definition, seen | free if free else seen))
 
 

@@ -49,7 +49,7 @@ def lint_contracts(  # noqa: PLR0913, PLR0917  each is an option
     ] = None,
     as_json: AsJson = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="List what Tidemill does not use, too: it promises nothing about values.")
+        bool, typer.Option("--verbose", help="Also list what Tidemill does not use, and which rows rules look at.")
     ] = False,
     wanted: AsFormat = None,
     fail_on: Annotated[FailOn, typer.Option("--fail-on", help="warning fails with warnings, too.")] = FailOn.ERROR,
@@ -58,12 +58,14 @@ def lint_contracts(  # noqa: PLR0913, PLR0917  each is an option
     from tidemill.contracts.changes.waivers import lint_waivers
     from tidemill.contracts.findings import Level
     from tidemill.contracts.lint import lint
+    from tidemill.contracts.looks import scopes_of
 
     form, today = chosen(wanted, as_json=as_json), datetime.now(UTC).date()
     places = paths or [Path(open_project(ctx).settings.contracts)]
     told = (Level.ERROR, Level.WARNING, *([Level.INFORMATION] if verbose else []))
     with given(places) as read:
         found = [f for place in read for f in (*lint(place), *lint_waivers(place, today)) if f.severity in told]
+        found += [f for place in read for f in scopes_of(place)] if verbose else []
         files = list(dict.fromkeys(shown_name(file, read, places) for place in read for file in _files(place)))
     findings = list(dict.fromkeys(replace(f, file=shown_name(f.file, read, places)) for f in found))
     text = report(form, "contract lint", files, [_remark(finding) for finding in findings], fail_on)

@@ -128,7 +128,7 @@ def _paths(spec: PipelineSpec, target: str) -> dict[str, tuple[tuple[Step, ...],
 
 
 def _check_published(
-    where: str, contract: Contract, columns: tuple[str, ...], *, change: str = "the aggregate"
+    where: str, contract: Contract, columns: tuple[str, ...], *, change: str = "the keys and aggregates"
 ) -> None:
     if contract.format is not None:
         raise DeclarationError(

@@ -61,9 +61,17 @@ def test_fields_of_csv_are_known_by_their_place(tmp_path: Path) -> None:
     [moved] = compared(tmp_path, {"p": [ID, column()], **csv}, {"p": [column(), ID], **csv})
     assert (moved.kind, moved.breaks) == ("column-moved", {WRITERS, BACKFILLS, STATE})
     between = compared(tmp_path, {"p": [ID, column()], **csv}, {"p": [ID, column(name="y"), column()], **csv})
-    assert [c.kind for c in between] == ["column-moved", "field-added"]
-    [at_the_end] = compared(tmp_path, {"p": [ID], **csv}, {"p": [ID, column()], **csv})
-    assert at_the_end.kind == "field-added"
+    assert [c.kind for c in between] == ["column-count", "column-moved", "field-added"]
+
+
+def test_lines_of_csv_with_more_or_fewer_columns_break_those_that_are_written(tmp_path: Path) -> None:
+    csv = {"custom": CSV}
+    shorter, longer = {"p": [ID], **csv}, {"p": [ID, column()], **csv}
+    for old, new, told in ((shorter, longer, "1 column, now 2 columns"), (longer, shorter, "2 columns, now 1 column")):
+        [count] = [c for c in compared(tmp_path, old, new) if c.kind == "column-count"]
+        assert (count.breaks, count.message) == ({WRITERS, BACKFILLS, STATE}, told)
+    to_csv = compared(tmp_path, {"p": [ID], "custom": JSON}, longer)
+    assert "column-count" not in [c.kind for c in to_csv]
 
 
 def test_contracts_come_and_go(tmp_path: Path) -> None:
@@ -154,7 +162,9 @@ def test_a_change_of_a_rule_stands_at_its_column_and_line(tmp_path: Path) -> Non
 
 def test_every_kind_of_change_has_its_case() -> None:
     told = {kind for kind, *_ in (*CASES, *OF_TABLES, *OF_RECORDS)}
-    assert told | {"contract-added", "contract-removed", "contract-renamed", "column-moved"} == set(KINDS)
+    assert told | {"contract-added", "contract-removed", "contract-renamed", "column-moved", "column-count"} == set(
+        KINDS
+    )
 
 
 def test_a_change_stands_at_the_line_of_the_new_file(tmp_path: Path) -> None:

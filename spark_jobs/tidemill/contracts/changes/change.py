@@ -62,6 +62,7 @@ KINDS: Mapping[str, Kind] = {
     "field-renamed": _kind("a field has another name", (_W, _B, _S), (_R, _S)),
     "field-moved": _kind("fields have another order", (_S,), (), Bump.PATCH),
     "field-moved-inside": _kind("fields inside an object have another order", (_S,), (_S,), Bump.PATCH),
+    "column-count": _kind("lines of CSV have more or fewer columns", (_W, _B, _S)),
     "column-moved": _kind("fields of CSV have another order", (_W, _B, _S)),
     "type-widened": _kind("a type holds more values", (_S,), (_R, _S)),
     "type-narrowed": _kind("a type holds fewer values", (_W, _B, _S), (_S,)),

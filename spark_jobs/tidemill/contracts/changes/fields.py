@@ -11,6 +11,7 @@ from tidemill.contracts.changes.described import Described
 from tidemill.core.contract.contract import Format
 from tidemill.core.contract.fitting import Fit, fit
 from tidemill.core.contract.schema import Array, DataType, Field, Object, spark_type
+from tidemill.core.counts import many
 
 _ALIKE = 0.8
 _UNIT = "unit"
@@ -41,6 +42,9 @@ def field_changes(both: Comparison) -> Iterator[Change]:
     before, after = both.before.contract.fields, both.after.contract.fields
     yield from _of_level(both, (), before, after)
     old, new = ([f.name for f in fields] for fields in (before, after))
+    formats = {both.before.contract.format, both.after.contract.format}
+    if formats == {Format.CSV} and len(old) != len(new):
+        yield both.change("column-count", (), f"{many(len(old), 'column')}, now {many(len(new), 'column')}")
     # A field of CSV is known by its place: a new one before others moves them.
     if both.after.contract.format is Format.CSV and old != new[: len(old)] and set(old) <= set(new):
         yield both.change("column-moved", (), f"{', '.join(old)}, now {', '.join(new)}")

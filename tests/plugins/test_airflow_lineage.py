@@ -180,6 +180,14 @@ def test_rows_that_are_sent_are_an_output_too(flow: Flow, mill: Mill) -> None:
     ]
 
 
+def test_topic_of_which_nothing_was_read_is_no_input(mill: Mill) -> None:
+    commit = replace(a_commit(1), accounts={"events": Account(), "more": Account()})
+    offsets = {"events": {"0": [[5, 5]], "1": [[0, 2]]}, "more": {"0": [[7, 7]]}}
+    batch = {**facts(commit, Known()), "offsets": offsets}
+    [found] = lineage(Told(project=mill.project, pipeline="sums", commits=(commit,), batches=(batch,)))
+    assert [topic.place.name for topic in found.topics] == [f"{mill.project.settings.log}/events"]
+
+
 def test_declaration_that_is_wrong_by_now_tells_nothing(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     (mill.project.folder / "pipelines" / "pipeline.py").write_text("nonsense(")
     assert sent(monkeypatch, told(Project.load(mill.project.folder), 1)) == (None, [])

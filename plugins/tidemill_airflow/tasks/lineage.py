@@ -115,8 +115,10 @@ def _tables(project: Project, sink: Sink, commit: Committed, sources: Mapping[st
 
 def _read(commit: Committed, batch: Facts) -> tuple[str, ...]:
     """The topics of which the batch read something."""
+    ranges = {topic: parts.values() for topic, parts in (batch["offsets"] or {}).items()}
+    planned = [topic for topic, parts in ranges.items() if any(end > start for part in parts for start, end in part)]
     counted = [topic for topic, account in commit.accounts.items() if account.read]
-    return tuple(dict.fromkeys((*(batch["offsets"] or ()), *counted)))
+    return tuple(dict.fromkeys((*planned, *counted)))
 
 
 def place_of_topic(settings: Settings, topic: str) -> Place:

@@ -113,8 +113,14 @@ class Teller:
             "announced": announced,
             "announced again": self._announced_by(run)[len(announced) :],
         }
-        links = self._airflow.call("GET", f"dags/{PIPELINE}/dagRuns/{run}/taskInstances/{TASK}/links")
-        self.story.links = {**links["extra_links"], "batch": str(before[-1])}
+        links = self._airflow.wait_for("all links, which come after the end of the task", lambda: self._links(run))
+        self.story.links = {**links, "batch": str(before[-1])}
+
+    def _links(self, run: str) -> dict[str, str | None]:
+        """The links of a task, once all but that to Spark are there."""
+        path = f"dags/{PIPELINE}/dagRuns/{run}/taskInstances/{TASK}/links"
+        found: dict[str, str | None] = self._airflow.call("GET", path)["extra_links"]
+        return found if all(link for name, link in found.items() if name != "Spark") else {}
 
     def _clear_what_runs(self) -> None:
         with self._held() as batch:

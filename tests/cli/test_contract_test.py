@@ -225,3 +225,26 @@ def test_a_wrong_input_format_is_explained(orders: Path, tmp_path: Path) -> None
     assert (parquet.code != 0, "--input-format" in parquet.err) == (True, True)
     csv = type_command(None, "contract", "test", orders, tmp_path / "one.txt", "--input-format", "csv")
     assert (csv.code, "the first line of CSV is its header" in csv.err) == (7, True)
+
+
+def test_each_broken_rule_says_what_it_expects_and_what_to_do_about_it(sums_contract: Path, tmp_path: Path) -> None:
+    text = sums_contract.read_text(encoding="utf-8")
+    sums_contract.write_text(f"{text}    quality: [{{metric: rowCount, mustBeLessThan: 2}}]\n", encoding="utf-8")
+    (tmp_path / "rows.jsonl").write_text(lines({"id": 1, "v": -1}, {"id": 1, "v": "x"}, {"id": 1, "v": 2}))
+    tried = try_it(sums_contract, tmp_path / "rows.jsonl")
+    assert tried["primaryKey"]["expected"] == "no two rows have the same id"
+    assert tried["rowCount"]["looks_at"] == "the rows of one batch"
+    assert tried["v.minimum"]["looks_at"] == "each row by itself"
+    assert len({each["fix"] for name, each in tried.items() if name != "code" and not each["holds"]}) == 4
+    said = type_command(None, "contract", "test", sums_contract, tmp_path / "rows.jsonl").out
+    assert "rowCount: 2 rows; expected at most 1 row" in said
+    assert "in a pipeline, this rule looks at the rows of one batch; here it looked at all rows" in said
+
+
+def test_a_sum_of_records_that_leaves_64_bits_is_compared_exactly_without_spark(orders: Path, tmp_path: Path) -> None:
+    text = orders.read_text(encoding="utf-8")
+    rule = "{type: custom, engine: tidemill, name: own, implementation: cents + 1 > 0 AND -cents < 9}"
+    orders.write_text(f"{text}      - {rule}\n", encoding="utf-8")
+    record = {"ts": "2026-01-01T00:00:00Z", "shop": "north"}
+    (tmp_path / "a.jsonl").write_text(lines({**record, "cents": 2**63 - 1}, {**record, "cents": -(2**63)}))
+    assert try_it(orders, tmp_path / "a.jsonl")["own"]["message"] == "1 of 2 records"

@@ -89,7 +89,9 @@ def parse(text: str, findings: Findings, *, first_line: int = 1) -> Node | None:
         root = _composed(text)
         if root is not None:
             return _Reader(text, findings, first_line).node(root, root.start_mark.line + first_line, frozenset())
-        findings.error(first_line, "the document is empty", fix="start from one of data_contracts/*.odcs.yaml")
+        findings.error(
+            first_line, "the document is empty", fix="start from a contract of the guide, or remove the file"
+        )
     except _TooMuch as error:
         fix = "a contract is about one topic or table: write it shorter and flatter, without aliases"
         findings.error(error.line + first_line, f"a document has at most {error}", fix=fix)

@@ -146,8 +146,8 @@ def _advise_predicate(node: Node, contract: Contract, findings: Findings) -> Non
         findings.warning(
             implementation.line,
             f"`{sums[0]}` fails the whole batch where the number leaves the bits of its type",
-            fix="compare the sum itself, which is then computed exactly; or use try_add, try_subtract or try_multiply, "
-            "which are null there",
+            fix="use try_add, try_subtract or try_multiply, which are null there; a sum of columns that is compared "
+            "is computed exactly, if it fits into 38 digits",
         )
     if unsafe:
         findings.warning(

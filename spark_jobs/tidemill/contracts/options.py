@@ -52,7 +52,9 @@ class Option:
         """Return the option's value as a count from 0 to 2**31 - 1; otherwise note the fault and return None."""
         if is_whole(self.node) and isinstance(self.node.value, int) and 0 <= self.node.value < 2**31:
             return self.node.value
-        self.refuse(f"expected a whole number from 0 on, found {shown(self.node)}", without_quotes(self.node))
+        self.refuse(
+            f"expected a whole number from 0 to 2,147,483,647, found {shown(self.node)}", without_quotes(self.node)
+        )
         return None
 
 

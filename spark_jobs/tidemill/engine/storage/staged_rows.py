@@ -141,16 +141,14 @@ class RowWriters:
 
     def where(self, rows: pa.Table, columns: Sequence[str], predicate: str) -> pa.Table:
         """Columns of the rows in the driver for which a predicate is true; computed there if that gives the same."""
-        statement = f"SELECT {', '.join(quoted(name) for name in columns)} FROM {ROWS} WHERE {predicate}"
-        found = None if self._writer == self.spark.name else run(statement, rows)
-        if found is not None:
-            return found
-        self._before_job()
         types = {f.name.lower(): f.type for f in self.driver.fields(rows)}
-        statement = (
-            f"SELECT {', '.join(quoted(name) for name in columns)} FROM {ROWS} WHERE {exact(predicate, types).sql}"
-        )
-        return self._job(statement, [self.in_driver(rows)]).toArrow()
+        statement = f"SELECT {', '.join(quoted(name) for name in columns)} FROM {ROWS} WHERE"
+        for where in dict.fromkeys((predicate, certain := exact(predicate, types).sql)):
+            found = None if self._writer == self.spark.name else run(f"{statement} {where}", rows)
+            if found is not None:
+                return found
+        self._before_job()
+        return self._job(f"{statement} {certain}", [self.in_driver(rows)]).toArrow()
 
     def in_driver(self, rows: pa.Table) -> StagedRows:
         """Stage rows that are in the driver already."""

@@ -77,11 +77,13 @@ def _false(rule: str, predicate: str, rows: pa.Table, spark: OpenSpark, place: s
 
     if not rows.num_rows:
         return np.array([], dtype=np.int64)
-    found = run(select([f"NOT coalesce(({predicate}), true) AS broken"], ROWS), rows)
-    if found is not None:
-        return _positions(found.column("broken"))
+    certain = exact(predicate, {f.name.lower(): data_type(f.type) for f in rows.schema}).sql
+    for sql in dict.fromkeys((predicate, certain)):
+        found = run(select([f"NOT coalesce(({sql}), true) AS broken"], ROWS), rows)
+        if found is not None:
+            return _positions(found.column("broken"))
     try:
-        return _false_in_spark(rule, predicate, rows, spark)
+        return _false_in_spark(rule, certain, rows, spark)
     except DeclarationError as error:
         # Under the first line, Spark gives its own plan.
         said = error.message.partition("\n")[0]
@@ -93,8 +95,6 @@ def _false_in_spark(rule: str, predicate: str, rows: pa.Table, spark: OpenSpark)
     from tidemill.engine.spark.query import ROWS, of_driver, query
 
     session = spark(rule)
-    types = {f.name.lower(): data_type(f.type) for f in rows.schema}
-    predicate = exact(predicate, types).sql
     numbered = rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
     with explained("it cannot be checked"):
         wrong = query(

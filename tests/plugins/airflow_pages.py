@@ -25,13 +25,14 @@ from airflow.models.dagrun import DagRun
 from airflow.serialization.serialized_objects import LazyDeserializedDAG
 from airflow.utils.db import initdb
 from airflow.utils.session import create_session
-from sqlalchemy import select
+from sqlalchemy import select, update
 from starlette.testclient import TestClient
 
 from pages.asking import place, routes
 from tidemill_airflow.pages.app import airflow_app
 
 PEOPLE = {"anonymous": None, "viewer": "VIEWER", "user": "USER", "admin": "ADMIN"}
+BOUNDS = "from_offsets=events-0:0&to_offsets=events-0:9"
 BASE = "http://testserver/airflow/"
 
 
@@ -95,6 +96,23 @@ def acted(client: TestClient, name: str) -> dict[str, Any]:
     }
 
 
+def planned(client: TestClient) -> dict[str, tuple[int, str]]:
+    """The answer to every action that a page plans first, sent as its plan sends it; Airflow checks the values."""
+    asked = {"rewind": "to=1", "rebuild": "accept_loss=yes&batch_records=7", "verify": "", "backfill": BOUNDS}
+    answers = {}
+    for action, query in asked.items():
+        page = html.unescape(client.get(f"tidemill/pipelines/sums/{action}?{query}").text)
+        hidden = dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', page))
+        data = {**hidden, "why": "a reason", **({"sample": "12.5"} if action == "verify" else {})}
+        answer = client.post(f"tidemill/pipelines/sums/{action}", data=data)
+        answers[action] = (answer.status_code, answer.text[-900:])
+        token = hidden["token"]
+    with create_session() as session:
+        session.execute(update(DagModel).where(DagModel.dag_id == "sums.verify").values(is_paused=True))
+    answer = client.post("tidemill/pipelines/sums/verify", data={"token": token})
+    return {**answers, "paused": (answer.status_code, answer.text[-900:])}
+
+
 def main(project: str) -> dict[str, Any]:
     known(project)
     app = create_app(apps="core")
@@ -106,6 +124,7 @@ def main(project: str) -> dict[str, Any]:
         for method, path in asked:
             answers[f"{method} {path} {name}"] = client.request(method, f"tidemill{path}").status_code
         actions[name] = acted(client, name)
+    plans = planned(browser(app, "USER"))
     with create_session() as session:
         columns = (DagRun.dag_id, DagRun.triggering_user_name, DagRun.conf)
         runs = [list(row) for row in session.execute(select(*columns)).all()]
@@ -113,7 +132,7 @@ def main(project: str) -> dict[str, Any]:
 
     views, _ = plugins_manager._get_ui_plugins()
     listed = browser(app, "VIEWER").get("tidemill/").text
-    return {"answers": answers, "actions": actions, "runs": runs, "views": views, "listed": listed}
+    return {"answers": answers, "actions": actions, "plans": plans, "runs": runs, "views": views, "listed": listed}
 
 
 if __name__ == "__main__" and len(sys.argv) == 2:

@@ -16,7 +16,7 @@ from tidemill_airflow.naming import backfill_dag_of, decide_dag_of
 from tidemill_airflow.pages.access import Right, needs, visit_of
 from tidemill_airflow.pages.routes.starting import MOST, fields_of, start, why_of
 from tidemill_airflow.pages.site import Site, site_of
-from tidemill_airflow.pages.tokens import FIELD
+from tidemill_airflow.pages.tokens import FIELD, check_form
 from tidemill_airflow.tasks.asked import BOUNDS, DO, backfill_of
 
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ def decide(  # noqa: PLR0913, PLR0917  the fields of the form
 ) -> Response:
     """Start a run that records a decision about a blocked batch."""
     site = site_of(request)
+    check_form(request, visit_of(request), token)
     form = {"decision": decision.value, "batch": batch, "why": why, "by": visit_of(request).name}
-    return start(site, request, decide_dag_of(dag_id), token, form)
+    return start(site, request, decide_dag_of(dag_id), form)
 
 
 @acting.get("/pipelines/{dag_id}/backfill", dependencies=[needs(Right.READ)])
@@ -66,12 +67,12 @@ def form(request: Request, dag_id: str) -> Response:
 async def backfill(request: Request, dag_id: str) -> Response:
     """Start a backfill."""
     given = await fields_of(request)
+    check_form(request, visit_of(request), given.get(FIELD, ""))
     bounds = {name: given[name] for name in BOUNDS if given.get(name)}
     if backfill_of(bounds) is None:
         raise HTTPException(status.HTTP_400_BAD_REQUEST, "Nothing is chosen: fill in what the run shall read")
     form = {**bounds, "mode": DO, "why": why_of(given), "by": visit_of(request).name}
-    target, token = backfill_dag_of(dag_id), given.get(FIELD, "")
-    return await run_in_threadpool(start, site_of(request), request, target, token, form)
+    return await run_in_threadpool(start, site_of(request), request, backfill_dag_of(dag_id), form)
 
 
 def _preview(site: Site, dag_id: str, asked: Mapping[str, str]) -> Preview | None:

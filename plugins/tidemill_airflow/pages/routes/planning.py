@@ -13,7 +13,7 @@ from tidemill.core.errors import TidemillError
 from tidemill_airflow.pages.access import Right, needs, visit_of
 from tidemill_airflow.pages.routes.starting import MOST, fields_of, start, why_of
 from tidemill_airflow.pages.site import Site, site_of
-from tidemill_airflow.pages.tokens import FIELD
+from tidemill_airflow.pages.tokens import FIELD, check_form
 from tidemill_airflow.pages.views.plans import ACTIONS, Action
 from tidemill_airflow.tasks.asked import DO
 
@@ -51,11 +51,12 @@ async def _started(action: Action, request: Request, dag_id: str) -> Response:
 
 
 def _start(action: Action, site: Site, request: Request, dag_id: str, given: Mapping[str, str]) -> Response:
-    target, token = action.dag_of(dag_id), given.get(FIELD, "")
+    target = action.dag_of(dag_id)
+    check_form(request, visit_of(request), given.get(FIELD, ""))
     values = action.given(given)
     if action.plan is None:
         action.check(values)
-        return start(site, request, target, token, values)
+        return start(site, request, target, values)
     mode, why = given.get("mode", DO), why_of(given)
     if mode not in (DO, *action.modes):
         raise HTTPException(status.HTTP_400_BAD_REQUEST, f"mode: {mode} is no mode of {target}")
@@ -63,7 +64,7 @@ def _start(action: Action, site: Site, request: Request, dag_id: str, given: Map
         raise HTTPException(status.HTTP_400_BAD_REQUEST, f"Nothing is chosen: {', '.join(action.needed)} is missing")
     action.check(values)
     form = {**(values if mode == DO else {}), "mode": mode, "why": why, "by": visit_of(request).name}
-    return start(site, request, target, token, form)
+    return start(site, request, target, form)
 
 
 for _action in ACTIONS:

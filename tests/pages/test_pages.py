@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
-from urllib.parse import urljoin
+from urllib.parse import quote, urljoin
 
 import pytest
 from fastapi import FastAPI
@@ -65,6 +65,42 @@ def test_a_table_without_a_window_leads_to_its_newest_rows(client: TestClient) -
     assert "Where from?" in page(client, "/pipelines/sums/windows/sums")
     answer = client.get("/tidemill/pipelines/sums/windows/unknown", headers=USER)
     assert (answer.status_code, answer.headers["location"]) == (307, "../../../pipelines/sums")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "9999-12-31T23:59:59.999999",
+        "9999-12-31T23:59:59-14:00",
+        "0001-01-01T00:00:00+14:00",
+        "0001-01-01",
+        "2026-13-45",
+        "9" * 60,
+        HOSTILE,
+        "\x00",
+    ],
+)
+@pytest.mark.parametrize(
+    "place",
+    [
+        "windows/sums?start=",
+        "number?key.user=a&window=",
+        "backfill?from_time=",
+        "backfill?to_window=2026-01-01&from_window=",
+        "replay?records=quarantine&since=",
+    ],
+)
+def test_times_at_the_edges_are_answered_or_refused_in_words(client: TestClient, place: str, text: str) -> None:
+    answer = client.get(f"/tidemill/pipelines/sums/{place}{quote(text)}", headers=USER)
+    assert answer.status_code in (200, 400, 409), answer.text
+    assert HOSTILE not in answer.text
+
+
+def test_nobody_can_make_a_page_say_that_something_else_was_started(client: TestClient) -> None:
+    shown = "Started a run of"
+    assert shown in page(client, "/pipelines/sums?started=sums.verify/manual__1")
+    for forged in ("strict.verify/x", "Call%20us/x", f"{HOSTILE}/x", "sums/x"):
+        assert shown not in page(client, f"/pipelines/sums?started={forged}")
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "9223372036854775808", "1e3", "x"])

@@ -42,11 +42,12 @@ def table(pages: FastAPI, client: TestClient) -> dict[tuple[str, str, str | None
     return answers
 
 
-def test_every_route_asks_for_the_permission_that_it_needs(pages: FastAPI, client: TestClient) -> None:
+def test_every_route_asks_for_the_permission_that_it_needs(pages: FastAPI, client: TestClient, people: People) -> None:
     answers = table(pages, client)
     assert len(answers) == len(routes(pages)) * (1 + len(RIGHTS)) >= 60
     wrong = {key: code for key, code in answers.items() if code not in expected(*key)}
     assert not wrong
+    assert not people.started
     print(*(f"{method:5} {path:45} {person!s:8} {code}" for (path, method, person), code in answers.items()), sep="\n")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -54,7 +54,8 @@ def nothing_counted(uris: Uris, sink: WindowedSink, start: datetime, key: Mappin
 def rows_of(uris: Uris, sink: WindowedSink, start: datetime) -> pa.Table | None:
     """The published rows of a window; None if the table does not exist yet."""
     spec = uris.published_table(sink)
-    if newest(spec) is None:
+    # No window starts in the last microsecond that a datetime can hold: its end would be later.
+    if newest(spec) is None or start >= datetime.max.replace(tzinfo=UTC):
         return None
     one = Between(column=sink.start, low=start, high=start + timedelta(microseconds=1))
     return DeltaRsTable(spec).read(where=(one,))

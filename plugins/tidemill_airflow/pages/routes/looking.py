@@ -63,6 +63,8 @@ def pipeline(request: Request, dag_id: str, last: Last = CHOICES[0], rows: Last 
     may = _actions(site, visit_of(request), dag_id)
     shown: dict[str, Any] = {"standing": standing, "batches": batches, "last": last, "choices": CHOICES}
     started = request.query_params.get("started", "").partition("/")
+    if started[0].rpartition(".")[0] != dag_id:
+        started = ("", "", "")
     return site.page(request, "pipeline.jinja", **shown, shown=rows, may=may, started=started, found=values)
 
 

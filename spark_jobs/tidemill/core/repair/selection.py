@@ -106,11 +106,12 @@ def time_of(what: str, text: str) -> datetime:
     """
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        # In the first and last hours of the calendar, UTC can be a year that there is not.
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         raise ConfigError(
             f"{what}: expected a time such as 2026-03-01T12:00:00Z, found {text!r}", fix="write it in ISO 8601"
         ) from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _places(what: str, text: str | None) -> Mapping[TopicPartition, int]:

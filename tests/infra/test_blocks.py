@@ -47,9 +47,10 @@ BLOCKS = {
     ("guides/python", "python", 1): "test_site",
     ("guides/python", "python", 2): "test_commands_from_python",
     **{("guides/testing", "python", number): "test_template" for number in range(2)},
-    **{("tutorial", "sh", number): "test_site" for number in range(5)},
-    **{("tutorial", language, 0): "test_readme" for language in ("", "toml", "yaml", "python")},
-    **{("tutorial", language, 1): "test_readme" for language in ("", "yaml")},
+    **{("tutorial", "sh", number): "test_readme" for number in range(2)},
+    **{("tutorial", "sh", number): "test_site" for number in range(2, 7)},
+    **{("tutorial", language, 0): "test_readme" for language in ("toml", "yaml", "python")},
+    ("tutorial", "yaml", 1): "test_readme",
     (AIRFLOW, "python", 0): "here",
     (AIRFLOW, "python", 1): "here",
     (AIRFLOW, "python", 2): "here",
@@ -167,9 +168,9 @@ def test_programs_of_airflow_make_dags_assets_and_a_bridge(shop: Path, monkeypat
     exec(ours, found)
     assert any(getattr(each, "dag_id", None) == "sales" for each in found.values())
     exec(chosen, found)
-    backfill, maintenance = found["sales.backfill"], found["tidemill.maintenance"]
+    live, backfill = found["sales"], found["sales.backfill"]
     assert {task.queue for task in backfill.tasks} == {"large"}
-    assert (backfill.is_paused_upon_creation, maintenance.is_paused_upon_creation) == (True, False)
+    assert [dag.is_paused_upon_creation for dag in (live, backfill, found["tidemill.maintenance"])] == [True, False, False]
     made: dict[str, Any] = {}
     exec(bridge.replace("KinesisBridgeOperator(", "made = KinesisBridgeOperator("), made)
     assert made["made"].topic == "orders"

@@ -170,7 +170,8 @@ def test_programs_of_airflow_make_dags_assets_and_a_bridge(shop: Path, monkeypat
     exec(chosen, found)
     live, backfill = found["sales"], found["sales.backfill"]
     assert {task.queue for task in backfill.tasks} == {"large"}
-    assert [dag.is_paused_upon_creation for dag in (live, backfill, found["tidemill.maintenance"])] == [True, False, False]
+    paused = [dag.is_paused_upon_creation for dag in (live, backfill, found["tidemill.maintenance"])]
+    assert paused == [True, False, False]
     made: dict[str, Any] = {}
     exec(bridge.replace("KinesisBridgeOperator(", "made = KinesisBridgeOperator("), made)
     assert made["made"].topic == "orders"

@@ -10,6 +10,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from pages.people import People
+from tidemill.project.project import Project
+from tidemill_airflow.pages.sight import Sight
+from tidemill_airflow.pages.views.plans import REWIND
 
 USER = {"x-user": "user"}
 HOST = "http://airflow.test"
@@ -161,6 +164,10 @@ def test_a_rewind_without_a_batch_lists_those_that_there_are(client: TestClient)
     assert "batch 7, repair" in text
     assert '<option value="7">' in text
     assert "Start the rewind" not in text
+
+
+def test_a_rewind_of_nothing_says_that_there_is_nothing(street: Project) -> None:
+    assert REWIND.lines(Sight(street, "unknown"), {})[1:] == ["no batch has committed yet"]
 
 
 @pytest.mark.parametrize(

@@ -52,8 +52,11 @@ def offset_lines(project: Project, pipeline: str) -> Iterator[str]:
 
 
 def committed_lines(ledger: Ledger, most: int = 10) -> Iterator[str]:
-    """The newest batches that committed, newest first."""
+    """The newest batches that committed, newest first; or that there is none."""
     events = [entry.event for entry in ledger.entries(last=_RECENT_EVENTS)]
-    for commit in [event for event in events if isinstance(event, Committed)][: -most - 1 : -1]:
+    commits = [event for event in events if isinstance(event, Committed)]
+    if not commits:
+        yield "no batch has committed yet"
+    for commit in commits[: -most - 1 : -1]:
         rows = ", ".join(f"{count:,} rows to {table}" for table, count in commit.published.items())
         yield f"batch {commit.batch_id}, {commit.kind.value}, {commit.at:%Y-%m-%d %H:%M:%S}: {rows or 'no rows'}"

@@ -160,7 +160,7 @@ OF_ROWS = [
 ]
 NESTED = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}' if n else 'x'] * 9)}]\n" for n in range(9)).encode()
 FILES: list[tuple[str, bytes, str]] = [
-    ("empty.odcs.yaml", b"", "start from one of"),
+    ("empty.odcs.yaml", b"", "start from a contract of the guide"),
     ("utf16.odcs.yaml", RECORDS.encode("utf-16"), "save the file as UTF-8"),
     ("latin1.odcs.yaml", RECORDS.replace("where", "wo für").encode("latin-1"), "save the file as UTF-8"),
     ("aliases.odcs.yaml", NESTED, "without aliases"),

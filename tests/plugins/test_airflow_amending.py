@@ -115,7 +115,7 @@ class Turns:
         monkeypatch.setattr("tidemill_airflow.tasks.amendments.backfill_state", lambda *_: self.state)
         monkeypatch.setattr(f"{module}.amendment_runner", self.run)
         monkeypatch.setattr(f"{module}.commits_of", lambda *_: [commit(9)] if self.asked else [])
-        monkeypatch.setattr(f"{module}.announce", lambda *a, **_: self.announced.append(a))
+        monkeypatch.setattr(f"{module}.announce", lambda *a, **_: self.announced.append(a) or [])
         monkeypatch.setattr(f"{module}.summary", str)
         monkeypatch.setattr(f"{module}.rejected", lambda _: "")
         monkeypatch.setattr(f"{module}.note_of", lambda *_: "")

@@ -243,7 +243,7 @@ def test_openlineage_is_told_tables_and_topics_with_their_columns_and_rows(answe
     assert table["name"].endswith("/lake/published/page_views_by_minute")
     assert table["outputFacets"]["outputStatistics"]["rowCount"] > 0
     columns = table["facets"]["columnLineage"]
-    [path] = columns["fields"]["path"]["inputFields"]
+    [path] = columns["fields"]["page"]["inputFields"]
     assert {field["name"] for field in table["facets"]["schema"]["fields"]} >= columns["fields"].keys()
     assert path["name"] == topic["name"]
     assert path["transformations"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -249,3 +252,29 @@ def test_an_error_lists_every_fault_with_its_line(file: object, tmp_path: Path) 
     assert [line.removeprefix(f"{path}:").split(":")[0] for line in lines] == ["2", "4", "5"]
     assert "  fix: put it in quotes" in str(caught.value).split("\n")
     assert not caught.value.retryable
+
+
+def test_a_copy_is_the_same_contract_from_another_place(tmp_path: Path, our_contracts: Path) -> None:
+    ours = our_contracts / "web_access.odcs.yaml"
+    copy = tmp_path / ours.name
+    shutil.copy(ours, copy)
+    first, second = load_contract(ours), load_contract(copy)
+    assert (first.source, second.source) == (str(ours), str(copy))
+    assert replace(first, source="") == replace(second, source="")
+
+
+def test_a_file_that_changes_is_another_contract_and_a_broken_one_an_error_each_time(
+    tmp_path: Path, our_contracts: Path
+) -> None:
+    text = (our_contracts / "web_access.odcs.yaml").read_text(encoding="utf-8")
+    path = tmp_path / "web_access.odcs.yaml"
+    for version in ("7.0.0", "7.0.1"):
+        path.write_text(re.sub("(?m)^version: .*", f"version: {version}", text), encoding="utf-8")
+        assert load_contract(path).version == version
+    path.write_text("kind: nothing", encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(ContractError, match=str(path)):
+            load_contract(path)
+    path.unlink()
+    with pytest.raises(ContractError, match="there is no such file"):
+        load_contract(path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -11,6 +13,12 @@ from tidemill.contracts.files import OBJECT, by_name, contract_files, name_of, t
 from tidemill.contracts.findings import UNUSABLE, Findings
 from tidemill.core.contract.contract import Contract
 from tidemill.core.errors import ContractError
+
+_sound: dict[tuple[str, str, str | None], Contract] = {}
+"""Contracts without faults, by file name, picked object and digest: pages load the same project for each request."""
+
+_MOST_SOUND = 256
+_MOST_BYTES = 1_000_000
 
 
 def load_contract(path: Path | str, picked: str = "") -> Contract:
@@ -25,14 +33,38 @@ def load_contract(path: Path | str, picked: str = "") -> Contract:
         ContractError: the file cannot be read, is not ODCS 3.0.0 to 3.2.0, or asks for something that Tidemill cannot
             do. The error gives file and line of every such place.
     """
+    file = Path(path)
+    digest = _digest(file)
+    key = (file.name, picked, digest)
+    contract = _sound.get(key)
+    if contract is None:
+        contract = _compiled(file, picked)
+        if digest is not None:
+            if len(_sound) >= _MOST_SOUND:
+                _sound.clear()
+            _sound[key] = contract
+    return replace(contract, source=str(path))
+
+
+def _compiled(path: Path, picked: str) -> Contract:
     findings = Findings(str(path))
-    contract = compile_contract(Path(path), findings, picked)
+    contract = compile_contract(path, findings, picked)
     findings.raise_errors()
     if contract is None:
         said = next((f for f in findings.sorted() if UNUSABLE in f.message), None)
         fix = "describe the columns of a topic or table in `schema`"
         raise ContractError(f"{path}: no contract in it" if said is None else str(said), fix=fix)
     return contract
+
+
+def _digest(path: Path) -> str | None:
+    """The SHA-256 of a file; None where its reader has to say what is wrong with it."""
+    try:
+        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+            return None
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None
 
 
 def load_contracts(folder: Path | str) -> Mapping[str, Contract]:

@@ -33,7 +33,9 @@ def at_revision(place: Path, revision: str) -> Iterator[Path | None]:
         return
     with TemporaryDirectory(prefix="tidemill-base-") as copy:
         with tarfile.open(fileobj=io.BytesIO(archived.stdout)) as tar:
-            tar.extractall(copy, filter="data")
+            # Python has this filter since 3.11.4; before, the attribute means nothing.
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)
+            tar.extractall(copy)
         yield Path(copy) / name
 
 

@@ -97,7 +97,7 @@ class _Walk:
         return self._of(columns_of(text), Way.TRANSFORMATION)
 
     def _of(self, names: Iterable[str], way: Way) -> frozenset[Origin]:
-        """The same records' columns, on another way."""
+        """The columns of records that these names came from, and that they came in this way."""
         return frozenset(Origin(o.column, way) for name in names for o in self.columns.get(name.lower(), ()))
 
     def end(self, sink: Sink, event_time: str, found: Origins) -> None:

@@ -27,19 +27,19 @@ def sharing(conf: Mapping[str, str]) -> dict[str, str]:
     Without an archive the settings are returned as they are. Options and a class path of `conf` stay: they come last,
     so that options of the same name win.
     """
-    jars = [jar for jar in conf.get(JARS, "").split(",") if jar]
-    first = archived(jars)
+    first = archived(_jars(conf))
     if not first or _UNFIT & set("".join(first)):
         return dict(conf)
     archive = archive_in(Path(first[0]).parent)
     if not archive.is_file():
         return dict(conf)
-    return {**_on_class_path(conf, first), OPTIONS: _joined(" ", option(archive), _SILENT, conf.get(OPTIONS))}
+    taken = f'"-XX:SharedArchiveFile={archive}"'
+    return {**_on_class_path(conf, first), OPTIONS: _joined(" ", taken, _SILENT, conf.get(OPTIONS))}
 
 
 def recording(conf: Mapping[str, str], archive: Path) -> dict[str, str]:
     """The settings of a Spark that writes the classes which it has loaded into `archive` when its Java ends."""
-    first = archived([jar for jar in conf.get(JARS, "").split(",") if jar])
+    first = archived(_jars(conf))
     written = f'"-XX:ArchiveClassesAtExit={archive}"'
     return {**_on_class_path(conf, first), OPTIONS: _joined(" ", written, _SILENT, conf.get(OPTIONS))}
 
@@ -47,11 +47,6 @@ def recording(conf: Mapping[str, str], archive: Path) -> dict[str, str]:
 def archive_in(folder: Path) -> Path:
     """The archive of this environment's Spark in a folder of jars, which others may use, too."""
     return folder / f"classes-{hashlib.sha256(__file__.encode()).hexdigest()[:8]}.jsa"
-
-
-def option(archive: Path) -> str:
-    """The option by which Java takes an archive."""
-    return f'"-XX:SharedArchiveFile={archive}"'
 
 
 def archived(jars: Sequence[str]) -> list[str]:
@@ -63,8 +58,12 @@ def archived(jars: Sequence[str]) -> list[str]:
     return [jar for jar in jars if Path(jar).name in names]
 
 
+def _jars(conf: Mapping[str, str]) -> list[str]:
+    return [jar for jar in conf.get(JARS, "").split(",") if jar]
+
+
 def _on_class_path(conf: Mapping[str, str], first: Sequence[str]) -> dict[str, str]:
-    left = ",".join(jar for jar in conf.get(JARS, "").split(",") if jar not in first)
+    left = ",".join(jar for jar in _jars(conf) if jar not in first)
     kept = {key: value for key, value in conf.items() if key != JARS}
     path = _joined(os.pathsep, *first, conf.get(CLASS_PATH))
     return {**kept, CLASS_PATH: path, **({JARS: left} if left else {})}

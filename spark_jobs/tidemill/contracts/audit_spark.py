@@ -44,8 +44,7 @@ class _Counted:
 
     def broken(self, check: Holds) -> DataFrame:
         """The rows for which a predicate is false."""
-        types = {name.lower(): kind for name, kind in self.types.items()}
-        return self.rows.filter(f"NOT ({exact(check.predicate, types).sql})")
+        return self.rows.filter(f"NOT ({exact(check.predicate, self.types).sql})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

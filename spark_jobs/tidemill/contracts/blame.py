@@ -36,7 +36,7 @@ def _failing(contract: Contract) -> Iterator[tuple[str, str]]:
     # Imported late: it loads the SQL parser.
     from tidemill.core.contract.exact_sums import exact  # noqa: PLC0415
 
-    types = {field.name.lower(): field.type for field in contract.fields}
+    types = {field.name: field.type for field in contract.fields}
     rows = [(rule.name, rule.predicate) for rule in contract.row_rules if rule.pattern is None]
     tables = [(rule.name, rule.check.predicate) for rule in contract.table_rules if isinstance(rule.check, Holds)]
     for name, predicate in (*rows, *tables):

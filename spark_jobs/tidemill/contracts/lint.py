@@ -141,7 +141,7 @@ def _advise_predicate(node: Node, contract: Contract, findings: Findings) -> Non
     except DeclarationError:
         # This is noted as an error already.
         return
-    types = {field.name.lower(): field.type for field in contract.fields}
+    types = {field.name: field.type for field in contract.fields}
     if not unsafe and (sums := exact(predicate, types).may_fail):
         findings.warning(
             implementation.line,

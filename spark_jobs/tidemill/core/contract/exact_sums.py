@@ -52,13 +52,13 @@ class _Whole:
 
 
 def exact(predicate: str, types: Mapping[str, Known]) -> Exact:
-    """The predicate with sums that cannot fail, over columns of these types, by their names in lower case.
+    """The predicate with sums that cannot fail, over columns of these types; SQL does not tell capitals in names apart.
 
     A text that cannot be read stays as it is.
     """
     if not any(sign in predicate for sign in "+-*") and _ABS not in predicate.lower():
         return Exact(sql=predicate)
-    return _exact(predicate, tuple(types.items()))
+    return _exact(predicate, tuple((name.lower(), kind) for name, kind in types.items()))
 
 
 @lru_cache(maxsize=512)

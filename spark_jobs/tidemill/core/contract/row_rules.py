@@ -36,8 +36,7 @@ def mask_expression(rules: Sequence[RowRule], types: Mapping[str, DataType] | No
         # Imported late: it loads the SQL parser.
         from tidemill.core.contract.exact_sums import exact  # noqa: PLC0415
 
-        known = {name.lower(): kind for name, kind in types.items()}
-        predicates = [(bit, exact(predicate, known).sql) for bit, predicate in predicates]
+        predicates = [(bit, exact(predicate, types).sql) for bit, predicate in predicates]
     bits = [f"if(coalesce(({predicate}), true), 0L, {bit}L)" for bit, predicate in predicates]
     bits += [UNMATCHED] if patterns_of(rules) else []
     return f"({' | '.join(bits)})" if bits else "0L"

@@ -141,7 +141,7 @@ class RowWriters:
 
     def where(self, rows: pa.Table, columns: Sequence[str], predicate: str) -> pa.Table:
         """Columns of the rows in the driver for which a predicate is true; computed there if that gives the same."""
-        types = {f.name.lower(): f.type for f in self.driver.fields(rows)}
+        types = {f.name: f.type for f in self.driver.fields(rows)}
         statement = f"SELECT {', '.join(quoted(name) for name in columns)} FROM {ROWS} WHERE"
         for where in dict.fromkeys((predicate, certain := exact(predicate, types).sql)):
             found = None if self._writer == self.spark.name else run(f"{statement} {where}", rows)

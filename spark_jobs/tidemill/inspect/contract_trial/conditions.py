@@ -77,7 +77,7 @@ def _false(rule: str, predicate: str, rows: pa.Table, spark: OpenSpark, place: s
 
     if not rows.num_rows:
         return np.array([], dtype=np.int64)
-    certain = exact(predicate, {f.name.lower(): data_type(f.type) for f in rows.schema}).sql
+    certain = exact(predicate, {f.name: data_type(f.type) for f in rows.schema}).sql
     for sql in dict.fromkeys((predicate, certain)):
         found = run(select([f"NOT coalesce(({sql}), true) AS broken"], ROWS), rows)
         if found is not None:

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -245,6 +246,8 @@ class Teller:
         self._dags.write_text(self._dags.read_text().replace("ask_people=True", "start_on_records=True"))
         path, daily = f"dags/{PIPELINE}", "Asset or 0 0 * * *"
         self._airflow.wait_for("a schedule", lambda: self._airflow.call("GET", path)["timetable_summary"] == daily)
+        # A run of the schedule before may be due still, or the first of the new one.
+        self._airflow.wait_for("no run that is due", lambda: not self._is_due(path))
         self._quiet()
         before, began = {r["dag_run_id"] for r in self._runs()}, self._commits()[-1].batch_id
         sensor = (
@@ -264,6 +267,10 @@ class Teller:
             "batches": self._commits()[-1].batch_id - began,
             "sensor": self._airflow.call("GET", sensor)["state"],
         }
+
+    def _is_due(self, path: str) -> bool:
+        after = self._airflow.call("GET", path)["next_dagrun_run_after"]
+        return after is not None and datetime.fromisoformat(after) < datetime.now(UTC)
 
     def _quiet(self) -> None:
         self._caught_up()

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.projects import Mill, an_event, sums
-from tidemill.core.errors import LogError, OffsetsLost, SegmentDamaged, TopicRecreated
+from tidemill.core.errors import EngineError, LogError, OffsetsLost, SegmentDamaged, TopicRecreated
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
+from tidemill.engine.aggregate import input_stream
+from tidemill.engine.aggregate.input_stream import Stream
+from tidemill.engine.read.source import records
 
 pytestmark = pytest.mark.spark
 
@@ -158,3 +161,35 @@ def test_a_log_that_lost_records_of_an_open_plan_is_refused_until_it_is_back(
     assert mill.run().attempt == 2
     mill.catch_up()
     assert [r["n"] for r in mill.published()] == [2] * 8
+
+
+def test_files_that_are_away_while_spark_lists_them_are_asked_for_again(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mill = sums(tmp_path, spark)
+    for second in (1, 2):
+        mill.feed([an_event(second)])
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            input_stream, "records", lambda session, scan: records(session, replace(scan, files=scan.files[1:]))
+        )
+        with pytest.raises(EngineError, match="files went away while the batch read them: expected 2 rows, found 1"):
+            mill.run()
+    assert mill.run(drain=True).accounts["events"].read == 2
+
+
+@pytest.mark.parametrize("table", ["quarantine", "late"])
+def test_rejected_and_late_rows_must_be_as_many_as_were_counted(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    mill = sums(tmp_path, spark)
+    mill.feed([an_event(3_000)])
+    mill.run()
+    mill.feed([b"{" if table == "quarantine" else an_event(1), an_event(3_001)])
+    found = Stream.side_outputs
+    with monkeypatch.context() as patch:
+        patch.setattr(Stream, "side_outputs", lambda stream, counts: found(stream, counts).where("false"))
+        with pytest.raises(EngineError, match=f"table {table}: files went away"):
+            mill.run()
+    mill.run()
+    assert len(mill.own(table)) == 1

@@ -238,5 +238,5 @@ def test_whatever_is_declared_readers_see_what_was_decided() -> None:
 
 @pytest.mark.long
 def test_whatever_is_declared_for_long_readers_see_what_was_decided() -> None:
-    many = settings(max_examples=30, stateful_step_count=30, phases=PHASES)
+    many = settings(max_examples=12, stateful_step_count=30, phases=PHASES)
     run_state_machine_as_test(Redeclared, settings=many)

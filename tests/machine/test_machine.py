@@ -389,7 +389,7 @@ def test_whatever_happens_readers_see_what_one_computation_gives() -> None:
 
 @pytest.mark.long
 def test_whatever_happens_for_long_readers_see_what_one_computation_gives() -> None:
-    run_state_machine_as_test(Machine, settings=settings(max_examples=60, stateful_step_count=30, phases=PHASES))
+    run_state_machine_as_test(Machine, settings=settings(max_examples=30, stateful_step_count=30, phases=PHASES))
 
 
 @pytest.mark.long

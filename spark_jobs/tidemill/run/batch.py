@@ -28,9 +28,10 @@ from tidemill.core.change.redefinition import meaning_after
 from tidemill.core.contract.verdict import Verdict, blocked
 from tidemill.core.errors import LogError
 from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.log.scan import ParquetScan
 from tidemill.core.plan.data_loss import incomplete
 from tidemill.core.plan.position import Position, TableMark
-from tidemill.core.protocol.account import Account
+from tidemill.core.protocol.account import Account, went_away
 from tidemill.core.protocol.codec import fingerprint
 from tidemill.core.protocol.events import Audited, Committed
 from tidemill.core.protocol.failpoints import boundary, check_wanted
@@ -251,7 +252,11 @@ def _check_accounts(attempt: Attempt, accounts: dict[str, Account]) -> None:
     for topic, account in accounts.items():
         where = f"{attempt.flow.name}: batch {attempt.plan.batch_id}: input {topic}"
         expected = sum(len(r) for r in attempt.plan.ranges(topic))
-        dense = topic not in attempt.scans or attempt.scans[topic].dense or attempt.given_up
+        scan = None if attempt.given_up else attempt.scans.get(topic)
+        if isinstance(scan, ParquetScan) and account.read < expected:
+            # The log has counted the records of each file.
+            raise went_away(where, expected=expected, found=account.read)
+        dense = scan is None or scan.dense
         account.check(expected_read=expected, at_most=not dense, where=where)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from tidemill.core.errors import Unbalanced
+from tidemill.core.errors import EngineError, Unbalanced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,3 +62,14 @@ class Account:
 
     def __str__(self) -> str:
         return " ".join(f"{f.name}={getattr(self, f.name)}" for f in fields(self))
+
+
+def went_away(where: str, *, expected: int, found: int) -> EngineError:
+    """The error for rows that Spark did not find again.
+
+    Spark takes a file that is away at the moment when it lists it for a file that never was.
+    """
+    return EngineError(
+        f"{where}: files went away while the batch read them: expected {expected:,} rows, found {found:,}",
+        fix="run it again: what the log has lost is named then, and nothing moves",
+    )

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from tidemill.core.plan.amendments import Repair
 from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.protocol.account import went_away
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.times import moment
 from tidemill.core.time.watermarks import BEGINNING, END
@@ -49,11 +50,12 @@ class SideOutputs:
         """Rows of `spec`, the quarantine, with every reason; None when no record was rejected."""
         if not self._any_rejected:
             return None
-        return self._staged(spec, [query(s.session, rejected_rows(s.source), frame) for s, frame in self._frames])
+        rows = self._staged(spec, [query(s.session, rejected_rows(s.source), frame) for s, frame in self._frames])
+        return self._complete(spec, rows, sum(c.account.rejected for c in self.counts.values()))
 
     def late(self, spec: TableSpec) -> StagedRows | None:
         """Rows of `spec`, the late table; None when no row was late."""
-        if not self._any_late:
+        if not self._late_rows:
             return None
         watermark = self.plan.lateness_watermark
         known = None if watermark in (BEGINNING, END) else moment(watermark)
@@ -64,21 +66,29 @@ class SideOutputs:
                 return None
             there = self.writers.spark.session.createDataFrame(before)
             parts = [part.join(there, before.column_names, "left_semi") for part in parts]
-        return self._staged(spec, parts, watermark=pa.scalar(known, _TIMESTAMP))
+        rows = self._staged(spec, parts, watermark=pa.scalar(known, _TIMESTAMP))
+        return rows if self.plan.job is not None else self._complete(spec, rows, self._late_rows)
 
     @property
     def _any_rejected(self) -> bool:
         return any(c.account.rejected for c in self.counts.values())
 
     @property
-    def _any_late(self) -> bool:
-        return any(c.late_rows for c in self.counts.values())
+    def _late_rows(self) -> int:
+        return sum(c.late_rows for c in self.counts.values())
+
+    def _complete(self, spec: TableSpec, staged: StagedRows, counted: int) -> StagedRows:
+        """These rows, which must be as many as the pass has counted: none may be lost between two readings."""
+        if staged.count != counted:
+            where = f"{self.plan.pipeline}: batch {self.plan.batch_id}: table {spec.name}"
+            raise went_away(where, expected=counted, found=staged.count)
+        return staged
 
     @cached_property
     def _frames(self) -> list[tuple[Stream, DataFrame]]:
         streams = [s for s in self.streams if self.counts[s.source.topic].side_outputs]
         frames = [(s, s.side_outputs(self.counts[s.source.topic])) for s in streams]
-        if self._any_rejected and self._any_late:
+        if self._any_rejected and self._late_rows:
             return [(s, self.writers.spark.cache(frame)) for s, frame in frames]
         return frames
 

@@ -15,6 +15,7 @@ from tidemill.core.errors import EngineError, LogError, OffsetsLost, SegmentDama
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
 from tidemill.engine.aggregate import input_stream
 from tidemill.engine.aggregate.input_stream import Stream
+from tidemill.engine.read import typed_rows
 from tidemill.engine.read.source import records
 
 pytestmark = pytest.mark.spark
@@ -188,6 +189,7 @@ def test_rejected_and_late_rows_must_be_as_many_as_were_counted(
     mill.feed([b"{" if table == "quarantine" else an_event(1), an_event(3_001)])
     found = Stream.side_outputs
     with monkeypatch.context() as patch:
+        patch.setattr(typed_rows, "_HELD_RECORDS", 0)
         patch.setattr(Stream, "side_outputs", lambda stream, counts: found(stream, counts).where("false"))
         with pytest.raises(EngineError, match=f"table {table}: files went away"):
             mill.run()

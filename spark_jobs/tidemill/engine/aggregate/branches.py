@@ -27,7 +27,7 @@ from tidemill.core.time.window_expressions import is_late, refusing_windows
 HIDDEN = (*RECORD_COLUMNS, "_time")
 """The columns with a row's place in the log and its event time; every sink gets them."""
 
-_OF_ROWS = (*HIDDEN, "_behind", "_block", "_error", "_broken", "_raw", "_rejected")
+_OF_ROWS = (*HIDDEN, "_behind", "_block", "_error", "_broken", "_raw", "_held", "_rejected")
 _ALIVE = "_alive"
 _KEPT = "_kept_"
 

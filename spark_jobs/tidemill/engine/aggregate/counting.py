@@ -9,11 +9,12 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from tidemill.core.contract.contract import RowRule
+from tidemill.core.bind.flow import Input
 from tidemill.core.contract.row_rules import warning_bits
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.protocol.account import Account
 from tidemill.engine.aggregate.branches import Branch
+from tidemill.engine.aggregate.side_outputs import Rows, held_rows
 
 _OUTCOMES = ("read", "aggregated", "filtered", "rejected", "late")
 
@@ -25,7 +26,8 @@ class Counts:
     `max_event_times` (microseconds) has the partitions with accepted rows. `late_rows` counts a row once for each sink
     that refused it; `refused_windows` counts windows that refused a row which other windows took. `stray_blocks` is a
     bitmap of the blocks (`tidemill.engine.read.blocks`) that hold rejected or late rows. `warned` has the rules of
-    severity warning that accepted rows break, each with the number of those rows.
+    severity warning that accepted rows break, each with the number of those rows. `held` has rejected and late rows
+    (`tidemill.engine.aggregate.side_outputs`), as far as the pass could bring them back.
     """
 
     account: Account
@@ -34,6 +36,7 @@ class Counts:
     late_rows: int = 0
     stray_blocks: bytes = b""
     warned: Mapping[str, int] = field(default_factory=dict)
+    held: Mapping[str, Rows] = field(default_factory=dict, repr=False)
 
     @property
     def side_outputs(self) -> int:
@@ -44,13 +47,11 @@ class Counts:
 class Counter:
     """Counts the rows of one input as they pass; `result` is complete once an action has run over all of them."""
 
-    def __init__(
-        self, topic: str, partitions: Sequence[int], branches: Sequence[Branch], rules: Sequence[RowRule] = ()
-    ) -> None:
-        self._topic, self._partitions, self._branches = topic, tuple(partitions), tuple(branches)
-        self._warnings = warning_bits(rules)
-        self._observation = Observation(f"tidemill {topic}")
-        self._found: dict[str, Any] | None = None
+    def __init__(self, source: Input, partitions: Sequence[int], branches: Sequence[Branch]) -> None:
+        self._topic, self._partitions, self._branches = source.topic, tuple(partitions), tuple(branches)
+        self._warnings, self._held = warning_bits(source.contract.row_rules), held_rows(source, branches)
+        self._observation = Observation(f"tidemill {source.topic}")
+        self._found: Any = None
 
     def attach(self, frame: DataFrame) -> DataFrame:
         """These rows, which the first action over all of them counts."""
@@ -59,7 +60,7 @@ class Counter:
     def count(self, frame: DataFrame) -> None:
         """Count cached rows in a separate job."""
         counted = frame.selectExpr(*(f"{v} AS {n}" for n, v in self._expressions().items()))
-        self._found = counted.toArrow().to_pylist()[0]
+        self._found = counted.collect()[0]
 
     def _expressions(self) -> dict[str, str]:
         # An input whose rows are all discarded has no branch.
@@ -80,6 +81,7 @@ class Counter:
             "stray_blocks": f"bitmap_construct_agg(CASE WHEN _rejected OR ({late}) THEN CAST(_block AS BIGINT) END)",
             **times,
             **warned,
+            **self._held,
         }
 
     def result(self) -> Counts:
@@ -94,4 +96,5 @@ class Counter:
             late_rows=found["refusals"] or 0,
             stray_blocks=bytes(found["stray_blocks"] or b""),
             warned={rule: count for rule, bit in self._warnings.items() if (count := found[f"warned_{bit}"])},
+            held={name: found[name] for name in self._held},
         )

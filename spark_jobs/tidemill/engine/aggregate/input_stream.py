@@ -48,7 +48,7 @@ class Stream:
         decode = DecodeBatches.of(flow, source, plan)
         statement = branch_out(checked(source), [f.name for f in decode.decoder.schema], paths)
         partitions = sorted({r.topic_partition.partition for r in plan.ranges(source.topic)})
-        counter = Counter(source.topic, partitions, branches, source.contract.row_rules)
+        counter = Counter(source, partitions, branches)
         return Stream(session, source, found, decode, statement, branches, counter)
 
     def diverted(self, reason: str | None) -> Stream:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
@@ -20,11 +21,12 @@ from tidemill.core.time.times import moment
 from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.input_stream import Stream
-from tidemill.engine.aggregate.side_outputs import late_rows, rejected_rows
+from tidemill.engine.aggregate.side_outputs import late_of, late_rows, rejected_of, rejected_rows
 from tidemill.engine.spark.query import query
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.interface import Between, TableSpec, of_batches
+from tidemill.tables.keys import agreeing
 from tidemill.tables.lookup import Lookup
 from tidemill.tables.rewrite import Picked
 
@@ -34,10 +36,11 @@ _PLACE = ("topic", "partition", "offset")
 
 @dataclass(frozen=True)
 class SideOutputs:
-    """The rows for quarantine and late table, found by a second pass over the blocks that hold some.
+    """The rows for quarantine and late table: those that the pass has held, or else those that a second pass finds.
 
-    In a backfill, rows are late for forgotten windows. A late row is put aside only if the record was put aside before;
-    `superseded` gives those records. All other late rows are in the published windows already.
+    A second pass reads the blocks that hold some. In a backfill, rows are late for forgotten windows. A late row is put
+    aside only if the record was put aside before; `superseded` gives those records. All other late rows are in the
+    published windows already.
     """
 
     streams: Sequence[Stream]
@@ -47,35 +50,77 @@ class SideOutputs:
     superseded: Callable[[], pa.Table]
 
     def rejected(self, spec: TableSpec) -> StagedRows | None:
-        """Rows of `spec`, the quarantine, with every reason; None when no record was rejected."""
-        if not self._any_rejected:
+        """Rows of `spec`, the quarantine, with every reason; None when no record was rejected.
+
+        Raises:
+            EngineError: they are not as many as the pass has counted.
+        """
+        counted = sum(c.account.rejected for c in self.counts.values())
+        if not counted:
             return None
-        rows = self._staged(spec, [query(s.session, rejected_rows(s.source), frame) for s, frame in self._frames])
-        return self._complete(spec, rows, sum(c.account.rejected for c in self.counts.values()))
+        with self._step():
+            if self._is_held:
+                staged = self.writers.taken(pa.concat_tables(rejected_of(c.held) for c in self.counts.values()))
+            else:
+                staged = self._read([query(s.session, rejected_rows(s.source), frame) for s, frame in self._frames])
+        return self._stamped(self._complete(spec, staged, counted))
 
     def late(self, spec: TableSpec) -> StagedRows | None:
-        """Rows of `spec`, the late table; None when no row was late."""
+        """Rows of `spec`, the late table; None when no row was late.
+
+        Raises:
+            EngineError: they are not as many as the pass has counted.
+        """
         if not self._late_rows:
             return None
         watermark = self.plan.lateness_watermark
         known = None if watermark in (BEGINNING, END) else moment(watermark)
+        before = None if self.plan.job is None else self.superseded()
+        if before is not None and not before.num_rows:
+            return None
+        with self._step():
+            staged = self._held_late(before) if self._is_held else self._read_late(before)
+        if before is None:
+            staged = self._complete(spec, staged, self._late_rows)
+        return self._stamped(staged, watermark=pa.scalar(known, _TIMESTAMP))
+
+    def _held_late(self, before: pa.Table | None) -> StagedRows:
+        rows = pa.concat_tables(late_of(c.held) for c in self.counts.values())
+        return self.writers.taken(rows if before is None else agreeing(before.column_names, rows, before))
+
+    def _read_late(self, before: pa.Table | None) -> StagedRows:
         parts = [query(s.session, text, frame) for s, frame in self._frames if (text := late_rows(s.branches))]
-        if self.plan.job is not None:
-            before = self.superseded()
-            if not before.num_rows:
-                return None
+        if before is not None:
             there = self.writers.spark.session.createDataFrame(before)
             parts = [part.join(there, before.column_names, "left_semi") for part in parts]
-        rows = self._staged(spec, parts, watermark=pa.scalar(known, _TIMESTAMP))
-        return rows if self.plan.job is not None else self._complete(spec, rows, self._late_rows)
-
-    @property
-    def _any_rejected(self) -> bool:
-        return any(c.account.rejected for c in self.counts.values())
+        return self._read(parts)
 
     @property
     def _late_rows(self) -> int:
         return sum(c.late_rows for c in self.counts.values())
+
+    @cached_property
+    def _is_held(self) -> bool:
+        """Whether the pass has brought back all rows."""
+        return all(
+            rejected_of(c.held).num_rows == c.account.rejected and late_of(c.held).num_rows == c.late_rows
+            for c in self.counts.values()
+        )
+
+    @cached_property
+    def _frames(self) -> list[tuple[Stream, DataFrame]]:
+        streams = [s for s in self.streams if self.counts[s.source.topic].side_outputs]
+        frames = [(s, s.side_outputs(self.counts[s.source.topic])) for s in streams]
+        if self._late_rows and any(c.account.rejected for c in self.counts.values()):
+            return [(s, self.writers.spark.cache(frame)) for s, frame in frames]
+        return frames
+
+    def _step(self) -> AbstractContextManager[None]:
+        return boundary("side_outputs", self.plan.batch_id)
+
+    def _read(self, parts: Sequence[DataFrame]) -> StagedRows:
+        whole = reduce(DataFrame.unionByName, parts)
+        return self.writers.stage(whole, at_most=sum(c.side_outputs for c in self.counts.values()))
 
     def _complete(self, spec: TableSpec, staged: StagedRows, counted: int) -> StagedRows:
         """These rows, which must be as many as the pass has counted: none may be lost between two readings."""
@@ -84,18 +129,7 @@ class SideOutputs:
             raise went_away(where, expected=counted, found=staged.count)
         return staged
 
-    @cached_property
-    def _frames(self) -> list[tuple[Stream, DataFrame]]:
-        streams = [s for s in self.streams if self.counts[s.source.topic].side_outputs]
-        frames = [(s, s.side_outputs(self.counts[s.source.topic])) for s in streams]
-        if self._any_rejected and self._late_rows:
-            return [(s, self.writers.spark.cache(frame)) for s, frame in frames]
-        return frames
-
-    def _staged(self, spec: TableSpec, parts: Sequence[DataFrame], **values: pa.Scalar) -> StagedRows:
-        whole = reduce(DataFrame.unionByName, parts)
-        with boundary("side_outputs", self.plan.batch_id):
-            staged = self.writers.stage(whole, at_most=sum(c.side_outputs for c in self.counts.values()))
+    def _stamped(self, staged: StagedRows, **values: pa.Scalar) -> StagedRows:
         batch_id, clock = pa.scalar(self.plan.batch_id, pa.int64()), pa.scalar(self.plan.clock, _TIMESTAMP)
         return staged.stamped({"batch_id": batch_id, "recorded_at": clock, **values})
 

@@ -3,8 +3,8 @@
 A row has the columns of its contract and hidden columns. `_topic`, `_partition`, `_offset` and `_timestamp` say which
 record it comes from, `_block` in which part of the batch it is. `_time` is its event time in microseconds, `_behind`
 how far that is behind the watermark. `_error` is the decoder's error, `_broken` a bit mask of the row rules that it
-breaks; `_unmatched` has those of its bits that are about patterns. `_raw` is the record's value, kept only in the pass
-that writes side outputs.
+breaks; `_unmatched` has those of its bits that are about patterns. `_raw` is the record's value where `_held` is true:
+in every row of a second pass for side outputs, and in the first pass if the batch is not large.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ NO_EVENT_TIME = "no event time"
 FAR_FUTURE = "event time in the future"
 TOO_EARLY = "event time too early: its windows would begin before year 1"
 _FURTHEST = 2**62
+_HELD_RECORDS, _HELD_BYTES = 250_000, 16 * 2**20
+"""The values of a batch of so many records are held in its first pass: so many bytes in each task."""
+
 _Batches = Iterator[pa.RecordBatch]
 _HEAD = pa.schema(
     [
@@ -53,6 +56,7 @@ _TAIL = pa.schema(
         pa.field("_block", pa.int32()),
         pa.field("_error", pa.string()),
         pa.field("_raw", pa.binary()),
+        pa.field("_held", pa.bool_()),
     ]
 )
 _UNMATCHED = pa.field(UNMATCHED, pa.int64())
@@ -111,7 +115,7 @@ class DecodeBatches:
 
     `_behind` counts from `watermark`. `diverted` is the reason to reject every record, if there is one. `patterns` are
     the rules about texts, with their bits. `only` is a bitmap of the blocks to decode: records of other blocks are left
-    out, and values are kept.
+    out, and values are held. Without it, each task holds the first `held` bytes of values.
     """
 
     decoder: Decoder
@@ -120,6 +124,7 @@ class DecodeBatches:
     watermark: int
     blocks: Blocks
     only: bytes | None = None
+    held: int = 0
     diverted: str | None = None
     patterns: tuple[tuple[int, Matches], ...] = ()
 
@@ -132,6 +137,7 @@ class DecodeBatches:
             times=EventTimes.of(flow, source, plan.clock),
             watermark=plan.lateness_watermark,
             blocks=Blocks(plan.ranges(source.topic)),
+            held=_HELD_BYTES if plan.records <= _HELD_RECORDS else 0,
             patterns=patterns_of(source.contract.row_rules),
         )
 
@@ -142,15 +148,17 @@ class DecodeBatches:
 
     def run(self, batches: _Batches) -> _Batches:
         """Decode batches of records; with `only`, batches without wanted records are left out."""
+        left = self.held
         for batch in batches:
             blocks = self.blocks.of(batch.column(0), batch.column(1))
             if self.only is None:
-                yield self.decode(batch, blocks)
+                left -= batch.column(3).nbytes
+                yield self.decode(batch, blocks, held=left >= 0)
             elif (wanted := marked(self.only, blocks)).any():
-                yield self.decode(batch.filter(pa.array(wanted)), blocks[wanted])
+                yield self.decode(batch.filter(pa.array(wanted)), blocks[wanted], held=True)
 
-    def decode(self, batch: pa.RecordBatch, blocks: npt.NDArray[np.int32]) -> pa.RecordBatch:
-        """The rows of one batch of records."""
+    def decode(self, batch: pa.RecordBatch, blocks: npt.NDArray[np.int32], *, held: bool) -> pa.RecordBatch:
+        """The rows of one batch of records; `held` if they have the records' values."""
         values = batch.column(3)
         decoded = self.decoder.decode(values)
         timestamps = batch.column(2).cast(_HEAD.field(2).type)
@@ -159,10 +167,10 @@ class DecodeBatches:
         errors = self._time_errors(time, decoded.errors)
         if self.diverted is not None:
             errors = pc.coalesce(errors, pa.array([self.diverted] * len(values), pa.string()))
-        # Reasons are stored only by the pass that also keeps values.
-        raw = pa.nulls(len(values), pa.binary()) if self.only is None else values
-        errors = errors if self.only is None else _with_codes(errors)
-        tail = [time, self._behind(time), pa.array(blocks), errors, raw]
+        # Reasons are stored only with values.
+        raw, errors = (values, _with_codes(errors)) if held else (pa.nulls(len(values), pa.binary()), errors)
+        there = pa.array(np.full(len(values), held))
+        tail = [time, self._behind(time), pa.array(blocks), errors, raw, there]
         tail += [self._unmatched(decoded.columns)] if self.patterns else []
         columns = [batch.column(0), batch.column(1), timestamps, *decoded.columns.columns, *tail]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)

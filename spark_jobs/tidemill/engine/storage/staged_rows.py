@@ -154,6 +154,11 @@ class RowWriters:
         """Stage rows that are in the driver already."""
         return StagedRows(self.driver, rows, rows.num_rows)
 
+    def taken(self, rows: pa.Table) -> StagedRows:
+        """Stage rows that are in the driver already, with the writer for their number."""
+        here = self.in_driver(rows)
+        return here if self.of(rows.num_rows) is self.driver else self.stage(self.frame([here]), at_most=rows.num_rows)
+
     def fields(self, parts: Sequence[StagedRows]) -> tuple[Field, ...]:
         """The columns of all these rows together."""
         first = next((p for p in parts if p.count), parts[0])

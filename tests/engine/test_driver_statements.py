@@ -8,19 +8,36 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
+import datasketches
 import pyarrow as pa
 import pytest
 
 from support.builders import EVENTS
-from tidemill import ApproxDistinct, Average, Count, CountIf, Custom, First, Max, Min, Pipeline, Sliding, Sum, Tumbling
+from tidemill import (
+    ApproxDistinct,
+    Average,
+    Count,
+    CountIf,
+    Custom,
+    First,
+    Max,
+    Min,
+    Pipeline,
+    Quantiles,
+    Sliding,
+    Sum,
+    Tumbling,
+)
 from tidemill.core.bind.binding import bind
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.contract.contract import Contract
-from tidemill.core.contract.schema import DataType, Field, Object, Scalar
+from tidemill.core.contract.schema import Array, DataType, Field, Object, Scalar
 from tidemill.core.contract.schema import Decimal as DecimalType
 from tidemill.core.declare.triples import Aggregate
+from tidemill.core.sql.text import quoted
 from tidemill.core.time.times import moment
 from tidemill.core.time.window_expressions import BOUNDS
 from tidemill.engine.aggregate.node_sql import merged_nodes
@@ -31,7 +48,7 @@ from tidemill.engine.spark.query import ROWS, query
 from tidemill.tables.arrow_types import arrow_schema, schema_fields
 
 SECOND, LARGEST = 1_000_000, 2**63 - 1
-LONG, INTEGER, STRING, BOOLEAN = Scalar.LONG, Scalar.INTEGER, Scalar.STRING, Scalar.BOOLEAN
+LONG, INTEGER, STRING, BOOLEAN, BINARY = Scalar.LONG, Scalar.INTEGER, Scalar.STRING, Scalar.BOOLEAN, Scalar.BINARY
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 AGGREGATES: Mapping[str, tuple[Aggregate, DataType]] = {
@@ -54,12 +71,16 @@ AGGREGATES: Mapping[str, tuple[Aggregate, DataType]] = {
     "last_time": (Max("ts"), Scalar.TIMESTAMP),
     "least_price": (Min("price"), DecimalType(10, 2)),
     "any": (Max("flag"), BOOLEAN),
+    "first_bytes": (Min("raw"), BINARY),
+    "last_bytes": (Max("raw"), BINARY),
+    "users": (ApproxDistinct("user"), LONG),
 }
 KEYS: Mapping[str, DataType] = {
     "user": STRING,
     "Born": Scalar.TIMESTAMP,
     "day": Scalar.DATE,
     "flag": BOOLEAN,
+    "raw": BINARY,
     "code": INTEGER,
     "price": DecimalType(10, 2),
     "strange `name`": LONG,
@@ -75,6 +96,7 @@ def one_of(*values: Any) -> Callable[[random.Random], Any]:
 VALUES: Mapping[DataType, Callable[[random.Random], Any]] = {
     STRING: one_of(*NAMES),
     BOOLEAN: one_of(True, False),
+    BINARY: one_of(b"", b"\x00", b"\x7f", b"\x80", b"\xff", b"\x80\x00"),
     INTEGER: one_of(0, 1, -1, 2**31 - 1, -(2**31)),
     LONG: lambda c: c.choice((None, 0, 1, -1, 2**32, -(2**32) - 1, LARGEST, -LARGEST - 1, c.randrange(-9, 9))),
     Scalar.DATE: one_of(date(1, 1, 1), date(1969, 12, 31), date(2026, 1, 1), date(9999, 12, 31)),
@@ -115,12 +137,25 @@ def types_of_state(sink: WindowedSink) -> dict[str, DataType]:
         of = OF_COLUMN.get(column, LONG) if isinstance(aggregate, Min | Max | Sum) else LONG
         summed = {DecimalType(10, 2): DecimalType(20, 2), DecimalType(18, 9): DecimalType(28, 9), INTEGER: LONG}
         wide = summed.get(of, of) if isinstance(aggregate, Sum) else of
+        wide = BINARY if isinstance(aggregate, ApproxDistinct) else wide
         found |= {f"{name}__{part}": wide if part == "value" else LONG for part in aggregate.triple.partial}
     return found
 
 
+@lru_cache
+def a_sketch(values: int, first: int) -> bytes:
+    """As `hll_sketch_agg` makes it: a list, then a set, then buckets."""
+    sketch = datasketches.hll_sketch(12, datasketches.tgt_hll_type.HLL_8)
+    for value in range(values):
+        sketch.update(str(value + first * 1_000))
+    return bytes(sketch.serialize_updatable())
+
+
 def state_of(aggregate: Aggregate, chance: random.Random) -> Iterator[Any]:
     """The state of some values, as its columns hold it; older rows have no halves of a sum."""
+    if isinstance(aggregate, ApproxDistinct):
+        yield None if chance.random() < 0.1 else a_sketch(chance.choice((0, 1, 5, 300, 5_000)), chance.randrange(3))
+        return
     if not isinstance(aggregate, Sum):
         of = OF_COLUMN[aggregate.expression] if isinstance(aggregate, Min | Max) else None
         yield chance.randrange(5) if of is None else VALUES[of](chance)
@@ -171,6 +206,14 @@ def in_order(table: pa.Table) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in rows]
 
 
+def as_estimates(spark: Any, table: pa.Table) -> pa.Table:
+    """The rows with the estimate that Spark reads from each sketch: equal sketches may be written by other bytes."""
+    sketches = {f"{prefix}users__value" for prefix in ("", "_node_")}.intersection(table.column_names)
+    texts = {name: f"hll_sketch_estimate(hll_union({name}, {name}))" for name in sketches}
+    columns = ", ".join(f"{texts.get(name, quoted(name))} AS {quoted(name)}" for name in table.column_names)
+    return query(spark, f"SELECT {columns} FROM {ROWS}", spark.createDataFrame(table)).toArrow()
+
+
 def shown(table: pa.Table) -> Sequence[tuple[str, pa.DataType]]:
     return [(field.name, field.type) for field in table.schema]
 
@@ -192,6 +235,7 @@ def test_driver_and_spark_merge_alike(spark: Any, window: Any) -> None:
             assert here is not None, (what, translated(statement, schema_fields(rows.schema)))
             assert shown(here) == shown(there), what
             assert len(in_order(there)) > 50, what
+            there, here = as_estimates(spark, there), as_estimates(spark, here)
             for mine, of_spark in zip(in_order(here), in_order(there), strict=True):
                 assert known_sums(mine, of_spark, here.column_names) == of_spark, what
 
@@ -250,16 +294,21 @@ def one_window(sink: WindowedSink, values: Sequence[int]) -> pa.Table:
 
 
 PRODUCT = Custom(partial={"l": "sum(ln(amount))"}, merge={"l": "sum({l})"}, finish="exp({l})")
+FILLED = Custom(
+    partial={"v": "hll_sketch_agg(user, 12)"}, merge={"v": "hll_union_agg({v})"}, finish="hll_sketch_estimate({v})"
+)
 LEFT_TO_SPARK: Mapping[str, tuple[Aggregate, DataType, str]] = {
     "doubles": (Average("amount"), Scalar.DOUBLE, "`x__sum`, which is double"),
-    "sketches": (ApproxDistinct("user"), LONG, "HLL_UNION_AGG(`x__value`)"),
+    "sketches whose values are drawn": (Quantiles("amount"), Array(Scalar.DOUBLE), "KLL_MERGE_AGG_DOUBLE(`x__value`)"),
+    "sketches that tell how they were filled": (FILLED, LONG, "HLL_SKETCH_ESTIMATE(`x__v`)"),
     "places in the log": (First("user"), STRING, "`x__value`, which is struct<`_offset`: bigint>"),
     "own functions": (PRODUCT, Scalar.DOUBLE, "EXP(`x__l`)"),
     "casts of dates": (Min("day"), Scalar.TIMESTAMP, "a cast of date to timestamp"),
 }
 STATE: Mapping[str, DataType] = {
     "doubles": Scalar.DOUBLE,
-    "sketches": Scalar.BINARY,
+    "sketches whose values are drawn": BINARY,
+    "sketches that tell how they were filled": BINARY,
     "places in the log": Object((Field(name="_offset", type=LONG),)),
     "casts of dates": Scalar.DATE,
 }
@@ -317,6 +366,15 @@ def test_what_fails_in_the_driver_is_left_to_spark() -> None:
         "try_add(i, 1)",
         "try_multiply(i, i)",
         "nullif(i, 0L)",
+        "hll_union_agg(a)",
+        "hll_union(b2, b2)",
+        "hll_sketch_estimate(b2)",
+        "hll_sketch_estimate(hll_union(b2, b3))",
+        "hll_sketch_estimate(hll_union(b2, b2, true))",
+        "hll_union_agg(b2, true)",
+        "CAST(b2 AS STRING)",
+        "CAST('a' AS BINARY)",
+        "concat_ws(',', b2)",
         "try_sum()",
         "try_sum(d)",
         "CAST(a AS DECIMAL(50, 2))",
@@ -327,6 +385,7 @@ def test_what_fails_in_the_driver_is_left_to_spark() -> None:
 )
 def test_expression_without_a_rule_is_refused(expression: str) -> None:
     fields = (Field(name="a", type=LONG), Field(name="i", type=INTEGER), Field(name="d", type=DecimalType(38, 9)))
+    fields += (Field(name="b2", type=BINARY), Field(name="b3", type=BINARY))
     assert isinstance(translated(f"SELECT {expression} AS `x` FROM {ROWS}", fields), str)
 
 

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from tidemill.core.contract.schema import Decimal, Scalar, spark_type
 from tidemill.engine.driver.numbers import FUNCTIONS_OF_NUMBERS, RULES_OF_NUMBERS
+from tidemill.engine.driver.sketches import FUNCTIONS_OF_SKETCHES
 from tidemill.engine.driver.values import Of, Untranslatable, Value, alike, cast, duckdb_type, is_whole, refuse, type_of
 
 _TRUE, _FALSE = "TRUE", "FALSE"
@@ -184,5 +185,9 @@ _RULES: Mapping[type[exp.Expr], Callable[[Of, Any], Value]] = {
     **RULES_OF_NUMBERS,
 }
 
-_FUNCTIONS: Mapping[str, Callable[[Of, Any], Value]] = {"timestamp_micros": _moment, **FUNCTIONS_OF_NUMBERS}
+_FUNCTIONS: Mapping[str, Callable[[Of, Any], Value]] = {
+    "timestamp_micros": _moment,
+    **FUNCTIONS_OF_NUMBERS,
+    **FUNCTIONS_OF_SKETCHES,
+}
 """Functions that the parser has no class for."""

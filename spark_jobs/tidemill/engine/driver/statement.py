@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from tidemill.engine.driver.sketches import teach
 from tidemill.engine.driver.translation import TABLE, Translation, translated
 from tidemill.tables.arrow_types import arrow_schema, schema_fields
 
@@ -92,4 +93,5 @@ def _database(process: int) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config=_SETTINGS)
     for setting in _SHUT:
         connection.execute(f"SET {setting}")
+    teach(connection)
     return connection

@@ -15,6 +15,7 @@ DIGITS = 38
 
 _DUCKDB = {
     Scalar.STRING: "VARCHAR",
+    Scalar.BINARY: "BLOB",
     Scalar.BOOLEAN: "BOOLEAN",
     Scalar.INTEGER: "INTEGER",
     Scalar.LONG: "BIGINT",
@@ -23,6 +24,7 @@ _DUCKDB = {
 }
 _WRITTEN = {
     exp.DType.TEXT: Scalar.STRING,
+    exp.DType.BINARY: Scalar.BINARY,
     exp.DType.BOOLEAN: Scalar.BOOLEAN,
     exp.DType.INT: Scalar.INTEGER,
     exp.DType.BIGINT: Scalar.LONG,

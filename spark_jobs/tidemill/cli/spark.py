@@ -56,12 +56,15 @@ def start_spark(project: Project, pipeline: str | None = None) -> SparkSession:
 def spark_session(
     project: Project, given: Callable[[Project], SparkSession] | None = None, *, pipeline: str | None = None
 ) -> Iterator[SparkSession]:
-    """Start the session and stop it afterwards, unless it was `given` or other batches share it."""
+    """Start the session and stop it afterwards, unless it was `given`, ran before, or other batches share it."""
+    from pyspark.sql import SparkSession
+
     from tidemill.engine.spark.connect import leave
 
     if given:
         yield given(project)
         return
+    there = SparkSession.getActiveSession() is not None
     session = start_spark(project, pipeline)
     shared = pipeline is not None and project.settings.remote
     try:
@@ -69,7 +72,10 @@ def spark_session(
     finally:
         # An interrupt may have broken the connection; the JVM ends with this process anyway.
         with suppress(Exception):
-            leave(session) if shared else session.stop()
+            if shared:
+                leave(session)
+            elif not there:
+                session.stop()
 
 
 @contextmanager

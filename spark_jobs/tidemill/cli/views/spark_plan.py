@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tidemill.cli.spark import start_spark
+from tidemill.cli.spark import spark_session
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.log.scan import MemoryScan
 from tidemill.core.plan.planning import plan_batch
@@ -35,8 +35,7 @@ def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
     """
     flow = to_be_read(flow, project.log(), Position())
     plan = _plan(project, flow)
-    session = start_spark(project)
-    try:
+    with spark_session(project) as session:
         attempt = _attempt(project, flow, plan, session)
         read = attempt.read()
         plans = {}
@@ -50,8 +49,6 @@ def spark_plans(project: Project, flow: Flow) -> dict[str, str]:
                 plans[sink.table] += f"\n\n{_merging(attempt, sink, frame)}"
         attempt.release()
         return plans
-    finally:
-        session.stop()
 
 
 def _merging(attempt: Attempt, sink: WindowedSink, state: DataFrame) -> str:

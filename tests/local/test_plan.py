@@ -113,6 +113,21 @@ def test_database_whose_client_is_not_installed_is_refused(monkeypatch: pytest.M
     check_database("postgresql://user:secret@host/airflow")
 
 
+@pytest.mark.parametrize(
+    ("url", "taken"),
+    [
+        ("postgresql://u@h:1/d?x=postgresql://", "postgresql+psycopg2://u@h:1/d?x=postgresql://"),
+        ("postgresql+psycopg://u@h/d", "postgresql+psycopg://u@h/d"),
+    ],
+)
+def test_airflow_takes_the_driver_that_was_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, taken: str
+) -> None:
+    monkeypatch.setattr("tidemill_airflow.local.environment.find_spec", lambda name: name)
+    environ = LocalAirflow(home=Home(tmp_path), dags=tmp_path, port=1, database=url).environ({})
+    assert environ["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] == taken
+
+
 def test_environment_has_nothing_of_another_airflow_but_its_connections(tmp_path: Path) -> None:
     home = Home(tmp_path)
     theirs = {

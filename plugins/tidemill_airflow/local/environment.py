@@ -16,7 +16,7 @@ _DRIVERS = {
     "sqlite": ("aiosqlite",),
     "postgresql": ("psycopg2", "asyncpg"),
     "postgresql+psycopg2": ("psycopg2", "asyncpg"),
-    "postgresql+psycopg": ("psycopg",),
+    "postgresql+psycopg": ("psycopg", "asyncpg"),
 }
 """Databases that a local Airflow can use, and the packages that reach them."""
 
@@ -66,7 +66,7 @@ class LocalAirflow:
         """
         found = {k: v for k, v in (os.environ if base is None else base).items() if _is_kept(k)}
         # Its processes write to one file: on a busy machine they wait longer than the 5 seconds of the default.
-        database = self.database or f"sqlite:///{self.home.folder}/airflow.db?timeout=60"
+        database = _with_driver(self.database) or f"sqlite:///{self.home.folder}/airflow.db?timeout=60"
         known = self.home.secrets()
         settings = {
             **_SETTINGS,
@@ -110,6 +110,12 @@ def check_database(url: str) -> None:
             f"--database: {scheme} needs the packages {', '.join(missing)}",
             fix="pip install 'apache-airflow-providers-postgres[asyncpg]'",
         )
+
+
+def _with_driver(url: str) -> str:
+    """The address with the driver that `check_database` has looked for: SQLAlchemy 2.1 would take another."""
+    plain = "postgresql://"
+    return f"postgresql+psycopg2://{url.removeprefix(plain)}" if url.startswith(plain) else url
 
 
 def _is_kept(name: str) -> bool:

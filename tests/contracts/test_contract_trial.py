@@ -14,6 +14,7 @@ from tidemill.core.errors import ContractError, DeclarationError
 from tidemill.core.sql.text import select
 from tidemill.engine.spark.query import ROWS, of_driver, query
 from tidemill.inspect.contract_trial.conditions import broken_records
+from tidemill.inspect.contract_trial.tables import try_rows
 from tidemill.tables.arrow_types import arrow_schema
 
 if TYPE_CHECKING:
@@ -96,3 +97,20 @@ def test_a_predicate_that_fails_is_named_without_the_plan_of_spark(tmp_path: Pat
     line = next(n for n, text in enumerate(CONTRACT.splitlines(), 1) if "needs_spark" in text)
     assert refused.value.message == f"{path}:{line}: rule `needs_spark`: rule needs_spark: [CAST] not a number"
     assert "try_cast" in refused.value.fix
+
+
+def no_spark(rule: str) -> SparkSession:
+    raise AssertionError(f"{rule} needs no Spark")
+
+
+def test_column_whose_values_the_type_cannot_hold_breaks_its_type(tmp_path: Path) -> None:
+    path = tmp_path / "it.odcs.yaml"
+    head = CONTRACT.partition("    customProperties")[0]
+    path.write_text(f"{head}    properties:\n      - {{name: at, logicalType: timestamp}}\n", encoding="utf-8")
+    found, errors = described(path)
+    assert errors == []
+    for nanoseconds, said in ((1_000, ""), (1_001, "cannot hold all of its values")):
+        rows = pa.table({"at": pa.array([nanoseconds], pa.int64()).cast(pa.timestamp("ns", tz="UTC"))})
+        [outcome] = try_rows(found["it"], rows, no_spark).outcomes
+        assert said in outcome.observed
+        assert bool(outcome.observed) == bool(said)

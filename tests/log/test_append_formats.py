@@ -304,3 +304,22 @@ def test_records_beyond_the_years_that_are_there_are_read_as_of_the_nearest_mome
     assert log.offset_at("t", 0, datetime(1, 1, 1, tzinfo=UTC)) == 0
     assert log.offset_at("t", 0, datetime(1900, 1, 1, tzinfo=UTC)) == 1
     assert log.offset_at("t", 0, datetime(9000, 1, 1, tzinfo=UTC)) == 2
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (pa.array([0, -(2**62)], pa.int64()).cast(pa.timestamp("us", tz="UTC")), "a day before year 1 or after 9999"),
+        (pa.array([0, -(2**30)], pa.int32()).cast(pa.date32()), "a day before year 1 or after 9999"),
+        (pa.array([0.5, float("inf")]), "an infinite number"),
+        (pa.array([[0.5], [1.0, float("inf")]]), "an infinite number"),
+        (pa.array([{"x": 0.5}, {"x": float("-inf")}]), "an infinite number"),
+    ],
+)
+def test_value_of_parquet_that_no_record_can_say_is_refused_by_row_and_column(column: pa.Array, said: str) -> None:
+    stream = io.BytesIO()
+    pq.write_table(pa.table({"id": pa.array([1, 2]), "odd": column}), stream)
+    size = stream.tell()
+    with pytest.raises(LogInputError, match=rf"^f\.parquet, line 2: the column odd holds {said}") as found:
+        list(read_parquet(stream, "f.parquet", ParquetRows(), size))
+    assert found.value.fix

@@ -54,7 +54,7 @@ def of_json_schema(path: Path, picked: str = "") -> Draft:
         description=as_text(schema.get("description")) or as_text(schema.get("title")) or f"Imported from {path.name}.",
         columns=columns,
         format="json",
-        extra_fields="reject" if schema.get("additionalProperties") is False else "keep",
+        extra_fields=reader.extra_fields(schema),
         losses=tuple(reader.losses),
     )
 
@@ -77,6 +77,7 @@ def _check(path: Path, document: Any) -> None:
 class _Reader:
     root: Mapping[str, Any]
     losses: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     nesting: Nesting = field(default_factory=Nesting)
 
     def resolved(self, schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -107,6 +108,7 @@ class _Reader:
             inner, null = self._plain(as_mapping(each), f"`{name}`")
             typed = self._type(inner, name)
             if typed is None:
+                self.left_out.append(name)
                 continue
             described = as_text(inner.get("description")) or as_text(inner.get("title"))
             needed = name in required and not null
@@ -115,6 +117,15 @@ class _Reader:
             found.append(Column(field=made, **self._rules(inner, f"`{name}`", typed)))
         self._note_undeclared(schema, "")
         return found
+
+    def extra_fields(self, schema: Mapping[str, Any]) -> str:
+        """What to do with fields that the contract does not know. It does not know those that were left out."""
+        if schema.get("additionalProperties") is not False:
+            return "keep"
+        if self.left_out:
+            names = ", ".join(f"`{name}`" for name in self.left_out)
+            self.losses.append(f"`additionalProperties: false` is left out: it would reject records with {names}")
+        return "keep" if self.left_out else "reject"
 
     def _note_undeclared(self, schema: Mapping[str, Any], above: str) -> None:
         declared = as_mapping(schema.get("properties"))
@@ -178,6 +189,8 @@ class _Reader:
             if typed is not None:
                 said = as_text(inner.get("description"))
                 fields.append(Field(name=key, type=typed, required=key in required and not null, description=said))
+            else:
+                self.left_out.append(f"{name}.{key}")
         self._note_undeclared(schema, f"{name}.")
         if not fields:
             self.losses.append(f"`{name}` is left out: an object needs properties")

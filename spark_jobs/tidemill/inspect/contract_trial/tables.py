@@ -26,7 +26,7 @@ from tidemill.tables.arrow_types import arrow_type, data_type
 
 def try_rows(found: Described, rows: pa.Table, spark: OpenSpark) -> Tried:
     """Try every promise of a table's contract on all of these rows together."""
-    wrong = {f.name: said for f in found.contract.fields if (said := _misfit(f, rows.schema))}
+    wrong = {f.name: said for f in found.contract.fields if (said := _misfit(f, rows.schema) or _loss(f, rows))}
     return _tried(found, _typed(found.contract, rows, wrong), (), wrong, spark)
 
 
@@ -102,6 +102,16 @@ def _misfit(field: Field, schema: pa.Schema) -> str:
         return f"the column is {arrow}, the contract says {spark_type(field.type)}"
     if fit(kind, field.type) is not Fit.FITS:
         return f"the column is {spark_type(kind)}, the contract says {spark_type(field.type)}"
+    return ""
+
+
+def _loss(field: Field, rows: pa.Table) -> str:
+    """Why a column of a type that fits does not keep its values; empty if it does."""
+    try:
+        rows.column(field.name).cast(arrow_type(field.type))
+    except pa.ArrowInvalid as error:
+        found = rows.schema.field(field.name).type
+        return f"the column is {found}, and {spark_type(field.type)} cannot hold all of its values: {error}"
     return ""
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tidemill.core.errors import LogInputError
@@ -167,7 +169,7 @@ def _add_row(rows: Rows, cells: list[str], text: bytes, line: int, layout: _Layo
 def _parquet_rows(batch: pa.RecordBatch, first: int, name: str, source: ParquetRows, consumed: int) -> Rows:
     rows = Rows(consumed=consumed)
     fields = source.fields
-    for number, row in enumerate(_in_microseconds(batch).to_pylist(), first):
+    for number, row in enumerate(_plain(batch, first, name), first):
         key = key_bytes(row[fields.key]) if fields.key is not None else None
         try:
             time = microseconds(row[fields.time], fields.unit) if fields.time is not None else None
@@ -175,6 +177,58 @@ def _parquet_rows(batch: pa.RecordBatch, first: int, name: str, source: ParquetR
             raise bad_row(name, number, f"cannot use {fields.time}: {error}") from error
         rows.add(msgspec.json.encode(row, enc_hook=str), key, time)
     return rows
+
+
+def _plain(batch: pa.RecordBatch, first: int, name: str) -> list[dict[str, Any]]:
+    """The rows as Python's values, of which each can be written in JSON."""
+    rows = _in_microseconds(batch)
+    infinite = any(pc.any(pc.is_inf(numbers)).as_py() for numbers in _floats(rows.to_struct_array()))
+    try:
+        found: list[dict[str, Any]] = rows.to_pylist()
+    except OverflowError:
+        number, column = next(_beyond(rows))
+        what = f"the column {column} holds a day before year 1 or after 9999, which no record can say"
+        raise bad_row(name, first + number, what, "mend the row, or leave the column out") from None
+    if infinite:
+        number = next(n for n, row in enumerate(found) if _is_infinite(row))
+        column = next(column for column, value in found[number].items() if _is_infinite(value))
+        what = f"the column {column} holds an infinite number, which JSON cannot say"
+        raise bad_row(name, first + number, what, "write null, or mend the row")
+    return found
+
+
+def _floats(array: pa.Array) -> Iterator[pa.Array]:
+    """All numbers with a point in an array, also inside of lists and structs."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        for inner in array.flatten():
+            yield from _floats(inner)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _floats(pc.list_flatten(array))
+    elif pa.types.is_floating(kind):
+        yield array
+
+
+def _is_infinite(value: Any) -> bool:
+    match value:
+        case float():
+            return math.isinf(value)
+        case dict():
+            return any(map(_is_infinite, value.values()))
+        case list():
+            return any(map(_is_infinite, value))
+        case _:
+            return False
+
+
+def _beyond(rows: pa.RecordBatch) -> Iterator[tuple[int, str]]:
+    """Rows and columns whose values Python cannot hold."""
+    for number in range(len(rows)):
+        for column in rows.schema.names:
+            try:
+                rows.column(column)[number].as_py()
+            except OverflowError:
+                yield number, column
 
 
 def _in_microseconds(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -236,6 +236,16 @@ def test_a_value_of_another_type_is_not_allowed_silently(
     assert "is no value of this column's type" in the_error(path, f"value: {value}").message
 
 
+@pytest.mark.parametrize("value", ["2026-01-01T00:00:00Z", "'2026-01-01T00:00:00Z'"])
+def test_a_list_of_times_is_refused_with_what_to_do(file: Any, value: str, the_error: TheError) -> None:
+    for rule in (
+        f"enum:\n    - value: {value}",
+        f"quality: [{{metric: invalidValues, mustBe: 0, arguments: {{validValues: [{value}]}}}}]",
+    ):
+        path = file.an_input(f"- name: x\n  logicalType: timestamp\n  {rule}")
+        assert "times can have bounds" in the_error(path, value).fix
+
+
 @pytest.mark.parametrize(
     ("name", "matching", "other"),
     [

@@ -12,7 +12,7 @@ from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest, is_number, shown, without_quotes
 from tidemill.contracts.patterns import complaint
 from tidemill.contracts.standard import OPERATORS
-from tidemill.contracts.values import fits
+from tidemill.contracts.values import advice, fits
 from tidemill.core.contract.contract import Matches, NotNull, OneOf, RowCountBetween, Unique
 from tidemill.core.contract.row_checks import NoneOf, Plain
 from tidemill.core.contract.schema import Field, Scalar
@@ -187,7 +187,9 @@ def _values(nodes: list[Node], metric: Metric, argument: str) -> tuple[Plain, ..
     wrong = [n for n in nodes if not fits(n, metric.column.type)]
     for node in wrong:
         metric.findings.error(
-            node.line, f"{argument}: {shown(node)} is no value of `{metric.column.name}`", fix="mind the quotes"
+            node.line,
+            f"{argument}: {shown(node)} is no value of `{metric.column.name}`",
+            fix=advice(metric.column.type),
         )
     if not nodes:
         metric.refuse(f"{argument} is empty", key="arguments")

@@ -14,7 +14,7 @@ from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest, is_flag, is_number, is_whole, shown, without_quotes, written
 from tidemill.contracts.patterns import TEXT_FORMATS, complaint
 from tidemill.contracts.ranges import check_enum, check_range
-from tidemill.contracts.values import bound, fits, is_exact, is_number_type
+from tidemill.contracts.values import advice, bound, fits, is_exact, is_number_type
 from tidemill.core.contract.contract import Between, LengthBetween, Matches, OneOf
 from tidemill.core.contract.row_checks import Bounded, ItemsBetween, ItemsDistinct, MultipleOf
 from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
@@ -261,4 +261,4 @@ def _as_type(node: Node, data_type: DataType) -> str:
     """How to write a value so that it fits the column, if only its quotes are wrong."""
     if data_type is Scalar.STRING and isinstance(node.value, int | float):
         return f"put it in quotes: '{written(node)}'"
-    return without_quotes(node) if is_number_type(data_type) else ""
+    return without_quotes(node) if is_number_type(data_type) else advice(data_type)

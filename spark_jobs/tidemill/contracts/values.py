@@ -60,6 +60,13 @@ def fits(node: Node, data_type: DataType) -> bool:
             return False
 
 
+def advice(data_type: DataType) -> str:
+    """What to do about an allowed value that is none of the type."""
+    if isinstance(data_type, Scalar | Decimal) and data_type not in (Scalar.TIMESTAMP, Scalar.BINARY):
+        return "mind the quotes"
+    return "remove the list: columns of texts, numbers, days and truths can have one; times can have bounds"
+
+
 def _is_finite(number: int | float) -> bool:
     try:
         return math.isfinite(float(number))

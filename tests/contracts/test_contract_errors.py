@@ -113,6 +113,7 @@ def the_line(path: Path, text: str) -> int:
         ("status: active", "price: {priceAmount: free}", "`priceAmount`: expected a number"),
         ("status: active", "servers: [{type: s3, location: 's3://x'}]", "an item of `servers`: `server` is missing"),
         ("status: active", "customProperties: [{property: format, value: csv}]", "has no effect here"),
+        ("status: active", "customProperties: [{property: scope, value: table}]", "has no effect here"),
     ],
 )
 def test_a_contract_that_is_not_of_the_standard_is_refused(

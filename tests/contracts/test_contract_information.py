@@ -156,6 +156,28 @@ def test_custom_properties_of_others_are_information_whoever_they_are_of(file: A
     load_contract(path)
 
 
+def test_custom_properties_of_contract_and_columns_are_listed(file: Any) -> None:
+    column = "- name: x\n  logicalType: string\n  customProperties: [{property: owner, value: a}]"
+    path = file.an_output(column, top="customProperties: [{property: foo, value: 1}]")
+    told = [f.message for f in lint(path) if f.severity is Level.INFORMATION]
+    assert told == ["custom property `foo` is not Tidemill's", "custom property `owner` is not Tidemill's"]
+
+
+@pytest.mark.parametrize(
+    ("custom", "said"),
+    [
+        ("{property: scope, value: table}", "`scope` has no effect here"),
+        ("{property: null, value: x}", "needs a name"),
+        ("{property: 'null', value: ','}", "`null` is the delimiter"),
+        ("{property: delimiter, value: '-'}\n- {property: 'null', value: '-'}", "`null` is the delimiter"),
+    ],
+)
+def test_custom_property_that_means_nothing_is_an_error_with_its_fix(file: Any, custom: str, said: str) -> None:
+    path = file.an_input("- {name: x, logicalType: string}", custom=f"- {{property: format, value: csv}}\n- {custom}")
+    [error] = [f for f in lint(path) if f.severity is Level.ERROR and said in f.message]
+    assert error.fix
+
+
 ODD = (None, True, 0, -1, 3.5, "", "a b", [], {}, ["x"], {"x": 1}, "object", "integer", "v3.1.0", "2 days")
 KEYS = ("foo", "unique", "enum", "quality", "items", "map", "mustBe", "metric", "vendor", "id", "context", "team")
 

@@ -23,6 +23,9 @@ TIMES = ("iso", "epoch_s", "epoch_ms", "epoch_us")
 """The values of the option `timestamp`."""
 
 VENDOR = "tidemill"
+SCOPE = "scope"
+"""The custom property of a quality rule: which rows it looks at."""
+_NAMED = 'put it in quotes: property: "null"'
 _NAMES = ("format", "extraFields", *sorted({o for options in OPTIONS.values() for o in options}))
 
 
@@ -49,11 +52,7 @@ def extensions_of(root: Node, schema: Node, findings: Findings) -> Extensions:
     """
     found = _by_name(schema, findings)
     for place in (root, *schema.items("properties")):
-        for name, node in _named(place).items():
-            if name in _NAMES and node.text("vendor") in ("", VENDOR):
-                findings.error(
-                    node.line, f"custom property `{name}` has no effect here", fix="move it into the schema object"
-                )
+        _check_elsewhere(place, findings)
     format_ = _word(found, "format", list(Format), findings)
     extra = _word(found, "extraFields", list(ExtraFields), findings)
     if extra is not None and format_ != Format.JSON:
@@ -66,8 +65,21 @@ def extensions_of(root: Node, schema: Node, findings: Findings) -> Extensions:
     )
 
 
-def _named(place: Node) -> dict[str, Node]:
-    return {node.text("property"): node for node in place.items("customProperties")}
+def _check_elsewhere(place: Node, findings: Findings) -> None:
+    """Custom properties of the contract or of a column: Tidemill has none there, and others are noted."""
+    for node in place.items("customProperties"):
+        name = node.text("property")
+        if node.text("vendor") not in ("", VENDOR):
+            continue
+        if name in _NAMES or name == SCOPE:
+            _refuse_place(node, name, findings)
+        elif name:
+            findings.information(node.line, f"custom property `{name}` is not Tidemill's")
+
+
+def _refuse_place(node: Node, name: str, findings: Findings) -> None:
+    where = "a quality rule" if name == SCOPE else "the schema object"
+    findings.error(node.line, f"custom property `{name}` has no effect here", fix=f"move it into {where}")
 
 
 def _by_name(schema: Node, findings: Findings) -> dict[str, Node]:
@@ -78,7 +90,14 @@ def _by_name(schema: Node, findings: Findings) -> dict[str, Node]:
             continue
         if name in found:
             findings.error(node.line, f"custom property `{name}` stands twice, first in line {found[name].line}")
-        elif name and name not in _NAMES:
+        elif name == SCOPE:
+            _refuse_place(node, name, findings)
+        elif not name:
+            # Null without quotes is no text: the name of CSV's option, meant as one.
+            findings.error(
+                node.line, f"a custom property needs a name, found {shown(node.child('property'))}", fix=_NAMED
+            )
+        elif name not in _NAMES:
             _note_foreign(node, name, findings)
         else:
             found[name] = node
@@ -132,6 +151,9 @@ def _options(found: Mapping[str, Node], format_: str | None, findings: Findings)
             findings.error(child.line, f"option `{name}` is {child.value!r}, expected {complaint}")
         else:
             options[name] = child.value
+    if "null" in options and options["null"] == options.get("delimiter", ","):
+        line = found["null"].line
+        findings.error(line, "`null` is the delimiter, which no value can be", fix="give one of them another text")
     return dict(sorted(options.items()))
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from tidemill.contracts.conditions import Condition, Place
 from tidemill.contracts.document import Node
-from tidemill.contracts.extensions import VENDOR
+from tidemill.contracts.extensions import SCOPE, VENDOR
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest, shown
 from tidemill.core.contract.contract import Expectation, RowCountBetween, Unique
 from tidemill.core.contract.scope import Scope
 from tidemill.core.contract.tolerance import Tolerance
-
-_SCOPE = "scope"
 
 
 def scope_node(node: Node, findings: Findings) -> Node | None:
@@ -21,19 +19,19 @@ def scope_node(node: Node, findings: Findings) -> Node | None:
         name, vendor = each.text("property"), each.text("vendor")
         if vendor not in ("", VENDOR):
             continue
-        if name != _SCOPE:
+        if name != SCOPE:
             _note_foreign(each, name, vendor, findings)
         elif found is not None:
-            findings.error(each.line, f"custom property `{_SCOPE}` stands twice, first in line {found.line}")
+            findings.error(each.line, f"custom property `{SCOPE}` stands twice, first in line {found.line}")
         else:
             found = each
     return found
 
 
 def _note_foreign(node: Node, name: str, vendor: str, findings: Findings) -> None:
-    near = closest(name, (_SCOPE,))
+    near = closest(name, (SCOPE,))
     if near or vendor == VENDOR:
-        said = f"unknown custom property `{name}` of a quality rule; known: {_SCOPE}"
+        said = f"unknown custom property `{name}` of a quality rule; known: {SCOPE}"
         findings.error(node.line, said, fix=near or "remove it, or give it the vendor that it is for")
     elif name:
         findings.information(node.line, f"custom property `{name}` is not Tidemill's")

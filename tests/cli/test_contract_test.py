@@ -236,9 +236,19 @@ def test_each_broken_rule_says_what_it_expects_and_what_to_do_about_it(sums_cont
     assert tried["rowCount"]["looks_at"] == "the rows of one batch"
     assert tried["v.minimum"]["looks_at"] == "each row by itself"
     assert len({each["fix"] for name, each in tried.items() if name != "code" and not each["holds"]}) == 4
+    assert tried["rowCount"]["message"] == "cannot be checked: 1 row could not be read"
+    (tmp_path / "rows.jsonl").write_text(lines({"id": 1, "v": -1}, {"id": 1, "v": 2}))
     said = type_command(None, "contract", "test", sums_contract, tmp_path / "rows.jsonl").out
     assert "rowCount: 2 rows; expected at most 1 row" in said
     assert "in a pipeline, this rule looks at the rows of one batch; here it looked at all rows" in said
+
+
+def test_rules_that_count_are_not_judged_without_rows_that_cannot_be_read(sums_contract: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(lines({"id": 1, "v": 1}, {"id": 1, "v": "x"}, {"id": 2, "v": 2}))
+    key = try_it(sums_contract, tmp_path / "rows.jsonl")["primaryKey"]
+    assert (key["holds"], key["message"]) == (False, "cannot be checked: 1 row could not be read")
+    (tmp_path / "rows.jsonl").write_text(lines({"id": 1, "v": 1}, {"id": 1, "v": 2}, {"id": 2, "v": "x"}))
+    assert "cannot be checked" not in str(try_it(sums_contract, tmp_path / "rows.jsonl")["primaryKey"]["message"])
 
 
 def test_a_sum_of_records_that_leaves_64_bits_is_compared_exactly_without_spark(orders: Path, tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ from tidemill.contracts.audit import audit
 from tidemill.contracts.changes.described import Described
 from tidemill.contracts.meanings import expected, looks_at
 from tidemill.contracts.outcomes import columns_of
-from tidemill.core.contract.contract import Contract, Severity
+from tidemill.core.contract.contract import Contract, Expectation, RowCountBetween, Severity, TableRule, Unique
 from tidemill.core.contract.fitting import Fit, fit
 from tidemill.core.contract.schema import Field, spark_type
 from tidemill.core.contract.verdict import CheckResult
+from tidemill.core.counts import many
 from tidemill.core.errors import InputError
 from tidemill.inspect.contract_trial.conditions import OpenSpark, where
 from tidemill.inspect.contract_trial.outcome import SHOWN, Outcome, Sample, Tried, fix_of
@@ -35,7 +36,24 @@ def try_json_rows(found: Described, chunks: Iterable[pa.ChunkedArray], spark: Op
     decoding = Decoding.of(found.contract)
     rows = pa.concat_tables([decoding.decoder.schema.empty_table(), *(decoding.rows(values)[0] for values in chunks)])
     tried = _tried(found, rows, tuple(decoding.outcomes(found)), {}, spark)
-    return replace(tried, count=decoding.count)
+    return replace(tried, count=decoding.count, outcomes=tuple(_without(tried, found, decoding.count - len(rows))))
+
+
+def _without(tried: Tried, found: Described, unread: int) -> Iterator[Outcome]:
+    """The outcomes; rules that count rows are not judged without those that could not be read."""
+    counting = {rule.name: rule for rule in found.contract.table_rules if _counts(rule)}
+    for outcome in tried.outcomes:
+        rule = counting.get(outcome.rule) if unread else None
+        # A key that stands twice among some rows stands twice among all.
+        if rule is None or (outcome.observed and isinstance(rule.check, Unique)):
+            yield outcome
+        else:
+            said = f"cannot be checked: {many(unread, 'row')} could not be read"
+            yield replace(outcome, observed=said, samples=(), fix="mend the rows that cannot be read first")
+
+
+def _counts(rule: TableRule) -> bool:
+    return rule.tolerance is not None or isinstance(rule.check, Unique | RowCountBetween | Expectation)
 
 
 def rows_of_delta(uri: str, columns: Iterable[str] | None, options: Mapping[str, str]) -> pa.Table:

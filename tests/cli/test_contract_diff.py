@@ -118,6 +118,29 @@ def test_two_files_are_versions_of_one_contract(tidemill: Type, folder: Path, tm
     )
 
 
+@pytest.mark.parametrize("by_git", [True, False], ids=["revision", "folders"])
+def test_another_contract_does_not_stand_for_one_that_is_gone(
+    tidemill: Type, folder: Path, tmp_path: Path, by_git: bool
+) -> None:
+    (folder / "events.odcs.yaml").unlink()
+    commit(folder, "Keep one contract")
+    old = shutil.copytree(folder, tmp_path / "old")
+    (folder / "sums.odcs.yaml").rename(folder / "payments.odcs.yaml")
+    change(folder / "payments.odcs.yaml", ("id: sums", "id: payments"), ("name: sums", "name: payments"))
+    said = tidemill("contract", "diff", *(("--base", "HEAD") if by_git else (old,)), folder)
+    assert said.code == 1, said.out
+    assert "breaking: sums: the contract is gone" in said.out
+    assert "payments: the contract is new" in said.out
+    assert said.out.endswith("2 changes, 1 breaking\n")
+
+
+def test_a_contract_whose_file_and_object_are_renamed_is_known_by_its_id(tidemill: Type, folder: Path) -> None:
+    (folder / "sums.odcs.yaml").rename(folder / "totals.odcs.yaml")
+    change(folder / "totals.odcs.yaml", ("name: sums", "name: totals"))
+    said = tidemill("contract", "diff", "--base", "HEAD")
+    assert (said.code, "sums, now totals" in said.out) == (0, True), said.out
+
+
 def test_contracts_that_a_revision_lacks_are_new(tidemill: Type, folder: Path) -> None:
     (folder / "more").mkdir()
     (folder / "more" / "bills.odcs.yaml").write_text((folder / "sums.odcs.yaml").read_text())

@@ -103,6 +103,18 @@ def test_an_object_that_gets_company_is_the_same_contract(tmp_path: Path) -> Non
     ]
 
 
+def test_another_object_of_a_file_does_not_stand_for_one_that_is_gone(tmp_path: Path) -> None:
+    compared(tmp_path, {"p": [ID]}, {"p": [ID]})
+    for version, name in (("old", "bills"), ("new", "debts")):
+        file = tmp_path / version / "orders.odcs.yaml"
+        file.write_text(file.read_text() + f"  - {{name: {name}, properties: [{{name: id, logicalType: integer}}]}}\n")
+    found = changes_of(described(tmp_path / "old")[0], described(tmp_path / "new")[0])
+    assert [(c.contract, c.kind) for c in found] == [
+        ("orders#bills", "contract-removed"),
+        ("orders#debts", "contract-added"),
+    ]
+
+
 def test_what_says_the_same_is_no_change(tmp_path: Path) -> None:
     named = "quality: [{type: library, name: NAME, metric: nullValues, mustBe: 0}]"
     old, new = (column(named.replace("NAME", name)) for name in ("one", "two"))

@@ -57,7 +57,8 @@ def diff_contracts(
         both = _read(old, new, base)
         if both.wrong:
             _refuse(form, both.wrong, shown)
-        found = review(*_paired(both.before, both.after), both.waivers, datetime.now(UTC).date())
+        before = both.before if base or not _are_files(old, new) else _renamed(both)
+        found = review(before, both.after, both.waivers, datetime.now(UTC).date())
         users, faults = _users(ctx, places or [], both) if any(c.breaks for c, _ in found.changes) else ({}, ())
         found = replace(found, remarks=(*both.once_wrong, *found.remarks, *faults))
         show(form, shown, found, fail_on, users)
@@ -166,11 +167,13 @@ def _two(ctx: typer.Context, places: list[Path], base: str) -> Iterator[tuple[Pa
             yield old, new, Shown(names if old is None else {**names, old: new})
 
 
-def _paired(
-    before: Mapping[str, Described], after: Mapping[str, Described]
-) -> tuple[Mapping[str, Described], Mapping[str, Described]]:
-    """Two single contracts are versions of one, whatever their files are called."""
-    if len(before) == len(after) == 1:
-        (old,), (name,) = before.values(), after
-        return {name: old}, after
-    return before, after
+def _are_files(old: Path | None, new: Path) -> bool:
+    return old is not None and old.is_file() and new.is_file()
+
+
+def _renamed(both: _Both) -> Mapping[str, Described]:
+    """The old contracts by their new names: two single ones are versions of one, whatever their files are called."""
+    if len(both.before) == len(both.after) == 1:
+        (old,), (name,) = both.before.values(), both.after
+        return {name: old}
+    return both.before

@@ -33,22 +33,29 @@ def changes_of(before: Mapping[str, Described], after: Mapping[str, Described]) 
 
 
 def pairs(before: Mapping[str, Described], after: Mapping[str, Described]) -> list[Pair]:
-    """The two versions of each contract: by name, or else by the id of the file and the name of the object.
+    """The two versions of each contract: by name, or else by the id of the file, with or without the object's name.
 
-    None stands for a version that is not there. So a file can be renamed, and another object can join it.
+    None stands for a version that is not there. So a file or its only object can be renamed, and another can join it.
     """
     found: list[Pair] = [(before[name], after[name]) for name in sorted(before.keys() & after.keys())]
     gone = {name: old for name, old in before.items() if name not in after}
-    come = {name: new for name, new in after.items() if name not in before}
-    for _, new in sorted(come.items()):
-        known = [name for name, old in gone.items() if _identity(old) == _identity(new)]
-        alone = sum(_identity(other) == _identity(new) for other in come.values()) == 1
-        found.append((gone.pop(known[0]) if len(known) == 1 and alone else None, new))
-    return [*found, *((old, None) for old in gone.values())]
+    come = {name: new for name, new in sorted(after.items()) if name not in before}
+    for identity in (_id_and_object, _id):
+        for name, new in list(come.items()):
+            known = [other for other, old in gone.items() if identity(old) == identity(new)]
+            alone = sum(identity(other) == identity(new) for other in come.values()) == 1
+            if identity(new) and len(known) == 1 and alone:
+                found.append((gone.pop(known[0]), come.pop(name)))
+    return [*found, *((None, new) for new in come.values()), *((old, None) for old in gone.values())]
 
 
-def _identity(one: Described) -> tuple[str, str]:
+def _id_and_object(one: Described) -> tuple[str, str]:
     return one.root.text("id"), one.schema.text("name")
+
+
+def _id(one: Described) -> str:
+    """The id of a file with one object; another object of the same file is another contract."""
+    return one.root.text("id") if len(one.root.items("schema")) == 1 else ""
 
 
 def bump_needed(changes: list[Change]) -> Bump:

@@ -4,6 +4,53 @@ from __future__ import annotations
 
 from typing import Any
 
+BREAKS: dict[str, tuple[str, str]] = {
+    "contract-added": ("", ""),
+    "contract-removed": ("state writers", "readers"),
+    "contract-renamed": ("", ""),
+    "direction-changed": ("backfills state writers", "readers state"),
+    "format-changed": ("backfills state writers", ""),
+    "extra-fields-refused": ("backfills state writers", ""),
+    "extra-fields-kept": ("state", ""),
+    "field-added": ("state", "state"),
+    "field-added-required": ("backfills state writers", "state"),
+    "field-removed": ("state", "readers state"),
+    "field-removed-refused": ("backfills state writers", ""),
+    "field-renamed": ("backfills state writers", "readers state"),
+    "field-moved": ("state", ""),
+    "field-moved-inside": ("state", "state"),
+    "column-count": ("backfills state writers", ""),
+    "column-moved": ("backfills state writers", ""),
+    "type-widened": ("state", "readers state"),
+    "type-narrowed": ("backfills state writers", "readers state"),
+    "type-changed": ("backfills state writers", "readers state"),
+    "required-added": ("backfills state writers", ""),
+    "required-removed": ("", "readers"),
+    "required-added-inside": ("backfills state writers", "state"),
+    "required-removed-inside": ("state", "readers state"),
+    "key-changed": ("", "readers"),
+    "rule-added": ("backfills state writers", ""),
+    "rule-stricter": ("backfills state writers", ""),
+    "rule-weaker": ("", "readers"),
+    "rule-weaker-unseen": ("state", "readers"),
+    "rule-changed": ("backfills state writers", "readers"),
+    "rule-removed": ("", "readers"),
+    "severity-raised": ("backfills state writers", ""),
+    "severity-lowered": ("", "readers"),
+    "promise-added": ("", ""),
+    "promise-changed": ("writers", "readers"),
+    "promise-stricter": ("writers", ""),
+    "promise-weaker": ("", "readers"),
+    "promise-removed": ("", "readers"),
+    "unit-changed": ("backfills state writers", "readers"),
+    "deprecated": ("", ""),
+    "deprecated-no-more": ("", ""),
+    "status-changed": ("", ""),
+    "description-changed": ("", ""),
+    "warning-changed": ("", ""),
+}
+"""Whom each kind breaks, for records and for tables: said here again, so that no kind changes by mistake."""
+
 HEAD = """\
 apiVersion: v3.2.0
 kind: DataContract
@@ -21,6 +68,7 @@ schema:
     properties:
 """
 JSON, CSV = "{property: format, value: json}", "{property: format, value: csv}"
+CLOSED = f"{JSON}, {{property: extraFields, value: reject}}"
 ID = "{name: id, logicalType: integer, required: true}"
 NAME = "{name: shop_name, logicalType: string, description: where}"
 
@@ -87,6 +135,12 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("type-widened", {"p": [column("physicalType: int")]}, {"p": [column()]}),
     ("type-narrowed", {"p": [column()]}, {"p": [column("physicalType: int")]}),
+    ("type-narrowed", {"p": [column(of="timestamp")]}, {"p": [column(of="date")]}),
+    (
+        "type-narrowed",
+        {"p": [column("physicalType: 'decimal(12,4)'", of="number")]},
+        {"p": [column("physicalType: 'decimal(10,2)'", of="number")]},
+    ),
     ("type-changed", {"p": [column()]}, {"p": [column(of="string")]}),
     (
         "type-widened",
@@ -173,12 +227,18 @@ OF_RECORDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     (
         "extra-fields-refused",
         {"p": [ID], "custom": JSON},
-        {"p": [ID], "custom": f"{JSON}, {{property: extraFields, value: reject}}"},
+        {"p": [ID], "custom": CLOSED},
     ),
     (
         "extra-fields-kept",
-        {"p": [ID], "custom": f"{JSON}, {{property: extraFields, value: reject}}"},
+        {"p": [ID], "custom": CLOSED},
         {"p": [ID], "custom": JSON},
+    ),
+    ("field-removed-refused", {"p": [ID, column()], "custom": CLOSED}, {"p": [ID], "custom": CLOSED}),
+    (
+        "field-removed-refused",
+        {"p": [column(of=f"{A_B}{INNER}")], "custom": CLOSED},
+        {"p": [column(of=f"{A}{INNER}")], "custom": CLOSED},
     ),
     ("direction-changed", {"p": [ID], "custom": JSON}, {"p": [ID]}),
     *(("rule-weaker-unseen", {**old, "custom": JSON}, {**new, "custom": JSON}) for old, new in UNSEEN),

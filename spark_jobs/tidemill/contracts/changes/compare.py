@@ -98,8 +98,10 @@ def _of_contract(both: Comparison) -> Iterator[Change]:
         yield both.change("extra-fields-kept" if kept else "extra-fields-refused")
     of_fields = list(field_changes(both))
     yield from of_fields
-    renamed = {old: new for old, _, new in (c.message.partition(", now ") for c in of_fields if _is_of(c, "renamed"))}
-    removed = [change.where for change in of_fields if _is_of(change, "removed")]
+    renamed = {
+        old: new for old, _, new in (c.message.partition(", now ") for c in of_fields if _is_of(c, "field-renamed"))
+    }
+    removed = [change.where for change in of_fields if _is_of(change, "field-removed", "field-removed-refused")]
     key = tuple(renamed.get(name, name) for name in old.primary_key)
     if key != new.primary_key:
         told = (", ".join(key) or "none" for key in (old.primary_key, new.primary_key))
@@ -111,9 +113,9 @@ def _of_contract(both: Comparison) -> Iterator[Change]:
         yield both.change("description-changed")
 
 
-def _is_of(change: Change, what: str) -> bool:
-    """Whether a whole column was renamed or removed."""
-    return change.kind == f"field-{what}" and change.at_column
+def _is_of(change: Change, *kinds: str) -> bool:
+    """Whether it is a change of these kinds, about a whole column."""
+    return change.kind in kinds and change.at_column
 
 
 def _format(one: Described) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tidemill.contracts.changes.change import Change
 from tidemill.contracts.changes.described import Described
-from tidemill.core.contract.contract import Format
+from tidemill.core.contract.contract import ExtraFields, Format
 from tidemill.core.contract.fitting import Fit, fit
 from tidemill.core.contract.schema import Array, DataType, Field, Object, spark_type
 from tidemill.core.counts import many
@@ -23,6 +23,12 @@ class Comparison:
 
     before: Described
     after: Described
+
+    @property
+    def refuses_extras(self) -> bool:
+        """Whether records with a field that the new contract does not name are refused, at any depth."""
+        new = self.after.contract
+        return new.format is Format.JSON and new.extra_fields is ExtraFields.REJECT
 
     def change(self, kind: str, path: tuple[str, ...] = (), message: str = "", line: int | None = None) -> Change:
         """A change at a property, or of the whole contract."""
@@ -71,7 +77,7 @@ def _of_level(
     for name in gone:
         other = next((n for n in added if _is_renamed(both, path, old[name], new[n])), None)
         if other is None:
-            yield both.change("field-removed", (*path, name))
+            yield both.change("field-removed-refused" if both.refuses_extras else "field-removed", (*path, name))
         else:
             added.remove(other)
             yield both.change("field-renamed", (*path, other), f"{name}, now {other}")

@@ -16,6 +16,7 @@ from support.contract_changes import (
     NAME,
     OF_RECORDS,
     OF_TABLES,
+    SAME,
     column,
     contract,
     holds,
@@ -125,6 +126,16 @@ def test_what_says_the_same_is_no_change(tmp_path: Path) -> None:
     assert compared(tmp_path, {"p": [ID, NAME]}, {"p": [f"{ID}  # the same", NAME]}) == []
     minutes, seconds = {"p": [ID], "top": promised(15, "min")}, {"p": [ID], "top": promised(900, "s")}
     assert compared(tmp_path, minutes, seconds) == []
+
+
+@pytest.mark.parametrize(("old", "new"), [*SAME, *((new, old) for old, new in SAME)])
+def test_rules_that_allow_the_same_rows_are_no_change(tmp_path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
+    assert compared(tmp_path, old, new) == []
+
+
+def test_bounds_that_a_plan_sees_to_allow_the_same_are_no_change_of_records(tmp_path: Path) -> None:
+    old, new = ({"p": [options(text)], "custom": JSON} for text in ("minimum: 5", "exclusiveMinimum: 4"))
+    assert compared(tmp_path, old, new) == []
 
 
 @pytest.mark.parametrize("custom", ["", JSON], ids=["table", "records"])

@@ -28,11 +28,14 @@ BREAKS: dict[str, tuple[str, str]] = {
     "required-removed": ("", "readers"),
     "required-added-inside": ("backfills state writers", "state"),
     "required-removed-inside": ("state", "readers state"),
+    "key-added": ("", ""),
+    "key-moved": ("", ""),
     "key-changed": ("", "readers"),
     "rule-added": ("backfills state writers", ""),
     "rule-stricter": ("backfills state writers", ""),
     "rule-weaker": ("", "readers"),
     "rule-weaker-unseen": ("state", "readers"),
+    "rule-reworded": ("state", ""),
     "rule-changed": ("backfills state writers", "readers"),
     "rule-removed": ("", "readers"),
     "severity-raised": ("backfills state writers", ""),
@@ -70,6 +73,8 @@ schema:
 JSON, CSV = "{property: format, value: json}", "{property: format, value: csv}"
 CLOSED = f"{JSON}, {{property: extraFields, value: reject}}"
 ID = "{name: id, logicalType: integer, required: true}"
+KEY, OTHER_KEY = ID.replace("required", "primaryKey"), "{name: day, logicalType: date, primaryKey: true}"
+DAY = OTHER_KEY.replace("primaryKey", "required")
 NAME = "{name: shop_name, logicalType: string, description: where}"
 
 
@@ -96,6 +101,20 @@ def rows(bounds: str) -> str:
 
 def nulls(bounds: str) -> str:
     return column(f"quality: [{{metric: nullValues, {bounds}}}]")
+
+
+def expected(kind: str, arguments: str, of: str = "integer") -> str:
+    """A column with an expectation of Great Expectations."""
+    how = f"{{type: expect_column_{kind}, kwargs: {{column: x, {arguments}}}}}"
+    return column(f"quality: [{{type: custom, engine: greatExpectations, name: own, implementation: {how}}}]", of=of)
+
+
+def mean(bounds: str) -> str:
+    return expected("mean_to_be_between", bounds)
+
+
+def distinct(how: str, values: str) -> str:
+    return expected(f"distinct_values_to_{how}_set", f"value_set: [{values}]", of="string")
 
 
 def among(values: str, metric: str = "invalidValues", argument: str = "validValues", name: str = "") -> str:
@@ -156,6 +175,11 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("rule-weaker", {"p": [options("maxLength: 5", "string")]}, {"p": [options("maxLength: 6", "string")]}),
     ("rule-stricter", {"p": [options("minimum: 2024-01-01", "date")]}, {"p": [options("minimum: 2024-02-01", "date")]}),
     ("rule-stricter", {"p": [options("minimum: 1")]}, {"p": [options("exclusiveMinimum: 1")]}),
+    ("rule-weaker", {"p": [options("exclusiveMinimum: 1")]}, {"p": [options("minimum: 1")]}),
+    ("rule-stricter", {"p": [options("multipleOf: 5")]}, {"p": [options("multipleOf: 10")]}),
+    ("rule-reworded", {"p": [column("required: true")]}, {"p": [nulls("mustBe: 0")]}),
+    ("rule-reworded", {"p": [nulls("mustBe: 0")]}, {"p": [column("required: true")]}),
+    ("rule-reworded", {"p": [column("required: true")]}, {"p": [nulls("mustBe: 0")[:-1] + ", required: true}"]}),
     ("rule-stricter", {"p": [options("maximum: 5")]}, {"p": [options("exclusiveMaximum: 4")]}),
     (
         "rule-stricter",
@@ -199,13 +223,32 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 UNSEEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"p": [options("maximum: 2024-01-01", "date")]}, {"p": [options("maximum: 2024-02-01", "date")]}),
     ({"p": [options("maxItems: 5", f"array, {ITEMS}")]}, {"p": [options("maxItems: 6", f"array, {ITEMS}")]}),
-    ({"p": [options("exclusiveMinimum: 1")]}, {"p": [options("minimum: 1")]}),
+    ({"p": [options("exclusiveMinimum: 2024-01-01", "date")]}, {"p": [options("minimum: 2024-01-01", "date")]}),
+    ({"p": [options("multipleOf: 10")]}, {"p": [options("multipleOf: 5")]}),
     ({"p": [among("a")]}, {"p": [among("a, b")]}),
 ]
 """Rules of records that allow more, which a plan does not see: it compares numbers alone."""
 
+SAME: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"p": [nulls("mustBeLessThan: 5")]}, {"p": [nulls("mustBeLessOrEqualTo: 4")]}),
+    ({"p": [nulls("mustBe: 0")]}, {"p": [nulls("mustBeLessThan: 0.5")]}),
+    ({"p": [nulls("mustBeBetween: [0, 3]")]}, {"p": [nulls("mustBeLessThan: 3.5")]}),
+    ({"p": [ID], "quality": rows("mustBeLessThan: 9")}, {"p": [ID], "quality": rows("mustBeLessOrEqualTo: 8")}),
+    ({"p": [ID], "quality": rows("mustBeGreaterThan: 0")}, {"p": [ID], "quality": rows("mustNotBe: 0")}),
+    ({"p": [options("exclusiveMinimum: 4")]}, {"p": [options("minimum: 5")]}),
+    ({"p": [options("exclusiveMinimum: 2024-01-01", "date")]}, {"p": [options("minimum: 2024-01-02", "date")]}),
+]
+"""Rules of tables that allow the same rows."""
+
 OF_TABLES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    ("key-changed", {"p": [ID]}, {"p": [ID.replace("required", "primaryKey")]}),
+    ("key-added", {"p": [ID]}, {"p": [KEY]}),
+    ("key-changed", {"p": [KEY]}, {"p": [ID]}),
+    ("key-changed", {"p": [KEY, DAY]}, {"p": [ID, OTHER_KEY]}),
+    (
+        "key-moved",
+        {"p": [KEY, OTHER_KEY]},
+        {"p": [part[:-1] + f", primaryKeyPosition: {at}}}" for part, at in ((KEY, 2), (OTHER_KEY, 1))]},
+    ),
     (
         "rule-stricter",
         {"p": [ID], "quality": rows("mustBeLessThan: 9")},
@@ -214,6 +257,22 @@ OF_TABLES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("rule-weaker", {"p": [nulls("mustBe: 0")]}, {"p": [nulls("mustBeLessThan: 5, unit: percent")]}),
     ("rule-stricter", {"p": [nulls("mustBeLessThan: 5")]}, {"p": [nulls("mustBeLessThan: 4")]}),
     ("rule-changed", {"p": [nulls("mustBeLessThan: 5")]}, {"p": [nulls("mustBeLessThan: 5, unit: percent")]}),
+    ("rule-stricter", {"p": [nulls("mustBeLessThan: 5")]}, {"p": [nulls("mustBeBetween: [0, 3]")]}),
+    ("rule-weaker", {"p": [nulls("mustBe: 7")]}, {"p": [nulls("mustBeLessThan: 8")]}),
+    ("rule-changed", {"p": [nulls("mustBe: 7")]}, {"p": [nulls("mustBe: 8")]}),
+    (
+        "rule-weaker",
+        {"p": [nulls("mustBeLessThan: 5, unit: percent")]},
+        {"p": [nulls("mustBeLessOrEqualTo: 5, unit: percent")]},
+    ),
+    ("rule-stricter", {"p": [mean("min_value: 3")]}, {"p": [mean("min_value: 9")]}),
+    ("rule-stricter", {"p": [mean("min_value: 3")]}, {"p": [mean("min_value: 3, strict_min: true")]}),
+    ("rule-weaker", {"p": [mean("min_value: 3, max_value: 5")]}, {"p": [mean("min_value: 3")]}),
+    ("rule-weaker", {"p": [mean("max_value: 5")]}, {"p": [mean("max_value: 6")]}),
+    ("rule-changed", {"p": [mean("min_value: 3, max_value: 5")]}, {"p": [mean("min_value: 4, max_value: 6")]}),
+    ("rule-stricter", {"p": [distinct("be_in", "a, b")]}, {"p": [distinct("be_in", "a")]}),
+    ("rule-weaker", {"p": [distinct("contain", "a, b")]}, {"p": [distinct("contain", "a")]}),
+    ("rule-changed", {"p": [distinct("equal", "a, b")]}, {"p": [distinct("equal", "a")]}),
     ("direction-changed", {"p": [ID]}, {"p": [ID], "custom": JSON}),
     *(("rule-weaker", old, new) for old, new in UNSEEN),
 ]
@@ -239,6 +298,11 @@ OF_RECORDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         "field-removed-refused",
         {"p": [column(of=f"{A_B}{INNER}")], "custom": CLOSED},
         {"p": [column(of=f"{A}{INNER}")], "custom": CLOSED},
+    ),
+    (
+        "rule-reworded",
+        {"p": [options("exclusiveMinimum: 4")], "custom": JSON},
+        {"p": [options("minimum: 5")], "custom": JSON},
     ),
     ("direction-changed", {"p": [ID], "custom": JSON}, {"p": [ID]}),
     *(("rule-weaker-unseen", {**old, "custom": JSON}, {**new, "custom": JSON}) for old, new in UNSEEN),

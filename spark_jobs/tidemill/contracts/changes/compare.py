@@ -104,8 +104,9 @@ def _of_contract(both: Comparison) -> Iterator[Change]:
     removed = [change.where for change in of_fields if _is_of(change, "field-removed", "field-removed-refused")]
     key = tuple(renamed.get(name, name) for name in old.primary_key)
     if key != new.primary_key:
+        same, kind = sorted(key) == sorted(new.primary_key), "key-changed" if key else "key-added"
         told = (", ".join(key) or "none" for key in (old.primary_key, new.primary_key))
-        yield both.change("key-changed", message=", now ".join(told))
+        yield both.change("key-moved" if same else kind, message=", now ".join(told))
     yield from rule_changes(both, renamed, removed)
     yield from promise_changes(both)
     yield from _of_status(both)

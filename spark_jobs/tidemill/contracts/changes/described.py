@@ -12,7 +12,7 @@ from tidemill.contracts.document import Node, read
 from tidemill.contracts.files import contract_files, twice
 from tidemill.contracts.findings import Finding, Findings, Level
 from tidemill.contracts.service_levels import PROMISES
-from tidemill.core.contract.contract import Contract
+from tidemill.core.contract.contract import Contract, NotNull, Severity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,10 @@ class Described:
         named = ((f"{n.text('property')} {n.text('element')}".strip(), n) for n in self.root.items(PROMISES))
         return dict(named)
 
+    def has_null_rule(self, column: str) -> bool:
+        """Whether a rule, and not `required`, refuses null in a column."""
+        return any(refuses_null(rule) and rule.condition == NotNull(column=column) for rule in self.rules.values())
+
     def property_at(self, path: tuple[str, ...]) -> Node | None:
         """The node of a property, by names from the outside to the inside; "[]" is the items of an array."""
         place: Node | None = self.schema
@@ -56,6 +60,11 @@ class Described:
             if (node := self.property_at(path[:size])) is not None:
                 return node.line
         return self.schema.line
+
+
+def refuses_null(rule: Rule) -> bool:
+    """Whether the rule does what `required` does: not one null may be there."""
+    return isinstance(rule.condition, NotNull) and rule.tolerance is None and rule.severity is Severity.ERROR
 
 
 def described(place: Path) -> tuple[dict[str, Described], list[Finding]]:

@@ -102,13 +102,24 @@ def _is_renamed(both: Comparison, path: tuple[str, ...], old: Field, new: Field)
 
 
 def _of_field(both: Comparison, path: tuple[str, ...], old: Field, new: Field) -> Iterator[Change]:
-    if old.required != new.required:
-        inside = "-inside" if len(path) > 1 else ""
-        yield both.change(f"required-{'added' if new.required else 'removed'}{inside}", path)
+    yield from _of_null(both, path, old, new)
     yield from _of_type(both, path, old.type, new.type)
     if old.description != new.description:
         yield both.change("description-changed", path)
     yield from _of_notes(both, path, old.name)
+
+
+def _of_null(both: Comparison, path: tuple[str, ...], old: Field, new: Field) -> Iterator[Change]:
+    """The change of `required`. A rule that refuses null in its stead is told with the rules."""
+    if old.required == new.required:
+        return
+    if len(path) > 1:
+        yield both.change(f"required-{'added' if new.required else 'removed'}-inside", path)
+    elif not new.required and not both.after.has_null_rule(new.name):
+        yield both.change("required-removed", path)
+    elif new.required:
+        ruled = both.before.has_null_rule(old.name)
+        yield both.change("rule-reworded" if ruled else "required-added", path, "required" if ruled else "")
 
 
 def _of_notes(both: Comparison, path: tuple[str, ...], name: str) -> Iterator[Change]:

@@ -7,15 +7,17 @@ from dataclasses import fields, replace
 from typing import Any
 
 from tidemill.contracts.changes.change import Change
+from tidemill.contracts.changes.described import refuses_null
 from tidemill.contracts.changes.fields import Comparison
+from tidemill.contracts.changes.normal import by_values, by_words
 from tidemill.contracts.changes.strictness import compared
 from tidemill.contracts.conditions import Condition, Predicate, Rule
 from tidemill.contracts.outcomes import columns_of
 from tidemill.core.bind.rule_bounds import implied
 from tidemill.core.contract.contract import Between, Expectation, Holds, LengthBetween, Severity, Unique
 from tidemill.core.contract.row_checks import Bounded, ItemsBetween
+from tidemill.core.contract.schema import Field
 from tidemill.core.errors import DeclarationError
-from tidemill.core.identity.written import words
 from tidemill.core.sql import expressions
 from tidemill.core.sql.dialect import tokens_of
 
@@ -33,13 +35,29 @@ def rule_changes(both: Comparison, renamed: Mapping[str, str], removed: Sequence
     """
     old = [_translated(rule, renamed) for rule in both.before.rules.values() if rule.name != _KEY]
     new = [rule for rule in both.after.rules.values() if rule.name != _KEY]
+    was = {renamed.get(f.name, f.name): f for f in both.before.contract.fields}
     for first, second in _pairs(old, new):
         if first is not None and second is not None:
-            yield from _of_rule(both, first, second)
+            yield from _of_rule(both, first, second, was)
         elif first is not None and not set(_columns(first.condition)) & set(removed):
-            yield _of_one(both, first, "rule-removed")
+            yield from _of_gone(both, first, was)
         elif second is not None:
-            yield _of_one(both, second, "rule-added")
+            kind = "rule-reworded" if _is_required(second, was) else "rule-added"
+            yield _of_one(both, second, kind)
+
+
+def _of_gone(both: Comparison, rule: Rule, was: Mapping[str, Field]) -> Iterator[Change]:
+    """A rule that is gone. Where `required` stands in its stead, that is told with the fields."""
+    if not _is_required(rule, {field.name: field for field in both.after.contract.fields}):
+        yield _of_one(both, rule, "rule-removed")
+    elif _is_required(rule, was):
+        # It said again what `required` says: readers lose nothing.
+        yield _of_one(both, rule, "rule-removed" if both.after.is_input else "rule-reworded")
+
+
+def _is_required(rule: Rule, fields: Mapping[str, Field]) -> bool:
+    """Whether the rule refuses null, and the column is required in these fields."""
+    return refuses_null(rule) and any(c in fields and fields[c].required for c in _columns(rule.condition))
 
 
 def _pairs(old: list[Rule], new: list[Rule]) -> _Pairs:
@@ -57,7 +75,7 @@ def _pairs(old: list[Rule], new: list[Rule]) -> _Pairs:
 
 
 def _said(rule: Rule) -> Any:
-    return repr((_normal(rule.condition), rule.severity, rule.tolerance, rule.scope))
+    return repr((by_words(rule.condition), rule.severity, rule.tolerance, rule.scope))
 
 
 def _subject(condition: Condition) -> Any:
@@ -74,17 +92,6 @@ def _subject(condition: Condition) -> Any:
             return (type(condition), condition.column, bounds)
         case _:
             return (type(condition), columns_of(condition))
-
-
-def _normal(condition: Condition) -> Condition:
-    """The condition with SQL by its words: blanks and the case of keywords say nothing."""
-    match condition:
-        case Predicate(sql=sql):
-            return replace(condition, sql=repr(tuple(words(sql))))
-        case Holds(columns=columns, predicate=sql):
-            return replace(condition, columns=tuple(sorted(columns)), predicate=repr(tuple(words(sql))))
-        case _:
-            return condition
 
 
 def _translated(rule: Rule, renamed: Mapping[str, str]) -> Rule:
@@ -117,15 +124,19 @@ def _sql(sql: str, renamed: Mapping[str, str]) -> str:
     return sql
 
 
-def _of_rule(both: Comparison, old: Rule, new: Rule) -> Iterator[Change]:
+def _of_rule(both: Comparison, old: Rule, new: Rule, was: Mapping[str, Field]) -> Iterator[Change]:
     if old.severity is not new.severity:
         yield _of_one(both, new, "severity-raised" if new.severity is Severity.ERROR else "severity-lowered")
+    types = {f.name: f.type for f in both.after.contract.fields if f.name in was and was[f.name].type == f.type}
+    first, second = by_words(old.condition), by_words(new.condition)
     told = compared(
-        replace(old, condition=_normal(old.condition)),
-        replace(new, condition=_normal(new.condition)),
+        replace(old, condition=by_values(first, types)),
+        replace(new, condition=by_values(second, types)),
     )
-    if told is not None:
-        unseen = told == "rule-weaker" and _is_unseen(both, old, new)
+    unseen = told in (None, "rule-weaker") and first != second and _is_unseen(both, old, new)
+    if told is None and unseen:
+        yield _of_one(both, new, "rule-reworded")
+    elif told is not None:
         yield _of_one(both, new, "rule-weaker-unseen" if unseen else told)
 
 

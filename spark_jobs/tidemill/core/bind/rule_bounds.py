@@ -29,9 +29,12 @@ class _Bound:
 
     def implies(self, other: _Bound) -> bool:
         """Whether each value that meets this bound meets the other one."""
-        if (self.what, self.operator) != (other.what, other.operator):
+        if (self.what, self.operator[0]) != (other.what, other.operator[0]):
             return False
-        return self.bound <= other.bound if self.operator[0] == "<" else self.bound >= other.bound
+        if self.bound == other.bound:
+            # Only `>= 1` and `<= 1` allow 1 itself.
+            return "=" not in self.operator or "=" in other.operator
+        return (self.bound < other.bound) is (self.operator[0] == "<")
 
 
 def implied(before: Iterable[str], now: Iterable[str]) -> bool:

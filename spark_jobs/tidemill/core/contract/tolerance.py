@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -51,21 +51,19 @@ class Tolerance:
 
     def is_possible(self) -> bool:
         """Whether some number of bad rows, or some share of them, is allowed."""
-        return any(self._allowed())
+        return any(self.allows(number, 100) for number in self.points())
 
     def is_certain(self) -> bool:
         """Whether every number of bad rows, or every share of them, is allowed."""
-        return all(self._allowed())
+        return all(self.allows(number, 100) for number in self.points())
 
-    def _allowed(self) -> Iterator[bool]:
-        """Whether each number is allowed at which the answer may change, and one between any two of them."""
+    def points(self) -> list[float]:
+        """The numbers of bad rows, or their shares, at which the answer may change, and one between any two of them."""
         if self.percent:
             ends = sorted({0.0, 100.0, *(min(max(float(n), 0.0), 100.0) for n in self.numbers)})
-            found = [*ends, *((low + high) / 2 for low, high in pairwise(ends))]
-        else:
-            near = {math.floor(n) + step for n in self.numbers for step in (-1, 0, 1, 2)}
-            found = sorted({0.0, *(float(n) for n in near if n >= 0)})
-        return (self.allows(number, 100) for number in found)
+            return [*ends, *((low + high) / 2 for low, high in pairwise(ends))]
+        near = {math.floor(n) + step for n in self.numbers for step in (-1, 0, 1, 2)}
+        return sorted({0.0, *(float(n) for n in near if n >= 0)})
 
     @property
     def words(self) -> str:

@@ -218,6 +218,20 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"p": [ID], "top": promised(9, "mo", "retention")},
     ),
     ("promise-changed", {"p": [ID], "top": promised(4, "h")}, {"p": [ID], "top": promised(4, "h, scheduler: cron")}),
+    *(
+        (kind, {"p": [ID], "top": promised(old, unit, of)}, {"p": [ID], "top": promised(new, other, of)})
+        for kind, of, old, unit, new, other in (
+            ("promise-stricter", "availability", 99, "percent", 99.9, "percent"),
+            ("promise-weaker", "availability", "'99.9%'", "''", "'99%'", "''"),
+            ("promise-changed", "availability", 99, "percent", 0.99, "share"),
+            ("promise-changed", "throughput", 99, "rows", 99, "batches"),
+            ("promise-stricter", "errorRate", 2, "percent", 1, "percent"),
+            ("promise-stricter", "throughput", 100, "rows", 200, "rows"),
+            ("promise-stricter", "endOfSupport", "2030-01-01", "''", "2031-01-01", "''"),
+            ("promise-weaker", "generalAvailability", "2030-01-01", "''", "2031-01-01T00:00:00Z", "''"),
+            ("promise-changed", "generalAvailability", "2030-01-01", "''", "soon", "''"),
+        )
+    ),
     ("promise-removed", {"p": [ID], "top": promised(4, "h")}, {"p": [ID]}),
 ]
 UNSEEN: list[tuple[dict[str, Any], dict[str, Any]]] = [

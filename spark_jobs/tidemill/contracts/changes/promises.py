@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 from tidemill.contracts.changes.change import Change
@@ -11,7 +13,9 @@ from tidemill.contracts.document import Node
 from tidemill.contracts.nodes import plain
 from tidemill.contracts.service_levels import DURATIONS, duration_of
 
-_LONGER_IS_MORE = ("retention",)
+_NUMBERS = ("availability", "errorRate", "throughput")
+_MOMENTS = ("endOfLife", "endOfSupport", "generalAvailability")
+_MORE_IS_BETTER = ("retention", "availability", "throughput", "endOfLife", "endOfSupport")
 _VALUE = ("value", "unit")
 _ABOUT = ("description", "driver", "id", "customProperties", "authoritativeDefinitions")
 """Keys that say something about a service level, and promise nothing."""
@@ -32,17 +36,34 @@ def promise_changes(both: Comparison) -> Iterator[Change]:
 
 def _compared(first: Node, second: Node) -> str | None:
     one, other = _parts(first), _parts(second)
-    before, after = duration_of(first), duration_of(second)
-    known = {name.lower(): name for name in DURATIONS}.get(first.text("property").lower())
-    comparable = known is not None and before is not None and after is not None
+    name = first.text("property").lower()
+    known = next((each for each in (*DURATIONS, *_NUMBERS, *_MOMENTS) if each.lower() == name), "")
+    before, after = _amount(first, known), _amount(second, known)
+    # Numbers of other units cannot be compared; times are translated.
+    alike = known not in _NUMBERS or first.text("unit") == second.text("unit")
+    comparable = alike and before is not None and after is not None
     values = (before, after) if comparable else (_valued(first), _valued(second))
     if {k: v for k, v in one.items() if k not in _ABOUT} != {k: v for k, v in other.items() if k not in _ABOUT}:
         return "promise-changed"
     if values[0] == values[1]:
         return None if one == other else "description-changed"
-    if before is None or after is None or known is None:
+    if not alike or before is None or after is None:
         return "promise-changed"
-    return "promise-stricter" if (after < before) is (known not in _LONGER_IS_MORE) else "promise-weaker"
+    return "promise-stricter" if (after > before) is (known in _MORE_IS_BETTER) else "promise-weaker"
+
+
+def _amount(node: Node, known: str) -> float | None:
+    """The value of a service level as a number; None if it cannot be compared."""
+    value = node.child("value")
+    if known in DURATIONS or value is None:
+        return duration_of(node) if known else None
+    with suppress(ValueError, OverflowError):
+        if known in _NUMBERS:
+            return float(str(value.value).rstrip("% "))
+        if known in _MOMENTS:
+            moment = datetime.fromisoformat(str(value.value))
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return None
 
 
 def _parts(node: Node) -> Mapping[str, Any]:

@@ -139,6 +139,27 @@ def test_bounds_that_a_plan_sees_to_allow_the_same_are_no_change_of_records(tmp_
 
 
 @pytest.mark.parametrize("custom", ["", JSON], ids=["table", "records"])
+def test_information_is_told_with_its_line_and_values(tmp_path: Path, custom: str) -> None:
+    same = {"p": [ID, column("tags: [a]")], "custom": custom}
+    compared(tmp_path, same, same)
+    new = tmp_path / "new" / "orders.odcs.yaml"
+    new.write_text(new.read_text().replace("id: orders", "id: bills").replace("tags: [a]", "tags: [b]"))
+    found = changes_of(described(tmp_path / "old")[0], described(tmp_path / "new")[0])
+    lines = new.read_text().splitlines()
+    assert [(c.kind, c.where, c.message, c.bump) for c in found] == [
+        ("information-changed", "", "id orders, now bills", Bump.PATCH),
+        ("information-changed", "x", "tags", Bump.PATCH),
+    ]
+    assert ["id: bills" in lines[found[0].line - 1], "tags: [b]" in lines[found[1].line - 1]] == [True, True]
+
+
+@pytest.mark.parametrize("custom", ["", JSON], ids=["table", "records"])
+def test_line_ends_in_descriptions_are_no_change(tmp_path: Path, custom: str) -> None:
+    old, new = ({"p": [ID], "custom": custom, "top": f"description: {{usage: {text}}}"} for text in ("a b", "'a   b '"))
+    assert compared(tmp_path, old, new) == []
+
+
+@pytest.mark.parametrize("custom", ["", JSON], ids=["table", "records"])
 def test_blanks_in_a_condition_are_no_change(tmp_path: Path, custom: str) -> None:
     old, new = (
         {"p": [ID], "quality": holds(sql), "custom": custom} for sql in ("id > 3 AND true", "id  >  3 and TRUE")

@@ -50,6 +50,7 @@ BREAKS: dict[str, tuple[str, str]] = {
     "deprecated-no-more": ("", ""),
     "status-changed": ("", ""),
     "description-changed": ("", ""),
+    "information-changed": ("", ""),
     "warning-changed": ("", ""),
 }
 """Whom each kind breaks, for records and for tables: said here again, so that no kind changes by mistake."""
@@ -137,6 +138,11 @@ INNER = "{name: b, logicalType: integer, required: true}]"
 ITEMS = "items: {logicalType: integer}"
 EASED = INNER.replace("true", "false")
 
+
+def in_items(text: str) -> str:
+    return column(f"items: {{logicalType: integer, description: {text}}}", of="array")
+
+
 CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("field-added", {"p": [ID]}, {"p": [ID, column()]}),
     ("field-added-required", {"p": [ID]}, {"p": [ID, column("required: true")]}),
@@ -203,6 +209,46 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("unit-changed", {"p": [column("customProperties: [{property: unit, value: cents}]")]}, {"p": [column()]}),
     ("deprecated", {"p": [column()]}, {"p": [column("deprecated: true")]}),
     ("description-changed", {"p": [column("description: a")]}, {"p": [column("description: b")]}),
+    *(
+        ("description-changed", {"p": [ID], **part(old)}, {"p": [ID], **part(new)})
+        for part in (
+            lambda text: {"top": f"description: {{purpose: {text}}}"},
+            lambda text: {"top": f"description: {{purpose: same, limitations: {text}}}"},
+            lambda text: {"quality": holds("id > 3")[:-1] + f", description: {text}}}"},
+        )
+        for old, new in (("a", "b"),)
+    ),
+    ("description-changed", {"p": [in_items("a")]}, {"p": [in_items("b")]}),
+    *(
+        ("information-changed", {"p": [ID], "top": old}, {"p": [ID], "top": new})
+        for old, new in (
+            ("", "team: {name: shop}"),
+            ("team: {name: shop}", "team: {name: other}"),
+            ("domain: a", "domain: b"),
+            ("slaDefaultElement: orders.id", ""),
+            ("tags: [a]", "tags: [a, b]"),
+            ("customProperties: [{property: cost, value: 1}]", "customProperties: [{property: cost, value: 2}]"),
+        )
+    ),
+    *(
+        ("information-changed", {"p": [ID], "object": old}, {"p": [ID], "object": new})
+        for old, new in (("physicalName: a", "physicalName: b"), ("", "businessName: a"))
+    ),
+    *(
+        ("information-changed", {"p": [column(old)]}, {"p": [column(new)]})
+        for old, new in (
+            ("classification: public", "classification: secret"),
+            ("physicalName: a", "physicalName: b"),
+            ("", "customProperties: [{property: owner, value: a}]"),
+            ("", "logicalTypeOptions: {format: i64}"),
+        )
+    ),
+    ("information-changed", {"p": [column(of="string")]}, {"p": [column("physicalType: varchar(9)", of="string")]}),
+    (
+        "information-changed",
+        {"p": [column("quality: [{metric: nullValues, mustBe: 0}]")]},
+        {"p": [column("quality: [{metric: nullValues, mustBe: 0, dimension: completeness}]")]},
+    ),
     ("deprecated-no-more", {"p": [column("deprecated: true")]}, {"p": [column()]}),
     ("deprecated", {"p": [ID]}, {"p": [ID], "status": "deprecated"}),
     ("deprecated", {"p": [ID]}, {"p": [ID], "status": "retired"}),

@@ -26,7 +26,8 @@ VENDOR = "tidemill"
 SCOPE = "scope"
 """The custom property of a quality rule: which rows it looks at."""
 _NAMED = 'put it in quotes: property: "null"'
-_NAMES = ("format", "extraFields", *sorted({o for options in OPTIONS.values() for o in options}))
+NAMES = ("format", "extraFields", *sorted({o for options in OPTIONS.values() for o in options}))
+"""The custom properties that Tidemill knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ def _check_elsewhere(place: Node, findings: Findings) -> None:
         name = node.text("property")
         if node.text("vendor") not in ("", VENDOR):
             continue
-        if name in _NAMES or name == SCOPE:
+        if name in NAMES or name == SCOPE:
             _refuse_place(node, name, findings)
         elif name:
             findings.information(node.line, f"custom property `{name}` is not Tidemill's")
@@ -97,7 +98,7 @@ def _by_name(schema: Node, findings: Findings) -> dict[str, Node]:
             findings.error(
                 node.line, f"a custom property needs a name, found {shown(node.child('property'))}", fix=_NAMED
             )
-        elif name not in _NAMES:
+        elif name not in NAMES:
             _note_foreign(node, name, findings)
         else:
             found[name] = node
@@ -105,11 +106,11 @@ def _by_name(schema: Node, findings: Findings) -> dict[str, Node]:
 
 
 def _note_foreign(node: Node, name: str, findings: Findings) -> None:
-    near = closest(name, _NAMES)
+    near = closest(name, NAMES)
     if near or node.text("vendor") == VENDOR:
         findings.error(
             node.line,
-            f"unknown custom property `{name}`; known: {', '.join(_NAMES)}",
+            f"unknown custom property `{name}`; known: {', '.join(NAMES)}",
             fix=near or "remove it, or give it the vendor that it is for",
         )
     else:

@@ -94,6 +94,7 @@ KINDS: Mapping[str, Kind] = {
     "deprecated-no-more": _kind("it is not marked as deprecated any more", (), (), Bump.PATCH),
     "status-changed": _kind("it has another status", (), (), Bump.PATCH),
     "description-changed": _kind("it is described in other words", (), (), Bump.PATCH),
+    "information-changed": _kind("something is said in another way to people and other tools", (), (), Bump.PATCH),
     "warning-changed": _kind("a rule that only warns is new, gone or another one", (), (), Bump.PATCH),
 }
 

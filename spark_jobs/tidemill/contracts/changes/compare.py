@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from tidemill.contracts.changes.change import Bump, Change
 from tidemill.contracts.changes.described import Described
 from tidemill.contracts.changes.fields import Comparison, field_changes
+from tidemill.contracts.changes.information import of_contract, of_object
 from tidemill.contracts.changes.promises import promise_changes
 from tidemill.contracts.changes.rules import rule_changes
 from tidemill.core.contract.contract import ExtraFields
@@ -110,8 +111,9 @@ def _of_contract(both: Comparison) -> Iterator[Change]:
     yield from rule_changes(both, renamed, removed)
     yield from promise_changes(both)
     yield from _of_status(both)
-    if old.description != new.description:
-        yield both.change("description-changed")
+    first, second = both.before, both.after
+    for kind, message, line in (*of_contract(first.root, second.root), *of_object(first.schema, second.schema)):
+        yield both.change(kind, message=message, line=line)
 
 
 def _is_of(change: Change, *kinds: str) -> bool:

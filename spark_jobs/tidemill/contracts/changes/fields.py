@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from tidemill.contracts.changes.change import Change
 from tidemill.contracts.changes.described import Described
+from tidemill.contracts.changes.information import UNIT, of_items, of_property
 from tidemill.core.contract.contract import ExtraFields, Format
 from tidemill.core.contract.fitting import Fit, fit
 from tidemill.core.contract.schema import Array, DataType, Field, Object, spark_type
 from tidemill.core.counts import many
 
 _ALIKE = 0.8
-_UNIT = "unit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _of_field(both: Comparison, path: tuple[str, ...], old: Field, new: Field) -
     yield from _of_type(both, path, old.type, new.type)
     if old.description != new.description:
         yield both.change("description-changed", path)
-    yield from _of_notes(both, path, old.name)
+    yield from _of_notes(both, path, old, new)
 
 
 def _of_null(both: Comparison, path: tuple[str, ...], old: Field, new: Field) -> Iterator[Change]:
@@ -122,18 +122,22 @@ def _of_null(both: Comparison, path: tuple[str, ...], old: Field, new: Field) ->
         yield both.change("rule-reworded" if ruled else "required-added", path, "required" if ruled else "")
 
 
-def _of_notes(both: Comparison, path: tuple[str, ...], name: str) -> Iterator[Change]:
-    first, second = both.before.property_at((*path[:-1], name)), both.after.property_at(path)
+def _of_notes(both: Comparison, path: tuple[str, ...], old: Field, new: Field) -> Iterator[Change]:
+    first, second = both.before.property_at((*path[:-1], old.name)), both.after.property_at(path)
     if first is None or second is None:
         return
     units = [
-        next((n.text("value") for n in p.items("customProperties") if n.text("property") == _UNIT), "")
+        next((n.text("value") for n in p.items("customProperties") if n.text("property") == UNIT), "")
         for p in (first, second)
     ]
     if units[0] != units[1]:
         yield both.change("unit-changed", path, f"{units[0] or 'none'}, now {units[1] or 'none'}")
     if second.is_true("deprecated") is not first.is_true("deprecated"):
         yield both.change("deprecated" if second.is_true("deprecated") else "deprecated-no-more", path)
+    names = {*both.before.rules, *both.after.rules}
+    ruled = {name.partition(".")[2] for name in names if name.partition(".")[0] in (old.name, new.name)}
+    for kind, message, line in of_property(first, second, ruled, same_type=old.type == new.type):
+        yield both.change(kind, path, message, line)
 
 
 def _of_type(both: Comparison, path: tuple[str, ...], old: DataType, new: DataType) -> Iterator[Change]:
@@ -143,6 +147,10 @@ def _of_type(both: Comparison, path: tuple[str, ...], old: DataType, new: DataTy
             yield from _moved(both, path, before, after)
         case Array(before), Array(after):
             yield from _of_type(both, (*path, "[]"), before, after)
+            first, second = (one.property_at((*path, "[]")) for one in (both.before, both.after))
+            if first is not None and second is not None:
+                for kind, message, line in of_items(first, second, same_type=before == after):
+                    yield both.change(kind, (*path, "[]"), message, line)
         case _ if old != new:
             wider, narrower = fit(old, new) is Fit.FITS, fit(new, old) is Fit.FITS
             kind = "type-widened" if wider else "type-narrowed" if narrower else "type-changed"

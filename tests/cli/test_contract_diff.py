@@ -213,6 +213,11 @@ def test_what_cannot_be_compared_is_refused(
     assert told in said.err
 
 
+def test_the_help_names_every_exit_code(tidemill: Type) -> None:
+    said = " ".join(tidemill("contract", "diff", "--help").out.split())
+    assert all(f"{code} (" in said for code in (0, 1, 2, 5)), said
+
+
 def test_a_folder_outside_of_git_is_refused(tidemill: Type, mill: Mill) -> None:
     said = tidemill("contract", "diff", "--base", "HEAD")
     assert said.code == 5

@@ -48,7 +48,11 @@ def diff_contracts(
     as_json: AsJson = False,
     wanted: AsFormat = None,
 ) -> None:
-    """Say what changed between two versions of contracts. Ends with 0 (compatible), 1 (breaking) or 2 (invalid)."""
+    """Say what changed between two versions of contracts, and what it breaks.
+
+    Ends with 0 (compatible), 1 (breaking), 2 (a contract or waiver is invalid) or 5 (there is nothing to compare with:
+    a place or a revision is missing, or no repository of git is there).
+    """
     from tidemill.cli.reports.changes import show
     from tidemill.contracts.changes.review import review
 

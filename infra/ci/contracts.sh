@@ -4,6 +4,9 @@
 #   PROJECT    the project's folder; by default the working directory
 #   BASE       the revision of git to compare with; without one, contracts are only linted
 #   FORMAT     text, json, github, junit or sarif
+#   OUT        the folder for reports, one file for each command: contract-lint and contract-diff, with the ending .xml
+#              for junit, .sarif, .jsonl for json, or .txt. By default they go to standard output, but for junit and
+#              sarif, of which one output holds only one document
 #   FAIL_ON    error or warning
 #   TABLES     1 also plans the next batch of each pipeline, and writes nothing: what published tables would lose. It
 #              needs the log and the lake. What it says goes to standard error
@@ -11,17 +14,48 @@ set -uo pipefail
 
 project=${PROJECT:-.}
 base=${BASE:-}
-options=(--format "${FORMAT:-text}" --fail-on "${FAIL_ON:-error}")
+format=${FORMAT:-text}
+out=${OUT:-}
+options=(--format "$format" --fail-on "${FAIL_ON:-error}")
 status=0
 
-tidemill --project "$project" contract lint "${options[@]}" || status=1
+case $format in
+    junit) ending=xml ;;
+    json) ending=jsonl ;;
+    sarif) ending=sarif ;;
+    *) ending=txt ;;
+esac
+if [[ -z $out && ($format == junit || $format == sarif) ]]; then
+    echo "FORMAT=$format needs OUT: each command writes a document, and one output holds only one" >&2
+    echo "  fix: OUT=reports, and let your system of CI read reports/*.$ending" >&2
+    exit 1
+fi
+if [[ -n $out ]]; then
+    mkdir -p "$out" || exit 1
+    rm -f "$out"/contract-{lint,diff}."$ending"
+fi
+
+# Run `tidemill contract NAME ...`, with the report where it belongs.
+contract() {
+    if [[ -z $out ]]; then
+        tidemill --project "$project" contract "$@" "${options[@]}"
+        return
+    fi
+    local code=0 file=$out/contract-$1.$ending
+    tidemill --project "$project" contract "$@" "${options[@]}" >"$file" || code=$?
+    # A command that could not begin says why on standard error, and writes no report.
+    if [[ -s $file || $code == 0 ]]; then echo "contract $1: $file" >&2; else rm -f "$file"; fi
+    return "$code"
+}
+
+contract lint || status=1
 
 # Where a branch is new, GitHub and GitLab name a revision of zeros only.
 if [[ -n ${base//0/} ]]; then
     known() { git -C "$project" cat-file -e "$1^{commit}" 2>/dev/null; }
     # A checkout in CI often has only the newest commit.
     known "$base" || git -C "$project" fetch --quiet --depth=1 origin "$base" || true
-    tidemill --project "$project" contract diff --base "$base" "${options[@]}" || status=1
+    contract diff --base "$base" || status=1
 else
     echo "no earlier revision to compare with: contracts were only linted" >&2
 fi
@@ -36,7 +70,7 @@ if [[ ${TABLES:-0} == 1 ]]; then
         if [[ $code != 0 && $code != 7 ]]; then
             status=1
             said=${said//%/%25}
-            [[ ${FORMAT:-} != github ]] || echo "::error title=plan of $name::${said//$'\n'/%0A}"
+            [[ $format != github ]] || echo "::error title=plan of $name::${said//$'\n'/%0A}"
         fi
     done
 fi

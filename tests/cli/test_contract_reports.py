@@ -44,13 +44,13 @@ def check_sarif(text: str) -> dict[str, Any]:
 def test_any_text_gives_valid_reports(level: Level, is_junit: Any, tmp_path: Path) -> None:
     remark = a_remark(level, message=HOSTILE, fix=HOSTILE, rule=HOSTILE, file=str(tmp_path / HOSTILE[5:30]))
     is_junit(junit("contract lint", [remark.file, "other.yaml"], [remark], [Level.ERROR]))
-    check_sarif(sarif([remark]))
+    check_sarif(sarif("contract lint", [remark]))
     assert len(github([remark]).splitlines()) == 1
 
 
 def test_reports_without_findings_are_valid(is_junit: Any) -> None:
     is_junit(junit("contract lint", [], [], [Level.ERROR]))
-    assert check_sarif(sarif([]))["runs"][0]["results"] == []
+    assert check_sarif(sarif("contract lint", []))["runs"][0]["results"] == []
     assert not github([])
 
 
@@ -161,7 +161,7 @@ def test_files_of_other_formats_come_by_standard_input(tidemill: Type) -> None:
 
 def test_a_name_of_a_file_that_is_no_utf_8_is_reported(tmp_path: Path) -> None:
     file = os.fsdecode(os.fsencode(tmp_path / "a") + b"\xff.odcs.yaml")
-    check_sarif(sarif([a_remark(file=file), a_remark(file=os.path.relpath(file, tmp_path))]))
+    check_sarif(sarif("contract lint", [a_remark(file=file), a_remark(file=os.path.relpath(file, tmp_path))]))
 
 
 def test_a_file_that_is_named_in_several_ways_counts_once(tidemill: Type, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import xmlschema
@@ -201,7 +202,44 @@ def test_the_script_works_as_the_page_has_it(shop: Path, environ: dict[str, str]
     (tmp_path / "infra").symlink_to(ROOT / "infra")
     [script] = code("guides/ci", "sh")
     done = bash(script, tmp_path, environ)
-    assert (done.returncode, "<failure " in done.stdout) == (1, True), done.stdout + done.stderr
+    assert (done.returncode, done.stdout) == (1, ""), done.stdout + done.stderr
+    reports = {file.name: ElementTree.parse(file).findall(".//failure") for file in (tmp_path / "reports").iterdir()}
+    assert {name: bool(failures) for name, failures in reports.items()} == {
+        "contract-lint.xml": False,
+        "contract-diff.xml": True,
+    }
+
+
+@pytest.mark.parametrize(("form", "ending"), [("sarif", "sarif"), ("json", "jsonl"), ("text", "txt")])
+def test_each_command_of_the_script_writes_a_report_of_its_own(
+    shop: Path, environ: dict[str, str], form: str, ending: str
+) -> None:
+    reports = shop / "reports"
+    given = {"BASE": "main", "FORMAT": form, "OUT": str(reports)}
+    done = bash(f'"{CI}/contracts.sh"', shop, environ, **given)
+    assert (done.returncode, done.stdout) == (1, ""), done.stdout + done.stderr
+    assert {file.name for file in reports.iterdir()} == {f"contract-lint.{ending}", f"contract-diff.{ending}"}
+    diff = (reports / f"contract-diff.{ending}").read_text()
+    assert "a field is gone" in diff or "field-removed" in diff
+    if form == "sarif":
+        runs = [json.loads(file.read_text())["runs"] for file in reports.iterdir()]
+        assert len({run["automationDetails"]["id"] for [run] in runs}) == 2
+    linted = bash(f'"{CI}/contracts.sh"', shop, environ, **{**given, "BASE": ""})
+    assert linted.returncode == 0, linted.stderr
+    assert [file.name for file in reports.iterdir()] == [f"contract-lint.{ending}"]
+
+
+@pytest.mark.parametrize("form", ["junit", "sarif"])
+def test_two_documents_do_not_go_into_one_output(shop: Path, environ: dict[str, str], form: str) -> None:
+    done = bash(f'"{CI}/contracts.sh"', shop, environ, BASE="main", FORMAT=form)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"FORMAT={form} needs OUT" in done.stderr
+
+
+def test_a_report_that_a_command_could_not_begin_is_not_there(shop: Path, environ: dict[str, str]) -> None:
+    done = bash(f'"{CI}/contracts.sh"', shop, environ, BASE="nope", FORMAT="junit", OUT="reports")
+    assert (done.returncode, "git knows no such revision" in done.stderr) == (1, True), done.stderr
+    assert [file.name for file in (shop / "reports").iterdir()] == ["contract-lint.xml"]
 
 
 @pytest.mark.parametrize(("file", "schema"), [("action.yml", "github-actions"), ("gitlab.yml", "gitlab-ci")])

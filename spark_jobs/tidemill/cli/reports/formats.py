@@ -97,6 +97,6 @@ def _written(  # noqa: PLR0913, PLR0917  as `report`
         case ReportFormat.SARIF:
             from tidemill.cli.reports.sarif import sarif
 
-            return sarif(remarks)
+            return sarif(suite, remarks)
         case _:
             return None

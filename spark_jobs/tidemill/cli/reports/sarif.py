@@ -16,13 +16,17 @@ _LEVELS = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFORMATION: "n
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def sarif(remarks: Sequence[Remark]) -> str:
-    """One run with all findings."""
+def sarif(suite: str, remarks: Sequence[Remark]) -> str:
+    """One run with all findings, under the name of the command: code scanning keeps one report of each name."""
     from importlib.metadata import version
 
     rules = sorted({remark.rule for remark in remarks})
     driver = {"name": "tidemill", "version": version("tidemill"), "rules": [{"id": rule} for rule in rules]}
-    run = {"tool": {"driver": driver}, "results": [_result(remark, rules) for remark in remarks]}
+    run = {
+        "tool": {"driver": driver},
+        "automationDetails": {"id": f"tidemill {suite}/"},
+        "results": [_result(remark, rules) for remark in remarks],
+    }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -68,26 +68,13 @@ def test_explain_for_people_keeps_brackets_of_expressions(tidemill, mill):
 
 @pytest.mark.spark
 def test_explain_spark_shows_the_plan_of_the_job(tidemill, mill, spark, monkeypatch):
-    monkeypatch.setattr("tidemill.cli.views.spark_plan.start_spark", lambda _: Unstopped(spark))
+    monkeypatch.setattr("tidemill.cli.spark.start_spark", lambda *_: spark)
     mill.feed([b"{}"])
     found = tidemill("explain", "sums", "--spark", "--json").json
     assert "MapInArrow" in found["spark"]["sums"]
     assert "HashAggregate" in found["spark"]["sums"]
     assert found["spark"]["sums"].endswith("Windows are merged in the driver")
     assert not mill.project.ledger("sums").exists
-
-
-class Unstopped:
-    """The session of all tests, which a command must not stop."""
-
-    def __init__(self, session: object) -> None:
-        self._session = session
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._session, name)
-
-    def stop(self) -> None:
-        pass
 
 
 def test_lint_of_good_contracts_is_done(tidemill, mill):

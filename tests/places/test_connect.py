@@ -111,7 +111,8 @@ def test_a_process_ends_though_the_server_still_works_for_it(server: ConnectServ
 def test_a_server_that_ends_in_a_batch_is_a_retry(
     tmp_path: Path, spark: Any, server: ConnectServer, start: Start
 ) -> None:
-    mill, gate = a_mill(tmp_path, spark, {"remote": server.remote}), tmp_path / "gate"
+    mill, gate = a_mill(tmp_path, spark, {"remote": server.remote}, driver_rows=1), tmp_path / "gate"
+    # With so few rows for the driver, the server still has panes to write.
     process = start(RUN, mill.project.folder, **{VARIABLE: f"before:panes:sums=pause:{gate}"})
     reached, end = Path(f"{gate}.reached"), time.monotonic() + 200
     while not reached.exists() and time.monotonic() < end:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tidemill.contracts.formats.draft import Column, Draft
 from tidemill.contracts.formats.json_schema import SCALARS
+from tidemill.contracts.formats.json_schema_patterns import whole
 from tidemill.contracts.formats.sources import Nesting, as_list, as_mapping, as_text, json_of, name_for
 from tidemill.contracts.nodes import closest
 from tidemill.core.contract.row_checks import Plain
@@ -226,13 +227,13 @@ class _Reader:
         elif "format" in schema:
             self.losses.append(f"`format` of {name} is left out: {schema['format']} cannot be checked")
         if "pattern" in schema:
-            whole = _whole(schema["pattern"])
-            if whole is None:
+            pattern = whole(schema["pattern"])
+            if pattern is None:
                 self.losses.append(
                     f"`pattern` of {name} is left out: {schema['pattern']!r} has no one beginning and end"
                 )
             else:
-                found["pattern"] = whole
+                found["pattern"] = pattern
         return found
 
     def check_left(self, schema: Mapping[str, Any], name: str, known: tuple[str, ...] | frozenset[str]) -> None:
@@ -258,44 +259,3 @@ def _scalar(schema: Mapping[str, Any], kind: str) -> Scalar:
         if keys["type"] == kind and len(keys) > 1 and all(form.get(k) == v for k, v in keys.items() if k != "type"):
             return scalar
     return next(scalar for scalar, keys in SCALARS.items() if keys == {"type": kind})
-
-
-def _whole(pattern: str) -> str | None:
-    """A pattern that may match anywhere, as one for the whole text; None if that cannot be told."""
-    first, last = pattern.startswith("^"), pattern.endswith("$") and not pattern.endswith("\\$")
-    body = pattern[first : len(pattern) - last]
-    inner = body[3:-1] if first and last and body.startswith("(?:") and _closes_last(body) else body
-    if inner != body:
-        return inner
-    if (first or last) and _has_choice(body):
-        return None
-    text = r"[\s\S]*"
-    return body if first and last else f"{'' if first else text}(?:{body}){'' if last else text}"
-
-
-def _closes_last(body: str) -> bool:
-    """Whether the group that opens first closes at the end."""
-    depths = _depths(body)
-    return body.endswith(")") and bool(depths) and depths[-1] == 0 and 0 not in depths[:-1]
-
-
-def _has_choice(body: str) -> bool:
-    return any(c == "|" and d == 0 for c, d in zip(body, _depths(body), strict=True))
-
-
-def _depths(body: str) -> list[int]:
-    """For each character, how many groups are open behind it; 1,000 more inside of brackets."""
-    depths, depth, escaped, listed = [], 0, False, False
-    for c in body:
-        if escaped:
-            escaped = False
-        elif c == "\\":
-            escaped = True
-        elif listed:
-            listed = c != "]"
-        elif c == "[":
-            listed = True
-        else:
-            depth += (c == "(") - (c == ")")
-        depths.append(depth + 1000 * (listed or escaped))
-    return depths

@@ -1,0 +1,117 @@
+"""What the driver has no rule for, or fails on, is left to Spark: single expressions, clauses and results."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from tidemill.core.contract.schema import Decimal as DecimalType
+from tidemill.core.contract.schema import Field, Scalar
+from tidemill.engine.driver.statement import run
+from tidemill.engine.driver.translation import translated
+from tidemill.engine.spark.query import ROWS
+
+LONG, INTEGER, BINARY = Scalar.LONG, Scalar.INTEGER, Scalar.BINARY
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "sum(DISTINCT a)",
+        "max(a) FILTER (WHERE a > 1)",
+        "count(a)",
+        "a / 2",
+        "a % 0",
+        "pmod(a, 0)",
+        "a div 0",
+        "shiftright(a, 64)",
+        "CAST('1' AS INT)",
+        "CAST('2026-01-01' AS DATE)",
+        "CAST(a AS DOUBLE)",
+        "CAST(a AS TIMESTAMP)",
+        "'\\\\'",
+        "1.5",
+        "`b`",
+        "row_number() OVER (ORDER BY a)",
+        "CASE a WHEN 1 THEN 2 END",
+        "explode(array(a))",
+        "current_timestamp()",
+        "rand()",
+        "(SELECT 1)",
+        "a ->",
+        "a & 6L >> 1",
+        "a < 1 = true",
+        "i & i",
+        "shiftright(i, 1)",
+        "pmod(i, 7)",
+        "pmod(a, try_cast(300 AS TINYINT))",
+        "try_add(i, 1)",
+        "try_multiply(i, i)",
+        "nullif(i, 0L)",
+        "hll_union_agg(a)",
+        "hll_union(b2, b2)",
+        "hll_sketch_estimate(b2)",
+        "hll_sketch_estimate(hll_union(b2, b3))",
+        "hll_sketch_estimate(hll_union(b2, b2, true))",
+        "hll_union_agg(b2, true)",
+        "CAST(b2 AS STRING)",
+        "CAST('a' AS BINARY)",
+        "concat_ws(',', b2)",
+        "try_sum()",
+        "try_sum(d)",
+        "CAST(a AS DECIMAL(50, 2))",
+        "CAST('a' AS STRING COLLATE UTF8_LCASE) = 'A'",
+        "CASE WHEN a > 0 THEN d ELSE CAST(a AS DECIMAL(38, 0)) END",
+        " + ".join(["a"] * 3_000),
+    ],
+)
+def test_expression_without_a_rule_is_refused(expression: str) -> None:
+    fields = (Field(name="a", type=LONG), Field(name="i", type=INTEGER), Field(name="d", type=DecimalType(38, 9)))
+    fields += (Field(name="b2", type=BINARY), Field(name="b3", type=BINARY))
+    assert isinstance(translated(f"SELECT {expression} AS `x` FROM {ROWS}", fields), str)
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("CASE WHEN try_cast(`a` AS INT) < 7 THEN 1L ELSE 0L END", 0),
+        ("CASE WHEN try_add(`a`, -9223372036854775807L) < 0L THEN 1L ELSE 0L END", 0),
+        ("CASE WHEN typeof(`a`) = `t` THEN 1L ELSE 0L END", 1),
+        ("CAST(try_cast(`a` AS INT) AS BIGINT)", None),
+        ("CASE WHEN `a` IS NULL THEN 1.5BD ELSE 2BD END", Decimal("2.0")),
+    ],
+)
+def test_cast_that_gives_null_is_null_wherever_it_stands(expression: str, found: object) -> None:
+    rows = pa.table({"a": pa.array([-(2**40)]), "t": ["bigint"]})
+    result = run(f"SELECT {expression} AS `x` FROM {ROWS}", rows)
+    assert result is not None
+    assert result["x"].to_pylist() == [found]
+
+
+def test_cast_that_fails_in_spark_fails_in_the_driver() -> None:
+    rows = pa.table({"a": pa.array([2**40])})
+    assert run(f"SELECT CAST(`a` AS INT) AS `x` FROM {ROWS}", rows) is None
+    assert run(f"SELECT try_cast(`a` AS INT) AS `x` FROM {ROWS}", rows) == pa.table({"x": pa.array([None], pa.int32())})
+
+
+def test_result_that_is_larger_than_the_driver_may_hold_is_left_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pa.table({"a": pa.array(range(1_000))})
+    statement = f"SELECT explode(sequence(0L, `a`, 1L)) AS `x` FROM {ROWS}"
+    assert run(statement, rows) is not None
+    monkeypatch.setattr("tidemill.engine.driver.statement._MOST_BYTES", 100_000)
+    assert run(statement, rows) is None
+
+
+def test_columns_with_one_name_are_left_to_spark() -> None:
+    fields = (Field(name="a", type=LONG), Field(name="a", type=LONG))
+    assert isinstance(translated(f"SELECT `a` FROM {ROWS}", fields), str)
+    assert isinstance(translated(f"SELECT *, `a` FROM {ROWS}", fields[:1]), str)
+
+
+@pytest.mark.parametrize("more", ["ORDER BY a", "LIMIT 1", "HAVING a > 1", "GROUP BY ALL", "GROUP BY ROLLUP (a)"])
+def test_clause_without_a_rule_is_refused(more: str) -> None:
+    fields = (Field(name="a", type=LONG),)
+    assert not isinstance(translated(f"SELECT `a` FROM {ROWS}", fields), str)
+    assert isinstance(translated(f"SELECT `a` FROM {ROWS} {more}", fields), str)

@@ -17,6 +17,7 @@ from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, SUMS_PIPELINE, Mill
 from support.recovery import paused
 from tidemill.core.errors import LogUnreachable, OffsetsLost, TidemillError, TopicRecreated
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
+from tidemill.engine.read import source
 from tidemill.log.reading import read_topic
 from tidemill.project.project import Project
 from tidemill.run.batch import NothingToDo
@@ -234,12 +235,16 @@ def test_a_broker_that_dies_in_a_batch_and_comes_back_loses_and_doubles_nothing(
     mill = a_mill(tmp_path, spark, own, topic)
     with pytest.MonkeyPatch.context() as patch:
         happened = paused(patch, "before:records:sums", broker.kill)
+        # A broker that is away is away after five seconds, too.
+        for name in ("kafkaConsumer.pollTimeoutMs", "kafka.default.api.timeout.ms", "kafka.request.timeout.ms"):
+            patch.setitem(source._PATIENCE, name, "5000")
+        patch.setattr("tidemill.log.kafka.PATIENCE", 5.0)
         with pytest.raises(TidemillError) as error:
             mill.run()
-    assert happened
-    assert (error.value.retryable, error.value.exit_code) == (True, 6)
-    with pytest.raises(LogUnreachable):
-        mill.run()
+        assert happened
+        assert (error.value.retryable, error.value.exit_code) == (True, 6)
+        with pytest.raises(LogUnreachable):
+            mill.run()
     broker.start()
     commit = mill.run()
     assert (commit.batch_id, commit.accounts[topic].read) == (1, 3)

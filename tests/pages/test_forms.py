@@ -113,6 +113,34 @@ def test_a_backfill_is_previewed_and_then_started(client: TestClient, people: Pe
     ]
 
 
+def test_limits_of_a_backfill_count_in_its_preview_and_are_sent(client: TestClient, people: People) -> None:
+    place = "/tidemill/pipelines/sums/backfill"
+    asked = {"from_offsets": "events-0:0", "to_offsets": "events-0:20"}
+    one = {**asked, "batch_records": "1", "accept_loss": "yes"}
+    batches = [
+        re.findall(r"in about (\d+) batch", client.get(place, params=p, headers=USER).text) for p in (asked, one)
+    ]
+    assert batches[0] == ["1"]
+    assert int(batches[1][0]) > 1
+    data = {"token": token(client, "/pipelines/sums/rebuild"), **one, "why": "small steps"}
+    assert client.post(place, data=data, headers=USER).status_code == 303
+    form = {**asked, "batch_records": 1, "accept_loss": True, "mode": "do it", "why": "small steps", "by": "user"}
+    assert people.started == [("user", "sums.backfill", form)]
+
+
+@pytest.mark.parametrize("records", ["0", "-1", "many", "1.5"])
+def test_a_limit_that_is_none_is_refused_before_anything_starts(
+    client: TestClient, people: People, records: str
+) -> None:
+    asked = {"from_offsets": "events-0:0", "batch_records": records}
+    place = "/tidemill/pipelines/sums/backfill"
+    shown = client.get(place, params=asked, headers=USER)
+    assert (shown.status_code, "expected a whole number of at least 1" in shown.text) == (400, True)
+    data = {"token": token(client, "/pipelines/sums/rebuild"), **asked, "why": "small steps"}
+    assert client.post(place, data=data, headers=USER).status_code == 409
+    assert not people.started
+
+
 @pytest.mark.parametrize("asked", [{"from_offsets": "x"}, {"from_time": "yesterday"}, {"from_window": "2026-01-01"}])
 def test_a_preview_that_would_be_refused_says_why(client: TestClient, asked: dict[str, str]) -> None:
     answer = client.get("/tidemill/pipelines/sums/backfill", params=asked, headers=USER)

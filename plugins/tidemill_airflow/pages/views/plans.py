@@ -5,7 +5,7 @@ A plan has the lines that the task of the action logs with *plan only*. Nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -68,8 +68,7 @@ class Action:
 
         A number that is none stays a text, which `check` refuses in words.
         """
-        found = {field: asked.get(field.name, "").strip() for field in self.fields}
-        return {field.name: _value(field.takes, text) for field, text in found.items() if text}
+        return values_of(self.fields, asked)
 
     def is_complete(self, given: Mapping[str, Any]) -> bool:
         """Whether it can be started with these values."""
@@ -85,6 +84,12 @@ class Action:
             return []
         job = AmendmentJob(project=sight.project, pipeline=sight.name, reason=Reason(by="a preview"))
         return list(self.plan(job, given))
+
+
+def values_of(fields: Sequence[Field], asked: Mapping[str, str]) -> dict[str, Any]:
+    """The fields that are filled in, with values of their types. A number that is none stays a text."""
+    found = {field: asked.get(field.name, "").strip() for field in fields}
+    return {field.name: _value(field.takes, text) for field, text in found.items() if text}
 
 
 def _value(takes: Input, text: str) -> Any:
@@ -125,6 +130,16 @@ def _replay(job: AmendmentJob, given: Mapping[str, Any]) -> Iterable[str]:
     return repair_lines(job, SideOutput.LATE if late else SideOutput.QUARANTINE, chosen)
 
 
+def _check_replay(given: Mapping[str, Any]) -> None:
+    replay_of(given)
+    records_of(given)
+
+
+BATCH_RECORDS = Field(
+    name="batch_records", label="Most records in a batch", help="empty: the project's", takes=Input.NUMBER
+)
+ACCEPT_LOSS = Field(name="accept_loss", label="Go on without records that the log no longer holds", takes=Input.BOX)
+
 REPLAY = Action(
     name="replay",
     title="Replay",
@@ -138,10 +153,13 @@ REPLAY = Action(
         Field(name="table", label="Late for the table", help="only for late records"),
         Field(name="batch", label="Put aside by batch", help="for example 7, or 7-9; empty: all"),
         Field(name="topic", label="Topic", help="empty: all"),
+        Field(name="partition", label="Partition", help="empty: all", takes=Input.NUMBER),
+        Field(name="offset", label="Offset", help="of one record; empty: all", takes=Input.NUMBER),
         Field(name="since", label="Put aside from", help="UTC, for example 2026-03-01 12:00:00"),
         Field(name="until", label="Put aside before", help="UTC"),
+        BATCH_RECORDS,
     ),
-    check=replay_of,
+    check=_check_replay,
     plan=_replay,
     needed=("records",),
     shows_values=True,
@@ -169,10 +187,7 @@ REBUILD = Action(
     "batches go on meanwhile.",
     start="Start the rebuild",
     dag_of=rebuild_dag_of,
-    fields=(
-        Field(name="batch_records", label="Most records in a batch", help="empty: the project's", takes=Input.NUMBER),
-        Field(name="accept_loss", label="Go on without records that the log no longer holds", takes=Input.BOX),
-    ),
+    fields=(BATCH_RECORDS, ACCEPT_LOSS),
     check=records_of,
     plan=_rebuild,
     modes=(CANCEL,),

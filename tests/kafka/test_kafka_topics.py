@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,15 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from kafka.conftest import Cluster
 from support.commands import Said, type_command
 from support.projects import an_event
-from tidemill.core.errors import LogInputError
+from tidemill.core.errors import LogInputError, TidemillError
 from tidemill.core.exit_code import ExitCode
 from tidemill.core.log.offsets import TopicPartition
+from tidemill.inspect.lag import LagReader, Sources
 from tidemill.log.kafka_appending import Appender
 from tidemill.log.reading import read_topic
 from tidemill.log.records import NewRecord
 from tidemill.log.writable import ProducerBatch
+from tidemill.project.project import Project
 
 pytestmark = pytest.mark.kafka
 
@@ -50,6 +52,21 @@ def test_topics_are_made_filled_looked_at_and_trimmed(project: Path, cluster: Cl
     trimmed = type_command(project, "log", "trim", name, "--partition", "0", "--before", str(held.until_offset))
     assert trimmed.code == ExitCode.DONE
     assert cluster.log.bounds(name)[0].from_offset == held.until_offset
+
+
+def test_what_waits_in_a_broker_is_counted_by_offsets_and_aged_by_its_times(project: Path, cluster: Cluster) -> None:
+    name, at = cluster.topic(partitions=2), datetime(2026, 1, 1, tzinfo=UTC)
+    cluster.log.append(name, 1, [NewRecord(value=b"v", timestamp=at), NewRecord(value=b"w", timestamp=at)])
+    for sources in (Sources(topics=(name,)), Sources(topics=(), patterns=(f"{name[:-1]}.",))):
+        reader = LagReader(Project.load(project), "sums", sources)
+        lag = reader.read()
+        # The markers of transactions have offsets, too.
+        assert (lag.batch_id, lag.next_offsets) == (0, {TopicPartition(topic=name, partition=1): 0})
+        assert 2 <= lag.records <= 3
+        assert [reader.is_older(lag, at + timedelta(seconds=s)) for s in (-1, 0, 1)] == [False, False, True]
+    cluster.delete(name)
+    with pytest.raises(TidemillError, match=name):
+        LagReader(Project.load(project), "sums", Sources(topics=(name,))).read()
 
 
 def test_an_append_is_one_transaction_and_keeps_everything(cluster: Cluster) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tidemill.core.contract.verdict import Verdict
 from tidemill.core.errors import CommitUnknown, EngineError, Fenced, StoreUnreachable
 from tidemill.core.protocol.events import Audited, Planned
 from tidemill.core.protocol.view import View
+from tidemill.inspect.lag import LagReader, Sources
 from tidemill.ledger.ledger import Ledger
 from tidemill.log.file import FileLog
 from tidemill.log.reading import read_topic
@@ -48,7 +50,11 @@ def test_the_rows_are_what_the_raw_log_gives(
     tmp_path: Path, spark: Any, server: ObjectStore, bucket: str, writer: str
 ) -> None:
     mill = in_bucket(tmp_path, spark, server.endpoint, bucket, writer=writer)
+    reader = LagReader(mill.project, "wide", Sources.of(mill.project.pipeline("wide")))
+    before = reader.read()
+    assert (before.batch_id, before.records > 0, reader.is_older(before, datetime.now(UTC))) == (1, True, True)
     mill.catch_up()
+    assert (reader.read().records, reader.read().batch_id) == (0, 2)
     tables = mill.everything()
     assert {name: len(rows) for name, rows in tables.items()} == ROWS
     assert {name: tables[name] for name in ("sums", "totals")} == recomputed(mill)

@@ -158,15 +158,19 @@ class LagTrigger(BaseTrigger):
             await asyncio.sleep(self.look_every)
 
     def _look(self) -> dict[str, Any] | None:
-        if self._reader is None:
-            sources = Sources(topics=tuple(self.topics), patterns=tuple(self.patterns))
-            self._reader = LagReader(Project.load(self.project), self.pipeline, sources)
-        lag = self._reader.read()
-        return (
-            lag_json(self.pipeline, lag)
-            if Bounds.of(**self.bounds).hold(self._reader, lag, datetime.now(UTC))
-            else None
-        )
+        reader = self._reader = self._reader or reader_of(self.project, self.pipeline, self.topics, self.patterns)
+        lag = reader.read()
+        held = Bounds.of(**self.bounds).hold(reader, lag, datetime.now(UTC))
+        return lag_json(self.pipeline, lag) if held else None
+
+
+def reader_of(project: str, pipeline: str, topics: Sequence[str], patterns: Sequence[str]) -> LagReader:
+    """What a trigger looks at: the ledger of a pipeline of the project in this folder, and topics of its log.
+
+    Raises:
+        ConfigError: there is no project.
+    """
+    return LagReader(Project.load(project), pipeline, Sources(topics=tuple(topics), patterns=tuple(patterns)))
 
 
 def lag_json(pipeline: str, lag: Lag) -> dict[str, Any]:

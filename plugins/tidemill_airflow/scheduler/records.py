@@ -11,8 +11,8 @@ from typing import Any
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from tidemill.core.errors import TidemillError
-from tidemill.inspect.lag import Lag, LagReader, Sources
-from tidemill.project.project import Project
+from tidemill.inspect.lag import Lag, LagReader
+from tidemill_airflow.scheduler.lag import reader_of
 
 PATIENCE = 60.0
 """Seconds that a run may take to begin, or a batch to commit, before the same records are a reason for another run."""
@@ -108,9 +108,7 @@ class RecordsTrigger(BaseEventTrigger):
             await asyncio.sleep(wait)
 
     def _look(self) -> Lag:
-        if self._reader is None:
-            sources = Sources(topics=tuple(self.topics), patterns=tuple(self.patterns))
-            self._reader = LagReader(Project.load(self.project), self.pipeline, sources)
+        self._reader = self._reader or reader_of(self.project, self.pipeline, self.topics, self.patterns)
         return self._reader.read()
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tidemill_airflow.local.install import install_settings
 
+ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import json, runpy, sys
 from tidemill_airflow.scheduler.warm_path import MODULES
@@ -55,3 +56,24 @@ def test_scheduler_imports_what_a_batch_needs_and_survives_what_is_not_installed
 
 def test_settings_leave_no_name_in_airflow(settings: Path) -> None:
     assert asked_for(settings, "/usr/bin/airflow")["all"] == []
+
+
+WARMED = """
+import json, sys
+from tidemill_airflow.scheduler.warm_path import warm
+missing, before = warm(), set(sys.modules)
+from tidemill.project.project import Project
+project = Project.load(sys.argv[1])
+for name in project.pipeline_names():
+    project.pipeline(name)
+import tidemill.run.loop, tidemill.run.sessions
+more = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(json.dumps({"missing": missing, "more": sorted(more), "duckdb": "duckdb" in sys.modules}))
+"""
+
+
+def test_nothing_is_left_to_import_where_a_batch_is_planned_and_nothing_is_there_that_no_fork_survives() -> None:
+    done = subprocess.run([sys.executable, "-c", WARMED, str(ROOT)], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["missing"], found["duckdb"]) == ([], False)
+    assert set(found["more"]) <= {"tidemill_pipelines", "encodings"}

@@ -10,12 +10,13 @@ from typing import assert_never
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
 
 from tidemill.core.log.connect_files import records_of
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.log.scan import KafkaScan, LinesScan, MemoryScan, ParquetScan, Scan, TableScan
 from tidemill.core.time.times import UNKNOWN
-from tidemill.engine.spark.query import in_few_tasks
+from tidemill.engine.spark.query import in_few_tasks, of_columns
 from tidemill.stores.opened import for_spark
 
 _SPLIT = 250_000
@@ -36,6 +37,14 @@ _MOST_TASKS = 64
 _BATCH_ROWS = 50_000
 
 _DDL = "`partition` int, `offset` bigint, `timestamp` timestamp, `value` binary"
+_COLUMNS = StructType(
+    [
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("value", BinaryType()),
+    ]
+)
 _ARROW = pa.schema(
     [
         pa.field("partition", pa.int32()),
@@ -64,7 +73,7 @@ def records(session: SparkSession, scan: Scan) -> DataFrame:
             frame = _lines(session, scan)
         case _:
             assert_never(scan)
-    return in_few_tasks(frame, sum(len(r) for r in scan.ranges))
+    return of_columns(in_few_tasks(frame, sum(len(r) for r in scan.ranges)), _COLUMNS)
 
 
 def _parquet(session: SparkSession, scan: ParquetScan) -> DataFrame:

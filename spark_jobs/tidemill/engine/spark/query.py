@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 ROWS = "`the rows`"
 """The name of the data frame in the text of a statement."""
@@ -32,10 +33,20 @@ def of_driver(session: SparkSession, rows: pa.Table) -> DataFrame:
     return frame.coalesce(1) if rows.num_rows <= _ROWS_OF_A_TASK else frame
 
 
+def of_columns(frame: DataFrame, columns: StructType) -> DataFrame:
+    """The same frame, which has these columns: a Connect client need not ask its server, which analyzes the plan."""
+    # Other clients do not look at this attribute.
+    vars(frame)["_cached_schema"] = columns
+    return frame
+
+
 def query(session: SparkSession, text: str, rows: DataFrame) -> DataFrame:
     """The result of a statement over `ROWS` for these rows; one call into Spark, however long the statement is.
 
     Do not pass rows with an `Observation`: it never completes, because Spark looks for it in the statement's own text.
     """
     template = text.replace("{", "{{").replace("}", "}}").replace(ROWS, "{rows}")
-    return session.sql(template, rows=rows)
+    found = session.sql(template, rows=rows)
+    # A Connect client asks its server before it observes a frame, and no frame of a batch is a stream.
+    vars(found)["isStreaming"] = False
+    return found

@@ -123,10 +123,11 @@ def settle(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
     """
     check_pinned(conf, "the settings of Spark:")
     pin(session)
-    fewer = {_SHUFFLES: _OURS} if session.conf.get(_SHUFFLES) == _SPARKS else {}
+    known = _known(session)
+    fewer = {_SHUFFLES: _OURS} if (known.get(_SHUFFLES) or session.conf.get(_SHUFFLES)) == _SPARKS else {}
     hidden = {_HIDDEN: _redaction(session, conf)}
     for key, value in {**SESSION_CONF, **fewer, **conf, **hidden}.items():
-        if key in PINNED:
+        if key in PINNED or known.get(key) == value:
             continue
         if key.startswith(_STORE) or session.conf.isModifiable(key):
             session.conf.set(key, value)
@@ -137,12 +138,16 @@ def pin(session: SparkSession) -> None:
     """Set the settings that decide the results of expressions in any session, even one that others made."""
     if session in _pinned:
         return
-    # On a Connect server, each read or write of a setting is a round trip; reading all of them is a single one.
-    known = session.conf.getAll if type(session).__module__.startswith("pyspark.sql.connect") else {}
+    known = _known(session)
     for name, value in PINNED.items():
         if known.get(name) != value:
             session.conf.set(name, value)
     _pinned.add(session)
+
+
+def _known(session: SparkSession) -> Mapping[str, str]:
+    """The settings of a session on a Connect server: reading all is one round trip, and each other access is one."""
+    return session.conf.getAll if type(session).__module__.startswith("pyspark.sql.connect") else {}
 
 
 def _redaction(session: SparkSession, conf: Mapping[str, str]) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tidemill.contracts.conditions import Rule
@@ -19,8 +21,10 @@ from tidemill.contracts.rules import collect, row_rules, table_rules
 from tidemill.contracts.service_levels import check_service_levels, levels_of
 from tidemill.contracts.standard import NEWEST, VERSIONS, WRITTEN
 from tidemill.contracts.structure import check_structure
-from tidemill.core.contract.contract import Contract, NotNull
+from tidemill.contracts.untyped import check_untyped, names_without_type
+from tidemill.core.contract.contract import Contract, NotNull, RowRule, TableRule
 from tidemill.core.contract.row_checks import NotNullInside
+from tidemill.core.contract.schema import Field
 from tidemill.core.declare.columns import HIDDEN_COLUMNS
 from tidemill.core.identity.contracts import fingerprint_of
 
@@ -54,10 +58,10 @@ def compile_document(root: Node, path: Path, findings: Findings, picked: str = "
     if not isinstance(root.value, Mapping):
         findings.error(root.line, f"expected a contract, found {shown(root)}")
         return None
-    version = _api_version(root, findings)
-    if version is None:
+    known = _check_api_version(root, findings)
+    if not known and _is_other(root):
         return None
-    _check_top(root, version, findings)
+    _check_top(root, findings)
     chosen = _schema(root, name_of(path), picked, findings)
     schema = None if chosen is None else object_of_today(root, chosen)
     contract = None if schema is None else _compile(path, root, schema, findings)
@@ -89,19 +93,28 @@ def rules_of(root: Node, schema: Node) -> Mapping[str, Rule]:
     return {r.name: r for r in found if not (isinstance(r.condition, made) and r.name.endswith(".required"))}
 
 
-def _api_version(root: Node, findings: Findings) -> str | None:
+def _check_api_version(root: Node, findings: Findings) -> bool:
+    """Whether this is a version that can be read; another one is noted."""
     child = root.child("apiVersion")
     if child is not None and child.value in VERSIONS:
-        return str(child.value)
+        return True
     findings.error(
         child.line if child else root.line,
         f"apiVersion is {shown(child)}; supported: {', '.join(VERSIONS)}",
         fix=f"write apiVersion: {WRITTEN}",
     )
-    return None
+    return False
 
 
-def _check_top(root: Node, version: str, findings: Findings) -> None:
+def _is_other(root: Node) -> bool:
+    """Whether a document without a known version is of another standard, or of ODCS 2, which has other keys."""
+    if root.child("apiVersion") is None:
+        return root.child("kind") is None or root.child("schema") is None
+    return root.text("apiVersion").removeprefix("v").startswith("2")
+
+
+def _check_top(root: Node, findings: Findings) -> None:
+    version = root.text("apiVersion")
     kind = root.child("kind")
     if kind is not None and kind.value != "DataContract":
         findings.error(kind.line, f"kind is {shown(kind)}; supported: DataContract", fix="write kind: DataContract")
@@ -109,7 +122,7 @@ def _check_top(root: Node, version: str, findings: Findings) -> None:
     if own is not None and isinstance(own.value, str) and not _VERSION.fullmatch(own.value):
         said = f"version is {shown(own)}: nobody can tell which of two such versions is newer"
         findings.warning(own.line, said, fix="write it like 1.0.0")
-    if version != NEWEST and root.child("status") is None:
+    if version in VERSIONS and version != NEWEST and root.child("status") is None:
         findings.error(root.line, f"`status` is missing; ODCS {version} must have it", fix="add status: active")
 
 
@@ -161,8 +174,15 @@ def _compile(path: Path, root: Node, schema: Node, findings: Findings) -> Contra
     columns = fields_of(schema.items("properties"), findings)
     fields = {field.name: field for field in columns}
     _check_columns(schema, extensions, findings)
-    primary_key = tuple(c for c in _primary_key(schema, extensions, findings) if c in fields)
-    rules = collect(schema, fields, primary_key, findings, is_input=extensions.is_input)
+    properties = schema.items("properties")
+    untyped = names_without_type(properties, columns)
+    primary_key = tuple(c for c in _primary_key(schema, extensions, findings) if c in fields or c in untyped)
+    made = _Made()
+    if untyped:
+        check = partial(_made_rules, schema, primary_key, extensions)
+        check_untyped(properties, fields, untyped, findings, check)
+    else:
+        made = _made_rules(schema, primary_key, extensions, fields, findings)
     contract = Contract(
         name=name_of(path),
         version=root.text("version"),
@@ -170,15 +190,30 @@ def _compile(path: Path, root: Node, schema: Node, findings: Findings) -> Contra
         format=extensions.format,
         extra_fields=extensions.extra_fields,
         primary_key=primary_key,
-        row_rules=row_rules(rules, fields, findings) if extensions.is_input else (),
-        table_rules=() if extensions.is_input else table_rules(rules, findings),
+        row_rules=made.of_rows,
+        table_rules=made.of_tables,
         options=extensions.options,
         description=_description(root, schema),
         source=str(path),
         levels=() if extensions.is_input else levels_of(root, (schema.text("name"), *fields)),
     )
-    whole = not lack_parts(schema.items("properties"))
+    whole = not lack_parts(properties)
     return dataclasses.replace(contract, fingerprint=fingerprint_of(contract)) if whole else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    of_rows: tuple[RowRule, ...] = ()
+    of_tables: tuple[TableRule, ...] = ()
+
+
+def _made_rules(
+    schema: Node, key: Sequence[str], extensions: Extensions, fields: Mapping[str, Field], findings: Findings
+) -> _Made:
+    rules = collect(schema, fields, key, findings, is_input=extensions.is_input)
+    if extensions.is_input:
+        return _Made(of_rows=row_rules(rules, fields, findings))
+    return _Made(of_tables=table_rules(rules, findings))
 
 
 def _description(root: Node, schema: Node) -> str:

@@ -80,7 +80,8 @@ def _lacks_parts(node: Node) -> bool:
 
 
 def _fields(properties: Iterable[Node], findings: Findings, *, nested: bool) -> tuple[Field, ...]:
-    found: dict[str, tuple[Field, int]] = {}
+    found: list[Field] = []
+    lines: dict[str, int] = {}
     for node in properties:
         name = node.text("name")
         _check_property(node, findings, nested=nested)
@@ -90,15 +91,15 @@ def _fields(properties: Iterable[Node], findings: Findings, *, nested: bool) -> 
         elif not nameable(name):
             said = f"property {name!r} has a quote, a backslash or a control character in its name"
             findings.error(node.line, said, fix="rename the property")
-        elif name.lower() in found:
-            line = found[name.lower()][1]
-            said = f"property `{name}` stands twice, first in line {line}; case does not matter"
+        elif name.lower() in lines:
+            said = f"property `{name}` stands twice, first in line {lines[name.lower()]}; case does not matter"
             findings.error(node.line, said, fix="rename or remove one of them")
-        elif data_type is not None:
+        else:
+            lines[name.lower()] = node.line
             required = node.is_true("required") or node.is_true("primaryKey")
-            field = Field(name=name, type=data_type, required=required, description=_description(node))
-            found[name.lower()] = field, node.line
-    return tuple(field for field, _ in found.values())
+            if data_type is not None:
+                found.append(Field(name=name, type=data_type, required=required, description=_description(node)))
+    return tuple(found)
 
 
 def _description(node: Node) -> str:

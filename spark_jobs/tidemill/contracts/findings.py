@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -67,6 +68,14 @@ class Findings:
         """Note something that promises nothing about values, and that Tidemill does not use."""
         self._note(Finding(file=self.file, line=line, severity=Level.INFORMATION, message=message))
 
+    def add(self, finding: Finding) -> None:
+        """Note what has been found elsewhere."""
+        self._note(finding)
+
+    def __contains__(self, finding: object) -> bool:
+        """Whether this has been noted."""
+        return finding in self._noted
+
     def sorted(self) -> list[Finding]:
         """Return all findings sorted by line."""
         return sorted(self.all, key=lambda f: (f.line, f.severity, f.message))
@@ -92,3 +101,13 @@ class Findings:
         if finding not in self._noted:
             self._noted.add(finding)
             self.all.append(finding)
+
+
+def common(noted: Iterable[Findings]) -> list[Finding]:
+    """What all of these have noted."""
+    found: list[Finding] | None = None
+    for each in noted:
+        found = each.all if found is None else [finding for finding in found if finding in each]
+        if not found:
+            break
+    return found or []

@@ -172,7 +172,7 @@ def _invalid_values(metric: Metric) -> Iterator[Named]:
     if pattern is not None:
         text = pattern.value
         reason = complaint(text) if isinstance(text, str) else f"found {shown(pattern)}"
-        if metric.column.type is not Scalar.STRING:
+        if not reason and metric.column.type is not Scalar.STRING:
             reason = f"`{metric.column.name}` is no text"
         if reason:
             metric.findings.error(pattern.line, f"metric invalidValues: the pattern cannot be used: {reason}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from tidemill.contracts.conditions import Condition, Rule
 from tidemill.contracts.document import Node
-from tidemill.contracts.findings import Findings
+from tidemill.contracts.findings import Findings, common
 from tidemill.contracts.nodes import closest, is_flag, is_number, is_whole, shown, without_quotes, written
 from tidemill.contracts.patterns import TEXT_FORMATS, complaint
 from tidemill.contracts.ranges import check_enum, check_range
@@ -71,13 +71,34 @@ def option_rules(property_: Node, field: Field, findings: Findings) -> Iterator[
             reader = readers.get(key)
             option = Option(key=key, node=node, field=field, findings=findings)
             if reader is None:
-                what = "cannot be run for this type" if key in _NOT_RUN or key in _known() else "unknown option"
-                option.refuse(f"{what}; supported: {', '.join(readers) or 'none'}", closest(key, readers))
+                _refuse_name(option, readers)
             elif (condition := reader(option)) is not None:
                 yield Rule(line=node.line, name=f"{field.name}.{key}", condition=condition)
     enum = property_.child("enum")
     if enum is not None:
         yield from _enum(enum, options, field, findings)
+
+
+def check_options(property_: Node, name: str, types: Sequence[DataType], findings: Findings) -> None:
+    """Note what is wrong with the options of a column whichever of these types it has."""
+    options = property_.child("logicalTypeOptions")
+    for key, node in options.value.items() if options and isinstance(options.value, Mapping) else ():
+        noted: list[Findings] = []
+        for data_type in types:
+            if (reader := _readers(data_type).get(key)) is not None:
+                noted.append(Findings(findings.file))
+                reader(Option(key=key, node=node, field=Field(name=name, type=data_type), findings=noted[-1]))
+        for finding in common(noted):
+            findings.add(finding)
+        if not noted and key not in _NOT_RUN:
+            known = {key: reader for data_type in types for key, reader in _readers(data_type).items()}
+            _refuse_name(Option(key=key, node=node, field=Field(name=name, type=types[0]), findings=findings), known)
+
+
+def _refuse_name(option: Option, readers: Mapping[str, Reader]) -> None:
+    known = option.key in _NOT_RUN or option.key in _known()
+    what = "cannot be run for this type" if known else "unknown option"
+    option.refuse(f"{what}; supported: {', '.join(readers) or 'none'}", closest(option.key, readers))
 
 
 def _readers(data_type: DataType) -> Mapping[str, Reader]:

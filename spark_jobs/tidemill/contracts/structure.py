@@ -22,7 +22,7 @@ from referencing.jsonschema import DRAFT201909
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings, Level
 from tidemill.contracts.nodes import closest, shown, without_quotes, written
-from tidemill.contracts.standard import NEWEST
+from tidemill.contracts.standard import NEWEST, VERSIONS
 
 _URI = "odcs"
 _KINDS = {
@@ -175,7 +175,7 @@ def _leaves(error: ValidationError) -> Iterator[ValidationError]:
 
 
 def _note_newer(part: _Part, version: str, findings: Findings) -> None:
-    for key in sorted(_NEWER) if version != NEWEST else ():
+    for key in sorted(_NEWER) if version in VERSIONS and version != NEWEST else ():
         child = part.node.child(key)
         if child is not None:
             message = f"`{key}` came with ODCS {NEWEST}, but this contract says {version}"
@@ -185,6 +185,8 @@ def _note_newer(part: _Part, version: str, findings: Findings) -> None:
 def _note(error: ValidationError, part: _Part, findings: Findings) -> None:
     path = list(error.absolute_path)
     node, names = _place(part.node, path)
+    if names == ["apiVersion"]:
+        return
     title = next((_TITLES[name] for name in reversed(names) if name in _TITLES), part.title)
     called = _called(path, title)
     explained = bool(_EXPLAINED & set(names))
@@ -193,7 +195,7 @@ def _note(error: ValidationError, part: _Part, findings: Findings) -> None:
             _note_unknown(error, node, title, findings)
         case "required" if not explained and "quality" not in names:
             for key in error.validator_value:
-                if node.child(key) is None:
+                if node.child(key) is None and key != "apiVersion":
                     findings.error(node.line, f"{called}: `{key}` is missing; {title} must have it")
         case "type" if not explained:
             _note_kind(error, node, called, title, findings)

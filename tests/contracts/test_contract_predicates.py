@@ -158,6 +158,20 @@ def test_quality_rules_mean_to_spark_what_they_say(spark: SparkSession, an_input
         ("regexp_count(x, 'a') > 1", "regexp_count"),
         ("size(split(x, '(a+)+')) > 1", "split"),
         ("size(split(x, x)) > 1", "split"),
+        ("x LIKE '%a%b'", "like"),
+        ("x NOT LIKE 'a%b%c' OR m > 1", "like"),
+        ("x LIKE '%%a'", "like"),
+        ("x ILIKE '%a%a%a%a%a%'", "ilike"),
+        ("x LIKE x", "like"),
+        ("x LIKE concat('a', '%')", "like"),
+        ("x LIKE ANY ('a%', '%b%c%')", "like"),
+        ("x LIKE ALL ('a%', x)", "like"),
+        ("x LIKE '%a!%%b' ESCAPE '!'", "like"),
+        ("x LIKE '%a/%%b' ESCAPE '!'", "like"),
+        (r"x LIKE '%a\\u0025b'", "like"),
+        (r"x LIKE '%a\\\\\\\\%b'", "like"),
+        ("like(x, '%a%b')", "like"),
+        ("NOT ilike(x, x, '/')", "ilike"),
     ],
 )
 def test_what_is_matched_by_trying_is_refused(file: Any, the_error: Any, kind: str, predicate: str, name: str) -> None:
@@ -166,6 +180,25 @@ def test_what_is_matched_by_trying_is_refused(file: Any, the_error: Any, kind: s
     error = the_error(getattr(file, kind)(columns, quality=quality), "HERE")
     assert f"`{name}` matches by trying" in error.message
     assert "pattern" in error.fix
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        *(
+            "x LIKE '%a%'",
+            "x LIKE 'a%b'",
+            "x NOT LIKE 'a%b%%'",
+            "x LIKE '_a_'",
+            "x ILIKE ANY ('a%', '%b')",
+            "like(x, '%b')",
+        ),
+        *("x LIKE '%a!%b' ESCAPE '!'", r"x LIKE '\\%a\\%b%'", "x LIKE ('a%')", "like(x, '%a/%b', '/')", "x LIKE '%'"),
+    ],
+)
+def test_a_like_of_linear_time_is_taken(an_output: Any, predicate: str) -> None:
+    quality = f'- {{type: custom, engine: tidemill, implementation: "{predicate}"}}'
+    assert len(an_output("- {name: x, logicalType: string}", quality=quality).table_rules) == 1
 
 
 def test_a_split_at_a_plain_text_is_taken(an_input: Any) -> None:

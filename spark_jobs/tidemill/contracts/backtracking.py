@@ -2,21 +2,39 @@
 
 Java matches a pattern by trying. For some patterns the time doubles with each character of the text, so that one record
 could hold up a batch for ever. Patterns of contracts are matched by RE2, in time that is linear in the text.
+
+Spark makes a regular expression of LIKE, too, with `.*` for each `%`. Each `%` with something behind it multiplies the
+time by the length of the text: with one, a text of 1 MB takes 0.1 s, with two, half an hour. Those at the end are free.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _OPERATORS = frozenset(["RLIKE"])
 _WORDS = ("count", "extract", "extract_all", "instr", "like", "replace", "substr")
 _FUNCTIONS = frozenset(["rlike", "regexp", *(f"regexp_{word}" for word in _WORDS)])
 _DELIMITED = frozenset(["split", "str_to_map"])
+_LIKES = frozenset(["like", "ilike"])
 _SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
 
 
-def backtracking(sql: str) -> str:
-    """What in a predicate is matched by trying, as it is called in SQL; empty if nothing is."""
+_IN_HIDING = re.compile(r"\\[uU0-9]")
+"""How a text of SQL writes a character by its number; it may be `%`."""
+
+_LINEAR = (
+    "give the column logicalTypeOptions: {pattern: ...}, which takes linear time; or use startswith, endswith, "
+    "contains, like, or split at a plain text"
+)
+_LIKE = (
+    "write the pattern as a text with at most one % before its last other character; or give the column "
+    "logicalTypeOptions: {pattern: ...}, which takes linear time; or use startswith, contains and endswith"
+)
+
+
+def backtracking(sql: str) -> tuple[str, str] | None:
+    """What in a predicate is matched by trying, as it is called in SQL, and what to write instead; None if nothing."""
     # Imported late: it loads the SQL parser.
     from sqlglot import exp  # noqa: PLC0415
 
@@ -24,12 +42,42 @@ def backtracking(sql: str) -> str:
 
     for token in tokens_of(sql):
         if token.token_type.name in _OPERATORS:
-            return str(token.text).lower()
-    for call in tree_of(sql).find_all(exp.Anonymous):
-        name = call.name.lower()
-        if name in _FUNCTIONS or (name in _DELIMITED and not all(map(_is_plain, call.expressions[1:3]))):
-            return name
-    return ""
+            return str(token.text).lower(), _LINEAR
+    tree = tree_of(sql)
+    for call in tree.find_all(exp.Anonymous):
+        name, arguments = call.name.lower(), call.expressions
+        if name in _FUNCTIONS or (name in _DELIMITED and not all(map(_is_plain, arguments[1:3]))):
+            return name, _LINEAR
+        if name in _LIKES and not _is_linear(arguments[1:2], arguments[2:3]):
+            return name, _LIKE
+    for like in tree.find_all(exp.Like, exp.ILike):
+        escape = [like.parent.expression] if isinstance(like.parent, exp.Escape) else []
+        if not _is_linear(_patterns(like.expression), escape):
+            return like.key, _LIKE
+    return None
+
+
+def _patterns(node: object) -> list[object]:
+    """The patterns of a LIKE, of which LIKE ANY and LIKE ALL have several."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    while isinstance(node, exp.Paren | exp.Any | exp.All):
+        node = node.this
+    return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
+
+
+def _is_linear(patterns: Sequence[object], escape: Sequence[object]) -> bool:
+    """Whether all patterns are texts in which at most one `%` has something else behind it."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    sign = str(escape[0].this) if escape and isinstance(escape[0], exp.Literal) else "" if escape else "\\"
+    for node in patterns:
+        if not isinstance(node, exp.Literal | exp.RawString) or _IN_HIDING.search(str(node.this)):
+            return False
+        text = re.sub(f"{re.escape(sign)}.", "", str(node.this), flags=re.DOTALL) if len(sign) == 1 else str(node.this)
+        if text.rstrip("%").count("%") > 1:
+            return False
+    return True
 
 
 def _is_plain(node: object) -> bool:

@@ -27,10 +27,6 @@ ENGINES = ("tidemill", "greatExpectations")
 OPERATORS = ("<", "<=", ">", ">=", "=")
 """The operators that compare two columns."""
 
-_LINEAR = (
-    "give the column logicalTypeOptions: {pattern: ...}, which takes linear time; or use startswith, endswith, "
-    "contains, like, or split at a plain text"
-)
 _GREAT_EXPECTATIONS = ("greatExpectations", "great-expectations")
 
 
@@ -108,8 +104,9 @@ def _danger(sql: str, found: Parsed) -> tuple[str, str] | None:
     """Why a predicate could fail or hold up a whole batch, and what to write instead; None if it cannot."""
     if "::" in found.may_fail:
         return "`::` is a cast that fails the whole batch", "write try_cast(... AS ...)"
-    if name := backtracking(sql):
-        return f"`{name}` matches by trying, and one value could hold up a batch", _LINEAR
+    if (tried := backtracking(sql)) is not None:
+        name, fix = tried
+        return f"`{name}` matches by trying, and one value could hold up a batch", fix
     if name := too_large(sql):
         fix = "give it sizes that are written as numbers, up to 100,000"
         return f"`{name}` could make a value that no machine can hold", fix

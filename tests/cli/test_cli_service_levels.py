@@ -75,7 +75,9 @@ def test_a_drained_input_covers_the_newest_event_and_grows_old(tmp_path: Path) -
 
 
 def test_latency_is_from_what_the_last_batch_published_to_its_commit(tmp_path: Path) -> None:
-    mill = a_mill(tmp_path, "property: latency, value: 1, unit: h", "property: latency, value: 10000, unit: d")
+    mill = a_mill(
+        tmp_path, "property: latency, value: 1, unit: h", "property: latency, value: 10000, unit: d, driver: a"
+    )
     mill.feed([an_event(1), an_event(15)])
     commit = mill.run()
     expected = (commit.at - NOW).total_seconds() - 10
@@ -84,18 +86,6 @@ def test_latency_is_from_what_the_last_batch_published_to_its_commit(tmp_path: P
     mill.run()
     found = measured(mill, NOW)
     assert [m.why for m in found] == ["batch 2, the last one, published no new rows to it"] * 2
-
-
-def test_a_level_of_another_object_is_not_of_this_table(tmp_path: Path) -> None:
-    mill = a_mill(
-        tmp_path,
-        "property: freshness, value: 1, unit: d, element: other.ts",
-        "property: freshness, value: 2, unit: d, element: sums.window_start",
-        "property: freshness, value: 3",
-    )
-    levels = mill.project.pipeline("sums").sinks[0].contract.levels
-    assert [(level.text, level.element) for level in levels] == [("2 d", "sums.window_start"), ("3", "")]
-    assert [m.why for m in measured(mill, NOW)][1] == "the contract gives no number with a unit of time"
 
 
 def test_status_shows_a_missed_level_and_goes_on(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tidemill.contracts.findings import Level
 from tidemill.contracts.lint import lint
+from tidemill.contracts.load import load_contract
 
 COLUMN = "- {name: x, logicalType: string}"
 
@@ -24,7 +25,7 @@ def promised(level: str) -> str:
         (
             "property: latency, value: 4, unit: parsec",
             "the text 'parsec', which is no unit of time",
-            "did you mean `sec`",
+            "write one of second, minute",
         ),
         ("property: latency, value: 4, unit: xyzzy", "which is no unit of time", "write one of second, minute"),
         (
@@ -35,6 +36,22 @@ def promised(level: str) -> str:
         ("property: Latency, value: -1, unit: h", "must be a number above 0, found the number -1", "value: 4"),
         ("property: freshness, value: 0, unit: days", "must be a number above 0, found the number 0", "value: 4"),
         ("property: retention, value: true", "must be a number above 0, found true", "value: 4"),
+        ("property: latency, value: 4", "latency is the number 4 without a unit", "unit: h"),
+        ("property: latency, value: PT4H", "must be a number above 0, found the text 'PT4H'", "unit: h"),
+        ("property: frequency, value: 1", "frequency is the number 1 without a unit", "unit: h"),
+        ("property: freshness, value: 1e300, unit: y", "from a microsecond to 10,000 years", "value: 4"),
+        ("property: freshness, value: 1e-9, unit: s", "from a microsecond to 10,000 years", "value: 4"),
+        ("property: latency, value: 4, unit: h, element: ordres", "is about `ordres`", "did you mean `orders`?"),
+        ("property: latency, value: 4, unit: h, element: 'x, orders.y'", "is about `orders.y`", "`orders.x`"),
+        ("property: latency, value: 4, unit: h, element: 'sales'", "is about `sales`", "name one of orders, x"),
+        ("property: timeOfAvailability, value: '25:61'", "must be hours of a day, found the text '25:61'", "'09:00-17"),
+        ("property: timeOfAvailability, value: 9", "must be hours of a day, found the number 9", "'09:00-17"),
+        ("property: generalAvailability, value: soon", "must be a day or a moment, found the text", "2030-01-31"),
+        ("property: endOfLife, value: 2030-02-30", "must be a day or a moment", "2030-01-31"),
+        ("property: availability, value: often", "must be a number, found the text 'often'", "as value"),
+        ("property: availability, value: 101, unit: percent", "must be at most 100 percent", "as value"),
+        ("property: throughput, value: -1", "must be a number above 0", "as value"),
+        ("property: errorRate, value: -1", "must be a number from 0 on", "as value"),
     ],
 )
 def test_a_service_level_that_nobody_can_mean_is_refused(
@@ -58,6 +75,39 @@ def test_a_service_level_that_nobody_can_mean_is_refused(
 )
 def test_a_service_level_of_the_standard_is_taken(an_output: Any, level: str) -> None:
     assert an_output(COLUMN, top=promised(level)).fields
+
+
+def test_a_level_of_another_object_is_not_of_this_table(file: Any) -> None:
+    top = promised("property: freshness, value: 1, unit: d, element: other.ts")
+    top += (
+        "\n  - {property: freshness, value: 2, unit: d, element: orders.x}\n  - {property: latency, value: 3, unit: h}"
+    )
+    path = file.an_output(COLUMN, top=top)
+    other = "  - {name: other, properties: [{name: ts, logicalType: timestamp}]}\n"
+    path.write_text(path.read_text(encoding="utf-8") + other, encoding="utf-8")
+    found = [(level.text, level.element) for level in load_contract(path, "orders").levels]
+    assert found == [("2 d", "orders.x"), ("3 h", "")]
+
+
+def test_a_service_level_stands_once(file: Any, the_error: Any) -> None:
+    top = promised("property: latency, value: 4, unit: d") + "\n  - {property: Latency, value: 2, unit: h}  # HERE\n"
+    top += "  - {property: latency, value: 2, unit: h, element: x}\n"
+    top += "  - {property: latency, value: 2, unit: h, driver: regulatory}\n"
+    error = the_error(file.an_output(COLUMN, top=top), "HERE")
+    assert "Latency stands twice, first in line 7: nobody can tell which of them holds" in error.message
+
+
+@pytest.mark.parametrize("kind", ["an_input", "an_output"])
+@pytest.mark.parametrize("of", ["latency", "retention"])
+def test_what_is_not_measured_is_said(file: Any, kind: str, of: str) -> None:
+    path = getattr(file, kind)(COLUMN, top=promised(f"property: {of}, value: 4, unit: d"))
+    told = [f.message for f in lint(path) if f.severity is Level.INFORMATION]
+    if of == "latency":
+        said = ["slaProperties: latency of records is for people; that of published tables is measured"]
+        assert told == (said if kind == "an_input" else [])
+    else:
+        only = "only freshness and latency of published tables are measured"
+        assert told == [f"slaProperties: retention is for people; {only}"]
 
 
 def test_another_service_level_is_information(file: Any) -> None:

@@ -275,7 +275,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
             ("promise-stricter", "throughput", 100, "rows", 200, "rows"),
             ("promise-stricter", "endOfSupport", "2030-01-01", "''", "2031-01-01", "''"),
             ("promise-weaker", "generalAvailability", "2030-01-01", "''", "2031-01-01T00:00:00Z", "''"),
-            ("promise-changed", "generalAvailability", "2030-01-01", "''", "soon", "''"),
+            ("promise-changed", "timeOfAvailability", "09:00-17:00", "''", "09:00-18:00", "''"),
         )
     ),
     ("promise-removed", {"p": [ID], "top": promised(4, "h")}, {"p": [ID]}),

@@ -86,7 +86,13 @@ def _short(text: str) -> str:
 
 
 def closest(word: str, known: Iterable[str]) -> str:
-    """A hint at the known word that the user probably meant; empty if none is close."""
-    by_lower = {k.lower(): k for k in known}
-    close = difflib.get_close_matches(word.lower(), by_lower, n=1)
-    return f"did you mean `{by_lower[close[0]]}`?" if close else ""
+    """A hint at the known word that the user probably meant; empty if none is close.
+
+    A word of another length is only meant where one begins with the other: `sec` is no slip of `parsec`.
+    """
+    by_lower, lower = {k.lower(): k for k in known}, word.lower()
+    for near in difflib.get_close_matches(lower, by_lower):
+        longer = max(len(near), len(lower))
+        if 3 * abs(len(near) - len(lower)) <= longer or near.startswith(lower) or lower.startswith(near):
+            return f"did you mean `{by_lower[near]}`?"
+    return ""

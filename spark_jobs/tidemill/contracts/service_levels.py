@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
+from tidemill.contracts.level_values import PROMISES, check_value
 from tidemill.contracts.nodes import closest, is_number, plain, shown
 from tidemill.core.contract.service_level import ServiceLevel
-
-PROMISES = "slaProperties"
 
 DURATIONS = ("latency", "freshness", "retention", "frequency", "timeToDetect", "timeToNotify", "timeToRepair")
 """Service levels whose value is a number of units of time."""
@@ -47,9 +46,15 @@ _SECONDS = {
     "year": 31_536_000,
 }
 
+_LONGEST = 10_000 * _SECONDS["year"] * 1_000_000
+_SHOWN = 20
+
 
 def check_service_levels(root: Node, findings: Findings) -> None:
-    """Note service levels that nobody can mean. Only freshness and latency are measured."""
+    """Note service levels that nobody can mean or measure, and those that are for people alone.
+
+    Only freshness and latency of published tables are measured.
+    """
     known = {name.lower(): name for name in (*DURATIONS, *OTHERS)}
     for node in root.items(PROMISES):
         name, place = node.text("property"), node.child("property")
@@ -57,8 +62,57 @@ def check_service_levels(root: Node, findings: Findings) -> None:
             continue
         if name.lower() not in known:
             _note_unknown(name, place, tuple(known.values()), findings)
-        elif known[name.lower()] in DURATIONS:
+            continue
+        if known[name.lower()] in DURATIONS:
             _check_duration(name, node, findings)
+        else:
+            check_value(known[name.lower()], node, findings)
+        _check_watched(root, node, place, findings)
+    _check_twice(root, findings)
+
+
+def _check_watched(root: Node, node: Node, place: Node, findings: Findings) -> None:
+    name = node.text("property")
+    if name.lower() not in MEASURED:
+        said = f"{PROMISES}: {name} is for people; only {' and '.join(MEASURED)} of published tables are measured"
+        findings.information(place.line, said)
+    elif root.items("schema") and all(map(_is_of_records, root.items("schema"))):
+        said = f"{PROMISES}: {name} of records is for people; that of published tables is measured"
+        findings.information(place.line, said)
+    else:
+        _check_element(root, node, name, findings)
+
+
+def _is_of_records(schema: Node) -> bool:
+    return any(node.text("property") == "format" for node in schema.items("customProperties"))
+
+
+def _check_element(root: Node, node: Node, name: str, findings: Findings) -> None:
+    """Note what a level that is measured is about, if there is no such object or column."""
+    objects, element = root.items("schema"), node.child("element")
+    names = [schema.text("name") for schema in objects]
+    pairs = [(schema.text("name"), each.text("name")) for schema in objects for each in schema.items("properties")]
+    inner, both = [column for _, column in pairs], [".".join(pair) for pair in pairs]
+    for part in _parts_of(node.text("element")) if element is not None and objects else ():
+        first, _, second = part.partition(".")
+        if first in inner or (first in names and (not second or f"{first}.{second.partition('.')[0]}" in both)):
+            continue
+        said = f"{PROMISES}: {name} is about `{part}`, and there is no such object or column, so nobody can measure it"
+        fix = closest(part, [*names, *inner, *both]) or f"name one of {', '.join([*names, *inner][:_SHOWN])}"
+        findings.error(element.line if element else node.line, said, fix=fix)
+
+
+def _check_twice(root: Node, findings: Findings) -> None:
+    first: dict[tuple[str, str, frozenset[str]], Node] = {}
+    for node in root.items(PROMISES):
+        name, place = node.text("property"), node.child("property")
+        if not name or place is None:
+            continue
+        key = (name.lower(), node.text("driver"), frozenset(_parts_of(node.text("element"))))
+        before = first.setdefault(key, place)
+        if before is not place:
+            said = f"{PROMISES}: {name} stands twice, first in line {before.line}: nobody can tell which of them holds"
+            findings.error(place.line, said, fix="remove one of them, or give each an element or driver of its own")
 
 
 def _note_unknown(name: str, place: Node, known: tuple[str, ...], findings: Findings) -> None:
@@ -73,14 +127,19 @@ def _check_duration(name: str, node: Node, findings: Findings) -> None:
     if unit is not None and isinstance(unit.value, str) and unit.value.lower() not in _spellings():
         fix = closest(unit.value, _spellings()) or f"write one of {', '.join(UNITS)}"
         findings.error(unit.line, f"{PROMISES}: the unit of {name} is {shown(unit)}, which is no unit of time", fix=fix)
-    if value is None or (unit is None and isinstance(value.value, str)):
+    is_text = value is not None and isinstance(value.value, str)
+    if value is None or (unit is None and is_text and name.lower() not in MEASURED):
         return
+    said = ""
     if not is_number(value) or not isinstance(value.value, int | float) or value.value <= 0:
-        findings.error(
-            value.line,
-            f"{PROMISES}: {name} must be a number above 0, found {shown(value)}",
-            fix="write a number as value and its unit as unit, such as value: 4, unit: h",
-        )
+        said = f"must be a number above 0, found {shown(value)}"
+    elif unit is None:
+        said = f"is {shown(value)} without a unit, so nobody knows how long that is"
+    elif (length := duration_of(node)) is not None and not 0 < length <= _LONGEST:
+        said = f"must be from a microsecond to 10,000 years, found {shown(value)} with unit {unit.value}"
+    if said:
+        fix = "write a number as value and its unit as unit, such as value: 4, unit: h"
+        findings.error(value.line, f"{PROMISES}: {name} {said}", fix=fix)
 
 
 def _spellings() -> tuple[str, ...]:
@@ -105,8 +164,12 @@ def levels_of(root: Node, names: tuple[str, ...]) -> tuple[ServiceLevel, ...]:
 
 
 def _is_about(element: str, names: tuple[str, ...]) -> bool:
-    parts = [part.strip() for part in element.split(",") if part.strip()]
+    parts = _parts_of(element)
     return not parts or any(part.partition(".")[0] in names for part in parts)
+
+
+def _parts_of(element: str) -> list[str]:
+    return [part.strip() for part in element.split(",") if part.strip()]
 
 
 def _text(node: Node) -> str:
@@ -120,4 +183,5 @@ def duration_of(node: Node) -> int | None:
     unit = next((unit for unit, spellings in UNITS.items() if spelt in spellings), None)
     if value is None or unit is None or not isinstance(value.value, int | float) or not is_number(value):
         return None
-    return round(value.value * _SECONDS[unit] * 1_000_000)
+    length = value.value * _SECONDS[unit] * 1_000_000
+    return round(length) if length <= _LONGEST else _LONGEST + 1

@@ -11,7 +11,7 @@ from tidemill.contracts.conditions import Rule
 from tidemill.contracts.document import Node, read
 from tidemill.contracts.files import contract_files, twice
 from tidemill.contracts.findings import Finding, Findings, Level
-from tidemill.contracts.service_levels import PROMISES
+from tidemill.contracts.level_values import PROMISES
 from tidemill.core.contract.contract import Contract, NotNull, Severity
 
 

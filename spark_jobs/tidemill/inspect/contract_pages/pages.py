@@ -15,9 +15,9 @@ from tidemill.contracts.audit import statistics_in_words
 from tidemill.contracts.changes.described import Described, described
 from tidemill.contracts.files import contract_files
 from tidemill.contracts.findings import Finding
+from tidemill.contracts.level_values import PROMISES
 from tidemill.contracts.meanings import looks_at, meaning
 from tidemill.contracts.nodes import plain
-from tidemill.contracts.service_levels import PROMISES
 from tidemill.core.contract.contract import Expectation
 from tidemill.core.contract.schema import Array, DataType, Field, Object, spark_type
 from tidemill.core.errors import ContractError

@@ -195,6 +195,17 @@ def test_the_job_of_gitlab_leaves_reports(shop: Path, environ: dict[str, str]) -
     assert "<failure " not in (shop / "contract-lint.xml").read_text()
 
 
+def test_the_job_of_gitlab_leaves_no_empty_report(shop: Path, environ: dict[str, str]) -> None:
+    job = yaml.safe_load((CI / "gitlab.yml").read_text())["tidemill-contracts"]
+    given = {"CI_PROJECT_DIR": str(shop), "CI_MERGE_REQUEST_DIFF_BASE_SHA": "1" * 40}
+    done = bash(
+        "\n".join(["set -e", *job["before_script"], *job["script"]]), shop, environ, **job["variables"], **given
+    )
+    assert (done.returncode, "git knows no such revision" in done.stderr) == (1, True), done.stdout + done.stderr
+    assert [file.name for file in shop.glob("contract-*.xml")] == ["contract-lint.xml"]
+    assert "</testsuites>" in done.stdout
+
+
 def test_the_script_works_as_the_page_has_it(shop: Path, environ: dict[str, str], tmp_path: Path) -> None:
     git(shop, "commit", "--quiet", "-am", "Drop cents")
     git(shop, "remote", "add", "origin", ".")

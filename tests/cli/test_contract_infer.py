@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +221,27 @@ def test_a_table_with_a_broken_log_is_named_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "t" / "_delta_log" / "00000000000000000000.json").write_text("{garbage", encoding="utf-8")
     said = type_command(None, "contract", "infer", tmp_path / "t")
     assert (said.code, len(said.err.splitlines()), "_delta_log" in said.err) == (6, 2, True), said.err
+
+
+def test_parquet_with_a_column_twice_is_refused(tmp_path: Path) -> None:
+    sample = tmp_path / "twice.parquet"
+    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["id", "id"]), sample)
+    (tmp_path / "t.sql").write_text("CREATE TABLE t (id BIGINT PRIMARY KEY);\n", encoding="utf-8")
+    table, records = tmp_path / "t.odcs.yaml", tmp_path / "r.odcs.yaml"
+    table.write_text(type_command(None, "contract", "import", "sql", tmp_path / "t.sql").out, encoding="utf-8")
+    lines = as_lines(tmp_path / "a.jsonl", {"id": 1})
+    records.write_text(type_command(None, "contract", "infer", lines).out, encoding="utf-8")
+    for words in (("infer", sample), ("test", table, sample)):
+        said = type_command(None, "contract", *words)
+        assert (said.code, f"{sample}: the column `id` stands twice in it" in said.err) == (5, True), said.err
+    said = type_command(None, "contract", "test", records, sample)
+    assert (said.code, "has columns twice: id" in said.err) == (5, True), said.err
+
+
+def test_the_parser_of_sql_logs_nothing_of_its_own(tmp_path: Path) -> None:
+    script = tmp_path / "a.sql"
+    script.write_text("CREATE TABLE a (id BIGINT);\nALTER TABLE a ENABLE ROW LEVEL SECURITY;\n", encoding="utf-8")
+    words = ["contract", "import", "sql", str(script), "--dialect", "postgres"]
+    start = "import sys; from tidemill.cli.main import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", start, *words], capture_output=True, text=True, check=True)
+    assert done.stderr == "warning: ALTER TABLE a ENABLE ROW LEVEL SECURITY is not applied\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +43,8 @@ def _statements(path: Path, dialect: str) -> list[exp.Expr]:
     from sqlglot.errors import SqlglotError  # noqa: PLC0415
 
     text = text_of(path)
+    # It logs what it cannot parse, which is told as left out, anyway.
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:
         return [found for found in sqlglot.parse(text, dialect=dialect) if found is not None]
     except SqlglotError as error:

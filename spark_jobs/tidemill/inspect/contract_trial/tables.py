@@ -87,6 +87,9 @@ def rows_of_parquet(path: str) -> pa.Table:
     if not Path(path).exists():
         raise InputError(f"{path}: there is no such file", fix="check its path")
     try:
+        names = pq.read_schema(path).names
+        if (twice := next((name for name in names if names.count(name) > 1), None)) is not None:
+            raise InputError(f"{path}: the column `{twice}` stands twice in it", fix="write it with one of them only")
         return pq.read_table(path, partitioning=None)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path} cannot be read as Parquet: {error}", fix="check the file and its format") from error

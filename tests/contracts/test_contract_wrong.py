@@ -56,6 +56,8 @@ TYPOS = [
     ("minLength: 1", "minLenght: 1", "did you mean `minLength`?"),
     ("property: format", "property: formt", "did you mean `format`?"),
     ("value: csv", "value: cvs", "did you mean `csv`?"),
+    ("engine: tidemill, name: paid", "engine: tidemill, severity: eror, name: paid", "did you mean `error`?"),
+    ("maxLength: 9", "maxLength: 9, format: uudi", "did you mean `uuid`?"),
     ("property: latency", "property: latenzy", "did you mean `latency`?"),
     ("unit: h", "unit: houer", "did you mean `hour`?"),
     ("engine: tidemill", "engine: tidmill", "did you mean `tidemill`?"),
@@ -161,7 +163,12 @@ OF_ROWS = [
 NESTED = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}' if n else 'x'] * 9)}]\n" for n in range(9)).encode()
 FILES: list[tuple[str, bytes, str]] = [
     ("empty.odcs.yaml", b"", "start from a contract of the guide"),
-    ("utf16.odcs.yaml", RECORDS.encode("utf-16"), "save the file as UTF-8"),
+    ("utf16.odcs.yaml", RECORDS.encode("utf-16"), "save it as UTF-8"),
+    ("utf16be.odcs.yaml", RECORDS.encode("utf-16-be"), "not UTF-8: it is UTF-16BE fix: save it as UTF-8: iconv -f"),
+    ("utf16le.odcs.yaml", RECORDS.encode("utf-16-le"), "not UTF-8: it is UTF-16LE fix: save it as UTF-8: iconv -f"),
+    ("utf32.odcs.yaml", RECORDS.encode("utf-32"), "not UTF-8: it is UTF-32 fix: save it as UTF-8: iconv -f"),
+    ("zero.odcs.yaml", RECORDS.replace("till", "ti\0ll").encode(), "unacceptable character"),
+    ("a#b.yaml", RECORDS.encode(), "between a file and one of its schema objects fix: rename the file to a_b.yaml"),
     ("latin1.odcs.yaml", RECORDS.replace("where", "wo für").encode("latin-1"), "save the file as UTF-8"),
     ("aliases.odcs.yaml", NESTED, "without aliases"),
     ("list.odcs.yaml", b"- apiVersion: v3.2.0\n", ""),

@@ -58,6 +58,9 @@ def compile_document(root: Node, path: Path, findings: Findings, picked: str = "
     if not isinstance(root.value, Mapping):
         findings.error(root.line, f"expected a contract, found {shown(root)}")
         return None
+    if OBJECT in name_of(path):
+        said = f"the file is called `{path.name}`, but {OBJECT} stands between a file and one of its schema objects"
+        findings.error(1, said, fix=f"rename the file to {path.name.replace(OBJECT, '_')}")
     known = _check_api_version(root, findings)
     if not known and _is_other(root):
         return None

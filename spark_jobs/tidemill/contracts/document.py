@@ -18,7 +18,7 @@ from pathlib import Path
 import yaml  # type: ignore[import-untyped]
 
 from tidemill.contracts.findings import Findings
-from tidemill.contracts.yaml_faults import place_and_hint
+from tidemill.contracts.yaml_faults import as_utf_8, encoding_of, place_and_hint
 
 Value = str | int | float | bool | None | tuple["Node", ...] | Mapping[str, "Node"]
 
@@ -28,7 +28,7 @@ _LONGEST = 500
 _TAG = re.compile(r"(&\S+\s+)?!")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _MOST_CHARACTERS, _MOST_VALUES, _DEEPEST = 500_000, 50_000, 100
-_SPARE = 1_000
+_SPARE, _SNIFFED = 1_000, 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,9 @@ def read(path: Path, findings: Findings) -> Node | None:
             return None
         with path.open(encoding="utf-8") as file:
             text = file.read(_MOST_CHARACTERS + 1)
+        if encoding := encoding_of(text[:_SNIFFED].encode()):
+            findings.error(1, f"not UTF-8: it is {encoding}", fix=as_utf_8(encoding))
+            return None
     except FileNotFoundError:
         said = "it is a link to a file that is not there" if path.is_symlink() else "there is no such file"
         findings.error(1, said, fix="give the path of a *.odcs.yaml file")
@@ -73,7 +76,9 @@ def read(path: Path, findings: Findings) -> Node | None:
         findings.error(1, "it is a folder, and is called like a contract", fix="rename the folder")
     except UnicodeDecodeError as error:
         line = bytes(error.object[: error.start]).count(b"\n") + 1
-        findings.error(line, f"not UTF-8: {error.reason} at byte {error.start}", fix="save the file as UTF-8")
+        encoding = encoding_of(bytes(error.object[:_SNIFFED]))
+        said = f"it is {encoding}" if encoding else f"{error.reason} at byte {error.start}"
+        findings.error(line, f"not UTF-8: {said}", fix=as_utf_8(encoding))
     except OSError as error:
         findings.error(1, f"cannot be read: {error.strerror}")
     else:

@@ -226,9 +226,8 @@ def _text_format(option: Option) -> Condition | None:
         return None
     pattern = TEXT_FORMATS.get(str(option.node.value))
     if pattern is None:
-        option.refuse(
-            f"{shown(option.node)} cannot be checked; supported: {', '.join(TEXT_FORMATS)}", "use pattern instead"
-        )
+        said = f"{shown(option.node)} cannot be checked; supported: {', '.join(TEXT_FORMATS)}"
+        option.refuse(said, closest(str(option.node.value), TEXT_FORMATS) or "use pattern instead")
         return None
     return Matches(column=option.column, pattern=pattern)
 

@@ -111,7 +111,8 @@ def _severity(node: Node, findings: Findings) -> Severity:
     if child.value == "info":
         findings.information(child.line, "severity `info` is read as warning: a broken rule is recorded")
         return Severity.WARNING
-    findings.error(child.line, f"severity is {shown(child)}; supported: error (blocks), warning (is recorded)")
+    said = f"severity is {shown(child)}; supported: error (blocks), warning (is recorded)"
+    findings.error(child.line, said, fix=closest(str(child.value), Severity))
     return Severity.ERROR
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+
 import yaml  # type: ignore[import-untyped]
 
 _HINTS = (
@@ -17,6 +19,32 @@ _HINTS = (
     ("unexpected end of stream", "close the quotes"),
     ("expected <block end>", "give the keys of one mapping, and the dashes of one list, the same indentation"),
 )
+
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+
+
+def encoding_of(data: bytes) -> str:
+    """The name of the encoding in which a text begins, if it certainly is UTF-16 or UTF-32; otherwise empty."""
+    marked = next((name for mark, name in _MARKS if data.startswith(mark)), "")
+    if marked or b"\0" not in data:
+        return marked
+    # A text of ASCII has a byte of each character at the same place, and zeros at the others.
+    for size, name in ((4, "UTF-32"), (2, "UTF-16")):
+        for place, end in ((0, "LE"), (size - 1, "BE")):
+            others = [data[number::size] for number in range(size) if number != place]
+            if len(data) >= size and 0 not in data[place::size] and not any(any(other) for other in others):
+                return name + end
+    return ""
+
+
+def as_utf_8(encoding: str) -> str:
+    """How to save a file of this encoding as UTF-8."""
+    return f"save it as UTF-8: iconv -f {encoding} -t UTF-8 FILE > NEW" if encoding else "save the file as UTF-8"
 
 
 def place_and_hint(text: str, error: yaml.MarkedYAMLError) -> tuple[int, str, str]:

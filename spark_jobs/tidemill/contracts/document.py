@@ -19,6 +19,7 @@ import yaml  # type: ignore[import-untyped]
 
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.yaml_faults import as_utf_8, encoding_of, place_and_hint
+from tidemill.core.contract.long_number import number_of
 
 Value = str | int | float | bool | None | tuple["Node", ...] | Mapping[str, "Node"]
 
@@ -226,7 +227,7 @@ class _Reader:
         if _INTEGER.fullmatch(text):
             return int(text)
         if _FLOAT.fullmatch(text) and any(c.isdigit() for c in re.split("[eE]", text)[0]):
-            number = float(text)
+            number = number_of(text)
             return number if math.isfinite(number) else text
         return text
 

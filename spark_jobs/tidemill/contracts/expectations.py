@@ -11,7 +11,7 @@ from tidemill.contracts.document import Node, parse
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest, is_flag, shown, without_quotes
 from tidemill.contracts.patterns import complaint
-from tidemill.contracts.values import bound, fits, is_number_type
+from tidemill.contracts.values import FEWER, bound, fits, held, is_number_type, rounded
 from tidemill.core.contract.contract import (
     Argument,
     Between,
@@ -25,7 +25,7 @@ from tidemill.core.contract.contract import (
     RowCountBetween,
     Unique,
 )
-from tidemill.core.contract.schema import Field, Scalar
+from tidemill.core.contract.schema import DataType, Field, Scalar
 
 _CAMEL = re.compile("(?<=[a-z])(?=[A-Z])")
 
@@ -47,6 +47,7 @@ class _Call:
     arguments: Mapping[str, Node]
     column: Field | None
     fields: Mapping[str, Field]
+    findings: Findings
 
     def field(self, key: str = "column") -> Field:
         child = self.arguments.get(key)
@@ -70,19 +71,26 @@ class _Call:
         child = self.arguments.get(key)
         if child is None or child.value is None:
             return None
-        exact = bound(child, self.field().type)
-        if exact is None:
-            raise _Unfit(child, f"`{key}` must be a number, found {shown(child)}", without_quotes(child))
-        return exact
+        return self._bound(key, child, self.field().type)
 
-    def limit(self, key: str) -> int | float | None:
+    def limit(self, key: str, of: DataType = Scalar.DOUBLE) -> int | float | None:
+        """A bound of a statistic, which is computed in doubles, or exactly as values of the type."""
         child = self.arguments.get(key)
         if child is None or child.value is None:
             return None
-        exact = bound(child, Scalar.DOUBLE)
-        if exact is None:
+        exact = of if bound(child, of) is not None else Scalar.DOUBLE
+        return self._bound(key, child, exact)
+
+    def _bound(self, key: str, child: Node, of: DataType) -> int | float:
+        number = bound(child, of)
+        if number is None:
             raise _Unfit(child, f"`{key}` must be a number, found {shown(child)}", without_quotes(child))
-        return exact
+        self.tell_rounded(key, child, of)
+        return number
+
+    def tell_rounded(self, key: str, node: Node, of: DataType) -> None:
+        if said := rounded(node, of):
+            self.findings.warning(node.line, f"`{key}`: {said}", fix=FEWER)
 
     def count(self, key: str) -> int | None:
         child = self.arguments.get(key)
@@ -127,7 +135,8 @@ def expectation_check(implementation: Node, place: Place) -> Check | None:
     reader, known = EXPECTATIONS[name]
     try:
         _check_arguments(arguments, (*known, "mostly"))
-        return reader(_Call(node=block, arguments=arguments, column=place.column, fields=place.fields))
+        call = _Call(node=block, arguments=arguments, column=place.column, fields=place.fields, findings=place.findings)
+        return reader(call)
     except _Unfit as unfit:
         findings.error(unfit.node.line, f"{name}: {unfit}", fix=unfit.fix)
         return None
@@ -180,7 +189,8 @@ def _values(call: _Call) -> tuple[str | int | float | bool, ...]:
     field = call.field()
     listed = call.arguments.get("value_set", call.node)
     items = listed.value if isinstance(listed.value, tuple) else ()
-    values = tuple(i.value for i in items if fits(i, field.type) and isinstance(i.value, str | int | float | bool))
+    fitting = [held(i, field.type).value for i in items if fits(i, field.type)]
+    values = tuple(value for value in fitting if isinstance(value, str | int | float | bool))
     if not items or len(values) != len(items):
         raise _Unfit(listed, f"`value_set` must be a list of values of the type of `{field.name}`")
     return values

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from tidemill.contracts.units import CONTEXT
 from tidemill.core.contract.row_checks import ITEMS
 
 _HOLDS = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
@@ -36,7 +37,7 @@ def no_multiple(values: Any, factor: int | float) -> Any:
 def _remainder(value: Exact, factor: Exact) -> Exact:
     """The remainder by whole numbers: a quotient of many digits is no error."""
     scale = max(0, *(-int(number.as_tuple().exponent) for number in (value, factor)))
-    units, step = (int(number.scaleb(scale)) for number in (value, factor))
+    units, step = (int(number.scaleb(scale, CONTEXT)) for number in (value, factor))
     return Exact(units % step)
 
 

@@ -12,11 +12,12 @@ from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest, is_number, shown, without_quotes
 from tidemill.contracts.patterns import complaint
 from tidemill.contracts.standard import OPERATORS
-from tidemill.contracts.values import advice, fits
+from tidemill.contracts.values import FEWER, advice, fits, held, rounded
 from tidemill.core.contract.contract import Matches, NotNull, OneOf, RowCountBetween, Unique
+from tidemill.core.contract.long_number import fraction_of
 from tidemill.core.contract.row_checks import NoneOf, Plain
 from tidemill.core.contract.schema import Field, Scalar
-from tidemill.core.contract.tolerance import Tolerance
+from tidemill.core.contract.tolerance import MOST_ROWS, Tolerance
 
 Named = tuple[str, Condition]
 
@@ -185,6 +186,10 @@ def _values(nodes: list[Node], metric: Metric, argument: str) -> tuple[Plain, ..
     if metric.column is None:
         return ()
     wrong = [n for n in nodes if not fits(n, metric.column.type)]
+    for node in nodes:
+        if said := rounded(node, metric.column.type):
+            metric.findings.warning(node.line, f"{argument}: {said}", fix=FEWER)
+    nodes = [held(n, metric.column.type) for n in nodes]
     for node in wrong:
         metric.findings.error(
             node.line,
@@ -233,17 +238,17 @@ def row_count(metric: Metric) -> Iterator[Named]:
         yield "rowCount", RowCountBetween()
         return
     low, high = _row_bounds(key, numbers)
-    if high is not None and max(low or 0, 0) > high:
+    if (low or 0) >= MOST_ROWS or (high is not None and max(low or 0, 0) > high):
         fix = "exchange them" if key == "mustBeBetween" and numbers[0] > numbers[-1] else ""
         metric.refuse(f"no number of rows is {key} {', '.join(map(str, numbers))}", key=key, fix=fix)
     else:
-        if high is None and (low or 0) <= 0:
+        if (high is None or high >= MOST_ROWS) and (low or 0) <= 0:
             metric.warn("every number of rows is allowed, so the rule checks nothing", key=key)
         yield "rowCount", RowCountBetween(minimum=low, maximum=high)
 
 
 def _row_bounds(key: str, numbers: tuple[int | float, ...]) -> tuple[int | None, int | None]:
-    first, last = numbers[0], numbers[-1]
+    first, last = (fraction_of(number) for number in (numbers[0], numbers[-1]))
     match key:
         case "mustBeGreaterThan":
             return math.floor(first) + 1, None

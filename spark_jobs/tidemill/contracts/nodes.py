@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from tidemill.contracts.document import Node
+from tidemill.core.contract.long_number import LongNumber
 
 _PLAIN = re.compile(r"[A-Za-z][\w-]*")
 _NUMBER = re.compile(r"-?[0-9]{1,38}(\.[0-9]{1,38})?")
@@ -63,6 +64,8 @@ def written(node: Node) -> str:
     match node.value:
         case str() as text if _PLAIN.fullmatch(text) and text not in ("true", "false", "null"):
             return text
+        case LongNumber() as number:
+            return str(number)
         case str() | bool() | int() | float() as value:
             return json.dumps(value, ensure_ascii=False)
         case _:

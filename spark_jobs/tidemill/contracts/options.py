@@ -14,7 +14,7 @@ from tidemill.contracts.findings import Findings, common
 from tidemill.contracts.nodes import closest, is_flag, is_number, is_whole, shown, without_quotes, written
 from tidemill.contracts.patterns import TEXT_FORMATS, complaint
 from tidemill.contracts.ranges import check_enum, check_range
-from tidemill.contracts.values import advice, bound, fits, is_exact, is_number_type
+from tidemill.contracts.values import FEWER, advice, bound, fits, held, is_exact, is_number_type, rounded
 from tidemill.core.contract.contract import Between, LengthBetween, Matches, OneOf
 from tidemill.core.contract.row_checks import Bounded, ItemsBetween, ItemsDistinct, MultipleOf
 from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar
@@ -134,6 +134,8 @@ def _number(option: Option) -> Condition | None:
         expected = _kind_of_bound(option.field.type)
         option.refuse(f"expected {expected}, found {shown(option.node)}", without_quotes(option.node))
         return None
+    if said := rounded(option.node, option.field.type):
+        option.findings.warning(option.node.line, f"`{option.column}`.{option.key}: {said}", fix=FEWER)
     if option.key.lower().endswith("minimum"):
         return Between(column=option.column, minimum=limit, exclusive_minimum=option.key != "minimum")
     return Between(column=option.column, maximum=limit, exclusive_maximum=option.key != "maximum")
@@ -271,7 +273,11 @@ def _enum(enum: Node, options: Node | None, field: Field, findings: Findings) ->
             message = f"`{field.name}`.enum: {shown(node)} is no value of this column's type"
             findings.error(node.line, message, fix=_as_type(node, field.type))
         elif isinstance(node.value, str | int | float | bool):
-            values.append(node.value)
+            if said := rounded(node, field.type):
+                findings.warning(node.line, f"`{field.name}`.enum: {said}", fix=FEWER)
+            value = held(node, field.type).value
+            assert isinstance(value, str | int | float | bool)
+            values.append(value)
             check_enum(node, options, field, findings)
     if values:
         yield Rule(line=enum.line, name=f"{field.name}.enum", condition=OneOf(column=field.name, values=tuple(values)))

@@ -8,12 +8,17 @@ import re
 from decimal import Decimal as Exact
 
 from tidemill.contracts.document import Node
+from tidemill.contracts.units import CONTEXT
+from tidemill.core.contract.long_number import LongNumber, exact_of
 from tidemill.core.contract.schema import DataType, Decimal, Scalar
 
 _DIGITS = 38
 _INTEGERS = {Scalar.INTEGER: 2**31, Scalar.LONG: 2**63}
 _DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _LONGEST_EXACT = 2**53
+
+FEWER = "write the number with fewer digits, or give the column physicalType: decimal(p,s)"
+"""What to do about a number that a double rounds."""
 
 
 def bound(node: Node, data_type: DataType) -> int | float | None:
@@ -23,6 +28,15 @@ def bound(node: Node, data_type: DataType) -> int | float | None:
         return None
     if not (_is_finite(number) if data_type is Scalar.DOUBLE else is_exact(number)):
         return None
+    return _plainest(number, data_type)
+
+
+def _plainest(number: int | float, data_type: DataType) -> int | float:
+    if isinstance(number, LongNumber):
+        if data_type is not Scalar.DOUBLE:
+            whole = number.exact.to_integral_value(context=CONTEXT)
+            return int(whole) if whole == number.exact else number
+        number = float(number)
     return int(number) if isinstance(number, float) and number.is_integer() and abs(number) < _LONGEST_EXACT else number
 
 
@@ -37,6 +51,22 @@ def is_exact(number: int | float) -> bool:
     if not isinstance(exponent, int):
         return False
     return max(len(digits) + exponent, 0) + max(-exponent, 0) <= _DIGITS
+
+
+def held(node: Node, data_type: DataType) -> Node:
+    """The node with the value that a column of the type can hold: doubles have no more digits than a float."""
+    value = node.value
+    return Node(float(value), node.line) if isinstance(value, LongNumber) and data_type is Scalar.DOUBLE else node
+
+
+def rounded(node: Node, data_type: DataType) -> str:
+    """What a column of doubles makes of a number with more digits; empty if it is kept as it is written."""
+    value = node.value
+    if data_type is not Scalar.DOUBLE or not (isinstance(value, LongNumber) or type(value) is int):
+        return ""
+    if not _is_finite(value) or exact_of(value) == Exact(float(value)):
+        return ""
+    return f"{value} has more digits than a double keeps: it is compared as {float(value)!r}"
 
 
 def fits(node: Node, data_type: DataType) -> bool:

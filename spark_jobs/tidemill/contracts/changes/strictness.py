@@ -10,6 +10,7 @@ from typing import Any
 from tidemill.contracts.conditions import Condition, Rule
 from tidemill.contracts.outcomes import of_count
 from tidemill.core.contract.contract import Between, Expectation, LengthBetween, OneOf, RowCountBetween
+from tidemill.core.contract.long_number import fraction_of
 from tidemill.core.contract.row_checks import Bounded, ItemsBetween, MultipleOf, NoneOf
 from tidemill.core.contract.tolerance import Tolerance
 
@@ -80,9 +81,13 @@ def _side(before: Any, after: Any, side: str, up: int) -> int:
     return (new > old) - (new < old)
 
 
-def _place(rule: Any, side: str, up: int) -> tuple[float, bool]:
+def _place(rule: Any, side: str, up: int) -> tuple[Fraction | float, bool]:
     bound = getattr(rule, side)
-    return (float("-inf"), False) if bound is None else (up * bound, bool(getattr(rule, f"exclusive_{side}", False)))
+    return (
+        (float("-inf"), False)
+        if bound is None
+        else (up * fraction_of(bound), bool(getattr(rule, f"exclusive_{side}", False)))
+    )
 
 
 def _sets(old: set[Any], new: set[Any]) -> str | None:

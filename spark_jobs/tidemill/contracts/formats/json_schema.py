@@ -9,6 +9,7 @@ from tidemill.contracts.changes.described import Described
 from tidemill.contracts.conditions import Condition
 from tidemill.contracts.formats.exporting import Exported, Rules
 from tidemill.core.contract.contract import Between, ExtraFields, LengthBetween, Matches, OneOf
+from tidemill.core.contract.long_number import LongNumber
 from tidemill.core.contract.row_checks import ItemsBetween, ItemsDistinct, MultipleOf
 from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar, spark_type
 
@@ -48,7 +49,7 @@ def _property(field: Field, rules: Rules) -> dict[str, Any]:
     def takes(condition: Condition) -> bool:
         """Each keyword stands once."""
         keys = _keys(condition).keys()
-        fits = bool(keys) and not used & keys
+        fits = bool(keys) and not used & keys and not _is_long(condition)
         used.update(keys)
         return fits
 
@@ -109,6 +110,12 @@ def _keys(condition: Condition) -> dict[str, Any]:
             return {"uniqueItems": True}
         case _:
             return {}
+
+
+def _is_long(condition: Condition) -> bool:
+    """Whether JSON would round a number of the condition."""
+    values = [each for value in _keys(condition).values() for each in (value if isinstance(value, list) else [value])]
+    return any(isinstance(each, LongNumber) for each in values)
 
 
 def _given(keys: dict[str, Any]) -> dict[str, Any]:

@@ -6,9 +6,15 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 
-_ONE: Mapping[str, Callable[[float, float], bool]] = {
+from tidemill.core.contract.long_number import fraction_of
+
+MOST_ROWS = 2**63
+"""No table has so many rows."""
+
+_ONE: Mapping[str, Callable[[Fraction, Fraction], bool]] = {
     "mustBe": operator.eq,
     "mustNotBe": operator.ne,
     "mustBeGreaterThan": operator.gt,
@@ -41,10 +47,11 @@ class Tolerance:
     numbers: tuple[int | float, ...]
     percent: bool = False
 
-    def allows(self, bad: float, count: int) -> bool:
+    def allows(self, bad: float | Fraction, count: int) -> bool:
         """Whether so many bad rows of all are allowed."""
         # Shares are compared without a division: 1 of 3 rows is more than 33.3 percent, and no float rounds it.
-        found, numbers = (100 * bad, [n * max(count, 1) for n in self.numbers]) if self.percent else (bad, self.numbers)
+        times, rows = (100, max(count, 1)) if self.percent else (1, 1)
+        found, numbers = times * Fraction(bad), [fraction_of(n) * rows for n in self.numbers]
         if compare := _ONE.get(self.comparison):
             return compare(found, numbers[0])
         return (numbers[0] <= found <= numbers[1]) is (self.comparison == "mustBeBetween")
@@ -57,13 +64,14 @@ class Tolerance:
         """Whether every number of bad rows, or every share of them, is allowed."""
         return all(self.allows(number, 100) for number in self.points())
 
-    def points(self) -> list[float]:
+    def points(self) -> list[Fraction]:
         """The numbers of bad rows, or their shares, at which the answer may change, and one between any two of them."""
         if self.percent:
-            ends = sorted({0.0, 100.0, *(min(max(float(n), 0.0), 100.0) for n in self.numbers)})
+            none, all_ = Fraction(0), Fraction(100)
+            ends = sorted({none, all_, *(min(max(fraction_of(n), none), all_) for n in self.numbers)})
             return [*ends, *((low + high) / 2 for low, high in pairwise(ends))]
-        near = {math.floor(n) + step for n in self.numbers for step in (-1, 0, 1, 2)}
-        return sorted({0.0, *(float(n) for n in near if n >= 0)})
+        near = {math.floor(fraction_of(n)) + step for n in self.numbers for step in (-1, 0, 1, 2)}
+        return sorted({Fraction(0), *(Fraction(n) for n in near if 0 <= n < MOST_ROWS)})
 
     @property
     def words(self) -> str:

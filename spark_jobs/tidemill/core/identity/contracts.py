@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from tidemill.core.contract.contract import (
+    Argument,
     Between,
     Check,
     Compare,
@@ -24,6 +25,7 @@ from tidemill.core.contract.contract import (
     TableRule,
     Unique,
 )
+from tidemill.core.contract.long_number import json_of
 from tidemill.core.contract.row_checks import (
     Bounded,
     ItemsBetween,
@@ -60,7 +62,7 @@ def _rule_meaning(rule: TableRule) -> list[Any]:
     meaning: list[Any] = [rule.name, *_check_meaning(rule.check), rule.severity.value]
     told = rule.tolerance
     if told is not None:
-        meaning.append([told.comparison, list(told.numbers), told.percent])
+        meaning.append([told.comparison, [json_of(n) for n in told.numbers], told.percent])
     return meaning if rule.scope is Scope.BATCH else [*meaning, rule.scope.value]
 
 
@@ -100,7 +102,7 @@ def _check_meaning(check: Check) -> tuple[str, dict[str, Any]]:
             strict = {"exclusive_minimum": check.exclusive_minimum, "exclusive_maximum": check.exclusive_maximum}
             return "Between", {"column": check.column, **_bounds(check), **strict}
         case OneOf():
-            return "OneOf", {"column": check.column, "values": list(check.values)}
+            return "OneOf", {"column": check.column, "values": [json_of(v) for v in check.values]}
         case Matches():
             return "Matches", {"column": check.column, "pattern": check.pattern}
         case LengthBetween():
@@ -120,8 +122,12 @@ def _stated_meaning(check: Compare | Holds | Expectation) -> tuple[str, dict[str
         case Holds():
             return "Holds", {"columns": list(check.columns), "predicate": check.predicate}
         case Expectation():
-            arguments = [list(pair) for pair in check.arguments]
+            arguments = [[_argument(part) for part in pair] for pair in check.arguments]
             return "Expectation", {"column": check.column, "kind": check.kind, "arguments": arguments}
+
+
+def _argument(value: Argument) -> Any:
+    return [json_of(each) for each in value] if isinstance(value, tuple) else json_of(value)
 
 
 def _row_check_meaning(check: RowCheck) -> tuple[str, dict[str, Any]]:
@@ -129,9 +135,13 @@ def _row_check_meaning(check: RowCheck) -> tuple[str, dict[str, Any]]:
         case Bounded():
             return "Bounded", {"column": check.column, "operator": check.operator, "bound": check.bound}
         case MultipleOf():
-            return "MultipleOf", {"column": check.column, "factor": check.factor}
+            return "MultipleOf", {"column": check.column, "factor": json_of(check.factor)}
         case NoneOf():
-            return "NoneOf", {"column": check.column, "values": list(check.values), "null_too": check.null_too}
+            return "NoneOf", {
+                "column": check.column,
+                "values": [json_of(v) for v in check.values],
+                "null_too": check.null_too,
+            }
         case ItemsBetween():
             return "ItemsBetween", {"column": check.column, **_bounds(check)}
         case ItemsDistinct():
@@ -144,4 +154,4 @@ def _row_check_meaning(check: RowCheck) -> tuple[str, dict[str, Any]]:
 
 def _bounds(check: Between | LengthBetween | RowCountBetween | ItemsBetween) -> dict[str, Any]:
     bounds = {"minimum": check.minimum, "maximum": check.maximum}
-    return {name: bound for name, bound in bounds.items() if bound is not None}
+    return {name: json_of(bound) for name, bound in bounds.items() if bound is not None}

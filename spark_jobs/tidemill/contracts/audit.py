@@ -10,9 +10,12 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.contracts.audit_arrow import Around, Kept, found_in_memory
 from tidemill.contracts.beside import Beside, Nothing, Where, scope_of
+from tidemill.contracts.exact_statistics import exact_statistics
 from tidemill.contracts.meanings import expected
 from tidemill.contracts.outcomes import Found, columns_of, printable
+from tidemill.contracts.values import is_computed_exactly
 from tidemill.core.contract.contract import Check, Contract, Expectation, TableRule
+from tidemill.core.contract.schema import DataType
 from tidemill.core.contract.scope import Scope
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.errors import ContractError, EngineError
@@ -44,7 +47,8 @@ def audit(
     A Spark data frame (local or through Spark Connect) is checked in its cluster, by the same functions as rows in
     memory, and it is persisted meanwhile. A null breaks only NotNull; Unique skips rows with a null in one of its
     columns; NaN breaks every bound and every comparison. If there are no rows, every rule passes except one about the
-    number of rows. Columns without a rule do not matter. Statistics are computed by Great Expectations.
+    number of rows. Columns without a rule do not matter. Sums, means and extremes of integers and decimals are exact;
+    other statistics are computed by Great Expectations.
 
     Raises:
         ContractError: a rule names a column that the rows do not have.
@@ -77,7 +81,8 @@ def _of_scope(rows: pa.Table, kept: Kept, scope: Scope, columns: list[str]) -> p
 
 
 def _computed(contract: Contract, rows: Callable[[Scope, list[str]], Any]) -> dict[str, Found]:
-    """What Great Expectations computes, of the rows of each scope."""
+    """Statistics of the rows of each scope: exact ones are computed here, others by Great Expectations."""
+    types = {each.name: each.type for each in contract.fields}
     found: dict[str, Found] = {}
     for scope in Scope:
         named = [
@@ -85,11 +90,16 @@ def _computed(contract: Contract, rows: Callable[[Scope, list[str]], Any]) -> di
         ]
         if named:
             columns = sorted({check.column for _, check in named})
-            computed = _engine().computed(rows(scope, columns), named)
-            found |= {
-                name: Found(passed=holds, observed="" if holds else seen) for name, (holds, seen) in computed.items()
-            }
+            found |= _statistics(rows(scope, columns), named, types)
     return found
+
+
+def _statistics(rows: Any, named: Sequence[tuple[str, Expectation]], types: Mapping[str, DataType]) -> dict[str, Found]:
+    exact = [each for each in named if is_computed_exactly(each[1].kind, types.get(each[1].column))]
+    others = [each for each in named if each not in exact]
+    computed = exact_statistics(rows, exact) if exact else {}
+    computed |= _engine().computed(rows, others) if others else {}
+    return {name: Found(passed=holds, observed="" if holds else seen) for name, (holds, seen) in computed.items()}
 
 
 def _result(table: str, rule: TableRule, found: Found, scope: Scope) -> CheckResult:
@@ -110,7 +120,9 @@ def warm_up(contract: Contract) -> None:
 
     Great Expectations takes seconds of CPU. Safe to call from any thread, at any time, more than once.
     """
-    if any(isinstance(rule.check, Expectation) for rule in contract.table_rules):
+    types = {each.name: each.type for each in contract.fields}
+    checks = [rule.check for rule in contract.table_rules if isinstance(rule.check, Expectation)]
+    if any(not is_computed_exactly(check.kind, types.get(check.column)) for check in checks):
         _engine().warm_up()
 
 

@@ -11,7 +11,7 @@ from tidemill.contracts.document import Node, parse
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest, is_flag, shown, without_quotes
 from tidemill.contracts.patterns import complaint
-from tidemill.contracts.values import FEWER, bound, fits, held, is_number_type, rounded
+from tidemill.contracts.values import FEWER, bound, fits, held, is_computed_exactly, is_number_type, rounded
 from tidemill.core.contract.contract import (
     Argument,
     Between,
@@ -243,7 +243,8 @@ def _statistic(kind: str) -> _Reader:
     def read(call: _Call) -> Check:
         if _is_of_numbers(kind) and not is_number_type(call.field().type):
             raise _Unfit(call.node, f"`{call.field().name}` is no number")
-        low, high = call.limit("min_value"), call.limit("max_value")
+        of = call.field().type if is_computed_exactly(kind, call.field().type) else Scalar.DOUBLE
+        low, high = call.limit("min_value", of), call.limit("max_value", of)
         _some(call, low, high)
         given: dict[str, Argument | None] = {"min_value": low, "max_value": high}
         given |= {key: True for key in _STRICT if call.flag(key)}

@@ -17,6 +17,9 @@ _INTEGERS = {Scalar.INTEGER: 2**31, Scalar.LONG: 2**63}
 _DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _LONGEST_EXACT = 2**53
 
+EXACT = tuple(f"expect_column_{name}_to_be_between" for name in ("max", "mean", "min", "sum"))
+"""The statistics that are computed without a rounding for columns of integers and decimals."""
+
 FEWER = "write the number with fewer digits, or give the column physicalType: decimal(p,s)"
 """What to do about a number that a double rounds."""
 
@@ -43,6 +46,11 @@ def _plainest(number: int | float, data_type: DataType) -> int | float:
 def is_number_type(data_type: DataType) -> bool:
     """Whether columns of the type hold numbers."""
     return isinstance(data_type, Decimal) or data_type in (*_INTEGERS, Scalar.DOUBLE)
+
+
+def is_computed_exactly(kind: str, data_type: DataType | None) -> bool:
+    """Whether a statistic (an expectation's kind) of a column of this type is computed without a rounding."""
+    return kind in EXACT and (isinstance(data_type, Decimal) or data_type in _INTEGERS)
 
 
 def is_exact(number: int | float) -> bool:

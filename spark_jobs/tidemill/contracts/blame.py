@@ -35,13 +35,15 @@ def _failing(contract: Contract) -> Iterator[tuple[str, str]]:
     """The predicates of a contract that raise an error for some values, by the names of their rules."""
     # Imported late: it loads the SQL parser.
     from tidemill.core.contract.exact_sums import exact  # noqa: PLC0415
+    from tidemill.core.contract.run_time_faults import possible_faults  # noqa: PLC0415
 
     types = {field.name: field.type for field in contract.fields}
     rows = [(rule.name, rule.predicate) for rule in contract.row_rules if rule.pattern is None]
     tables = [(rule.name, rule.check.predicate) for rule in contract.table_rules if isinstance(rule.check, Holds)]
     for name, predicate in (*rows, *tables):
         try:
-            if parsed(predicate).may_fail or exact(predicate, types).may_fail:
+            may_fail = parsed(predicate).may_fail or exact(predicate, types).may_fail
+            if may_fail or possible_faults(predicate, types):
                 yield name, predicate
         except DeclarationError:
             continue

@@ -57,6 +57,18 @@ def count_conditions(node: Node, number: int, place: Place) -> Iterator[tuple[st
         yield f"quality{number}", condition
 
 
+def condition_of_query(node: Node, place: Place) -> tuple[str, int] | None:
+    """The condition on the rows that a rule of type sql counts, and its line; None without one that can be run."""
+    query = node.child("query")
+    if node.text("type") != "sql" or query is None or not isinstance(query.value, str):
+        return None
+    try:
+        counted = _counted(_filled(one_line(query.value).rstrip("; "), place), place)
+    except _Unfit:
+        return None
+    return None if counted is None else (counted, query.line)
+
+
 def _filled(query: str, place: Place) -> str:
     def fill(found: re.Match[str]) -> str:
         name = found[1]

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tidemill.contracts.compile import compile_contract, objects_of
+from tidemill.contracts.conditions import Place
+from tidemill.contracts.counts import condition_of_query
 from tidemill.contracts.custom import one_line
 from tidemill.contracts.document import Node, read
 from tidemill.contracts.files import OBJECT, SUFFIX, contract_files, name_of, twice
@@ -24,6 +26,11 @@ _INSTEAD = {
     "url_decode": "use try_url_decode",
     "variant_get": "use try_variant_get",
 }
+
+_TYPED = ("/", "%", "div", "cast", "::")
+"""What is looked at with the types of columns."""
+
+_VALUE, _DIGITS = "at the first value that it cannot take", "where the number leaves 38 digits"
 
 __all__ = ["Finding", "lint"]
 
@@ -110,9 +117,12 @@ def _advise(schema: Node, contract: Contract, findings: Findings) -> None:
             findings.warning(
                 node.line, f"`{node.text('name')}` has no description", fix="it becomes the column's comment"
             )
+    names = tuple(text for key in ("name", "physicalName") if (text := schema.text(key)))
     for place in (schema, *schema.items("properties")):
         for node in place.items("quality"):
-            _advise_predicate(node, contract, findings)
+            found = _predicate_of(node, "" if place is schema else place.text("name"), contract, names)
+            if found is not None:
+                _advise_predicate(*found, contract, findings)
 
 
 def _advise_checks(line: int, contract: Contract, findings: Findings) -> None:
@@ -128,30 +138,41 @@ def _advise_checks(line: int, contract: Contract, findings: Findings) -> None:
         findings.warning(line, "no rule: every value of the right type passes", fix="add a bound or a pattern")
 
 
-def _advise_predicate(node: Node, contract: Contract, findings: Findings) -> None:
-    # Imported late: it loads the SQL parser.
-    from tidemill.core.contract.exact_sums import exact  # noqa: PLC0415
-
+def _predicate_of(node: Node, column: str, contract: Contract, names: tuple[str, ...]) -> tuple[str, int] | None:
+    """The predicate of a rule of engine tidemill, or of type sql, and its line."""
     implementation = node.child("implementation")
-    if node.text("engine") != "tidemill" or implementation is None:
-        return
+    if node.text("engine") == "tidemill" and implementation is not None:
+        return one_line(node.text("implementation")), implementation.line
+    fields = {field.name: field for field in contract.fields}
+    # What cannot be run is noted as an error already.
+    unheard = Findings(contract.source)
+    place = Place(column=fields.get(column), fields=fields, is_input=False, findings=unheard, names=names)
+    return condition_of_query(node, place)
+
+
+def _advise_predicate(predicate: str, line: int, contract: Contract, findings: Findings) -> None:
+    """Note one part of a predicate that can fail the whole batch."""
+    # Imported late: they load the SQL parser.
+    from tidemill.core.contract.exact_sums import exact  # noqa: PLC0415
+    from tidemill.core.contract.run_time_faults import possible_faults  # noqa: PLC0415
+
     try:
-        predicate = one_line(node.text("implementation"))
-        unsafe = parsed(predicate).may_fail
+        unsafe = [name for name in parsed(predicate).may_fail if name not in _TYPED]
     except DeclarationError:
         # This is noted as an error already.
         return
     types = {field.name: field.type for field in contract.fields}
-    if not unsafe and (sums := exact(predicate, types).may_fail):
+    if faults := possible_faults(predicate, types):
+        where = _DIGITS if faults[0].sign in "+-*" else _VALUE
+        fix = f"use {faults[0].instead}, which is null there"
+        findings.warning(line, f"`{faults[0].sign}` in `{faults[0].part}` fails the whole batch {where}", fix=fix)
+    elif unsafe:
+        said = f"`{unsafe[0].replace('[]', '[...]')}` fails the whole batch {_VALUE}"
+        findings.warning(line, said, fix=_INSTEAD.get(unsafe[0], _SAFE))
+    elif sums := exact(predicate, types).may_fail:
         findings.warning(
-            implementation.line,
+            line,
             f"`{sums[0]}` fails the whole batch where the number leaves the bits of its type",
             fix="use try_add, try_subtract or try_multiply, which are null there; a sum of columns that is compared "
             "is computed exactly, if it fits into 38 digits",
-        )
-    if unsafe:
-        findings.warning(
-            implementation.line,
-            f"`{unsafe[0].replace('[]', '[...]')}` fails the whole batch at the first value that it cannot take",
-            fix=_INSTEAD.get(unsafe[0], _SAFE),
         )

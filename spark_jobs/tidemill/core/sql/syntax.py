@@ -121,7 +121,7 @@ class Walk:
         sign = next((sign for kind, sign in _MAY_FAIL.items() if type(node) is kind), None)
         if isinstance(node, exp.Bracket) and not all(_is_text(each) for each in node.expressions):
             self._may_fail["[]"] = None
-        if sign is not None and not (isinstance(node, exp.Cast) and _is_safe(node)):
+        if sign is not None and not (isinstance(node, exp.Cast) and is_safe(node)):
             self._may_fail[sign] = None
 
     def _column(self, node: exp.Column, variables: frozenset[str]) -> None:
@@ -177,7 +177,8 @@ class Walk:
         raise DeclarationError(f"{reason}, found `{node.sql(dialect='spark')}` in {self._text!r}")
 
 
-def _is_safe(node: exp.Cast) -> bool:
+def is_safe(node: exp.Cast) -> bool:
+    """Whether a cast is null instead of an error, or casts what is written beside it."""
     return bool(node.args.get("safe")) or is_moment(node) or isinstance(node.this, exp.Literal)
 
 

@@ -1,0 +1,128 @@
+"""Lint names the parts of a predicate that can fail a batch, and only where the types of columns allow it."""
+
+from __future__ import annotations
+
+from decimal import Decimal as Exact
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from tidemill.contracts.lint import lint
+from tidemill.core.contract.run_time_faults import possible_faults
+from tidemill.core.contract.schema import Decimal, Scalar
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TYPES = {
+    "a": Scalar.LONG,
+    "i": Scalar.INTEGER,
+    "x": Scalar.DOUBLE,
+    "t": Scalar.STRING,
+    "z": Scalar.LONG,
+    "d": Decimal(38, 10),
+    "e": Decimal(10, 2),
+    "w": Decimal(38, 0),
+}
+FAIL = [
+    ("a / z > 1", "/", "try_divide"),
+    ("x % z = 1", "%", "try_mod"),
+    ("i div z > 1", "div", "try_divide"),
+    ("cast(t AS INT) > 1", "cast", "try_cast"),
+    ("cast(a AS INT) > 1", "cast", "try_cast"),
+    ("cast(x AS BIGINT) > 1", "cast", "try_cast"),
+    ("cast(e AS DECIMAL(9, 2)) > 1", "cast", "try_cast"),
+    ("cast(e AS DECIMAL(9, 1)) > 1", "cast", "try_cast"),
+    ("cast(i AS DECIMAL(10, 1)) > 1", "cast", "try_cast"),
+    ("d * d > 1", "*", "try_multiply"),
+    ("w + w > 1", "+", "try_add"),
+    ("-w - w < 1", "-", "try_subtract"),
+    ("w * 10 > 1", "*", "try_multiply"),
+    ("(d + 1) * e > 1", "*", "try_multiply"),
+]
+HOLD = [
+    "a / 2 > 1",
+    "x / 2 > 1",
+    "a % 10 = 0",
+    "i div 3 > 1",
+    "a + 1 > 0",
+    "a * a > 0",
+    "x * x > 0",
+    "d + d > 1",
+    "d * 2 > 1",
+    "e * e > 1",
+    "e * e * e > 1",
+    "cast(t AS STRING) = 'x'",
+    "cast(d AS STRING) = 'x'",
+    "cast(i AS BIGINT) > 1",
+    "cast(d AS DOUBLE) > 1",
+    "cast(e AS DECIMAL(10, 1)) > 1",
+    "cast(i AS DECIMAL(12, 2)) > 1",
+    "try_cast(t AS INT) > 1",
+    "try_divide(a, z) > 1",
+]
+
+
+@pytest.mark.parametrize(("predicate", "sign", "instead"), FAIL)
+def test_what_can_fail_is_named_with_what_to_write_instead(predicate: str, sign: str, instead: str) -> None:
+    assert [(fault.sign, fault.instead) for fault in possible_faults(predicate, TYPES)] == [(sign, instead)]
+
+
+@pytest.mark.parametrize("predicate", HOLD)
+def test_what_the_types_rule_out_is_not_named(predicate: str) -> None:
+    assert possible_faults(predicate, TYPES) == ()
+
+
+@pytest.mark.spark
+def test_spark_agrees_about_the_largest_values(spark: SparkSession) -> None:
+    from pyspark.errors import PySparkException
+
+    from tidemill.core.contract.exact_sums import exact
+
+    largest = {
+        "a": pa.array([2**63 - 1], pa.int64()),
+        "i": pa.array([2**31 - 1], pa.int32()),
+        "x": pa.array([1e300]),
+        "t": pa.array(["no number"]),
+        "z": pa.array([0], pa.int64()),
+        "d": pa.array([Exact("9" * 28 + "." + "9" * 10)], pa.decimal128(38, 10)),
+        "e": pa.array([Exact("99999999.99")], pa.decimal128(10, 2)),
+        "w": pa.array([Exact("9" * 38)], pa.decimal128(38, 0)),
+    }
+    rows = spark.createDataFrame(pa.table(largest)).repartition(1).persist()
+    for predicate in HOLD:
+        rows.filter(f"NOT ({exact(predicate, TYPES).sql})").count()
+    for predicate, *_ in FAIL:
+        try:
+            rows.filter(f"NOT ({exact(predicate, TYPES).sql})").count()
+        except PySparkException:
+            continue
+        pytest.fail(f"Spark computes {predicate}")
+
+
+COLUMNS = """
+- {name: a, logicalType: integer, description: d, primaryKey: true}
+- {name: t, logicalType: string, description: d}
+- name: d
+  logicalType: number
+  physicalType: decimal(38,10)
+  description: d
+  quality: [{type: sql, query: "SELECT COUNT(*) FROM ${object} WHERE ${column} * d > 1", mustBe: 0}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "part"),
+    [("cast(t AS INT) > 1", "`cast` in `CAST(t AS INT)`"), ("to_date(t) IS NULL", "`to_date`"), ("a > 1", None)],
+)
+def test_rules_of_type_sql_are_looked_at_too(file: Any, condition: str, part: str | None) -> None:
+    quality = f'- {{type: sql, query: "SELECT COUNT(*) FROM ${{object}} WHERE {condition}", mustBe: 0}}'
+    path = file.an_output(COLUMNS, quality=quality)
+    found = [finding for finding in lint(path) if "fails the whole batch" in finding.message]
+    messages = [finding.message for finding in found]
+    after = "fails the whole batch at the first value that it cannot take"
+    of_column = "`*` in `d * d` fails the whole batch where the number leaves 38 digits"
+    assert messages == ([f"{part} {after}"] if part else []) + [of_column.replace("d * d", "`d` * d")]
+    assert found[-1].fix == "use try_multiply, which is null there"
+    assert all(finding.line > 1 for finding in found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from decimal import Decimal as Exact
 from typing import TYPE_CHECKING, Any
 
@@ -108,3 +109,46 @@ def test_bounds_of_statistics_keep_their_digits(an_output: Any) -> None:
     """
     [rule] = an_output(text).table_rules
     assert dict(rule.check.arguments)["min_value"] == number_of("0.12345678901234567891")
+
+
+SETS = [("in", (0.1, 2), True), ("in", (2,), False), ("contain", (0.1,), True), ("contain", (3,), False)]
+
+
+def check_sets(rows: pa.Table | DataFrame) -> None:
+    kinds = {
+        "in": "expect_column_distinct_values_to_be_in_set",
+        "contain": "expect_column_distinct_values_to_contain_set",
+    }
+    rules = tuple(
+        TableRule(
+            name=f"{column} {kind} {place}",
+            check=Expectation(column=column, kind=kinds[kind], arguments=(("column", column), ("value_set", values))),
+        )
+        for place, (column, kind, values, _) in enumerate(_sets())
+    )
+    fields = (Field(name="d", type=Decimal(38, 20)), Field(name="day", type=Scalar.DATE))
+    results = audit("orders", rows, Contract(name="o", version="1.0.0", fields=fields, table_rules=rules))
+    assert [r.passed for r in results] == [passed for *_, passed in _sets()]
+
+
+def _sets() -> list[tuple[str, str, tuple[Any, ...], bool]]:
+    days = [("in", ("2024-01-31",), True), ("contain", ("2024-01-30",), False)]
+    long = [("in", (number_of("0.10000000000000000001"), 2), False)]
+    return [("d", *each) for each in (*SETS, *long)] + [("day", *each) for each in days]
+
+
+DISTINCT = pa.table(
+    {
+        "d": pa.array([Exact("0.1"), Exact(2)], pa.decimal128(38, 20)),
+        "day": pa.array([dt.date(2024, 1, 31)] * 2),
+    }
+)
+
+
+def test_sets_of_decimals_and_days_are_compared_as_such_in_memory() -> None:
+    check_sets(DISTINCT)
+
+
+@pytest.mark.spark
+def test_sets_of_decimals_and_days_are_compared_as_such_on_spark(spark: SparkSession) -> None:
+    check_sets(spark.createDataFrame(DISTINCT))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -13,9 +14,9 @@ from tidemill.contracts.beside import Beside, Nothing, Where, scope_of
 from tidemill.contracts.exact_statistics import exact_statistics
 from tidemill.contracts.meanings import expected
 from tidemill.contracts.outcomes import Found, columns_of, printable
-from tidemill.contracts.values import is_computed_exactly
+from tidemill.contracts.values import as_value, is_computed_exactly
 from tidemill.core.contract.contract import Check, Contract, Expectation, TableRule
-from tidemill.core.contract.schema import DataType
+from tidemill.core.contract.schema import DataType, Decimal
 from tidemill.core.contract.scope import Scope
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.errors import ContractError, EngineError
@@ -96,10 +97,20 @@ def _computed(contract: Contract, rows: Callable[[Scope, list[str]], Any]) -> di
 
 def _statistics(rows: Any, named: Sequence[tuple[str, Expectation]], types: Mapping[str, DataType]) -> dict[str, Found]:
     exact = [each for each in named if is_computed_exactly(each[1].kind, types.get(each[1].column))]
-    others = [each for each in named if each not in exact]
+    others = [(name, _of_values(check, types)) for name, check in named if (name, check) not in exact]
     computed = exact_statistics(rows, exact) if exact else {}
     computed |= _engine().computed(rows, others) if others else {}
     return {name: Found(passed=holds, observed="" if holds else seen) for name, (holds, seen) in computed.items()}
+
+
+def _of_values(check: Expectation, types: Mapping[str, DataType]) -> Expectation:
+    """The expectation with its set as values that the column holds: to Great Expectations 0.1 is no decimal."""
+    told: dict[str, Any] = dict(check.arguments)
+    listed, of = told.get("value_set"), types.get(check.column)
+    if listed is None or not isinstance(of, Decimal):
+        return check
+    told["value_set"] = tuple(as_value(value, of) for value in listed)
+    return replace(check, arguments=tuple(sorted(told.items())))
 
 
 def _result(table: str, rule: TableRule, found: Found, scope: Scope) -> CheckResult:

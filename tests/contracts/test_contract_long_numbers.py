@@ -34,6 +34,12 @@ LONG, NEXT = "0.12345678901234567891", "0.12345678901234567892"
 TYPE = Decimal(38, 20)
 
 
+def long(text: str) -> LongNumber:
+    number = number_of(text)
+    assert isinstance(number, LongNumber)
+    return number
+
+
 def column(options: str, more: str = "", physical: str = "decimal(38,20)") -> str:
     return COLUMN.replace("OPTIONS", options).replace("decimal(38,20)", physical) + more
 
@@ -43,19 +49,25 @@ def test_a_number_that_a_float_keeps_is_a_float(text: str) -> None:
     assert type(number_of(text)) is float
 
 
+@pytest.mark.parametrize("text", ["1e400", "-1e400", "1e-400", "1e-99999999", "1e-99999999999999999999"])
+def test_a_number_beyond_all_floats_is_refused_and_holds_nobody_up(file: Any, the_error: TheError, text: str) -> None:
+    assert number_of(text) is None
+    assert number_of("0" + text[text.index("e") :]) == 0
+    assert text in the_error(file.an_output(column(f"minimum: {text}")), "minimum").message
+
+
 def test_a_long_number_keeps_its_digits_wherever_it_goes() -> None:
-    number, other = number_of(LONG), number_of(NEXT)
+    number, other = long(LONG), long(NEXT)
     assert (str(number), repr(number), f"{number}") == (LONG, LONG, LONG)
     assert number < other
     assert other > number
     assert number != other
-    assert number == number_of(LONG)
+    assert number == long(LONG)
     assert 0.1 < number < 1
     assert number != float(number)
     assert len({number, other, float(number)}) == 3
     assert repr(pickle.loads(pickle.dumps(number))) == LONG
     assert number_of("9007199254740993.0") == 9007199254740993
-    assert isinstance(number, LongNumber)
 
 
 @pytest.mark.parametrize(
@@ -74,9 +86,9 @@ def test_bounds_of_decimals_are_exact(an_input: Load, option: str, predicate: st
 def test_rows_are_compared_with_all_digits() -> None:
     rows = pa.table({"x": pa.array([Exact(LONG), Exact(NEXT)], pa.decimal128(38, 20))})
     for check, expected in (
-        (Between(column="x", minimum=number_of(NEXT)), [True, False]),
-        (OneOf(column="x", values=(number_of(LONG),)), [False, True]),
-        (MultipleOf(column="x", factor=number_of(LONG)), [False, True]),
+        (Between(column="x", minimum=long(NEXT)), [True, False]),
+        (OneOf(column="x", values=(long(LONG),)), [False, True]),
+        (MultipleOf(column="x", factor=long(LONG)), [False, True]),
     ):
         assert broken(check, rows, {"x": TYPE}).to_pylist() == expected, check
 
@@ -92,7 +104,7 @@ def test_values_of_an_enum_and_of_a_metric_are_exact(an_input: Load, an_output: 
     assert an_input(column("", enum)).row_rules[0].predicate == f"`x` IN ({LONG}, 1.5)"
     metric = f"  quality: [{{metric: invalidValues, arguments: {{validValues: [{LONG}]}}, mustBe: 0}}]\n"
     [rule] = an_output(column("", metric)).table_rules
-    assert rule.check == OneOf(column="x", values=(number_of(LONG),))
+    assert rule.check == OneOf(column="x", values=(long(LONG),))
 
 
 def test_contracts_whose_long_numbers_differ_have_different_fingerprints(an_output: Load) -> None:
@@ -104,9 +116,7 @@ def test_contracts_whose_long_numbers_differ_have_different_fingerprints(an_outp
     ("before", "after", "kind"), [(LONG, NEXT, "rule-stricter"), (NEXT, LONG, "rule-weaker"), (LONG, LONG, None)]
 )
 def test_a_change_of_the_last_digit_is_a_change(before: str, after: str, kind: str | None) -> None:
-    old, new = (
-        Rule(line=1, name="x", condition=Between(column="x", minimum=number_of(text))) for text in (before, after)
-    )
+    old, new = (Rule(line=1, name="x", condition=Between(column="x", minimum=long(text))) for text in (before, after))
     assert compared(old, new) == kind
 
 

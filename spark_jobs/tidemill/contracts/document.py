@@ -9,7 +9,6 @@ a document needs no limits of its own.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -228,7 +227,7 @@ class _Reader:
             return int(text)
         if _FLOAT.fullmatch(text) and any(c.isdigit() for c in re.split("[eE]", text)[0]):
             number = number_of(text)
-            return number if math.isfinite(number) else text
+            return text if number is None else number
         return text
 
     def _line(self, raw: yaml.Node) -> int:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal as Exact
 from fractions import Fraction
 
@@ -77,9 +78,16 @@ class LongNumber(float):
         return self.exact >= exact_of(other)
 
 
-def number_of(text: str) -> float:
-    """The number in a text: a float if that is written with the same digits."""
+def number_of(text: str) -> float | None:
+    """The number in a text: a float if that is written with the same digits; None if it is beyond all floats.
+
+    A number nearer to 0 than every float is beyond them, too: its exponent may have no end.
+    """
     number = float(text)
+    if not number and not any(digit in "123456789" for digit in re.split("[eE]", text)[0]):
+        return number
+    if not number or not math.isfinite(number):
+        return None
     return number if Exact(text) == Exact(repr(number)) else LongNumber(text)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from decimal import Decimal as Exact
 from typing import TYPE_CHECKING, Any
 
@@ -126,3 +127,12 @@ def test_rules_of_type_sql_are_looked_at_too(file: Any, condition: str, part: st
     assert messages == ([f"{part} {after}"] if part else []) + [of_column.replace("d * d", "`d` * d")]
     assert found[-1].fix == "use try_multiply, which is null there"
     assert all(finding.line > 1 for finding in found)
+
+
+@pytest.mark.parametrize(("part", "operator"), [("d", "+"), ("d", "*"), ("l / d", "+"), ("l / d", "*")])
+def test_a_predicate_as_long_as_it_may_be_is_looked_at_in_a_moment(part: str, operator: str) -> None:
+    begin = time.process_time()
+    found = possible_faults(f"{f' {operator} '.join([part] * 2_000)} > 0", {"d": Decimal(9, 2), "l": Scalar.LONG})
+    assert found
+    # Each of its parts looked at from each other one takes a minute.
+    assert time.process_time() - begin < 5

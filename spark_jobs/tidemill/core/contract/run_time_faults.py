@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from sqlglot import exp
 
@@ -33,7 +34,7 @@ _SAFE: Mapping[Known, tuple[exp.DType, ...]] = {
     Scalar.DATE: (exp.DType.DATE,),
     Scalar.TIMESTAMP: (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ),
 }
-_SHORT = 60
+_SHORT, _MOST = 60, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +48,23 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class _Digits:
-    """An exact number has at most so many digits before and after the point."""
+    """An exact number has at most so many digits before and after the point; integers are computed in bits."""
 
     whole: int
     scale: int
+    is_decimal: bool
 
 
 def possible_faults(predicate: str, types: Mapping[str, Known]) -> tuple[Fault, ...]:
     """The casts, divisions and computations with decimals in a predicate that can fail over columns of these types.
 
-    A text that cannot be read has none.
+    It names up to 20 of them. A text that cannot be read has none.
     """
     try:
         typed = TypedTree(tree_of(predicate), {name.lower(): kind for name, kind in types.items()})
     except (ValueError, RecursionError):
         return ()
-    return tuple(_faults(typed))
+    return tuple(islice(_faults(typed), _MOST))
 
 
 def _faults(typed: TypedTree) -> Iterator[Fault]:
@@ -70,14 +72,16 @@ def _faults(typed: TypedTree) -> Iterator[Fault]:
     # Without recursion, children first: a sum may be as long as the text.
     for node in reversed(typed.nodes):
         found = _digits(node, typed, digits)
-        if found is not None:
+        fails = found is not None and type(node) in _COMPUTED and _overflows(node, found)
+        # What is computed from a part that fails is not told, too.
+        if found is not None and not fails:
             digits[id(node)] = found
         if type(node) in _DIVIDED and not _is_whole_literal(node.expression):
             instead = "try_mod" if isinstance(node, exp.Mod) else "try_divide"
             yield Fault(_DIVIDED[type(node)], _shown(node), instead)
         elif isinstance(node, exp.Cast) and not is_safe(node) and not _always_casts(node, typed):
             yield Fault("cast", _shown(node), "try_cast")
-        elif type(node) in _COMPUTED and found is not None and _overflows(node, found):
+        elif fails:
             yield Fault(_COMPUTED[type(node)][0], _shown(node), _COMPUTED[type(node)][1])
 
 
@@ -90,34 +94,31 @@ def _digits(node: exp.Expr, typed: TypedTree, found: Mapping[int, _Digits]) -> _
             return found.get(id(node.this))
         case exp.Add() | exp.Sub() | exp.Mul():
             left, right = found.get(id(node.this)), found.get(id(node.expression))
-            if left is None or right is None or not _has_decimal(node, typed):
+            if left is None or right is None:
                 return None
+            is_decimal = left.is_decimal or right.is_decimal
             if isinstance(node, exp.Mul):
-                return _Digits(left.whole + right.whole, left.scale + right.scale)
-            return _Digits(max(left.whole, right.whole) + 1, max(left.scale, right.scale))
+                return _Digits(left.whole + right.whole, left.scale + right.scale, is_decimal)
+            return _Digits(max(left.whole, right.whole) + 1, max(left.scale, right.scale), is_decimal)
         case _:
             return None
 
 
 def _of_leaf(node: exp.Expr, known: Known) -> _Digits | None:
     if isinstance(known, Decimal):
-        return _Digits(known.precision - known.scale, known.scale)
+        return _Digits(known.precision - known.scale, known.scale, is_decimal=True)
     if known in _INTEGERS:
-        return _Digits(_INTEGERS[known], 0)
+        return _Digits(_INTEGERS[known], 0, is_decimal=False)
     whole, _, rest = node.name.partition(".")
     if isinstance(node, exp.Literal) and not node.is_string and f"{whole}{rest}".isdigit():
-        return _Digits(len(whole.lstrip("0")), len(rest))
+        return _Digits(len(whole.lstrip("0")), len(rest), is_decimal="." in node.name)
     return None
-
-
-def _has_decimal(node: exp.Expr, typed: TypedTree) -> bool:
-    """Whether it is computed in decimals, and not in the bits of integers."""
-    parts = (part for part in node.walk() if isinstance(part, exp.Column | exp.Literal))
-    return any(isinstance(typed.of(part), Decimal) or "." in part.name for part in parts)
 
 
 def _overflows(node: exp.Expr, found: _Digits) -> bool:
     """Whether 38 digits may be too few, although Spark gives up digits after the point beyond the sixth."""
+    if not found.is_decimal:
+        return False
     # Spark counts one digit more for a product than it can have.
     planned = found.whole + (1 if isinstance(node, exp.Mul) else 0)
     if planned + found.scale <= _PRECISION:
@@ -151,5 +152,8 @@ def _always_casts(node: exp.Cast, typed: TypedTree) -> bool:
 
 
 def _shown(node: exp.Expr) -> str:
-    text = node.sql(dialect="spark")
+    try:
+        text = node.sql(dialect="spark")
+    except RecursionError:
+        return "a long part of it"
     return text if len(text) <= _SHORT else f"{text[: _SHORT - 3]}..."

@@ -201,6 +201,46 @@ def test_a_like_of_linear_time_is_taken(an_output: Any, predicate: str) -> None:
     assert len(an_output("- {name: x, logicalType: string}", quality=quality).table_rules) == 1
 
 
+@pytest.mark.parametrize(
+    ("predicate", "name"),
+    [
+        ("repeat(repeat(x, 100000), 100000) = ''", "repeat"),
+        ("size(transform(sequence(1, 100000), y -> sequence(1, 100000))) > 1", "sequence"),
+        ("size(array_repeat(rpad(x, 10000), 10000)) > 1", "rpad"),
+        ("format_string('%999999999d', m) = ''", "format_string"),
+        ("printf(x, m) = ''", "printf"),
+        ("format_number(m, 100000000) = ''", "format_number"),
+        ("format_number(m, m) = ''", "format_number"),
+        ("replace(x, 'a', x) = ''", "replace"),
+        ("size(array_insert(split(x, ','), m, 'a')) > 1", "array_insert"),
+    ],
+)
+def test_what_could_make_a_value_that_no_machine_holds_is_refused(
+    file: Any, the_error: Any, predicate: str, name: str
+) -> None:
+    columns = "- {name: x, logicalType: string}\n- {name: m, logicalType: integer, physicalType: int}"
+    quality = f'- {{type: custom, engine: tidemill, implementation: "{predicate}"}} # HERE'
+    error = the_error(file.an_input(columns, quality=quality), "HERE")
+    assert f"`{name}` could make a value that no machine can hold" in error.message
+
+
+def test_sizes_of_calls_beside_each_other_are_not_multiplied(an_input: Any) -> None:
+    parts = [f"rpad(x, 50000) = '{number}'" for number in range(20)]
+    parts += ["format_string('%05d', m) = '1'", "format_number(m, '#,##0') = '1'", "replace(x, 'a', 'bc') = 'bc'"]
+    quality = f'- {{type: custom, engine: tidemill, implementation: "{" OR ".join(parts)}"}}'
+    columns = "- {name: x, logicalType: string}\n- {name: m, logicalType: integer}"
+    assert len(an_input(columns, quality=quality).row_rules) == 1
+
+
+@pytest.mark.parametrize(
+    "predicate", ["x = uuid()", "m > unix_timestamp()", "sum(m) > 1", "max_by(x, m) = 'a'", "session_window(x, m) = 1"]
+)
+def test_advice_about_a_rule_is_not_about_streams(file: Any, the_error: Any, predicate: str) -> None:
+    columns = "- {name: x, logicalType: string}\n- {name: m, logicalType: integer}"
+    quality = f'- {{type: custom, engine: tidemill, implementation: "{predicate}"}} # HERE'
+    assert "compares columns of one row" in the_error(file.an_output(columns, quality=quality), "HERE").fix
+
+
 def test_a_split_at_a_plain_text_is_taken(an_input: Any) -> None:
     quality = "- {type: custom, engine: tidemill, implementation: \"size(split(x, ', ')) > 1\"}"
     assert len(an_input("- {name: x, logicalType: string}", quality=quality).row_rules) == 1

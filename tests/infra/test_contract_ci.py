@@ -105,6 +105,12 @@ def test_a_pull_request_that_takes_a_column_from_readers_is_red(shop: Path, envi
     assert (waived.returncode, levels) == (0, {"notice", "warning"}), waived.stdout
 
 
+def test_the_action_finds_the_base_of_each_event() -> None:
+    default = yaml.safe_load((CI / "action.yml").read_text())["inputs"]["base"]["default"]
+    names = ["pull_request.base.sha", "merge_group.base_sha", "before"]
+    assert re.findall(r"github\.event\.([\w.]+)", default) == names
+
+
 def test_a_branch_without_a_base_is_linted(shop: Path, environ: dict[str, str]) -> None:
     done = steps_of_the_action(shop, environ, base="0" * 40)
     assert (done.returncode, "contracts were only linted" in done.stderr) == (0, True)
@@ -177,6 +183,15 @@ def test_hooks_stop_the_commit(shop: Path, environ: dict[str, str], tmp_path: Pa
     assert re.search(r"^tidemill contract lint\.+Passed$", done.stdout, re.MULTILINE), done.stdout
     assert re.search(r"^tidemill contract diff\.+Failed$", done.stdout, re.MULTILINE), done.stdout
     assert "breaks: readers" in done.stdout
+    git(shop, "checkout", "--quiet", "--force", "main")
+    (shop / ".pre-commit-config.yaml").write_text(yaml.safe_dump(shown))
+    git(shop, "add", ".")
+    git(shop, "commit", "--quiet", "-m", "Hooks")
+    git(shop, "checkout", "--quiet", "-b", "gone")
+    git(shop, "rm", "--quiet", "data_contracts/sales_by_minute.odcs.yaml")
+    done = bash("python -m pre_commit run", shop, environ)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "the contract is gone" in done.stdout
 
 
 def test_the_job_of_gitlab_leaves_reports(shop: Path, environ: dict[str, str]) -> None:

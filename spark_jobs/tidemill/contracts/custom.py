@@ -16,6 +16,7 @@ from tidemill.core.contract.contract import Compare, Holds
 from tidemill.core.contract.schema import Field
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.expressions import compared, parsed
+from tidemill.core.sql.functions import COLUMN_HINT
 
 if TYPE_CHECKING:
     from tidemill.core.sql.syntax import Parsed
@@ -27,6 +28,8 @@ ENGINES = ("tidemill", "greatExpectations")
 OPERATORS = ("<", "<=", ">", ">=", "=")
 """The operators that compare two columns."""
 
+_OF_STREAMS = ("use .", "use the aggregate", "write a rule", COLUMN_HINT)
+_ONE_RECORD = "a rule compares columns of one row with each other, or with values that stand in the contract"
 _GREAT_EXPECTATIONS = ("greatExpectations", "great-expectations")
 
 
@@ -81,7 +84,7 @@ def _is_predicate(sql: str, line: int, fields: Mapping[str, Field], findings: Fi
     try:
         found = parsed(sql)
     except DeclarationError as error:
-        findings.error(line, error.message, fix=error.fix)
+        findings.error(line, error.message, fix=_ONE_RECORD if error.fix.startswith(_OF_STREAMS) else error.fix)
         return False
     if (danger := _danger(sql, found)) is not None:
         why, fix = danger
@@ -108,7 +111,9 @@ def _danger(sql: str, found: Parsed) -> tuple[str, str] | None:
         name, fix = tried
         return f"`{name}` matches by trying, and one value could hold up a batch", fix
     if name := too_large(sql):
-        fix = "give it sizes that are written as numbers, up to 100,000"
+        fix = (
+            "give it sizes that are written as numbers, up to 100,000 (10,000,000 all together), and texts of the rule"
+        )
         return f"`{name}` could make a value that no machine can hold", fix
     return None
 

@@ -1,4 +1,7 @@
-"""Quality rules of ODCS 3.0 in the words of today: `rule` became `metric`, and `validValues` an argument."""
+"""Quality rules of ODCS 3.0 in the words of today: `rule` became `metric`, and `validValues` an argument.
+
+Later versions still have the old words.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from tidemill.contracts.document import Node
 RENAMED = {"duplicateCount": "duplicateValues", "validValues": "invalidValues"}
 """The metrics that were called by another name."""
 
-_WITH_RULES = "v3.0."
 _OPERATOR = "must"
 
 
@@ -31,8 +33,6 @@ def _of_today(rule: Node) -> Node:
 
 def object_of_today(root: Node, schema: Node) -> Node:
     """A schema object of a contract, with its quality rules and those of its columns in the words of today."""
-    if not root.text("apiVersion").startswith(_WITH_RULES):
-        return schema
     found, columns = _with_rules_of_today(schema), schema.child("properties")
     if not isinstance(found.value, Mapping) or columns is None or not isinstance(columns.value, tuple):
         return found

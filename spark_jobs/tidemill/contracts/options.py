@@ -155,7 +155,7 @@ def _moment(option: Option) -> Condition | None:
         else:
             moment = dt.datetime.fromisoformat(text)
             exact = (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).astimezone(dt.UTC).isoformat()
-    except ValueError:
+    except (ValueError, OverflowError):
         example = "2024-01-31" if option.field.type is Scalar.DATE else "2024-01-31T23:59:59Z"
         option.refuse(f"expected a time in ISO 8601, found {shown(option.node)}", f"write it like '{example}'")
         return None

@@ -29,12 +29,18 @@ _FOREIGN = {
     "{,": "a count without a lower bound: write {0,n}",
 }
 
+_FLAGS = re.compile(r"\(\?[a-zA-Z]+\)")
+
 
 def complaint(pattern: str) -> str:
     """Say why a pattern cannot be used; empty if it can."""
     for sign, reason in _FOREIGN.items():
         if sign in pattern:
             return f"`{sign}` is {reason}"
+    if flags := _FLAGS.match(pattern):
+        return (
+            f"`{flags[0]}` sets flags for the whole pattern, which engines read in other ways: write [Aa], or (?:...)"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -12,6 +12,7 @@ from decimal import Decimal as Exact
 from typing import assert_never
 
 from tidemill.contracts.conditions import Condition, Predicate
+from tidemill.contracts.units import CONTEXT, scale_of, units_of
 from tidemill.core.contract.contract import (
     Between,
     Compare,
@@ -55,7 +56,8 @@ def sql_of(condition: Condition, types: Mapping[str, DataType]) -> str:
         case Between():
             return _between(condition, types[condition.column])
         case OneOf(column=column, values=values):
-            return f"{quoted(column)} IN ({_literals(values, types[column])})"
+            listed = _literals(values, types[column])
+            return f"{quoted(column)} IN ({listed})" if listed else f"{quoted(column)} IS NULL"
         case Matches(column=column, pattern=pattern):
             return f"{quoted(column)} RLIKE {text_literal(whole_java(pattern))}"
         case LengthBetween(column=column, minimum=minimum, maximum=maximum):
@@ -77,8 +79,9 @@ def _sql_of_row_only(condition: RowCheck, types: Mapping[str, DataType]) -> str:
         case MultipleOf(factor=factor):
             return f"{name} % {literal(factor, data_type)} = 0"
         case NoneOf(values=values, null_too=null_too):
-            listed = f"{name} NOT IN ({_literals(values, data_type)})" if values else ""
-            return " AND ".join(([f"{name} IS NOT NULL"] if null_too else []) + ([listed] if listed else []))
+            listed = _literals(values, data_type)
+            parts = [f"{name} IS NOT NULL"] if null_too else []
+            return " AND ".join([*parts, *([f"{name} NOT IN ({listed})"] if listed else [])]) or "true"
         case ItemsBetween(minimum=minimum, maximum=maximum):
             return _sized(f"array_size({name})", minimum, maximum)
         case NotNullInside():
@@ -89,16 +92,44 @@ def _sql_of_row_only(condition: RowCheck, types: Mapping[str, DataType]) -> str:
             assert_never(condition)
 
 
+_WHOLE: Mapping[DataType, int] = {Scalar.INTEGER: 10, Scalar.LONG: 19}
+_MOST_DIGITS = 38
+
+
 def _between(check: Between, data_type: DataType) -> str:
     name = quoted(check.column)
     parts = []
     if check.minimum is not None:
-        parts.append(f"{name} {'>' if check.exclusive_minimum else '>='} {literal(check.minimum, data_type)}")
+        least = _held_bound(check.minimum, data_type, lower=True, exclusive=check.exclusive_minimum)
+        parts.append(f"{name} {least or f'>{_or_equal(check.exclusive_minimum)} {literal(check.minimum, data_type)}'}")
     if check.maximum is not None:
-        parts.append(f"{name} {'<' if check.exclusive_maximum else '<='} {literal(check.maximum, data_type)}")
+        most = _held_bound(check.maximum, data_type, lower=False, exclusive=check.exclusive_maximum)
+        parts.append(f"{name} {most or f'<{_or_equal(check.exclusive_maximum)} {literal(check.maximum, data_type)}'}")
     if data_type is Scalar.DOUBLE:
         parts.append(f"NOT isnan({name})")
     return " AND ".join(parts)
+
+
+def _or_equal(exclusive: bool) -> str:
+    return "" if exclusive else "="
+
+
+def _held_bound(limit: int | float, data_type: DataType, *, lower: bool, exclusive: bool) -> str:
+    """The nearest bound that a column of exact numbers can hold, where Spark would round the bound; else empty."""
+    if _is_held(limit, data_type):
+        return ""
+    units = units_of(limit, data_type, lower=lower, exclusive=exclusive)
+    return f"{'>' if lower else '<'}= {Exact(units).scaleb(-scale_of(data_type), CONTEXT):f}"
+
+
+def _is_held(value: Plain, data_type: DataType) -> bool:
+    """Whether Spark compares a value exactly with a column: both as decimals of 38 digits that hold either."""
+    whole = data_type.precision - data_type.scale if isinstance(data_type, Decimal) else _WHOLE.get(data_type)
+    if whole is None or not isinstance(value, int | float):
+        return True
+    _, digits, exponent = Exact(repr(value)).normalize(CONTEXT).as_tuple()
+    scale = max(-exponent, 0) if isinstance(exponent, int) else 0
+    return scale <= scale_of(data_type) or max(whole, len(digits) - scale) + scale <= _MOST_DIGITS
 
 
 def _compare(check: Compare, types: Mapping[str, DataType]) -> str:
@@ -135,7 +166,8 @@ def literal(value: Plain, data_type: DataType) -> str:
 
 
 def _literals(values: Sequence[Plain], data_type: DataType) -> str:
-    return ", ".join(literal(value, data_type) for value in values)
+    """The values without those that the column cannot hold and Spark would round."""
+    return ", ".join(literal(value, data_type) for value in values if _is_held(value, data_type))
 
 
 def whole_java(pattern: str) -> str:

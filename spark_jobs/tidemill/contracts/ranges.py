@@ -11,6 +11,7 @@ from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import is_number, shown
 from tidemill.contracts.units import limits_of, units_of
 from tidemill.contracts.values import bound, is_number_type
+from tidemill.core.contract.long_number import exact_of
 from tidemill.core.contract.schema import Field, Scalar
 
 _SIDES = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
@@ -80,7 +81,7 @@ def _values(nodes: list[Node], field: Field) -> Iterator[Any]:
     for node in nodes:
         if field.type not in (Scalar.DATE, Scalar.TIMESTAMP):
             if is_number(node):
-                yield node.value
+                yield node.value if field.type is Scalar.DOUBLE else exact_of(node.value)
             continue
         try:
             moment = dt.datetime.fromisoformat(str(node.value))

@@ -103,16 +103,21 @@ def _check_element(root: Node, node: Node, name: str, findings: Findings) -> Non
 
 
 def _check_twice(root: Node, findings: Findings) -> None:
-    first: dict[tuple[str, str, frozenset[str]], Node] = {}
+    first: dict[tuple[str, str, str], Node] = {}
     for node in root.items(PROMISES):
         name, place = node.text("property"), node.child("property")
         if not name or place is None:
             continue
-        key = (name.lower(), node.text("driver"), frozenset(_parts_of(node.text("element"))))
-        before = first.setdefault(key, place)
+        before = first.setdefault(level_key(node), place)
         if before is not place:
             said = f"{PROMISES}: {name} stands twice, first in line {before.line}: nobody can tell which of them holds"
             findings.error(place.line, said, fix="remove one of them, or give each an element or driver of its own")
+
+
+def level_key(node: Node) -> tuple[str, str, str]:
+    """What tells a service level from others: its property, the elements that it is about, and its driver."""
+    elements = sorted(set(_parts_of(node.text("element"))))
+    return node.text("property").lower(), ", ".join(elements), node.text("driver")
 
 
 def _note_unknown(name: str, place: Node, known: tuple[str, ...], findings: Findings) -> None:

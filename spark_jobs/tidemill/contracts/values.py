@@ -35,11 +35,12 @@ def bound(node: Node, data_type: DataType) -> int | float | None:
 
 
 def _plainest(number: int | float, data_type: DataType) -> int | float:
-    if isinstance(number, LongNumber):
-        if data_type is not Scalar.DOUBLE:
-            whole = number.exact.to_integral_value(context=CONTEXT)
-            return int(whole) if whole == number.exact else number
-        number = float(number)
+    if data_type is not Scalar.DOUBLE and isinstance(number, float):
+        # 1e23 is a 1 with 23 zeros here, though the nearest float is another number.
+        exact = exact_of(number)
+        whole = exact.to_integral_value(context=CONTEXT)
+        return int(whole) if whole == exact else number
+    number = float(number) if isinstance(number, LongNumber) else number
     return int(number) if isinstance(number, float) and number.is_integer() and abs(number) < _LONGEST_EXACT else number
 
 

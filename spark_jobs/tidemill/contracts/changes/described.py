@@ -12,6 +12,7 @@ from tidemill.contracts.document import Node, read
 from tidemill.contracts.files import contract_files, twice
 from tidemill.contracts.findings import Finding, Findings, Level
 from tidemill.contracts.level_values import PROMISES
+from tidemill.contracts.service_levels import level_key
 from tidemill.core.contract.contract import Contract, NotNull, Severity
 
 
@@ -36,9 +37,8 @@ class Described:
 
     @property
     def promises(self) -> Mapping[str, Node]:
-        """The service levels of the file, by property and, if given, element."""
-        named = ((f"{n.text('property')} {n.text('element')}".strip(), n) for n in self.root.items(PROMISES))
-        return dict(named)
+        """The service levels of the file, by what tells them apart: property, elements and driver, where given."""
+        return {" ".join(filter(None, level_key(n))): n for n in self.root.items(PROMISES)}
 
     def has_null_rule(self, column: str) -> bool:
         """Whether a rule, and not `required`, refuses null in a column."""
@@ -88,7 +88,7 @@ def _of_file(path: Path, findings: Findings) -> Iterator[tuple[str, Described]]:
     objects = objects_of(root) if root is not None else []
     for schema in objects:
         picked = schema.text("name") if len(objects) > 1 else ""
-        contract = compile_contract(path, findings, picked)
+        contract = compile_contract(path, findings, picked, root)
         if root is not None and contract is not None:
             yield contract.name, Described(contract=contract, root=root, schema=schema, rules=rules_of(root, schema))
     if root is not None and not objects:

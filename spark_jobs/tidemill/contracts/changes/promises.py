@@ -17,6 +17,7 @@ _NUMBERS = ("availability", "errorRate", "throughput")
 _MOMENTS = ("endOfLife", "endOfSupport", "generalAvailability")
 _MORE_IS_BETTER = ("retention", "availability", "throughput", "endOfLife", "endOfSupport")
 _VALUE = ("value", "unit")
+_NAMES = ("property", "element")
 _ABOUT = ("description", "driver", "id", "customProperties", "authoritativeDefinitions")
 """Keys that say something about a service level, and promise nothing."""
 
@@ -69,7 +70,7 @@ def _amount(node: Node, known: str) -> float | None:
 def _parts(node: Node) -> Mapping[str, Any]:
     """What a service level says besides its value and unit."""
     found = plain(node)
-    return {key: value for key, value in found.items() if key not in _VALUE} if isinstance(found, Mapping) else {}
+    return {k: value for k, value in found.items() if k not in (*_VALUE, *_NAMES)} if isinstance(found, Mapping) else {}
 
 
 def _valued(node: Node) -> list[Any]:

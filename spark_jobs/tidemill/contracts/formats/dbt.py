@@ -16,7 +16,9 @@ from tidemill.contracts.formats.exporting import Exported, Rules
 from tidemill.contracts.formats.sources import as_list, as_mapping, as_text, name_for, pick, yaml_of
 from tidemill.contracts.formats.sql import sql_type
 from tidemill.contracts.formats.sql_types import options_of_sql, type_of_sql
+from tidemill.contracts.formats.written import written_number
 from tidemill.core.contract.contract import OneOf
+from tidemill.core.contract.long_number import LongNumber
 from tidemill.core.contract.row_checks import Plain
 from tidemill.core.contract.schema import Field
 
@@ -125,6 +127,13 @@ def _is_soft(arguments: Mapping[str, Any]) -> bool:
     return config.get("severity", "error") != "error" or bool(config.keys() & {"where", "error_if", "warn_if", "limit"})
 
 
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
+    """Writes numbers with all their digits."""
+
+
+_Dumper.add_representer(LongNumber, written_number)
+
+
 def to_dbt(source: Described) -> Exported:
     """The contract as a model with an enforced contract."""
     contract, rules = source.contract, Rules(source, "dbt")
@@ -135,7 +144,7 @@ def to_dbt(source: Described) -> Exported:
         model["constraints"] = [{"type": "primary_key", "columns": list(key)}]
     model["columns"] = [_column(f, rules) for f in contract.fields]
     document = {"version": 2, "models": [model]}
-    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=10_000)
+    text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
     return Exported(text=text, losses=rules.losses())
 
 

@@ -14,6 +14,7 @@ from tidemill.contracts.document import Node, parse
 from tidemill.contracts.files import SUFFIX
 from tidemill.contracts.findings import Findings, Level
 from tidemill.contracts.formats.draft import Draft, document_of
+from tidemill.core.contract.long_number import LongNumber
 from tidemill.core.errors import InputError
 
 _PLAIN = re.compile(r"[A-Za-z][\w-]*( [\w(),-]+)*", re.ASCII)
@@ -115,7 +116,13 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if plain else '"')
 
 
+def written_number(dumper: yaml.SafeDumper, value: LongNumber) -> yaml.Node:
+    """A number with all its digits."""
+    return dumper.represent_scalar("tag:yaml.org,2002:float", str(value))
+
+
 _Dumper.add_representer(str, _text)
+_Dumper.add_representer(LongNumber, written_number)
 
 
 def _dumped(document: dict[str, Any]) -> str:

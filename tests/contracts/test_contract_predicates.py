@@ -8,8 +8,10 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
+from tidemill.contracts.likes import stray_sign
 from tidemill.contracts.lint import lint
 from tidemill.core.contract.contract import Contract, RowRule, Severity
 from tidemill.core.contract.exact_sums import exact
@@ -244,6 +246,36 @@ def test_advice_about_a_rule_is_not_about_streams(file: Any, the_error: Any, pre
 def test_a_split_at_a_plain_text_is_taken(an_input: Any) -> None:
     quality = "- {type: custom, engine: tidemill, implementation: \"size(split(x, ', ')) > 1\"}"
     assert len(an_input("- {name: x, logicalType: string}", quality=quality).row_rules) == 1
+
+
+STRAY = [
+    (r"x LIKE 'C:\\dir%'", "stands before `d`"),
+    (r"x LIKE 'abc\\'", "ends with its escape sign"),
+    ("x LIKE 'a/b' ESCAPE '/'", "stands before `b`"),
+    ("x LIKE 'a%b%' ESCAPE '%'", "stands before `b`"),
+    ("ilike(x, 'a!b', '!')", "stands before `b`"),
+]
+NOT_STRAY = [r"x LIKE 'C:\\\\dir%'", r"x LIKE 'a\_b\%'", "x LIKE 'a/_b//' ESCAPE '/'", "x LIKE r'a\\_'"]
+
+
+@pytest.mark.parametrize(("predicate", "told"), STRAY)
+def test_a_like_that_spark_refuses_in_each_row_is_refused(file: Any, the_error: Any, predicate: str, told: str) -> None:
+    quality = f"- type: custom\n  engine: tidemill\n  implementation: >-\n    {predicate}\n"
+    error = the_error(file.an_input("- {name: x, logicalType: string}", quality=quality), "implementation")
+    assert told in error.message
+    assert "ESCAPE" in error.fix
+
+
+@pytest.mark.spark
+def test_spark_agrees_about_signs_that_stand_before_anything(spark: SparkSession) -> None:
+    rows = spark.createDataFrame(pa.table({"x": ["C:", "a"]}))
+    for predicate in NOT_STRAY:
+        assert stray_sign(predicate) is None
+        rows.selectExpr(predicate).collect()
+    for predicate, _ in STRAY:
+        assert stray_sign(predicate) is not None
+        with pytest.raises(Exception, match=r"ESC|INVALID_FORMAT"):
+            rows.selectExpr(predicate).collect()
 
 
 SUMS = {"a": Scalar.LONG, "b": Scalar.LONG, "n": Scalar.INTEGER, "d": Scalar.DOUBLE, "t": Scalar.STRING}

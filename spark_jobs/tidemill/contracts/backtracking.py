@@ -11,13 +11,13 @@ for 1 MB. Those at the end are free.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+
+from tidemill.contracts.likes import Like, likes
 
 _OPERATORS = frozenset(["RLIKE"])
 _WORDS = ("count", "extract", "extract_all", "instr", "like", "replace", "substr")
 _FUNCTIONS = frozenset(["rlike", "regexp", *(f"regexp_{word}" for word in _WORDS)])
 _DELIMITED = frozenset(["split", "str_to_map"])
-_LIKES = frozenset(["like", "ilike"])
 _SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
 
 
@@ -49,33 +49,19 @@ def backtracking(sql: str) -> tuple[str, str] | None:
         name, arguments = call.name.lower(), call.expressions
         if name in _FUNCTIONS or (name in _DELIMITED and not all(map(_is_plain, arguments[1:3]))):
             return name, _LINEAR
-        if name in _LIKES and not _is_linear(arguments[1:2], arguments[2:3]):
-            return name, _LIKE
-    for like in tree.find_all(exp.Like, exp.ILike):
-        escape = [like.parent.expression] if isinstance(like.parent, exp.Escape) else []
-        if not _is_linear(_patterns(like.expression), escape):
-            return like.key, _LIKE
+    for like in likes(tree):
+        if not _is_linear(like):
+            return like.name, _LIKE
     return None
 
 
-def _patterns(node: object) -> list[object]:
-    """The patterns of a LIKE, of which LIKE ANY and LIKE ALL have several."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    while isinstance(node, exp.Paren | exp.Any | exp.All):
-        node = node.this
-    return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
-
-
-def _is_linear(patterns: Sequence[object], escape: Sequence[object]) -> bool:
+def _is_linear(like: Like) -> bool:
     """Whether all patterns are texts in which at most one `%` has something else behind it."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    sign = str(escape[0].this) if escape and isinstance(escape[0], exp.Literal) else "" if escape else "\\"
-    for node in patterns:
-        if not isinstance(node, exp.Literal | exp.RawString) or _IN_HIDING.search(str(node.this)):
+    for pattern in like.patterns:
+        if pattern is None or _IN_HIDING.search(pattern):
             return False
-        text = re.sub(f"{re.escape(sign)}.", "", str(node.this), flags=re.DOTALL) if len(sign) == 1 else str(node.this)
+        known = like.sign is not None and len(like.sign) == 1
+        text = re.sub(f"{re.escape(like.sign or '')}.", "", pattern, flags=re.DOTALL) if known else pattern
         if text.rstrip("%").count("%") > 1:
             return False
     return True

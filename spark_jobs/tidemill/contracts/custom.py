@@ -10,6 +10,7 @@ from tidemill.contracts.conditions import Condition, Place, Predicate
 from tidemill.contracts.document import Node
 from tidemill.contracts.expectations import expectation_check
 from tidemill.contracts.findings import Findings
+from tidemill.contracts.likes import stray_sign
 from tidemill.contracts.nodes import closest, shown
 from tidemill.contracts.sizes import too_large
 from tidemill.core.contract.contract import Compare, Holds
@@ -110,6 +111,10 @@ def _danger(sql: str, found: Parsed) -> tuple[str, str] | None:
     if (tried := backtracking(sql)) is not None:
         name, fix = tried
         return f"`{name}` matches by trying, and one value could hold up a batch", fix
+    if (stray := stray_sign(sql)) is not None:
+        pattern, reason = stray
+        fix = "write the sign twice, or name another one: LIKE '...' ESCAPE '!'"
+        return f"Spark refuses the pattern {pattern!r} of its LIKE: {reason}", fix
     if name := too_large(sql):
         fix = (
             "give it sizes that are written as numbers, up to 100,000 (10,000,000 all together), and texts of the rule"

@@ -40,7 +40,9 @@ def diff_contracts(
             help="Two files or folders, - for standard input; with --base only NEW. Default: the project's contracts.",
         ),
     ] = None,
-    base: Annotated[str, typer.Option("--base", metavar="REVISION", help="Compare with where HEAD left this revision of git.")] = "",
+    base: Annotated[
+        str, typer.Option("--base", metavar="REVISION", help="Compare with where HEAD left this revision of git.")
+    ] = "",
     fail_on: Annotated[
         FailOn,
         typer.Option("--fail-on", help="warning also ends with 1 if a version was not raised or a waiver is idle."),

@@ -100,26 +100,23 @@ def _between(check: Between, data_type: DataType) -> str:
     name = quoted(check.column)
     parts = []
     if check.minimum is not None:
-        least = _held_bound(check.minimum, data_type, lower=True, exclusive=check.exclusive_minimum)
-        parts.append(f"{name} {least or f'>{_or_equal(check.exclusive_minimum)} {literal(check.minimum, data_type)}'}")
+        least = _bound(check.minimum, data_type, lower=True, exclusive=check.exclusive_minimum)
+        parts.append(f"{name} {least}")
     if check.maximum is not None:
-        most = _held_bound(check.maximum, data_type, lower=False, exclusive=check.exclusive_maximum)
-        parts.append(f"{name} {most or f'<{_or_equal(check.exclusive_maximum)} {literal(check.maximum, data_type)}'}")
+        most = _bound(check.maximum, data_type, lower=False, exclusive=check.exclusive_maximum)
+        parts.append(f"{name} {most}")
     if data_type is Scalar.DOUBLE:
         parts.append(f"NOT isnan({name})")
     return " AND ".join(parts)
 
 
-def _or_equal(exclusive: bool) -> str:
-    return "" if exclusive else "="
-
-
-def _held_bound(limit: int | float, data_type: DataType, *, lower: bool, exclusive: bool) -> str:
-    """The nearest bound that a column of exact numbers can hold, where Spark would round the bound; else empty."""
+def _bound(limit: int | float, data_type: DataType, *, lower: bool, exclusive: bool) -> str:
+    """The comparison with a bound; where Spark would round the bound, with the nearest one that the column can hold."""
+    sign = ">" if lower else "<"
     if _is_held(limit, data_type):
-        return ""
+        return f"{sign}{'' if exclusive else '='} {literal(limit, data_type)}"
     units = units_of(limit, data_type, lower=lower, exclusive=exclusive)
-    return f"{'>' if lower else '<'}= {Exact(units).scaleb(-scale_of(data_type), CONTEXT):f}"
+    return f"{sign}= {Exact(units).scaleb(-scale_of(data_type), CONTEXT):f}"
 
 
 def _is_held(value: Plain, data_type: DataType) -> bool:

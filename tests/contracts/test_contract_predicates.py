@@ -18,6 +18,7 @@ from tidemill.core.contract.exact_sums import exact
 from tidemill.core.contract.row_rules import mask_expression, reasons_expression, rejecting_bits, rules_of
 from tidemill.core.contract.schema import DataType, Scalar
 from tidemill.core.errors import ContractError
+from tidemill.core.sql.dialect import tree_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -270,10 +271,10 @@ def test_a_like_that_spark_refuses_in_each_row_is_refused(file: Any, the_error: 
 def test_spark_agrees_about_signs_that_stand_before_anything(spark: SparkSession) -> None:
     rows = spark.createDataFrame(pa.table({"x": ["C:", "a"]}))
     for predicate in NOT_STRAY:
-        assert stray_sign(predicate) is None
+        assert stray_sign(tree_of(predicate)) is None
         rows.selectExpr(predicate).collect()
     for predicate, _ in STRAY:
-        assert stray_sign(predicate) is not None
+        assert stray_sign(tree_of(predicate)) is not None
         with pytest.raises(Exception, match=r"ESC|INVALID_FORMAT"):
             rows.selectExpr(predicate).collect()
 

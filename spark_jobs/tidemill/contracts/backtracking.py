@@ -11,16 +11,18 @@ for 1 MB. Those at the end are free.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from tidemill.contracts.likes import Like, likes
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 _OPERATORS = frozenset(["RLIKE"])
 _WORDS = ("count", "extract", "extract_all", "instr", "like", "replace", "substr")
 _FUNCTIONS = frozenset(["rlike", "regexp", *(f"regexp_{word}" for word in _WORDS)])
 _DELIMITED = frozenset(["split", "str_to_map"])
 _SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
-
-
 _IN_HIDING = re.compile(r"\\[uU0-9]")
 """How a text of SQL writes a character by its number; it may be `%`."""
 
@@ -34,17 +36,16 @@ _LIKE = (
 )
 
 
-def backtracking(sql: str) -> tuple[str, str] | None:
+def backtracking(sql: str, tree: exp.Expr) -> tuple[str, str] | None:
     """What in a predicate is matched by trying, as it is called in SQL, and what to write instead; None if nothing."""
     # Imported late: it loads the SQL parser.
     from sqlglot import exp  # noqa: PLC0415
 
-    from tidemill.core.sql.dialect import tokens_of, tree_of  # noqa: PLC0415
+    from tidemill.core.sql.dialect import tokens_of  # noqa: PLC0415
 
     for token in tokens_of(sql):
         if token.token_type.name in _OPERATORS:
             return str(token.text).lower(), _LINEAR
-    tree = tree_of(sql)
     for call in tree.find_all(exp.Anonymous):
         name, arguments = call.name.lower(), call.expressions
         if name in _FUNCTIONS or (name in _DELIMITED and not all(map(_is_plain, arguments[1:3]))):

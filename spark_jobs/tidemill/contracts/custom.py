@@ -108,14 +108,18 @@ def _danger(sql: str, found: Parsed) -> tuple[str, str] | None:
     """Why a predicate could fail or hold up a whole batch, and what to write instead; None if it cannot."""
     if "::" in found.may_fail:
         return "`::` is a cast that fails the whole batch", "write try_cast(... AS ...)"
-    if (tried := backtracking(sql)) is not None:
+    # Imported late: it loads the SQL parser.
+    from tidemill.core.sql.dialect import tree_of
+
+    tree = tree_of(sql)
+    if (tried := backtracking(sql, tree)) is not None:
         name, fix = tried
         return f"`{name}` matches by trying, and one value could hold up a batch", fix
-    if (stray := stray_sign(sql)) is not None:
+    if (stray := stray_sign(tree)) is not None:
         pattern, reason = stray
         fix = "write the sign twice, or name another one: LIKE '...' ESCAPE '!'"
         return f"Spark refuses the pattern {pattern!r} of its LIKE: {reason}", fix
-    if name := too_large(sql):
+    if name := too_large(tree):
         fix = (
             "give it sizes that are written as numbers, up to 100,000 (10,000,000 all together), and texts of the rule"
         )

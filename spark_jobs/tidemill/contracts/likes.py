@@ -35,15 +35,12 @@ def likes(tree: exp.Expr) -> Iterator[Like]:
         yield Like(like.key, tuple(map(_text, _alternatives(like.expression))), _sign(escape))
 
 
-def stray_sign(sql: str) -> tuple[str, str] | None:
+def stray_sign(tree: exp.Expr) -> tuple[str, str] | None:
     """A pattern of a predicate that Spark refuses in each row, and why; None if there is none.
 
     The sign may stand only before `%`, `_` or itself.
     """
-    # Imported late: it loads the SQL parser.
-    from tidemill.core.sql.dialect import tree_of  # noqa: PLC0415
-
-    for like in likes(tree_of(sql)):
+    for like in likes(tree):
         for pattern in like.patterns if like.sign else ():
             if pattern is not None and like.sign and (why := _stray(pattern, like.sign)):
                 return pattern, why

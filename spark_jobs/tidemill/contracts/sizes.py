@@ -15,7 +15,7 @@ _PUT_AT = {"replace": 2, "array_join": 1}
 _WIDE = re.compile(r"%[^a-zA-Z%]*[0-9]{6}")
 
 
-def too_large(sql: str) -> str:
+def too_large(tree: exp.Expr) -> str:
     """The function whose result is not certainly small, as it is called in SQL; empty if there is none.
 
     A size is small if it is a number up to 100,000, and the sizes in one call are small if their product is up to ten
@@ -24,12 +24,10 @@ def too_large(sql: str) -> str:
     # Imported late: it loads the SQL parser.
     from sqlglot import exp  # noqa: PLC0415
 
-    from tidemill.core.sql.dialect import tree_of  # noqa: PLC0415
-
     outermost: dict[int, int] = {}
     products: dict[int, int] = {}
     # Outer calls come before inner ones.
-    for call in tree_of(sql).find_all(exp.Anonymous, bfs=True):
+    for call in tree.find_all(exp.Anonymous, bfs=True):
         size, outer = _size(call), call.find_ancestor(exp.Anonymous)
         if size is None:
             return str(call.name.lower())

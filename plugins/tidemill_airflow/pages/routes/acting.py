@@ -56,7 +56,7 @@ def form(request: Request, dag_id: str) -> Response:
     asked = {name: request.query_params.get(name, "").strip()[:MOST] for name in _FIELDS}
     dag = backfill_dag_of(dag_id)
     may = visit_of(request).may(Right.RUN, dag) and site.access.has(dag)
-    shown: dict[str, Any] = {"asked": asked, "may": may, "preview": None, "fault": ""}
+    shown: dict[str, Any] = {"asked": asked, "may": may, "limits": _LIMITS, "preview": None, "fault": ""}
     site.sight(dag_id)
     if may and any(asked[name] for name in BOUNDS):
         try:

@@ -81,7 +81,7 @@ def steps_of(flow: Flow) -> tuple[StepOfBatch, ...]:
         StepOfBatch(
             name="publish",
             what="each table once, with the batch as its transaction",
-            jobs="1 for rejected, 1 for late rows, where there are some: of the blocks of offsets that hold them",
+            jobs="none for rejected and late rows that the first job brought; at most 1 for the others of each kind",
             writes="; ".join(["quarantine, late: append", *(_write(s) for s in flow.sinks)]),
         ),
         StepOfBatch(name="commit", what="offsets, watermark, account and state", writes="ledger: committed"),

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from tidemill.core.declare.aggregates import Average, Count, CountIf, Custom, Max, Min, StdDev, Sum, Variance
 from tidemill.core.declare.pipeline import Pipeline
 from tidemill.core.declare.sketches import ApproxDistinct, Collect, Distinct, First, HeavyHitters, Last, Quantiles
-from tidemill.core.time.windows import Sliding, Tumbling
+from tidemill.core.time.windows import Calendar, Sliding, Tumbling
 
 __all__ = [
     "ApproxDistinct",
     "Average",
+    "Calendar",
     "Collect",
     "Count",
     "CountIf",

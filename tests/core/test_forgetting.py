@@ -21,10 +21,10 @@ from tidemill.core.plan.work import Reading
 from tidemill.core.protocol.events import Audited, Forgotten, Planned
 from tidemill.core.protocol.transitions import apply
 from tidemill.core.protocol.view import View
-from tidemill.core.repair.state_retention import back_to, check_age, check_lateness, first_kept, forgettable
+from tidemill.core.repair.state_retention import back_to, check_age, check_lateness, forgettable
+from tidemill.core.time.panes import EvenPanes
 from tidemill.core.time.spans import PaneSpan
 from tidemill.core.time.watermarks import BEGINNING, END, PartitionClock
-from tidemill.core.time.windows import Panes
 from tidemill.engine.aggregate.firing import Firing, Refiring
 
 SECOND = 1_000_000
@@ -32,10 +32,10 @@ times = st.integers(-(2**55), 2**55)
 
 
 @st.composite
-def all_panes(draw: st.DrawFn) -> Panes:
+def all_panes(draw: st.DrawFn) -> EvenPanes:
     slide = draw(st.integers(1, 5000))
     size = draw(st.integers(slide, slide * 4))
-    return Panes(size=size, slide=slide, offset=draw(st.integers(0, slide - 1)))
+    return EvenPanes(size=size, slide=slide, offset=draw(st.integers(0, slide - 1)))
 
 
 def at(second: int | None, *, until: int | None = None, job: Backfill | None = None, newest: int = 0) -> Position:
@@ -61,23 +61,23 @@ def tolerant(lateness: int, window: Any = None) -> Flow:
 
 
 @given(all_panes(), times)
-def test_the_first_kept_window_is_the_earliest_that_ends_after(panes: Panes, until: int) -> None:
-    first = first_kept(panes, until)
+def test_the_first_kept_window_is_the_earliest_that_ends_after(panes: EvenPanes, until: int) -> None:
+    first = panes.first_ending_after(until).start
     assert panes.last_window_of(first).start == first
     assert first + panes.size > until >= first - panes.slide + panes.size
 
 
 @given(all_panes(), times, times)
-def test_a_record_is_refused_exactly_when_its_pane_is_gone(panes: Panes, until: int, time: int) -> None:
+def test_a_record_is_refused_exactly_when_its_pane_is_gone(panes: EvenPanes, until: int, time: int) -> None:
     refused = panes.is_late(time, watermark=until, allowed_lateness=0)
-    assert refused == (panes.pane_of(time) < first_kept(panes, until))
+    assert refused == (panes.pane_of(time) < panes.first_ending_after(until).start)
 
 
 @given(all_panes(), times, st.integers(-40, 40))
-def test_a_window_that_may_fire_has_all_its_panes(panes: Panes, until: int, near: int) -> None:
+def test_a_window_that_may_fire_has_all_its_panes(panes: EvenPanes, until: int, near: int) -> None:
     for window in panes.windows_of(until + near * panes.slide // 8):
         if window.end > until:
-            assert min(panes.panes_of(window)) >= first_kept(panes, until)
+            assert min(panes.panes_of(window)) >= panes.first_ending_after(until).start
 
 
 @pytest.mark.parametrize("window", [Tumbling("10 seconds"), Sliding("60 seconds", "7 seconds"), Sliding("12 s", "5 s")])
@@ -88,7 +88,7 @@ def test_no_window_that_a_repair_or_a_backfill_fires_lacks_a_pane(
     [sink] = a_flow(window=window).sinks
     panes = sink.window.panes
     start = panes.pane_of(pane * SECOND)
-    kept = first_kept(panes, until * SECOND)
+    kept = panes.first_ending_after(until * SECOND).start
     position = at(after, until=until)
     plan = replace(a_plan(position=position), work=Reading(reads={}))
     for low, high in Firing.of(sink, plan, position).spans(sink, [start] if start >= kept else []):
@@ -97,7 +97,7 @@ def test_no_window_that_a_repair_or_a_backfill_fires_lacks_a_pane(
     for low, high in Refiring.of(sink, job, position).ranges:
         assert kept <= low < high
         ends = Refiring.of(sink, job, position).bounds(sink, (low, high))
-        assert ends["_refused_until"] + 1 - panes.size >= kept
+        assert panes.first_ending_after(ends["_refused_until"]).start >= kept
 
 
 def test_windows_are_forgotten_some_time_after_they_close_wherever_one_may_go_on() -> None:

@@ -14,21 +14,21 @@ from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.time.pane_tree import Node, PaneTree, levels_of, unite
+from tidemill.core.time.panes import EvenPanes, Window
 from tidemill.core.time.watermarks import BEGINNING, END
-from tidemill.core.time.windows import Panes, Window
 
 TABLE = "t"
 
 
 @st.composite
-def all_panes(draw: st.DrawFn) -> Panes:
+def all_panes(draw: st.DrawFn) -> EvenPanes:
     slide = draw(st.sampled_from([1, 2, 3]))
     size = draw(st.integers(8 * slide, 24 * slide))
-    return Panes(size=size, slide=slide, offset=draw(st.integers(0, slide - 1)))
+    return EvenPanes(size=size, slide=slide, offset=draw(st.integers(0, slide - 1)))
 
 
 @given(all_panes(), st.integers(-100, 100), st.integers(-60, 60), st.integers(-60, 60))
-def test_each_window_takes_each_of_its_panes_exactly_once(panes: Panes, start: int, since: int, built: int) -> None:
+def test_each_window_takes_each_of_its_panes_exactly_once(panes: EvenPanes, start: int, since: int, built: int) -> None:
     tree = PaneTree(panes=panes, since=since, built=built)
     window = panes.last_window_of(start)
     taken = Counter(
@@ -41,7 +41,7 @@ def test_each_window_takes_each_of_its_panes_exactly_once(panes: Panes, start: i
 
 
 @given(all_panes(), st.integers(-100, 100), st.integers(0, 3))
-def test_a_window_is_merged_from_twice_the_logarithm_of_its_panes(panes: Panes, start: int, behind: int) -> None:
+def test_a_window_is_merged_from_twice_the_logarithm_of_its_panes(panes: EvenPanes, start: int, behind: int) -> None:
     window = panes.last_window_of(start)
     tree = PaneTree(panes=panes, since=BEGINNING, built=window.end - behind)
     parts = [n for n in nodes_near(tree, window) if tree.has(n) and window.start in tree.window_starts(n)]
@@ -50,7 +50,7 @@ def test_a_window_is_merged_from_twice_the_logarithm_of_its_panes(panes: Panes, 
 
 @settings(max_examples=500)
 @given(all_panes(), st.data(), st.integers(-80, 80), st.integers(1, 12))
-def test_all_that_windows_and_new_nodes_take_is_read(panes: Panes, data: st.DataObject, low: int, windows: int) -> None:
+def test_all_that_windows_and_nodes_take_is_read(panes: EvenPanes, data: st.DataObject, low: int, windows: int) -> None:
     since, built, further = (data.draw(st.integers(*edges)) for edges in ((-60, 60), (-60, 60), (0, 40)))
     tree, until = PaneTree(panes=panes, since=since, built=built), built + further
     window = panes.last_window_of(low)
@@ -64,7 +64,7 @@ def test_all_that_windows_and_new_nodes_take_is_read(panes: Panes, data: st.Data
 
 
 def test_an_hour_by_a_minute_reads_seven_nodes_of_sixty_panes() -> None:
-    panes = Panes(size=60, slide=1)
+    panes = EvenPanes(size=60, slide=1)
     read = []
     for end in range(1_000, 1_064):
         tree = PaneTree(panes=panes, since=BEGINNING, built=end - 1)
@@ -81,7 +81,7 @@ def test_an_hour_by_a_minute_reads_seven_nodes_of_sixty_panes() -> None:
 
 @pytest.mark.parametrize(("size", "slide", "levels"), [(60, 60, 0), (60, 10, 0), (60, 7, 5), (56, 7, 3), (60, 1, 5)])
 def test_only_panes_of_many_windows_are_merged_ahead(size: int, slide: int, levels: int) -> None:
-    assert levels_of(Panes(size=size, slide=slide)) == levels
+    assert levels_of(EvenPanes(size=size, slide=slide)) == levels
 
 
 def nodes_near(tree: PaneTree, window: Window) -> Iterator[Node]:
@@ -98,7 +98,7 @@ Row = tuple[int, int, int]
 class Store:
     """State and nodes as rows of slices, and a pipeline that is nothing but its position."""
 
-    panes: Panes
+    panes: EvenPanes
     lateness: int
     position: Position = field(default_factory=Position)
     history: dict[int, Position] = field(default_factory=dict)
@@ -194,7 +194,7 @@ STEPS = st.one_of(
 @settings(max_examples=300, deadline=None)
 @given(all_panes(), st.sampled_from([0, 5]), st.lists(STEPS, max_size=14))
 def test_a_node_is_the_merge_of_its_panes_whatever_batches_did(
-    panes: Panes, lateness: int, steps: list[tuple[str, list[int], int]]
+    panes: EvenPanes, lateness: int, steps: list[tuple[str, list[int], int]]
 ) -> None:
     store = Store(panes, lateness)
     for what, offsets, number in steps:
@@ -221,7 +221,7 @@ def test_a_node_is_the_merge_of_its_panes_whatever_batches_did(
 
 
 def test_nothing_is_looked_at_behind_the_end() -> None:
-    tree = PaneTree.of(Panes(size=60, slide=1), since=0, watermark=END, allowed_lateness=0)
+    tree = PaneTree.of(EvenPanes(size=60, slide=1), since=0, watermark=END, allowed_lateness=0)
     assert not tree.has(Node(1, 0))
 
 

@@ -26,8 +26,8 @@ def a_stream(pipeline: Pipeline) -> Any:
 
 
 STEPS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "rows aggregated": (lambda s: s.aggregate(n=Count()), r"call \.aggregate\(\.\.\.\) on \.window\(\.\.\.\)"),
-    "keys aggregated": (lambda s: s.key_by("a").aggregate(n=Count()), r"on \.window\(\.\.\.\)"),
+    "a pipeline aggregated": (lambda s: s.pipeline.aggregate(n=Count()), r"call \.aggregate\(\.\.\.\) on \.window\("),
+    "results aggregated": (lambda s: s.aggregate(n=Count()).aggregate(n=Count()), r"or a stream of rows"),
     "keys filtered": (lambda s: s.key_by("a").filter("x > 1"), r"before \.key_by\(\.\.\.\)"),
     "keys published": (lambda s: s.key_by("a").publish("t", contract="c"), r"on \.aggregate\(\.\.\.\)"),
     "windows keyed": (lambda s: s.window(Tumbling("1 h")).key_by("a"), r"before \.window\(\.\.\.\)"),
@@ -49,7 +49,7 @@ def test_a_step_that_belongs_elsewhere_says_where(case: str) -> None:
 
 def test_python_sees_no_such_attribute() -> None:
     stream = a_stream(Pipeline("p", every="1 minute"))
-    assert not hasattr(stream, "aggregate")
+    assert not hasattr(stream, "having")
     assert not hasattr(stream, "_repr_html_")
     assert copy.copy(stream) == stream
 

@@ -18,7 +18,6 @@ from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.slices import SliceSet
 from tidemill.core.plan.work import Kind
-from tidemill.core.repair.state_retention import first_kept
 from tidemill.core.repair.whole_windows import left_of, starts_over, whole_of
 from tidemill.core.time.spans import PaneSpan
 
@@ -73,7 +72,7 @@ def test_a_window_is_whole_only_when_all_that_have_a_part_in_it_are_read(
 
     own = [starts_over(panes, c.panes["counts"]) for c in covers]
     others = [starts_over(panes, b.panes["counts"]) for b in batches if b.batch_id not in taken]
-    kept, left = first_kept(panes, until * SECOND), 0
+    kept, left = panes.first_ending_after(until * SECOND).start, 0
     low = panes.windows_of(0)[0].start - 3 * panes.slide
     for start in range(low, kept, panes.slide):
         is_whole = any(s.first <= start <= s.last for s in whole)

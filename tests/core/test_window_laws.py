@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tidemill import Sliding, Tumbling
 from tidemill.core.errors import DeclarationError
+from tidemill.core.time.panes import EvenPanes, Window
 from tidemill.core.time.times import MICROSECOND, micros
-from tidemill.core.time.windows import Panes, Window
 
 SECOND = 1_000_000
 times = st.integers(-(2**60), 2**60)
@@ -17,19 +17,19 @@ lengths = st.integers(1, 10**9)
 
 
 @st.composite
-def all_panes(draw: st.DrawFn) -> Panes:
+def all_panes(draw: st.DrawFn) -> EvenPanes:
     slide = draw(st.integers(1, 5000))
     size = draw(st.integers(slide, slide * 4))
-    return Panes(size=size, slide=slide, offset=draw(st.integers(0, slide - 1)))
+    return EvenPanes(size=size, slide=slide, offset=draw(st.integers(0, slide - 1)))
 
 
 @given(all_panes(), times)
-def test_every_window_of_a_time_contains_it(panes: Panes, time: int) -> None:
+def test_every_window_of_a_time_contains_it(panes: EvenPanes, time: int) -> None:
     assert all(time in window for window in panes.windows_of(time))
 
 
 @given(all_panes(), times)
-def test_no_other_aligned_window_contains_a_time(panes: Panes, time: int) -> None:
+def test_no_other_aligned_window_contains_a_time(panes: EvenPanes, time: int) -> None:
     windows = panes.windows_of(time)
     before, after = windows[0].start - panes.slide, windows[-1].start + panes.slide
     assert time not in Window(before, before + panes.size)
@@ -37,24 +37,24 @@ def test_no_other_aligned_window_contains_a_time(panes: Panes, time: int) -> Non
 
 
 @given(all_panes(), times)
-def test_windows_start_at_the_offset_plus_whole_slides(panes: Panes, time: int) -> None:
+def test_windows_start_at_the_offset_plus_whole_slides(panes: EvenPanes, time: int) -> None:
     assert {(w.start - panes.offset) % panes.slide for w in panes.windows_of(time)} == {0}
 
 
 @given(all_panes(), times)
-def test_the_pane_of_a_time_contains_it(panes: Panes, time: int) -> None:
+def test_the_pane_of_a_time_contains_it(panes: EvenPanes, time: int) -> None:
     start = panes.pane_of(time)
     assert start <= time < start + panes.pane
 
 
 @given(all_panes(), times)
-def test_all_times_of_a_pane_have_the_same_windows(panes: Panes, time: int) -> None:
+def test_all_times_of_a_pane_have_the_same_windows(panes: EvenPanes, time: int) -> None:
     start = panes.pane_of(time)
     assert panes.windows_of(start) == panes.windows_of(time) == panes.windows_of(start + panes.pane - 1)
 
 
 @given(all_panes(), times)
-def test_a_window_is_tiled_by_its_panes(panes: Panes, time: int) -> None:
+def test_a_window_is_tiled_by_its_panes(panes: EvenPanes, time: int) -> None:
     window = panes.last_window_of(time)
     starts = list(panes.panes_of(window))
     assert starts[0] == window.start
@@ -63,18 +63,18 @@ def test_a_window_is_tiled_by_its_panes(panes: Panes, time: int) -> None:
 
 
 @given(all_panes())
-def test_a_pane_is_the_greatest_common_divisor_of_size_and_slide(panes: Panes) -> None:
+def test_a_pane_is_the_greatest_common_divisor_of_size_and_slide(panes: EvenPanes) -> None:
     assert panes.pane == math.gcd(panes.size, panes.slide)
 
 
 @given(all_panes(), times, times)
-def test_lateness_never_ends_once_it_began(panes: Panes, time: int, watermark: int) -> None:
+def test_lateness_never_ends_once_it_began(panes: EvenPanes, time: int, watermark: int) -> None:
     if panes.is_late(time, watermark=watermark, allowed_lateness=0):
         assert panes.is_late(time, watermark=watermark + 1, allowed_lateness=0)
 
 
 @given(all_panes(), times, lengths)
-def test_a_record_is_late_exactly_from_end_plus_lateness_on(panes: Panes, time: int, lateness: int) -> None:
+def test_a_record_is_late_exactly_from_end_plus_lateness_on(panes: EvenPanes, time: int, lateness: int) -> None:
     edge = panes.last_window_of(time).end + lateness
     assert panes.is_late(time, watermark=edge, allowed_lateness=lateness)
     assert not panes.is_late(time, watermark=edge - 1, allowed_lateness=lateness)

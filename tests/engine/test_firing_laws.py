@@ -8,8 +8,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidemill.core.time.panes import EvenPanes
 from tidemill.core.time.trigger import Trigger
-from tidemill.core.time.windows import Panes
 from tidemill.engine.aggregate.firing import Firing
 
 TIMES = st.integers(-30, 30)
@@ -68,7 +68,7 @@ def test_every_open_window_fires_in_every_batch_that_touches_it_when_updates_are
 def test_every_window_that_may_fire_starts_between_the_bounds(
     before: int, after: int, lateness: int, trigger: Trigger, start: int
 ) -> None:
-    panes = Panes(size=16, slide=1)
+    panes = EvenPanes(size=16, slide=1)
     firing = a_firing(before, after, trigger=trigger, allowed_lateness=lateness)
     first, last = firing.starts(panes)
     end = start + panes.size

@@ -11,8 +11,8 @@ from support.builders import NOW, a_flow
 from tidemill import Sliding
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.plan.work import Kind
+from tidemill.core.time.panes import Window
 from tidemill.core.time.trigger import Trigger
-from tidemill.core.time.windows import Window
 from tidemill.inspect.firings import timing_of
 
 SECOND = 1_000_000

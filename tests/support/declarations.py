@@ -11,6 +11,7 @@ from typing import Any
 from tidemill import (
     ApproxDistinct,
     Average,
+    Calendar,
     Collect,
     Count,
     CountIf,
@@ -169,8 +170,28 @@ def _late_fields() -> Pipeline:
     return pipeline
 
 
-_NEWER = (_late_fields,)
-NEWER_CONTRACTS = {**CONTRACTS, "late_fields": a_table("late_fields", "shown_from", "total", "why")}
+def _calendar() -> Pipeline:
+    with Pipeline("calendar", every="1 minute") as pipeline:
+        orders = pipeline.read("orders", contract="orders", event_time="ts")
+        days = orders.window(Calendar("day", "Europe/Berlin"))
+        days.aggregate(n=Count()).publish("daily", contract="daily")
+    return pipeline
+
+
+def _totals() -> Pipeline:
+    with Pipeline("totals", every="1 minute") as pipeline:
+        orders = pipeline.read("orders", contract="orders", event_time="ts")
+        orders.key_by("shop").aggregate(n=Count()).publish("so_far", contract="so_far")
+    return pipeline
+
+
+_NEWER = (_late_fields, _calendar, _totals)
+NEWER_CONTRACTS = {
+    **CONTRACTS,
+    "late_fields": a_table("late_fields", "shown_from", "total", "why"),
+    "daily": a_table("daily", "window_start", "window_end", "n"),
+    "so_far": a_table("so_far", "shop", "n"),
+}
 
 
 def newer() -> tuple[Pipeline, ...]:

@@ -74,7 +74,7 @@ schema:
 """
 
 SUMS_PIPELINE = """
-from tidemill import Count, Pipeline, Sliding, Sum, Tumbling
+from tidemill import Calendar, Count, Pipeline, Sliding, Sum, Tumbling
 
 with Pipeline("sums", every="1 minute") as pipeline:
     (
@@ -85,6 +85,35 @@ with Pipeline("sums", every="1 minute") as pipeline:
         .window(WINDOW, allowed_lateness="LATENESS")
         .aggregate(n=Count(), amount=Sum("amount"))
         .publish("sums", contract="sums", trigger="TRIGGER")
+    )
+"""
+
+TOTALS_CONTRACT = """
+apiVersion: v3.1.0
+kind: DataContract
+id: totals
+version: 1.0.0
+status: active
+schema:
+  - name: totals
+    logicalType: object
+    properties:
+      - {name: user, logicalType: string, primaryKey: true, required: true}
+      - {name: n, logicalType: integer, required: true}
+      - {name: amount, logicalType: integer}
+"""
+
+TOTALS_PIPELINE = """
+from tidemill import Count, Pipeline, Sum
+
+with Pipeline("totals", every="1 minute") as pipeline:
+    (
+        pipeline.read("events", contract="events", event_time="ts")
+        .filter("coalesce(user, '') != 'nobody'")
+        .with_columns(user="coalesce(user, 'unknown')")
+        .key_by("user")
+        .aggregate(n=Count(), amount=Sum("amount"))
+        .publish("totals", contract="totals")
     )
 """
 
@@ -219,6 +248,18 @@ def sums(
     contracts = {"events": EVENTS_CONTRACT.replace("EXTRA", extra), "sums": output(SUMS_CONTRACT)}
     mill = Mill(a_project(folder, text, contracts, **settings), session, "sums")
     mill.log.create_topic("events", partitions=partitions)
+    return mill
+
+
+def totals(folder: Path, session: SparkSession, *, keyed: bool = True, **settings: Any) -> Mill:
+    """A pipeline that counts and sums JSON events so far, per user or in all, and its empty topic `events`."""
+    pipeline, contract = TOTALS_PIPELINE, TOTALS_CONTRACT
+    if not keyed:
+        pipeline = pipeline.replace('.key_by("user")\n', "\n")
+        contract = "".join(line for line in contract.splitlines(keepends=True) if "name: user" not in line)
+    contracts = {"events": EVENTS_CONTRACT.replace("EXTRA", "keep"), "totals": contract}
+    mill = Mill(a_project(folder, pipeline, contracts, **settings), session, "totals")
+    mill.log.create_topic("events", partitions=2)
     return mill
 
 

@@ -12,10 +12,10 @@ from tidemill.core.history.index import IndexedBatch
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.sql.text import quoted
+from tidemill.core.time.panes import Window
 from tidemill.core.time.spans import PaneSpan, united_spans
 from tidemill.core.time.times import micros
 from tidemill.core.time.watermarks import BEGINNING
-from tidemill.core.time.windows import Window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -74,9 +74,10 @@ def parted(sink: WindowedSink, batches: Iterable[IndexedBatch]) -> tuple[Window,
     panes, lateness = sink.window.panes, micros(sink.allowed_lateness)
     spans = []
     for batch in batches:
-        span, closed = batch.panes.get(sink.table), batch.before - lateness - panes.size
+        span = batch.panes.get(sink.table)
         if batch.refused_windows and span is not None and batch.before != BEGINNING:
-            first = max(panes.windows_of(span.first)[0].start, closed - panes.size + 1)
+            closed = panes.last_ending_by(batch.before - lateness).start
+            first = max(panes.windows_of(span.first)[0].start, closed - panes.longest + 1)
             spans += [PaneSpan(first, closed)] if first <= closed else []
     return tuple(Window(span.first, span.last + 1) for span in united_spans(spans))
 

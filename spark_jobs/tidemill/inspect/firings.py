@@ -13,9 +13,9 @@ from tidemill.core.identity.semantics import version_of
 from tidemill.core.plan.position import Since
 from tidemill.core.plan.work import Kind
 from tidemill.core.repair.whole_windows import replaced
+from tidemill.core.time.panes import Window
 from tidemill.core.time.times import micros
 from tidemill.core.time.timing import Timing, timing_of_live
-from tidemill.core.time.windows import Window
 from tidemill.engine.aggregate.firing import Firing
 
 

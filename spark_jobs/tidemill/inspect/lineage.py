@@ -22,9 +22,10 @@ from tidemill.core.plan.position import Since
 from tidemill.core.plan.slices import BatchRange, batch_ranges
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Planned
+from tidemill.core.time.panes import Window
 from tidemill.core.time.spans import PaneSpan
 from tidemill.core.time.times import micros, show_moment
-from tidemill.core.time.windows import Window
+from tidemill.core.time.watermarks import END
 from tidemill.engine.storage.state_table import State, pane_predicates
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.inspect.firings import Publication, publications_of
@@ -71,9 +72,18 @@ class Lineage:
     since: Since | None = None
     forgotten: bool = False
 
+    @property
+    def all_times(self) -> bool:
+        """Whether the number is over all event times, without a window."""
+        return self.window.end == END
 
-def lineage(project: Project, pipeline: str, table: str | None, start: datetime, key: Mapping[str, str]) -> Lineage:
+
+def lineage(
+    project: Project, pipeline: str, table: str | None, start: datetime | None, key: Mapping[str, str]
+) -> Lineage:
     """Find what made the number of a window and key, from ledger, state and published table, without Spark.
+
+    `start` is the start of the window; None for a table without windows.
 
     Raises:
         InputError: there is no such table, no window starts at `start`, the key has other columns, or no record of the
@@ -154,7 +164,13 @@ def _sink(flow: Flow, table: str | None) -> WindowedSink:
     return windowed[table]
 
 
-def _window(sink: WindowedSink, start: datetime) -> Window:
+def _window(sink: WindowedSink, start: datetime | None) -> Window:
+    if sink.start is None:
+        if start is not None:
+            raise InputError(f"{sink.table} has no windows", fix="name the key alone")
+        return sink.window.panes.window(0)
+    if start is None:
+        raise InputError(f"{sink.table} has windows ({sink.window})", fix="name the start of a window, too")
     panes, time = sink.window.panes, micros(start)
     window = panes.last_window_of(time)
     if window.start != time:
@@ -198,7 +214,7 @@ def _contribution(
 
 
 def _corrections(
-    uris: Uris, sink: WindowedSink, start: datetime, key: Mapping[str, str]
+    uris: Uris, sink: WindowedSink, start: datetime | None, key: Mapping[str, str]
 ) -> tuple[Mapping[str, Any], ...]:
     spec = uris.corrections()
     if newest(spec) is None:

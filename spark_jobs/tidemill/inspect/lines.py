@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tidemill.core.contract.verdict import CheckResult
     from tidemill.core.plan.plan import BatchPlan
     from tidemill.core.plan.position import Since
-    from tidemill.core.time.windows import Window
+    from tidemill.core.time.panes import Window
     from tidemill.inspect.verify import Verified
     from tidemill.repair.backfill import Preview
     from tidemill.repair.rewind import TakenBack

@@ -125,7 +125,7 @@ def _covers_until(flow: Flow, sink: Sink, position: Position) -> int | None:
         if watermark == BEGINNING:
             return None
         panes = sink.window.panes
-        return panes.windows_of(watermark)[0].end - panes.slide
+        return panes.last_ending_by(watermark).end
     topics = {source.topic for source in flow.inputs if source.name in sink.paths}
     labels = {source.name for source in flow.patterns} & set(sink.paths)
     clocks = (clock for place, clock in position.clocks.items() if labels or place.topic in topics)

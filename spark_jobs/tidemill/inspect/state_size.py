@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemill.core.bind.sinks import WindowedSink
-from tidemill.core.repair.state_retention import first_kept
+from tidemill.core.repair.state_retention import lacking
 from tidemill.core.time.times import micros, moment
 from tidemill.core.time.watermarks import BEGINNING, END
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tidemill.core.bind.flow import Flow
     from tidemill.core.plan.position import Position
-    from tidemill.core.time.windows import Panes
+    from tidemill.core.time.panes import Panes
     from tidemill.project.project import Project
     from tidemill.tables.handles import Extent
 
@@ -51,9 +51,9 @@ def state_sizes(project: Project, flow: Flow, position: Position) -> Sequence[St
         if isinstance(sink, WindowedSink):
             extent = Extent.of(uris.state(sink, PANE_FIELDS), "pane_start")
             closed = _closed(position.watermark, micros(sink.allowed_lateness))
-            oldest = _oldest_open(extent, sink.window.panes, max(closed, _lacking(sink, position)))
+            oldest = _oldest_open(extent, sink.window.panes, max(closed, lacking(sink, position)))
             until = position.forgotten_until
-            kept = None if until is None else first_kept(sink.window.panes, until)
+            kept = None if until is None else sink.window.panes.first_ending_after(until).start
             sizes = {"rows": extent.rows, "bytes": extent.bytes}
             found.append(StateSize(table=sink.table, **sizes, oldest_open=oldest, kept_from=kept))
     return found
@@ -69,12 +69,6 @@ def size_json(found: StateSize) -> dict[str, object]:
 def _closed(watermark: int, lateness: int) -> int:
     """Windows that end at this time or earlier are closed for good."""
     return watermark if watermark in (BEGINNING, END) else watermark - lateness
-
-
-def _lacking(sink: WindowedSink, position: Position) -> int:
-    """Windows that end by this time may lack records from before the table existed; live batches skip them."""
-    whole = position.whole_after(sink.table)
-    return BEGINNING if whole == BEGINNING else sink.window.panes.last_window_of(whole).end
 
 
 def _oldest_open(extent: Extent, panes: Panes, closed: int) -> int | None:

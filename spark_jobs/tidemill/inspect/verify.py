@@ -23,9 +23,9 @@ from tidemill.core.protocol.view import View
 from tidemill.core.repair.planning import plan_reading
 from tidemill.core.repair.selection import OfWindows
 from tidemill.core.repair.side_outputs import Selection
+from tidemill.core.time.panes import Window
 from tidemill.core.time.times import micros, moment
 from tidemill.core.time.watermarks import BEGINNING, END
-from tidemill.core.time.windows import Window
 from tidemill.engine.aggregate.window_sql import merged_windows
 from tidemill.engine.attempt import Attempt
 from tidemill.engine.publish.comparison import Differences, different_rows, different_windows
@@ -109,7 +109,7 @@ def verify(amendment: AmendmentJob, scope: Scope) -> Iterator[Verified]:
 
 def _windows(amendment: AmendmentJob, sink: WindowedSink, scope: Scope) -> Sequence[Window] | None:
     """The windows to compare, out of those that are published or have state; None means all."""
-    if scope.windows is None and scope.sample >= 1:
+    if sink.start is None or (scope.windows is None and scope.sample >= 1):
         return None
     bounds, panes = scope.windows, sink.window.panes
     low, high = (micros(bounds.since), micros(bounds.until)) if bounds else (None, None)
@@ -120,7 +120,7 @@ def _windows(amendment: AmendmentJob, sink: WindowedSink, scope: Scope) -> Seque
     found = sorted(s for s in known if (low is None or s >= low) and (high is None or s < high))
     size = math.ceil(len(found) * scope.sample)
     chosen = found if scope.sample >= 1 else random.Random(scope.seed).sample(found, size)
-    return [Window(start, start + panes.size) for start in sorted(chosen)]
+    return [Window(start, panes.end_of(start)) for start in sorted(chosen)]
 
 
 def _moments(spec: TableSpec, column: str) -> set[int]:
@@ -212,8 +212,10 @@ class _Checking:
         return panes.selectExpr("*", *(_constant(v, n) for n, v in bounds.items()), "true AS _touched")
 
     def _inside(self, sink: WindowedSink, rows: DataFrame | None) -> DataFrame | None:
-        rows = rows if rows is None else self.earlier.without_windows(rows, sink.start, self.parted)
-        if rows is None or self.windows is None:
+        if rows is None or sink.start is None:
+            return rows
+        rows = self.earlier.without_windows(rows, sink.start, self.parted)
+        if self.windows is None:
             return rows
         starts = pa.array([moment(w.start) for w in self.windows], pa.timestamp("us", "UTC"))
         wanted = self.session.createDataFrame(pa.table({sink.start: starts}))

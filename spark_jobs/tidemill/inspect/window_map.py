@@ -53,19 +53,24 @@ class WindowCell:
 def window_map(  # noqa: PLR0913  whose table, where it stands, and how far back
     project: Project, pipeline: str, sink: WindowedSink, view: View, batches: Sequence[BatchFacts], *, most: int
 ) -> tuple[WindowCell, ...]:
-    """The `most` newest windows of a table, oldest first; none before the first event. Reads only newest rows."""
+    """The `most` newest windows of a table, oldest first; none before the first event, or where nothing has windows.
+
+    It reads only the newest rows.
+    """
+    if sink.start is None:
+        return ()
     newest = max((b.newest_event for b in batches if b.newest_event is not None), default=None)
     if newest is None:
         return ()
     panes, watermark = sink.window.panes, view.position.watermark
-    last = panes.last_window_of(newest).start
-    starts = range(last - (most - 1) * panes.slide, last + 1, panes.slide)
+    last = panes.number_of(newest)
+    windows = [panes.window(number) for number in range(last - most + 1, last + 1)]
+    starts = [window.start for window in windows]
     rows = _rows(project, pipeline, sink, starts)
     refused = _refused(project, pipeline, sink, batches)
     repaired = _repaired(project, pipeline, sink, batches, starts)
     cells = []
-    for start in starts:
-        end = start + panes.size
+    for start, end in ((window.start, window.end) for window in windows):
         cells.append(
             WindowCell(
                 start=moment(start),
@@ -90,7 +95,7 @@ def state_of(end: int, watermark: int, lateness: int) -> WindowState:
 
 
 def _repaired(
-    project: Project, pipeline: str, sink: WindowedSink, batches: Sequence[BatchFacts], starts: range
+    project: Project, pipeline: str, sink: WindowedSink, batches: Sequence[BatchFacts], starts: Sequence[int]
 ) -> Mapping[int, set[int]]:
     """The batches that repaired each of these windows, by its start."""
     from tidemill.engine.storage.state_table import State, pane_predicates
@@ -102,7 +107,8 @@ def _repaired(
     state = State.of(project.uris(pipeline), sink) if amending else None
     if state is None:
         return found
-    table, within = DeltaRsTable(state.spec, opened=state.handle), pane_predicates((starts[0], starts[-1] + panes.size))
+    table = DeltaRsTable(state.spec, opened=state.handle)
+    within = pane_predicates((starts[0], panes.end_of(starts[-1])))
     for batch in amending:
         one = Between(column="batch_id", low=batch.batch_id, high=batch.batch_id + 1)
         touched = table.read(where=(one, *within), columns=("pane_start",))["pane_start"].unique().to_pylist()
@@ -111,7 +117,7 @@ def _repaired(
     return found
 
 
-def _rows(project: Project, pipeline: str, sink: WindowedSink, starts: range) -> Mapping[int, int]:
+def _rows(project: Project, pipeline: str, sink: WindowedSink, starts: Sequence[int]) -> Mapping[int, int]:
     """How many published rows each of these windows has."""
     from tidemill.tables.deltars import DeltaRsTable
     from tidemill.tables.handles import newest
@@ -120,9 +126,10 @@ def _rows(project: Project, pipeline: str, sink: WindowedSink, starts: range) ->
     spec = project.uris(pipeline).published_table(sink)
     if newest(spec) is None:
         return {}
-    within = Between(column=sink.start, low=moment(starts[0]), high=moment(starts[-1] + 1))
-    found = DeltaRsTable(spec).read(where=(within,), columns=(sink.start,))
-    return Counter(micros(start) for start in found[sink.start].to_pylist())
+    [column, *_] = sink.bounds
+    within = Between(column=column, low=moment(starts[0]), high=moment(starts[-1] + 1))
+    found = DeltaRsTable(spec).read(where=(within,), columns=(column,))
+    return Counter(micros(start) for start in found[column].to_pylist())
 
 
 def _refused(project: Project, pipeline: str, sink: WindowedSink, batches: Sequence[BatchFacts]) -> Mapping[int, int]:

@@ -27,7 +27,7 @@ from tidemill.core.plan.slices import BatchRange, batch_ranges, in_both
 from tidemill.core.protocol.events import Committed, Forgotten
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.protocol.view import OpenBatch, View
-from tidemill.core.repair.state_retention import first_kept, forgettable
+from tidemill.core.repair.state_retention import forgettable
 from tidemill.core.time.pane_tree import forgotten
 from tidemill.core.time.times import micros, moment
 from tidemill.engine.storage.state_table import State, forgotten_app, state_horizon
@@ -117,7 +117,7 @@ class _Kept:
     def unmerged(self, sink: WindowedSink, there: Sequence[BatchRange]) -> Sequence[BatchRange]:
         """Of the batches in `there`, those whose merged panes no batch reads from any of these positions."""
         watermark = min(position.watermark for position in self.positions)
-        edge = forgotten(sink.window.panes, watermark, micros(sink.allowed_lateness))
+        edge = forgotten(sink.even_panes, watermark, micros(sink.allowed_lateness))
         return batch_ranges([*self.dead, *(b.batch_id for b in self.past.with_ids(there) if b.after <= edge)])
 
     @property
@@ -205,7 +205,7 @@ class _Forgotten:
 
     def removed(self, uris: Uris, sink: WindowedSink, spec: TableSpec, *, dry_run: bool) -> MaintenanceTask:
         """Remove the panes of these windows, except panes that later windows share."""
-        edge = moment(first_kept(sink.window.panes, self.until))
+        edge = moment(sink.window.panes.first_ending_after(self.until).start)
         # Rows that a backfill writes there meanwhile stay.
         where = (
             Between(column="pane_start", low=None, high=edge),

@@ -23,8 +23,8 @@ from tidemill.core.repair.planning import backfill_of, plan_backfill, plan_givin
 from tidemill.core.repair.selection import OfWindows, Wanted
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.whole_windows import left_of
+from tidemill.core.time.panes import Window
 from tidemill.core.time.times import micros, show_moment
-from tidemill.core.time.windows import Window
 from tidemill.engine.aggregate.firing import Refiring
 from tidemill.log.pipeline_topics import held_of
 from tidemill.repair.job import AmendmentJob
@@ -193,7 +193,7 @@ def _windows_of(amendment: AmendmentJob, view: View, job: Backfill) -> Mapping[s
     refiring = {sink.table: Refiring.of(sink, job, view.position) for sink in amendment.windowed}
     last = {sink.table: sink.window.panes for sink in amendment.windowed}
     return {
-        table: tuple(Window(low, last[table].last_window_of(high - last[table].size).end) for low, high in each.ranges)
+        table: tuple(Window(low, last[table].last_ending_by(high).end) for low, high in each.ranges)
         for table, each in refiring.items()
     }
 

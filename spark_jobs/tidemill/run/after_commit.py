@@ -17,7 +17,7 @@ from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.times import micros, moment
 from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.engine.storage.state_table import State
-from tidemill.engine.storage.table_layout import Uris
+from tidemill.engine.storage.table_layout import EVERY_ROW, Uris
 from tidemill.ledger.ledger import Ledger
 from tidemill.tables.handles import newest
 from tidemill.tables.interface import Between
@@ -89,7 +89,9 @@ def _published(flow: Flow, uris: Uris, watermark: int) -> Iterator[tuple[KeptTab
         table = KeptTable(spec, opened=handle)
         if not isinstance(sink, WindowedSink):
             yield table, Between(column="batch_id", low=None, high=None)
+        elif sink.start is None:
+            yield table, EVERY_ROW
         elif watermark != BEGINNING:
-            settled = watermark - sink.window.panes.size - micros(sink.allowed_lateness)
+            settled = sink.window.panes.last_ending_by(watermark - micros(sink.allowed_lateness)).start
             high = None if watermark == END else moment(settled)
             yield table, Between(column=sink.start, low=None, high=high)

@@ -120,7 +120,11 @@ def _pipeline(site: Site, sight: Sight, standing: Standing, batches: Sequence[Ba
         "spreads": spreads(series),
         "drawing": drawing,
         "names": names(drawing.boxes),
-        "maps": {s.table: _map(sight, s, standing, batches) for s in flow.sinks if isinstance(s, WindowedSink)},
+        "maps": {
+            s.table: _map(sight, s, standing, batches)
+            for s in flow.sinks
+            if isinstance(s, WindowedSink) and s.start is not None
+        },
         "every": flow.spec.every,
     }
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response, status
 from fastapi.responses import RedirectResponse
 
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import TidemillError
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.selection import time_of
@@ -72,7 +73,7 @@ def number(request: Request, dag_id: str, table: Text = None, window: Text = Non
     asked = {"table": table or next(iter(sinks), ""), "window": window or "", "key": given}
     shown: dict[str, Any] = {"sinks": sinks, "asked": asked, "prefix": KEY, "found": None, "fault": ""}
     code = status.HTTP_200_OK
-    if window:
+    if window or (given and key_alone(sinks, table)):
         try:
             shown["found"] = _lineage(site, dag_id, table, window, given)
         except TidemillError as error:
@@ -80,7 +81,13 @@ def number(request: Request, dag_id: str, table: Text = None, window: Text = Non
     return site.page(request, "number.jinja", code=code, **shown)
 
 
-def _lineage(site: Site, dag_id: str, table: str | None, window: str, given: Mapping[str, str]) -> Any:
+def key_alone(sinks: Mapping[str, WindowedSink], table: str | None) -> bool:
+    """Whether the key alone names a number of this table: it has no windows."""
+    sink = sinks.get(table or "")
+    return sink is not None and sink.start is None
+
+
+def _lineage(site: Site, dag_id: str, table: str | None, window: str | None, given: Mapping[str, str]) -> Any:
     """Everything behind one number."""
     from tidemill.inspect.lineage import lineage
 
@@ -89,4 +96,5 @@ def _lineage(site: Site, dag_id: str, table: str | None, window: str, given: Map
     sink = sinks.get(table or "")
     keys = sink.keys if sink is not None else tuple(given)
     key = {name: given.get(name, "") for name in keys}
-    return lineage(sight.project, dag_id, table or None, time_of("the start of a window", window), key)
+    start = time_of("the start of a window", window) if window else None
+    return lineage(sight.project, dag_id, table or None, start, key)

@@ -39,7 +39,7 @@ def windowed(flow: Flow) -> Mapping[str, WindowedSink]:
 def newest_window(sight: Sight, table: str) -> datetime | None:
     """The start of the newest window that has rows, among the newest windows; None if the table has none."""
     sink = windowed(sight.flow()).get(table)
-    if sink is None:
+    if sink is None or sink.start is None:
         return None
     view, batches = sight.recent(_LOOKED_AT)
     cells = window_map(sight.project, sight.name, sink, view, batches, most=_LOOKED_AT)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from tidemill.core.protocol.events import Committed
-    from tidemill.core.time.windows import Window
+    from tidemill.core.time.panes import Window
     from tidemill.repair.backfill import Preview
     from tidemill.repair.job import AmendmentJob
     from tidemill.repair.rewind import TakenBack

@@ -25,7 +25,7 @@ def explain(
     ] = False,
     window: Annotated[
         str | None,
-        typer.Option("--window", metavar="START", help="Explain a number: the start of its window."),
+        typer.Option("--window", metavar="START", help="Explain a number: the start of its window, if it has one."),
     ] = None,
     key: Annotated[
         str | None, typer.Option("--key", metavar="KEY", help="Explain a number: its key, as VALUE or COLUMN=VALUE,...")
@@ -39,13 +39,16 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Show the logical and physical plan of a pipeline, or what made one published number."""
-    if window is not None:
+    if window is not None or key is not None:
         from tidemill.cli.commands.explain_window import show_lineage
 
         show_lineage(open_project(ctx), pipeline, window=window, key=key, table=table, as_json=as_json)
         return
-    if key is not None or table is not None:
-        raise ConfigError("--key and --table are about one number, and --window is not there", fix="add --window START")
+    if table is not None:
+        raise ConfigError(
+            "--table is about one number, and neither --window nor --key is there",
+            fix="add --window START, or --key KEY for a table without windows",
+        )
     from tidemill.cli.views.logical import logical_json
     from tidemill.cli.views.physical import physical_json
 

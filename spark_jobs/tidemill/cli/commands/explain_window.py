@@ -34,12 +34,13 @@ _REMOVED = (
 
 
 def show_lineage(
-    project: Project, pipeline: str, *, window: str, key: str | None, table: str | None, as_json: bool
+    project: Project, pipeline: str, *, window: str | None, key: str | None, table: str | None, as_json: bool
 ) -> None:
     """Print the batches, offsets, firings, audits and table versions behind one number."""
     from tidemill.inspect.lineage import lineage
 
-    found = lineage(project, pipeline, table, time_of("--window", window), _key(project, pipeline, table, key))
+    start = None if window is None else time_of("--window", window)
+    found = lineage(project, pipeline, table, start, _key(project, pipeline, table, key))
     if as_json:
         print_json(lineage_json(found))
     else:
@@ -69,8 +70,8 @@ def lineage_json(found: Lineage) -> dict[str, object]:
     """The lineage as JSON values."""
     return {
         "table": found.table,
-        "window_start": moment(found.window.start).isoformat(),
-        "window_end": moment(found.window.end).isoformat(),
+        "window_start": None if found.all_times else moment(found.window.start).isoformat(),
+        "window_end": None if found.all_times else moment(found.window.end).isoformat(),
         "key": dict(found.key),
         "row": _texts(found.row),
         "slices": [_contribution_json(each) for each in found.contributions],
@@ -114,8 +115,8 @@ def _texts(row: Mapping[str, object] | None) -> dict[str, object] | None:
 def _show(pipeline: str, found: Lineage) -> None:
     out = console()
     key = ", ".join(f"{name}={value}" for name, value in found.key.items()) or "no key"
-    window = f"{show_moment(found.window.start)} to {show_moment(found.window.end)}"
-    out.print(f"{found.table}  {window}  {printable(key)}", soft_wrap=True)
+    bounds = f"{show_moment(found.window.start)} to {show_moment(found.window.end)}" if not found.all_times else ""
+    out.print("  ".join(filter(None, (found.table, bounds, printable(key)))), soft_wrap=True)
     values = {n: show_moment(v) if isinstance(v, datetime) else v for n, v in (found.row or {}).items()}
     row = ", ".join(f"{name}={value}" for name, value in values.items())
     out.print(f"published now: {printable(row) or 'no row of this window and key'}", soft_wrap=True)

@@ -13,6 +13,7 @@ from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.columns import WINDOW_COLUMNS
 from tidemill.core.declare.sketches import ORDER
+from tidemill.core.time.panes import EvenPanes
 from tidemill.core.time.times import show_duration
 from tidemill.core.time.windows import WindowSpec
 
@@ -91,8 +92,11 @@ def _assigned(values: Mapping[str, str]) -> str:
 def _windows(spec: WindowSpec) -> str:
     from datetime import timedelta
 
-    pane = show_duration(timedelta(microseconds=spec.panes.pane))
-    return f"{spec} in panes of {pane}"
+    match spec.panes:
+        case EvenPanes(pane=pane):
+            return f"{spec} in panes of {show_duration(timedelta(microseconds=pane))}"
+        case _:
+            return str(spec)
 
 
 def _call(aggregate: Aggregate) -> str:

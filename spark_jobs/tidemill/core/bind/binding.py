@@ -167,7 +167,7 @@ def _check_primary_key(where: str, contract: Contract, bounds: tuple[str, ...], 
             "no window and no key: its value may change when a window is published again",
             fix=f"remove primaryKey at {', '.join(others)}: windows and keys are enough",
         )
-    missing = [] if set(bounds) & set(named) else [bounds[0]]
+    missing = [] if set(bounds) & set(named) else [*bounds[:1]]
     missing += [key for key in keys if key not in named]
     if named and missing:
         raise DeclarationError(

@@ -13,7 +13,9 @@ from tidemill.core.declare.columns import WINDOW_COLUMNS
 from tidemill.core.declare.graph import Step
 from tidemill.core.identity.declarations import encoded, written
 from tidemill.core.identity.legacy import legacy_shape
+from tidemill.core.time.calendar import CalendarPanes
 from tidemill.core.time.pane_tree import levels_of
+from tidemill.core.time.panes import EvenPanes
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import WindowSpec
 
@@ -23,7 +25,8 @@ class WindowedSink:
     """A published table of one row per window and key. `paths` leads from each input to the windows.
 
     If `topic` is set, its rows are also sent there. `start` and `end` name the columns of a window's bounds, `timing`
-    the column that says why a row was published; a column that is None is not published.
+    the column that says why a row was published; a column that is None is not published. Aggregates without a window
+    have one window, `Global`, which has no bounds: then there is one row per key.
     """
 
     table: str
@@ -35,14 +38,14 @@ class WindowedSink:
     trigger: Trigger
     paths: Mapping[str, tuple[tuple[Step, ...], ...]]
     topic: str | None = None
-    start: str = WINDOW_COLUMNS[0]
+    start: str | None = WINDOW_COLUMNS[0]
     end: str | None = WINDOW_COLUMNS[1]
     timing: str | None = None
 
     @property
     def row_key(self) -> tuple[str, ...]:
         """The columns that identify a row of the table."""
-        return (self.start, *self.keys)
+        return (*self.bounds[:1], *self.keys)
 
     @property
     def computed(self) -> tuple[Field, ...]:
@@ -52,7 +55,28 @@ class WindowedSink:
     @property
     def bounds(self) -> tuple[str, ...]:
         """The columns of a window's bounds, in order."""
-        return (self.start,) if self.end is None else (self.start, self.end)
+        return tuple(column for column in (self.start, self.end) if column is not None)
+
+    @property
+    def even_panes(self) -> EvenPanes:
+        """The arithmetic of its windows, which have one size.
+
+        Raises:
+            TypeError: its windows have no single size.
+        """
+        panes = self.window.panes
+        if not isinstance(panes, EvenPanes):
+            raise TypeError(f"windows of {self.table} have no single size: {self.window}")
+        return panes
+
+    @property
+    def pane_columns(self) -> tuple[str, ...]:
+        """The columns of state that say where a pane lies; its end is stored where it does not follow from its start.
+
+        The rules of time zones change: windows that exist keep the end that they had.
+        """
+        ends = ("pane_end",) if isinstance(self.window.panes, CalendarPanes) else ()
+        return ("pane_day", "pane_start", *ends)
 
     @property
     def merges_ahead(self) -> bool:

@@ -10,13 +10,14 @@ from datetime import timedelta
 from typing import NoReturn, Protocol
 
 from tidemill.core.declare import operators as op
+from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
-from tidemill.core.declare.windowed import KeyedStream, WindowedStream
+from tidemill.core.declare.windowed import AggregatedStream, KeyedStream, WindowedStream, aggregated_by
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.times import duration
-from tidemill.core.time.windows import WindowSpec
+from tidemill.core.time.windows import Calendar, Global, Sliding, Tumbling, WindowSpec
 
-_OF_ROWS = ("filter", "with_columns", "select", "union", "split", "key_by", "window", "publish", "discard")
+_OF_ROWS = ("filter", "with_columns", "select", "union", "split", "key_by", "window", "aggregate", "publish", "discard")
 
 
 class Builder(Protocol):
@@ -145,13 +146,36 @@ class Stream:
             name: the step's name in `explain` and in errors; by default its kind and a number: `window_1`.
 
         Raises:
-            DeclarationError: the lateness is no duration, or negative; or a column has no valid name.
+            DeclarationError: `spec` is no kind of windows; the lateness is no duration, or negative; or a column has no
+                valid name.
         """
+        if not isinstance(spec, Tumbling | Sliding | Calendar):
+            raise DeclarationError(
+                f"window takes a kind of windows, found {spec!r}",
+                fix='write .window(Tumbling("1 minute")), for example; without windows, leave the step out',
+            )
         lateness = duration(allowed_lateness, "allowed_lateness")
         window = op.WindowBy(spec=spec, allowed_lateness=lateness, start=start, end=end)
-        for column in window.columns:
+        for column in (start, *window.columns):
             checked_column(column)
         return WindowedStream(self.then(window, "window", name))
+
+    def aggregate(self, *, name: str | None = None, **aggregates: Aggregate) -> AggregatedStream:
+        """One row over all records so far, with a column for each aggregate; after `key_by`, one row for each key.
+
+        There is no window, so no record is late and no row is ever final: each batch that brings records publishes the
+        new values. State has one row for each key and never forgets one.
+
+        Args:
+            name: the step's name in `explain` and in errors; by default its kind and a number: `aggregate_1`.
+            aggregates: the aggregate of each column, for example `views=Count()`; at least one.
+
+        Raises:
+            DeclarationError: there is no aggregate, one is something else, or a column has no valid name.
+        """
+        window = op.WindowBy(spec=Global(), allowed_lateness=timedelta(0), start=None, end=None)
+        all_of_it = self.then(window, "window", None)
+        return AggregatedStream(all_of_it.then(aggregated_by(aggregates), "aggregate", name), windowed=False)
 
     def publish(
         self, table: str, *, contract: str | None = None, topic: str | None = None, name: str | None = None

@@ -25,7 +25,7 @@ STEPS: Mapping[str, str] = {
     "discard": "a stream of rows, before .key_by(...) or .window(...)",
     "key_by": "a stream of rows, before .window(...)",
     "window": "a stream of rows, or .key_by(...)",
-    "aggregate": ".window(...)",
+    "aggregate": ".window(...), or a stream of rows",
     "publish": ".aggregate(...), or a stream of rows",
 }
 """For each step of a declaration, the objects that have it, as text for errors."""

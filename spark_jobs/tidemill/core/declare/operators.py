@@ -126,18 +126,19 @@ class KeyBy:
 class WindowBy:
     """Puts rows into windows of event time. A window refuses rows once `end + allowed_lateness <= watermark`.
 
-    `start` and `end` name the columns of a window's bounds; if `end` is None, only the start is published.
+    `start` and `end` name the columns of a window's bounds; a column that is None is not published. Rows that are
+    aggregated without a window have none.
     """
 
     spec: WindowSpec
     allowed_lateness: timedelta
-    start: str = "window_start"
+    start: str | None = "window_start"
     end: str | None = "window_end"
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of a window's bounds, in order."""
-        return (self.start,) if self.end is None else (self.start, self.end)
+        return tuple(column for column in (self.start, self.end) if column is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, NoReturn
@@ -47,8 +48,20 @@ class KeyedStream:
         """
         return self.stream.window(spec, allowed_lateness=allowed_lateness, start=start, end=end, name=name)
 
+    def aggregate(self, *, name: str | None = None, **aggregates: Aggregate) -> AggregatedStream:
+        """One row for each key, over all records so far; see `Stream.aggregate`.
+
+        Args:
+            name: the step's name in `explain` and in errors; by default its kind and a number: `aggregate_1`.
+            aggregates: the aggregate of each column, for example `views=Count()`; at least one.
+
+        Raises:
+            DeclarationError: there is no aggregate, one is something else, or a column has no valid name.
+        """
+        return self.stream.aggregate(name=name, **aggregates)
+
     def __getattr__(self, name: str) -> NoReturn:
-        no_step(name, "what .key_by(...) gives", ("window",))
+        no_step(name, "what .key_by(...) gives", ("window", "aggregate"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +80,7 @@ class WindowedStream:
         Raises:
             DeclarationError: there is no aggregate, one is something else, or a column has no valid name.
         """
-        if not aggregates:
-            raise DeclarationError("aggregate needs at least one aggregate", fix="for example views=Count()")
-        for column, aggregate in aggregates.items():
-            checked_column(column)
-            if not isinstance(aggregate, Aggregate):
-                raise DeclarationError(
-                    f"`{column}` is not an aggregate: {aggregate!r}", fix='write Sum("x"), Count(), ...'
-                )
-        return AggregatedStream(self.stream.then(op.AggregateBy(aggregates), "aggregate", name))
+        return AggregatedStream(self.stream.then(aggregated_by(aggregates), "aggregate", name))
 
     def __getattr__(self, name: str) -> NoReturn:
         no_step(name, "what .window(...) gives", ("aggregate",))
@@ -83,27 +88,29 @@ class WindowedStream:
 
 @dataclass(frozen=True, slots=True)
 class AggregatedStream:
-    """One row for each window and key: what `aggregate` gives."""
+    """One row for each window and key, or for each key: what `aggregate` gives."""
 
     stream: Stream
+    windowed: bool = True
 
     def publish(  # noqa: PLR0913  each of them is rarely said
         self,
         table: str,
         *,
         contract: str | None = None,
-        trigger: str = Trigger.ON_CLOSE,
+        trigger: str | None = None,
         topic: str | None = None,
         timing: str | None = None,
         name: str | None = None,
     ) -> None:
-        """Insert or update the rows in a published table, by window and key.
+        """Insert or update the rows in a published table, by window and key, or by key alone without windows.
 
         Args:
             table: the table's name in the lake: lower-case letters, digits and underscores, a letter first.
             contract: the contract of the table, by the name of its file without `.odcs.yaml`; always needed.
             trigger: "on_close" publishes a window when the watermark passes its end, and again after late records that
-                it still takes; "on_update" publishes it in every batch that brings it records.
+                it still takes; "on_update" publishes it in every batch that brings it records. By default on close, or
+                on update without windows, which never close.
             topic: a topic of Kafka to which each row is sent, too, as JSON, with window and key as the message's key.
             timing: a text column that says why the row was last published: EARLY, ON_TIME, LATE, REPAIR or BACKFILL.
                 None leaves the column out.
@@ -114,15 +121,10 @@ class AggregatedStream:
         """
         if timing is not None:
             checked_column(timing)
-        try:
-            when = Trigger(trigger)
-        except ValueError:
-            known = " or ".join(f'"{each.value}"' for each in Trigger)
-            raise DeclarationError(f"trigger is {known}, found {trigger!r}") from None
         publish = op.Publish(
             table=checked_name(table, "a table"),
             contract=checked_contract(contract, table),
-            trigger=when,
+            trigger=_trigger(trigger, windowed=self.windowed),
             topic=topic,
             timing=timing,
         )
@@ -130,3 +132,35 @@ class AggregatedStream:
 
     def __getattr__(self, name: str) -> NoReturn:
         no_step(name, "what .aggregate(...) gives", ("publish",))
+
+
+def aggregated_by(aggregates: Mapping[str, Aggregate]) -> op.AggregateBy:
+    """The operator for these aggregates, by the columns that they give.
+
+    Raises:
+        DeclarationError: there is no aggregate, one is something else, or a column has no valid name.
+    """
+    if not aggregates:
+        raise DeclarationError("aggregate needs at least one aggregate", fix="for example views=Count()")
+    for column, aggregate in aggregates.items():
+        checked_column(column)
+        if not isinstance(aggregate, Aggregate):
+            raise DeclarationError(f"`{column}` is not an aggregate: {aggregate!r}", fix='write Sum("x"), Count(), ...')
+    return op.AggregateBy(aggregates)
+
+
+def _trigger(said: str | None, *, windowed: bool) -> Trigger:
+    """When rows are published, as it is said or by default."""
+    if said is None:
+        return Trigger.ON_CLOSE if windowed else Trigger.ON_UPDATE
+    try:
+        trigger = Trigger(said)
+    except ValueError:
+        known = " or ".join(f'"{each.value}"' for each in Trigger)
+        raise DeclarationError(f"trigger is {known}, found {said!r}") from None
+    if trigger.fires_on_close and not windowed:
+        raise DeclarationError(
+            f'trigger="{said}" would never publish a row: without .window(...), nothing closes',
+            fix='leave the trigger out, or say trigger="on_update"',
+        )
+    return trigger

@@ -24,7 +24,7 @@ from tidemill.core.declare import operators as op
 from tidemill.core.declare import sketches
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.times import micros
-from tidemill.core.time.windows import Sliding, Tumbling
+from tidemill.core.time.windows import Calendar, Global, Sliding, Tumbling
 
 VERSION = 2
 """The version of this encoding. Version 1 was Python's `repr` (`tidemill.core.identity.legacy`)."""
@@ -100,6 +100,8 @@ FORMS: Mapping[type, Form] = {
     Sliding: Form(
         "sliding", {"size": Part("size_us"), "slide": Part("slide_us"), "offset": Part("offset_us", _NO_TIME)}
     ),
+    Calendar: Form("calendar", {"unit": Part("unit"), "zone": Part("zone", "UTC")}),
+    Global: Form("global"),
     agg.Count: Form("count", {"expression": Part("of", "*", sql=True)}),
     agg.CountIf: Form("count_if", {"predicate": Part("of", sql=True)}),
     agg.Sum: Form("sum", {**_OF, "overflow": Part("overflow", "saturate")}),

@@ -15,6 +15,7 @@ from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.history.coverage import Cover
 from tidemill.core.plan.position import Position
+from tidemill.core.time.panes import Panes
 from tidemill.core.time.spans import PaneSpan, united_spans
 
 
@@ -58,11 +59,11 @@ class Folding:
         for sink in flow.sinks:
             if isinstance(sink, WindowedSink):
                 spans = [c.panes[sink.table] for c in group if sink.table in c.panes]
-                pane = sink.window.panes.pane
-                if spans and _panes(spans, pane) >= self.overlap * _panes(united_spans(spans), pane):
+                panes = sink.window.panes
+                if spans and _count(spans, panes) >= self.overlap * _count(united_spans(spans), panes):
                     return True
         return False
 
 
-def _panes(spans: Sequence[PaneSpan], pane: int) -> int:
-    return sum((s.last - s.first) // pane + 1 for s in spans)
+def _count(spans: Sequence[PaneSpan], panes: Panes) -> int:
+    return sum(panes.panes_between(s.first, s.last) for s in spans)

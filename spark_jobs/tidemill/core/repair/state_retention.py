@@ -16,16 +16,21 @@ from tidemill.core.errors import AmendmentError, DeclarationError, Incompatible
 from tidemill.core.plan.position import Position
 from tidemill.core.time.times import micros, show_duration, show_moment
 from tidemill.core.time.watermarks import BEGINNING, END
-from tidemill.core.time.windows import Panes
+from tidemill.core.time.windows import Global
 
 EARLIEST = -62_135_596_800_000_000
 """The start of year 1 in microseconds; no event time is earlier."""
 
 
-def first_kept(panes: Panes, until: int) -> int:
-    """The start of the first window that ends after `until`: its panes and all later panes are kept."""
-    low = until + 1 - panes.size
-    return low + (panes.offset - low) % panes.slide
+def lacking(sink: WindowedSink, position: Position) -> int:
+    """An event time: windows that end here or earlier may lack records from before the table existed.
+
+    A table without windows counts from its first batch on, so nothing is lacking there.
+    """
+    whole = position.whole_after(sink.table)
+    if whole == BEGINNING or isinstance(sink.window, Global):
+        return BEGINNING
+    return sink.window.panes.last_window_of(whole).end
 
 
 def forgettable(flow: Flow, now: Position, others: Sequence[Position], age: timedelta) -> int | None:
@@ -43,7 +48,7 @@ def forgettable(flow: Flow, now: Position, others: Sequence[Position], age: time
         return None
     jobs = [first for p in others if (first := _first_pane(p)) is not None and first >= before]
     until = min([*(at - micros(age) for at in closed), *jobs])
-    earliest = EARLIEST + max(sink.window.panes.size for sink in windowed)
+    earliest = EARLIEST + max(sink.window.panes.longest for sink in windowed)
     return until if until > max(before, earliest) else None
 
 

@@ -15,9 +15,9 @@ from tidemill.core.history.past import Past
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.slices import SliceSet
-from tidemill.core.repair.state_retention import EARLIEST, first_kept
+from tidemill.core.repair.state_retention import EARLIEST
+from tidemill.core.time.panes import Panes, Window
 from tidemill.core.time.spans import PaneSpan, united_spans
-from tidemill.core.time.windows import Panes, Window
 
 
 def whole_of(
@@ -39,13 +39,13 @@ def _whole(
     sink: WindowedSink, until: int, past: Past, slices: SliceSet, covers: Sequence[Cover]
 ) -> tuple[PaneSpan, ...]:
     panes, table = sink.window.panes, sink.table
-    end = first_kept(panes, until) - panes.slide
+    end = panes.last_ending_by(until).start
     mine = [s for c in covers if table in c.panes and (s := starts_over(panes, c.panes[table])).first <= end]
     if not mine:
         return ()
     low, high = min(s.first for s in mine), min(max(s.last for s in mine), end)
     own = {c.batch_id for c in covers}
-    found = past.covers(slices, lambda zone: zone.has_panes(table, low, high + panes.size))
+    found = past.covers(slices, lambda zone: zone.has_panes(table, low, panes.end_of(high)))
     others = [starts_over(panes, c.panes[table]) for c in found if table in c.panes and c.batch_id not in own]
 
     def nothing(first: int, last: int) -> bool:
@@ -54,18 +54,18 @@ def _whole(
         return zone is None and not any(s.first < last and s.last >= first for s in others)
 
     if nothing(EARLIEST, low):
-        low = EARLIEST + (panes.offset - EARLIEST) % panes.slide
-    if nothing(high + panes.size, end + panes.size):
+        low = panes.first_starting_at(EARLIEST).start
+    if nothing(panes.end_of(high), panes.end_of(end)):
         high = end
-    return tuple(_gaps(others, low, high, panes.slide))
+    return tuple(_gaps(others, low, high, panes))
 
 
-def _gaps(others: Sequence[PaneSpan], low: int, high: int, slide: int) -> Iterator[PaneSpan]:
+def _gaps(others: Sequence[PaneSpan], low: int, high: int, panes: Panes) -> Iterator[PaneSpan]:
     """Where windows start from `low` to `high`, both included, without those in `others`."""
     for other in sorted(o for o in others if o.first <= high):
         if low < other.first:
-            yield PaneSpan(low, other.first - slide)
-        low = max(low, other.last + slide)
+            yield PaneSpan(low, panes.neighbour(other.first, -1))
+        low = max(low, panes.neighbour(other.last, 1))
     if low <= high:
         yield PaneSpan(low, high)
 
@@ -80,12 +80,12 @@ def left_of(sink: WindowedSink, job: Backfill, position: Position) -> int:
     if position.forgotten_until is None:
         return 0
     panes = sink.window.panes
-    end = first_kept(panes, position.forgotten_until) - panes.slide
+    end = panes.last_ending_by(position.forgotten_until).start
     starts = [starts_over(panes, span) for span in job.panes.get(sink.table, ())]
     touched = united_spans(PaneSpan(s.first, min(s.last, end)) for s in starts if s.first <= end)
     spared = [PaneSpan(max(s.first, w.first), min(s.last, w.last)) for w in _of(job, sink) for s in touched]
-    return sum((s.last - s.first) // panes.slide + 1 for s in touched) - sum(
-        (s.last - s.first) // panes.slide + 1 for s in spared if s.first <= s.last
+    return sum(panes.windows_between(s.first, s.last) for s in touched) - sum(
+        panes.windows_between(s.first, s.last) for s in spared if s.first <= s.last
     )
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from tidemill.core.time.panes import EvenPanes, Panes
 from tidemill.core.time.watermarks import BEGINNING, END
-from tidemill.core.time.windows import Panes
 
 LEAST_OVERLAP = 8
 """Panes that belong to fewer windows than this are not worth merging ahead."""
@@ -26,7 +26,9 @@ Span = tuple[int, int]
 
 def levels_of(panes: Panes) -> int:
     """The highest level whose nodes fit into a window; 0 when merging ahead is not worth it."""
-    return (panes.size // panes.pane).bit_length() - 1 if panes.overlap >= LEAST_OVERLAP else 0
+    if not isinstance(panes, EvenPanes) or panes.overlap < LEAST_OVERLAP:
+        return 0
+    return (panes.size // panes.pane).bit_length() - 1
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,12 +43,12 @@ class Node:
 class PaneTree:
     """The nodes that a batch can use: those that start at `since` or later and end at `built` or before."""
 
-    panes: Panes
+    panes: EvenPanes
     since: int
     built: int
 
     @staticmethod
-    def of(panes: Panes, *, since: int | None, watermark: int, allowed_lateness: int) -> PaneTree:
+    def of(panes: EvenPanes, *, since: int | None, watermark: int, allowed_lateness: int) -> PaneTree:
         """The nodes at a position with this watermark; `since` is None when no node was built before.
 
         Nodes that only belong to closed windows are left out, so that they can be removed.
@@ -165,7 +167,7 @@ class PaneTree:
         return [_both(span, there) for span in spans]
 
 
-def forgotten(panes: Panes, watermark: int, allowed_lateness: int) -> int:
+def forgotten(panes: EvenPanes, watermark: int, allowed_lateness: int) -> int:
     """An event time: windows and nodes that start before it are closed for good at this watermark."""
     return max(watermark - allowed_lateness - panes.size, BEGINNING)
 

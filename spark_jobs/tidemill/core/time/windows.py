@@ -1,79 +1,21 @@
-"""Windows of event time, and the panes they are made of.
-
-A window is half-open, `[start, end)`, in microseconds since 1970. State is kept for each *pane*, a piece of event time
-whose length is the greatest common divisor of the windows' size and slide. So every window is a whole number of panes,
-and a record is aggregated once, however many sliding windows contain it (stream slicing: Traub et al., "Scotty", ICDE
-2018).
-"""
+"""The kinds of windows of event time that a pipeline can declare."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from datetime import timedelta
+from difflib import get_close_matches
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from tidemill.core.errors import DeclarationError
+from tidemill.core.time.calendar import CalendarPanes, CalendarUnit
+from tidemill.core.time.panes import EvenPanes, OnePane
 from tidemill.core.time.times import duration, micros, positive_duration, show_duration, signed_duration
 
 MAX_PANES_PER_WINDOW = 10_000
 
-
-@dataclass(frozen=True, slots=True, order=True)
-class Window:
-    """The event times `start <= t < end`."""
-
-    start: int
-    end: int
-
-    def __contains__(self, time: object) -> bool:
-        return isinstance(time, int) and self.start <= time < self.end
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panes:
-    """The arithmetic of windows of one size and slide, in microseconds.
-
-    Windows start at `offset + k * slide` for every integer k, before 1970 too; panes start at
-    `offset + k * pane`.
-    """
-
-    size: int
-    slide: int
-    offset: int = 0
-
-    @property
-    def pane(self) -> int:
-        """The length of a pane."""
-        return math.gcd(self.size, self.slide)
-
-    @property
-    def overlap(self) -> int:
-        """The most windows that one pane belongs to: 1 for tumbling windows."""
-        return -(-self.size // self.slide)
-
-    def pane_of(self, time: int) -> int:
-        """The start of the pane that contains `time`; rounded down, also before 1970."""
-        return time - (time - self.offset) % self.pane
-
-    def last_window_of(self, time: int) -> Window:
-        """The latest window that contains `time`."""
-        start = time - (time - self.offset) % self.slide
-        return Window(start, start + self.size)
-
-    def windows_of(self, time: int) -> tuple[Window, ...]:
-        """Every window that contains `time`, earliest first; at least one, since slide <= size."""
-        last = self.last_window_of(time).start
-        count = (self.size - (time - last) - 1) // self.slide
-        starts = range(last - count * self.slide, last + 1, self.slide)
-        return tuple(Window(start, start + self.size) for start in starts)
-
-    def panes_of(self, window: Window) -> range:
-        """The starts of the panes that make up `window`."""
-        return range(window.start, window.end, self.pane)
-
-    def is_late(self, time: int, *, watermark: int, allowed_lateness: int) -> bool:
-        """Whether every window of `time` refuses it: `end + allowed_lateness <= watermark` for the last one."""
-        return self.last_window_of(time).end + allowed_lateness <= watermark
+_OF_ONE_MACHINE = ("localtime", "posixrules", "Factory")
+"""Names that a machine may have for its own settings; Java does not know them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +38,10 @@ class Tumbling:
         object.__setattr__(self, "offset", signed_duration(self.offset, "the offset of a window"))
 
     @property
-    def panes(self) -> Panes:
+    def panes(self) -> EvenPanes:
         """The arithmetic of these windows."""
         size = micros(duration(self.size))
-        return Panes(size=size, slide=size, offset=micros(signed_duration(self.offset)) % size)
+        return EvenPanes(size=size, slide=size, offset=micros(signed_duration(self.offset)) % size)
 
     def __str__(self) -> str:
         return f"tumbling {show_duration(duration(self.size))}{_aligned(self.offset)}"
@@ -146,10 +88,11 @@ class Sliding:
             )
 
     @property
-    def panes(self) -> Panes:
+    def panes(self) -> EvenPanes:
         """The arithmetic of these windows."""
         slide = micros(duration(self.slide))
-        return Panes(size=micros(duration(self.size)), slide=slide, offset=micros(signed_duration(self.offset)) % slide)
+        offset = micros(signed_duration(self.offset)) % slide
+        return EvenPanes(size=micros(duration(self.size)), slide=slide, offset=offset)
 
     def __str__(self) -> str:
         size, slide = show_duration(duration(self.size)), show_duration(duration(self.slide))
@@ -161,4 +104,64 @@ def _aligned(offset: str | timedelta) -> str:
     return f" from {show_duration(value)}" if value else ""
 
 
-WindowSpec = Tumbling | Sliding
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """Windows of the calendar in a time zone: the days, weeks, months, quarters or years of its people.
+
+    Args:
+        unit: "day", "week" (from Monday), "month", "quarter" or "year".
+        zone: the name of the time zone, such as "Europe/Berlin". Days have 23 or 25 hours when its clocks change.
+
+    Raises:
+        DeclarationError: there is no such unit or time zone.
+    """
+
+    unit: str
+    zone: str = "UTC"
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "unit", CalendarUnit(self.unit))
+        except ValueError:
+            known = ", ".join(f'"{each.value}"' for each in CalendarUnit)
+            raise DeclarationError(f"the unit of a calendar window is one of {known}, found {self.unit!r}") from None
+        _check_zone(self.zone)
+
+    @property
+    def panes(self) -> CalendarPanes:
+        """The arithmetic of these windows."""
+        return CalendarPanes(unit=CalendarUnit(self.unit), zone=self.zone)
+
+    def __str__(self) -> str:
+        return f"each {CalendarUnit(self.unit).value} in {self.zone}"
+
+
+@dataclass(frozen=True, slots=True)
+class Global:
+    """One window for all event times, which never ends. Rows aggregated without a window are in it."""
+
+    @property
+    def panes(self) -> OnePane:
+        """The arithmetic of this window."""
+        return OnePane()
+
+    def __str__(self) -> str:
+        return "no window: all event times"
+
+
+def _check_zone(name: object) -> None:
+    try:
+        if name not in _OF_ONE_MACHINE:
+            ZoneInfo(name)  # type: ignore[arg-type]
+            return
+    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
+        pass
+    known = {each.lower(): each for each in available_timezones()}
+    close = known.get(str(name).lower()) or next(iter(get_close_matches(str(name), known.values(), n=1)), None)
+    raise DeclarationError(
+        f"there is no time zone {name!r}",
+        fix=f'write "{close}"' if close else 'write a name of the IANA time zone database, such as "Europe/Berlin"',
+    )
+
+
+WindowSpec = Tumbling | Sliding | Calendar | Global

@@ -86,7 +86,7 @@ def _allowed(sink: Sink, plan: BatchPlan | None) -> tuple[int, tuple[tuple[int, 
     if plan is None or plan.live:
         return micros(sink.allowed_lateness), ()
     whole = (plan.job.whole or {}).get(sink.table, ()) if plan.job is not None else ()
-    return 0, tuple((span.first, span.last + sink.window.panes.size) for span in whole)
+    return 0, tuple((span.first, sink.window.panes.end_of(span.last)) for span in whole)
 
 
 def needed_columns(sink: Sink) -> tuple[str, ...]:

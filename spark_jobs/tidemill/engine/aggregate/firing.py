@@ -9,12 +9,13 @@ from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
-from tidemill.core.repair.state_retention import first_kept
+from tidemill.core.repair.state_retention import lacking
 from tidemill.core.time.pane_tree import Span, unite
+from tidemill.core.time.panes import EvenPanes, Panes
 from tidemill.core.time.times import micros
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.watermarks import BEGINNING, END
-from tidemill.core.time.windows import Panes
+from tidemill.core.time.windows import Global
 
 _FAR = 2**62
 """Beyond any event time, but a window's size added to it still fits 64 bits."""
@@ -40,16 +41,16 @@ class Firing:
     @staticmethod
     def of(sink: WindowedSink, plan: BatchPlan, after: Position) -> Firing:
         """The firing of a sink in a batch that moves the pipeline to `after`."""
-        lateness = micros(sink.allowed_lateness) if plan.live else None
-        until, whole = plan.position.forgotten_until, after.whole_after(sink.table)
-        lacking = BEGINNING if whole == BEGINNING else whole + sink.window.panes.size
+        closes = plan.live and not isinstance(sink.window, Global)
+        lateness = micros(sink.allowed_lateness) if closes else None
+        until, missing = plan.position.forgotten_until, lacking(sink, after)
         return Firing(
             trigger=sink.trigger,
             # Windows that lack records are treated as if they had ended before.
-            before=max(plan.position.watermark, lacking),
+            before=max(plan.position.watermark, missing),
             after=after.watermark,
             allowed_lateness=lateness,
-            forgotten=lacking if until is None else max(until, lacking),
+            forgotten=missing if until is None else max(until, missing),
         )
 
     @property
@@ -77,31 +78,29 @@ class Firing:
         panes = sink.window.panes
         ranges: list[Span] = []
         for pane in touched_panes:
-            ends = [w.end for w in panes.windows_of(pane) if self.refused_until < w.end <= self.again_until]
-            if ends:
-                ranges.append((min(ends) - panes.size, max(ends)))
+            windows = [w for w in panes.windows_of(pane) if self.refused_until < w.end <= self.again_until]
+            if windows:
+                ranges.append((windows[0].start, windows[-1].end))
         if self.trigger.fires_on_close:
             ranges.append(self._on_time(panes))
         return unite(ranges)
 
     def _on_time(self, panes: Panes) -> Span:
         """The range that holds the windows that fire on time; empty when none ends between the two watermarks."""
-        if self.before == BEGINNING:
-            low = BEGINNING
-        else:
-            low = self.before + 1 - panes.size
-            low += (panes.offset - low) % panes.slide
-        high = END if self.after == END else self.after - (self.after - panes.size - panes.offset) % panes.slide
-        return (low, high) if high - low >= panes.size else (low, low)
+        low = BEGINNING if self.before == BEGINNING else panes.first_ending_after(self.before).start
+        high = END if self.after == END else panes.last_ending_by(self.after).end
+        return (low, high) if panes.holds_window(low, high) else (low, low)
 
     def most_windows(self, panes: Panes) -> int:
         """The most windows of one pane that may fire."""
+        if not isinstance(panes, EvenPanes):
+            return 1
         bounds = self.bounds
         on_time = max(bounds["_after"] - bounds["_before"], 0)
         again = max(self.again_until - self.refused_until, 0)
         return min(panes.overlap, -(-on_time // panes.slide) + -(-again // panes.slide))
 
-    def starts(self, panes: Panes) -> Span:
+    def starts(self, panes: EvenPanes) -> Span:
         """The first and the last event time at which windows that may fire can start; (1, 0) when none may fire."""
         on_time = (self.before, self.after) if self.trigger.fires_on_close and self.after > self.before else None
         ends = [e for e in (on_time, (self.refused_until, self.again_until)) if e is not None and e[0] < e[1]]
@@ -143,20 +142,22 @@ class Refiring:
         records.
         """
         panes, spans, watermark = sink.window.panes, job.panes.get(sink.table, ()), position.watermark
-        kept = BEGINNING if position.forgotten_until is None else first_kept(panes, position.forgotten_until)
+        until = position.forgotten_until
+        kept = BEGINNING if until is None else panes.first_ending_after(until).start
         edges = [(panes.windows_of(s.first)[0].start, panes.windows_of(s.last)[-1].end) for s in spans]
-        until = sink.trigger.touched_until(watermark)
+        closed = sink.trigger.touched_until(watermark)
         # Parts may overlap, but no window lies inside two of them.
-        parts = [(kept, END), *((s.first, s.last + panes.size) for s in (job.whole or {}).get(sink.table, ()))]
-        ranges = [(max(low, a), min(high, b, until)) for low, high in unite(edges) for a, b in parts]
-        return Refiring(ranges=tuple((low, high) for low, high in ranges if high - low >= panes.size), until=until)
+        parts = [(kept, END), *((s.first, panes.end_of(s.last)) for s in (job.whole or {}).get(sink.table, ()))]
+        ranges = [(max(low, a), min(high, b, closed)) for low, high in unite(edges) for a, b in parts]
+        return Refiring(ranges=tuple(each for each in ranges if panes.holds_window(*each)), until=closed)
 
     def bounds(self, sink: WindowedSink, panes: tuple[int, int]) -> dict[str, int]:
         """The columns of `Firing.bounds`, for the state in one of the ranges."""
         low, high = panes
         none = {"_before": END, "_after": END}
-        return {**none, "_refused_until": low + sink.window.panes.size - 1, "_again_until": high}
+        before = BEGINNING if low == BEGINNING else sink.window.panes.last_window_of(low - 1).end
+        return {**none, "_refused_until": before, "_again_until": high}
 
     def window_starts(self, sink: WindowedSink) -> tuple[tuple[int, int], ...]:
-        """The starts of the windows that fire, as half-open ranges in microseconds."""
-        return tuple((low, high - sink.window.panes.size + 1) for low, high in self.ranges)
+        """The starts of the windows that fire, as half-open ranges in microseconds; their windows have a start."""
+        return tuple((low, sink.window.panes.last_ending_by(high).start + 1) for low, high in self.ranges)

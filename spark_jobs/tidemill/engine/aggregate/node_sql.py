@@ -65,7 +65,7 @@ def spread_rows(state: str, sink: WindowedSink) -> str:
     The input also has the columns of `Ahead.bounds`; `_touched`, true for rows of this batch; and `_alone`, true for
     rows that no node holds yet.
     """
-    panes = sink.window.panes
+    panes = sink.even_panes
     made = select(["*", renamed(f"explode({_made(sink)})", "_made")], _placed(state, sink))
     start, level = f"shiftright(_made, {_LEVELS.bit_length() - 1})", f"CAST(_made & {_LEVELS - 1}L AS INT)"
     known = select(["*", renamed(start, START), renamed(level, LEVEL)], made, where="_made IS NOT NULL")
@@ -79,7 +79,7 @@ def spread_rows(state: str, sink: WindowedSink) -> str:
 
 def _placed(state: str, sink: WindowedSink) -> str:
     """The rows with `_low` and `_high`, between which the windows start that take a row (`PaneTree.window_starts`)."""
-    panes, levels = sink.window.panes, levels_of(sink.window.panes)
+    panes, levels = sink.even_panes, levels_of(sink.even_panes)
     length = f"shiftleft({panes.pane}L, pane_level)"
     placed = select(["*", renamed("unix_micros(pane_start)", "_pane"), renamed(length, "_length")], state)
     parent = f"_pane - pmod(_pane - {panes.offset}L, 2L * _length)"
@@ -96,7 +96,7 @@ def _placed(state: str, sink: WindowedSink) -> str:
 
 def _made(sink: WindowedSink) -> str:
     """An SQL expression: an array of the windows and nodes that a row of `_placed` belongs to; nulls count as none."""
-    panes, levels = sink.window.panes, levels_of(sink.window.panes)
+    panes, levels = sink.even_panes, levels_of(sink.even_panes)
     steps = f"_low * {_LEVELS}L, _high * {_LEVELS}L, {panes.slide * _LEVELS}L"
     windows = f"CASE WHEN _low <= _high THEN sequence({steps}) ELSE array(CAST(NULL AS BIGINT)) END"
     nodes = ", ".join(_grown(panes.pane << level, panes.offset, level) for level in range(1, levels + 1))

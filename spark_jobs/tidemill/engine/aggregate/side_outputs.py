@@ -17,7 +17,7 @@ from tidemill.core.contract.row_rules import reasons_expression
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.repair.side_outputs import LATE_FIELDS, QUARANTINE_FIELDS
 from tidemill.core.sql.text import quoted, renamed, select, text_literal
-from tidemill.core.time.window_expressions import last_window_start
+from tidemill.core.time.window_expressions import last_window_end, last_window_start
 from tidemill.engine.aggregate.branches import Branch
 from tidemill.engine.spark.query import ROWS
 from tidemill.tables.arrow_types import arrow_schema
@@ -75,14 +75,14 @@ def _rejected(source: Input) -> Values:
 
 def _late(branch: Branch, sink: WindowedSink) -> Values:
     panes = sink.window.panes
-    start = last_window_start(panes, "_time")
+    start, end = last_window_start(panes, "_time"), last_window_end(panes, "_time")
     columns = ", ".join(renamed(quoted(branch.prefix + c), c) for c in branch.columns)
     return {
         **_RECORD,
         "event_time": "timestamp_micros(_time)",
         "table_name": text_literal(sink.table),
         "window_start": f"timestamp_micros({start})",
-        "window_end": f"timestamp_micros({start} + {panes.size}L)",
+        "window_end": f"timestamp_micros({end})",
         "row": f"to_json(struct({columns}))" if columns else "'{}'",
         "value": "_raw",
     }

@@ -22,6 +22,7 @@ from tidemill.core.errors import DeclarationError, Incompatible
 from tidemill.core.sql.text import quoted
 from tidemill.core.time.window_expressions import BOUNDS
 from tidemill.engine.aggregate.branches import Branch, Path, branch_out, branches_of, unpack
+from tidemill.engine.aggregate.time_zones import check_zone
 from tidemill.engine.aggregate.window_sql import finished_windows, partial_aggregates
 from tidemill.engine.read.decode import decoder_for
 from tidemill.engine.read.typed_rows import checked, row_schema
@@ -81,6 +82,7 @@ def _check(session: SparkSession, flow: Flow, sink: Sink, uris: Uris, where: str
         published = rows
     else:
         _check_numbers(rows, sink, where)
+        check_zone(session, sink, where)
         state = partial_aggregates(rows, sink)
         _check_state(flow, sink, uris, state)
         published = query(session, finished_windows(ROWS, sink), state.selectExpr("*", *_firing()))

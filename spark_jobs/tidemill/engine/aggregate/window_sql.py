@@ -12,7 +12,16 @@ from tidemill.core.contract.schema import DataType, Field, Scalar, cast_or_null
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.sql.expressions import filled
 from tidemill.core.sql.text import quoted, renamed, select
-from tidemill.core.time.window_expressions import BOUNDS, fires_again, fires_on_time, pane_start, window_starts
+from tidemill.core.time.panes import EvenPanes, OnePane
+from tidemill.core.time.window_expressions import (
+    BOUNDS,
+    NEVER,
+    fires_again,
+    fires_on_time,
+    last_window_end,
+    pane_start,
+    window_starts,
+)
 from tidemill.engine.driver.translation import translated
 from tidemill.engine.read.fitted import BEYOND, fitted
 from tidemill.engine.spark.query import ROWS
@@ -49,9 +58,10 @@ def partial_aggregates(rows: DataFrame, sink: WindowedSink) -> DataFrame:
     grouped = panes.groupBy("_pane", *map(quoted, sink.keys)).agg(
         *(F.expr(renamed(text, name)) for name, text in partials.items())
     )
-    start = "timestamp_micros(_pane)"
-    pane = [renamed(f"CAST({start} AS DATE)", "pane_day"), renamed(start, "pane_start")]
-    return grouped.selectExpr(*pane, *map(quoted, [*sink.keys, *partials]))
+    start, end = "timestamp_micros(_pane)", f"timestamp_micros({last_window_end(sink.window.panes, '_pane')})"
+    pane = {"pane_day": f"CAST({start} AS DATE)", "pane_start": start, "pane_end": end}
+    columns = [renamed(pane[name], name) for name in sink.pane_columns]
+    return grouped.selectExpr(*columns, *map(quoted, [*sink.keys, *partials]))
 
 
 def merged_windows(state: str, sink: WindowedSink) -> str:
@@ -74,6 +84,7 @@ def finished_windows(state: str, sink: WindowedSink) -> str:
             "_start",
             *keys,
             renamed("bool_or(_on_time OR (_again AND _touched))", "_fires"),
+            *([renamed("max(_end)", "_end")] if "pane_end" in sink.pane_columns else []),
             *(renamed(text, name) for name, text in merges(sink).items()),
         ],
         _candidates(state, sink),
@@ -85,7 +96,7 @@ def finished_windows(state: str, sink: WindowedSink) -> str:
 def finished_values(sink: WindowedSink) -> Mapping[str, str]:
     """The columns of `finished_windows`, as SQL over the merged state of the window that starts at `_start`."""
     types = {f.name: f.type for f in sink.contract.fields}
-    bounds = ("timestamp_micros(_start)", f"timestamp_micros(_start + {sink.window.panes.size}L)")
+    bounds = ("timestamp_micros(_start)", f"timestamp_micros{_end_of(sink)}")
     values = {
         **dict(zip(sink.bounds, bounds, strict=False)),
         **{k: quoted(k) for k in sink.keys},
@@ -132,14 +143,26 @@ def types_of(sink: WindowedSink, types: Sequence[Field]) -> Mapping[str, DataTyp
 
 def _candidates(state: str, sink: WindowedSink) -> str:
     """A statement: rows of state, once for each of their windows that may fire."""
-    panes = sink.window.panes
-    opened = select(["*", "unix_micros(pane_start) AS _pane"], state)
-    starts = f"explode({window_starts(panes, '_pane')})" if panes.size != panes.pane else "_pane"
-    end = f"(_start + {panes.size}L)"
+    panes, end = sink.window.panes, _end_of(sink)
+    own_end = [renamed("unix_micros(pane_end)", "_end")] if "pane_end" in sink.pane_columns else []
+    opened = select(["*", "unix_micros(pane_start) AS _pane", *own_end], state)
+    several = isinstance(panes, EvenPanes) and panes.size != panes.pane
+    starts = f"explode({window_starts(sink.even_panes, '_pane')})" if several else "_pane"
     windows = select(["*", renamed(starts, "_start")], opened)
     fires = [renamed(fires_on_time(end), "_on_time"), renamed(fires_again(end), "_again")]
     judged = select(["*", *fires], windows)
     return select(["*"], judged, where="_on_time OR _again")
+
+
+def _end_of(sink: WindowedSink) -> str:
+    """SQL for the end of the window that starts at `_start`, in brackets."""
+    match sink.window.panes:
+        case EvenPanes(size=size):
+            return f"(_start + {size}L)"
+        case OnePane():
+            return f"({NEVER})"
+        case _:
+            return "(_end)"
 
 
 def _filled(name: str, aggregate: Aggregate, text: str) -> str:

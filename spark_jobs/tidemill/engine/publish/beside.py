@@ -27,7 +27,7 @@ from tidemill.core.time.pane_tree import unite
 from tidemill.core.time.times import moment
 from tidemill.engine.aggregate.firing import Refiring
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
-from tidemill.engine.storage.table_layout import Uris
+from tidemill.engine.storage.table_layout import EVERY_ROW, Uris
 from tidemill.tables.arrow import conform
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest
@@ -97,10 +97,16 @@ class Beside:
         self, sink: WindowedSink, spec: TableSpec, columns: tuple[str, ...]
     ) -> Iterator[pa.Table | DataFrame]:
         if self.job is not None:
-            starts = Refiring.of(sink, self.job, self.plan.position).window_starts(sink)
-            yield from self._read(spec, _outside(sink.start, starts), columns or sink.row_key[:1])
+            refiring = Refiring.of(sink, self.job, self.plan.position)
+            if sink.start is not None:
+                parts = _outside(sink.start, refiring.window_starts(sink))
+                yield from self._read(spec, parts, columns or sink.row_key[:1])
+            elif not refiring.ranges:
+                yield from self._read(spec, (), columns or spec.columns[:1])
             return
-        wanted = tuple(dict.fromkeys((*columns, *sink.row_key)))
+        if not sink.row_key:
+            return
+        wanted = tuple(dict.fromkeys((*columns, *sink.row_key, EVERY_ROW.column)))
         for rows in self._read(spec, (), wanted):
             yield self._without_staged(sink, spec, rows).select(list(columns or sink.row_key[:1]))
 
@@ -111,8 +117,7 @@ class Beside:
             same = [f"{quoted(k)} <=> {quoted(_STAGED + k)}" for k in sink.row_key]
             return rows.join(keys.distinct(), reduce(Column.__and__, map(F.expr, same)), "left_anti")
         staged = conform(self.staged.rows, spec, sink.row_key)
-        bounds = Between(column=sink.start, low=None, high=None)
-        return rows.filter(unmatched(rows, staged, sink.row_key, bounds))
+        return rows.filter(unmatched(rows, staged, sink.row_key, EVERY_ROW))
 
     @property
     def _in_driver(self) -> bool:

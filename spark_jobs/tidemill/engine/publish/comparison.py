@@ -49,7 +49,7 @@ def different_windows(
     approximate = {name for name, aggregate in sink.aggregates.items() if aggregate.approximate_each_time}
     fields = [f for f in sink.computed if f.name not in approximate]
     left = _columns(session, expected, fields, "e_").selectExpr("*", "true AS e__there", "1 AS e__nth")
-    of_key = ", ".join(quoted("f_" + k) for k in keys)
+    of_key = ", ".join(quoted("f_" + k) for k in keys) or "true"
     # A row that is there once more than it should be matches none.
     nth = f"row_number() OVER (PARTITION BY {of_key} ORDER BY {of_key}) AS f__nth"
     right = _columns(session, found, fields, "f_").selectExpr("*", "true AS f__there", nth)

@@ -80,7 +80,7 @@ class Ahead:
     @property
     def bounds(self) -> Mapping[str, pa.Scalar]:
         """The bounds that `spread_rows` needs, as columns."""
-        first, last = self.firing.starts(self.sink.window.panes)
+        first, last = self.firing.starts(self.sink.even_panes)
         tree = {"_since": self.tree.since, "_built": self.tree.built, "_until": self.until}
         return _integers({**self.firing.bounds, **tree, "_first": first, "_last": last})
 
@@ -90,7 +90,7 @@ class Ahead:
         return Spread(made=partial(self._made, _values(bounds)), text=text, bounds=bounds, columns=columns)
 
     def _made(self, bounds: Mapping[str, int], node: Node, alone: bool) -> Sequence[Made]:
-        tree, size = replace(self.tree, since=bounds["_since"], built=bounds["_built"]), self.sink.window.panes.size
+        tree, size = replace(self.tree, since=bounds["_since"], built=bounds["_built"]), self.tree.panes.size
         nodes = [Made(n.level, n.start, certain=True) for n in tree.grown(node, bounds["_until"], alone=alone)]
         starts = tree.window_starts(node, alone=alone)
         windows = []
@@ -111,7 +111,7 @@ def tree_of(sink: WindowedSink, plan: BatchPlan) -> PaneTree:
     position = plan.position
     since = (position.merged_since or {}).get(sink.table)
     lateness = micros(sink.allowed_lateness)
-    return PaneTree.of(sink.window.panes, since=since, watermark=position.watermark, allowed_lateness=lateness)
+    return PaneTree.of(sink.even_panes, since=since, watermark=position.watermark, allowed_lateness=lateness)
 
 
 def rows_for_nodes(

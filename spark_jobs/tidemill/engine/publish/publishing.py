@@ -26,7 +26,7 @@ from tidemill.engine.publish.table_writer import TableWriter, write_of
 from tidemill.engine.storage.corrections import corrections
 from tidemill.engine.storage.staged_rows import StagedRows
 from tidemill.engine.storage.state_table import check_horizon
-from tidemill.engine.storage.table_layout import OWN_FIELDS
+from tidemill.engine.storage.table_layout import EVERY_ROW, OWN_FIELDS
 from tidemill.tables.arrow_types import arrow_schema
 from tidemill.tables.create import ensure_table
 from tidemill.tables.deltars import DeltaRsTable
@@ -168,16 +168,23 @@ class Publisher(TableWriter):
         self._write(spec, staged, lambda table, t: table.append(staged.rows, transaction=t, plan_hash=self._plan_hash))
 
     def _upsert(self, sink: WindowedSink, staged: StagedRows) -> None:
-        starts = staged.writer.distinct(staged.rows, sink.start)
-        within = Between(column=sink.start, low=moment(min(starts)), high=moment(max(starts) + 1))
+        within = _around(sink, staged)
         if isinstance(self.plan.work, Repair):
             self._keep_values(sink, staged, within)
         self._write(
             self.uris.published_table(sink),
             staged,
-            lambda table, t: table.upsert(
-                staged.rows, keys=sink.row_key, within=within, transaction=t, plan_hash=self._plan_hash
-            ),
+            lambda table, t: self._insert_or_update(sink, table, staged, within, t),
+        )
+
+    def _insert_or_update(
+        self, sink: WindowedSink, table: Table[Any], staged: StagedRows, within: Between, transaction: Transaction
+    ) -> Written:
+        if not sink.row_key:
+            # There is one row for all records.
+            return self._replace(table, staged, (within,), transaction)
+        return table.upsert(
+            staged.rows, keys=sink.row_key, within=within, transaction=transaction, plan_hash=self._plan_hash
         )
 
     def _keep_values(self, sink: WindowedSink, staged: StagedRows, within: Between) -> None:
@@ -195,9 +202,7 @@ class Publisher(TableWriter):
     def _replace_windows(self, sink: WindowedSink, staged: StagedRows | None, job: Backfill) -> None:
         spec = self.uris.published_table(sink)
         refiring = Refiring.of(sink, job, self.plan.position)
-        within = tuple(
-            Between(column=sink.start, low=moment(low), high=moment(high)) for low, high in refiring.window_starts(sink)
-        )
+        within = _replaced(sink, refiring)
         if within and (staged is not None or newest(spec) is not None):
             rows = staged or self._no_rows(spec)
             self._write(spec, rows, lambda table, transaction: self._replace(table, rows, within, transaction))
@@ -224,6 +229,23 @@ class Publisher(TableWriter):
         earlier = batch_ranges(b for b in job.slices if b != self.plan.batch_id)
         parts = [writer.table(place).read(where=(bounds,)) for bounds in of_batches(earlier)]
         return tuple(StagedRows(writer, rows, writer.count(rows)) for rows in parts)
+
+
+def _around(sink: WindowedSink, staged: StagedRows) -> Between:
+    """Where stored rows lie that have the windows of staged rows; all rows, if windows have no start."""
+    if sink.start is None:
+        return EVERY_ROW
+    starts = staged.writer.distinct(staged.rows, sink.start)
+    return Between(column=sink.start, low=moment(min(starts)), high=moment(max(starts) + 1))
+
+
+def _replaced(sink: WindowedSink, refiring: Refiring) -> tuple[Between, ...]:
+    """Where the stored rows of these windows lie; nowhere if no window fires."""
+    if sink.start is None:
+        return (EVERY_ROW,) if refiring.ranges else ()
+    return tuple(
+        Between(column=sink.start, low=moment(low), high=moment(high)) for low, high in refiring.window_starts(sink)
+    )
 
 
 def own_values(plan: BatchPlan) -> Mapping[str, pa.Scalar]:

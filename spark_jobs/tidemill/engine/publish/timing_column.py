@@ -14,6 +14,7 @@ from tidemill.core.plan.position import Position
 from tidemill.core.plan.work import BackfillStep, Live, Reading, Work
 from tidemill.core.sql.text import quoted, renamed
 from tidemill.core.time.timing import Timing, timing_of_live, timing_sql
+from tidemill.core.time.window_expressions import last_window_end
 from tidemill.engine.storage.staged_rows import StagedRows
 
 
@@ -23,14 +24,16 @@ def timed(fired: StagedRows, sink: WindowedSink, plan: BatchPlan, after: Positio
         return fired
     if (timing := _timing_of(plan.work)) is not None:
         return fired.stamped({sink.timing: pa.scalar(timing.value)})
-    size, edges = sink.window.panes.size, (plan.position.watermark, after.watermark)
+    if sink.start is None:
+        return fired.stamped({sink.timing: pa.scalar(Timing.EARLY.value)})
+    panes, edges = sink.window.panes, (plan.position.watermark, after.watermark)
     if not isinstance(fired.rows, pa.Table):
-        text = timing_sql(f"(unix_micros({quoted(sink.start)}) + {size}L)", *edges)
+        text = timing_sql(f"({last_window_end(panes, f'unix_micros({quoted(sink.start)})')})", *edges)
         rows = fired.rows.selectExpr("*", renamed(text, sink.timing))
         return StagedRows(fired.writer, rows, fired.count)
     # A batch publishes many rows of few windows: compute the timing once for each window.
     starts = fired.rows[sink.start].cast(pa.int64()).combine_chunks().dictionary_encode()
-    timings = pa.array([timing_of_live(start + size, *edges).value for start in starts.dictionary.to_pylist()])
+    timings = pa.array([timing_of_live(panes.end_of(start), *edges).value for start in starts.dictionary.to_pylist()])
     column = pc.take(timings.cast(pa.string()), starts.indices)
     return StagedRows(fired.writer, fired.rows.append_column(sink.timing, column), fired.count)
 

@@ -128,7 +128,7 @@ class Windows:
         self.states[sink.table] = state
         part = pane_predicates((span.first, span.last + 1))
         parts = self._panes(sink, [part], self.plan.position.slices.only(fold.batches))
-        return self._as_one(sink, parts, state.spec.fields, by=("pane_day", "pane_start"))
+        return self._as_one(sink, parts, state.spec.fields, by=sink.pane_columns)
 
     def folded_nodes(self, sink: WindowedSink, fold: Fold) -> StagedRows | None:
         """The nodes of the folded batches as one slice, without nodes that are no longer used; None without nodes."""

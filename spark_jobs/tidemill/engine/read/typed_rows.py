@@ -102,7 +102,7 @@ class EventTimes:
     def of(flow: Flow, source: Input, clock: datetime) -> EventTimes:
         """The bounds: not too far in the future, and no window and no watermark before year 1."""
         windows = [s for s in flow.sinks if isinstance(s, WindowedSink)]
-        reach = max((2 * s.window.panes.size + micros(s.allowed_lateness) for s in windows), default=0)
+        reach = max((2 * s.window.panes.longest + micros(s.allowed_lateness) for s in windows), default=0)
         first = micros(datetime.min.replace(tzinfo=UTC))
         return EventTimes(
             earliest=first + reach + micros(source.delay), latest=micros(clock + flow.spec.future_tolerance)

@@ -16,7 +16,7 @@ from tidemill.tables.arrow_types import arrow_schema
 CORRECTION_FIELDS = (
     Field(name="batch_id", type=Scalar.LONG, required=True, description="the repair"),
     Field(name="table_name", type=Scalar.STRING, required=True, description="the published table"),
-    Field(name="window_start", type=Scalar.TIMESTAMP, required=True),
+    Field(name="window_start", type=Scalar.TIMESTAMP, description="null where there are no windows"),
     Field(name="key", type=Scalar.STRING, required=True, description="the columns of the key, as JSON"),
     Field(name="before", type=Scalar.STRING, description="the row before, as JSON; null where there was none"),
     Field(name="after", type=Scalar.STRING, required=True, description="the row after, as JSON"),
@@ -37,7 +37,7 @@ def corrections(sink: WindowedSink, before: pa.Table, after: pa.Table, *, batch_
     found = {
         "batch_id": pa.repeat(pa.scalar(batch_id, pa.int64()), rows),
         "table_name": pa.repeat(sink.table, rows),
-        "window_start": after[sink.start],
+        "window_start": pa.nulls(rows) if sink.start is None else after[sink.start],
         "key": pa.array(_objects(new, sink.keys), pa.string()),
         "before": pa.array([known.get(key) for key in _keys(new, sink.row_key)], pa.string()),
         "after": pa.array(_objects(new, columns), pa.string()),

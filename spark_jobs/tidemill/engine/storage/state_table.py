@@ -15,6 +15,7 @@ from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import EngineError
 from tidemill.core.plan.slices import SliceSet
 from tidemill.core.time.times import moment
+from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.engine.storage.table_layout import NODE_FIELDS, PANE_FIELDS, Uris
 from tidemill.tables.arrow_types import schema_fields
 from tidemill.tables.deltars import DeltaRsTable
@@ -133,7 +134,7 @@ def node_predicates(level: int, panes: PaneRange) -> Part:
 
 def pane_predicates(panes: PaneRange) -> Part:
     """Predicates for rows of panes that start in `panes`, by partition and by statistics of files."""
-    low, high = (None if edge is None else moment(edge) for edge in panes)
+    low, high = (None if edge in (None, BEGINNING, END) else moment(edge) for edge in panes)
     return (
         Between(
             column="pane_day",

@@ -9,12 +9,15 @@ from tidemill.core.bind.sinks import Sink, WindowedSink
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.repair.side_outputs import LATE_FIELDS, QUARANTINE_FIELDS
 from tidemill.engine.storage.corrections import CORRECTION_FIELDS
-from tidemill.tables.interface import TableSpec
+from tidemill.tables.interface import Between, TableSpec
 
 OWN_FIELDS = (
     Field(name="batch_id", type=Scalar.LONG, required=True, description="the batch that wrote this row last"),
     Field(name="published_at", type=Scalar.TIMESTAMP, required=True, description="the clock of that batch"),
 )
+
+EVERY_ROW = Between(column="batch_id", low=None, high=None)
+"""A condition that every row of a published table meets."""
 
 PANE_FIELDS = (Field(name="pane_day", type=Scalar.DATE), Field(name="pane_start", type=Scalar.TIMESTAMP))
 NODE_FIELDS = (Field(name="pane_level", type=Scalar.INTEGER), Field(name="pane_start", type=Scalar.TIMESTAMP))
@@ -71,7 +74,7 @@ class Uris:
             storage=self.storage,
             owner=self.owner,
             fields=(*sink.contract.fields, *OWN_FIELDS),
-            pruned_by=(sink.start,) if isinstance(sink, WindowedSink) else pruned,
+            pruned_by=sink.bounds[:1] if isinstance(sink, WindowedSink) else pruned,
             description=sink.contract.description,
         )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tidemill.core.declare.aggregates import Average, Count, CountIf, Custom, Max, Min, StdDev, Sum, Variance
 from tidemill.core.declare.pipeline import Pipeline
 from tidemill.core.declare.sketches import ApproxDistinct, Collect, Distinct, First, HeavyHitters, Last, Quantiles
-from tidemill.core.time.windows import Calendar, Sliding, Tumbling
+from tidemill.core.time.windows import Calendar, Session, Sliding, Tumbling
 
 __all__ = [
     "ApproxDistinct",
@@ -28,6 +28,7 @@ __all__ = [
     "Min",
     "Pipeline",
     "Quantiles",
+    "Session",
     "Sliding",
     "StdDev",
     "Sum",

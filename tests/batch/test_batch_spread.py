@@ -17,7 +17,8 @@ from tidemill.core.time.trigger import Trigger
 from tidemill.engine.aggregate.firing import Firing
 from tidemill.engine.publish.merged_ahead import Ahead
 from tidemill.engine.storage import spread as spread_of_rows
-from tidemill.engine.storage.row_writers import DriverWriter, SparkWriter
+from tidemill.engine.storage.row_writers import DriverWriter
+from tidemill.engine.storage.spark_writer import SparkWriter
 
 pytestmark = pytest.mark.spark
 

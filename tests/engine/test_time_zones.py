@@ -33,7 +33,7 @@ def test_a_rule_that_differs_is_told_with_both_ends(
     right = CalendarPanes.window
     hour = 3_600_000_000
     monkeypatch.setattr(CalendarPanes, "window", lambda p, n: Window(right(p, n).start, right(p, n).end + hour))
-    with pytest.raises(DeclarationError, match="by the time zones of Python, and at .* by those of Java"):
+    with pytest.raises(DeclarationError, match=r"by the time zones of Python, and at .* by those of Java"):
         check_zone(spark, sink, "here")
 
 

@@ -11,6 +11,8 @@ from tidemill.core.plan.amendments import Repair, SideOutput
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Committed
+from tidemill.core.time.panes import Window
+from tidemill.core.time.sessions import merged
 from tidemill.core.time.times import micros
 
 SIZE, LATENESS = 10, 20
@@ -67,6 +69,8 @@ class Model:
                 assert plan.kind is Kind.FOLD
                 assert not read
 
+    window = f'Tumbling("{SIZE} seconds")'
+
     def expected(self, records: Records) -> dict[tuple[float, str], tuple[int, int]]:
         """The rows that readers should see: count and sum, by start of the window and user."""
         sums: dict[tuple[float, str], list[int]] = {}
@@ -114,4 +118,37 @@ class Model:
         """Late records come into their windows, but into those that are forgotten."""
         for place in places:
             if self.fates[place] == "late":
-                self.fates[place] = "late" if is_forgotten(records[place], plan) else "aggregated"
+                self.fates[place] = "late" if self.is_forgotten(records[place], plan) else "aggregated"
+
+    @staticmethod
+    def is_forgotten(fact: tuple[int, str, int] | None, plan: BatchPlan) -> bool:
+        """Whether no batch of this plan takes the record, because state of its time may be gone."""
+        return is_forgotten(fact, plan)
+
+
+class SessionModel(Model):
+    """Records of one user with gaps of at most `SIZE` seconds are one session."""
+
+    window = f'Session("{SIZE} seconds")'
+
+    def expected(self, records: Records) -> dict[tuple[float, str], tuple[int, int]]:
+        """Sessions by the plain rule."""
+        found: dict[tuple[float, str], tuple[int, int]] = {}
+        facts = sorted(fact for place in self.places("aggregated") if (fact := records[place]) is not None)
+        for user in {user for _, user, _ in facts}:
+            mine = [(second, amount) for second, of, amount in facts if of == user]
+            for window in merged(Window(second, second + SIZE) for second, _ in mine):
+                if self.watermark is not None and window.end <= self.watermark:
+                    amounts = [amount for second, amount in mine if second in window]
+                    found[NOW.timestamp() + window.start, user] = (len(amounts), sum(amounts))
+        return found
+
+    def is_late(self, second: int) -> bool:
+        """Whether the session that it alone makes takes no record any more."""
+        return self.watermark is not None and second + SIZE + LATENESS <= self.watermark
+
+    @staticmethod
+    def is_forgotten(fact: tuple[int, str, int] | None, plan: BatchPlan) -> bool:
+        """Whether the session that it alone makes is forgotten."""
+        until, (second, _, _) = plan.position.forgotten_until, fact or (0, "", 0)
+        return until is not None and micros(NOW) + (second + SIZE) * 1_000_000 <= until

@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 )
 
 from machine.failing import FAILURES, allowed_while, failing
-from machine.model import LATENESS, Model, Records, offsets_of
+from machine.model import LATENESS, Model, Records, SessionModel, offsets_of
 from machine.neighbours import beside, called
 from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, Mill, an_event, rows_of, sums
@@ -73,6 +73,8 @@ class Machine(RuleBasedStateMachine):
     session: Any = None
     """Spark, or nothing: then the tiny engine executes the batches."""
 
+    model_of: type[Model] = Model
+
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="tidemill-machine-"))
@@ -82,8 +84,8 @@ class Machine(RuleBasedStateMachine):
         # A day without the need to go back to, as in a pipeline that has run for years.
         self.patch.setattr(maintenance, "AT_LEAST", 2)
         self.records: Records = {}
-        self.model: Any = Model()
-        self.past: dict[int, Any] = {0: Model()}
+        self.model: Any = self.model_of()
+        self.past: dict[int, Any] = {0: self.model_of()}
         self.start: dict[int, int] = {0: 0, 1: 0}
         self.shown, self.is_there = 2, True
 
@@ -95,9 +97,14 @@ class Machine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         """An empty topic."""
-        age = {"state": f"{LATENESS} s"}
+        age, window = {"state": f"{LATENESS} s"}, getattr(self.model, "window", Model.window)
         self.mill: Mill = sums(
-            self.folder, self.session or NO_SPARK, lateness=f"{LATENESS} s", partitions=2, maintenance=age
+            self.folder,
+            self.session or NO_SPARK,
+            window=window,
+            lateness=f"{LATENESS} s",
+            partitions=2,
+            maintenance=age,
         )
 
     # What the world does.
@@ -385,6 +392,11 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 def test_whatever_happens_readers_see_what_one_computation_gives() -> None:
     run_state_machine_as_test(Machine, settings=settings(max_examples=25, stateful_step_count=15, phases=PHASES))
+
+
+def test_whatever_happens_readers_see_the_sessions_that_one_computation_gives() -> None:
+    machine = type("SessionMachine", (Machine,), {"model_of": SessionModel})
+    run_state_machine_as_test(machine, settings=settings(max_examples=25, stateful_step_count=15, phases=PHASES))
 
 
 @pytest.mark.long

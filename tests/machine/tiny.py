@@ -47,7 +47,8 @@ LONG = pa.int64()
 
 def state_schema(sink: WindowedSink) -> pa.Schema:
     """Rows of state of a table."""
-    return pa.schema([("pane_day", pa.date32()), ("pane_start", TIMESTAMP), *_of_key(sink), *_partials(sink)])
+    places = [(name, pa.date32() if name == "pane_day" else TIMESTAMP) for name in sink.pane_columns]
+    return pa.schema([*places, *_of_key(sink), *_partials(sink)])
 
 
 def node_schema(sink: WindowedSink) -> pa.Schema:
@@ -65,8 +66,9 @@ def node_schema(sink: WindowedSink) -> pa.Schema:
 
 def row_schema(sink: WindowedSink) -> pa.Schema:
     """Rows to publish."""
-    bounds = [("window_start", TIMESTAMP), ("window_end", TIMESTAMP)]
-    return pa.schema([*bounds, *_of_key(sink), *((name, LONG) for name in sink.aggregates)])
+    return pa.schema(
+        [*((name, TIMESTAMP) for name in sink.bounds), *_of_key(sink), *((name, LONG) for name in sink.aggregates)]
+    )
 
 
 def _of_key(sink: WindowedSink) -> list[tuple[str, pa.DataType]]:
@@ -146,7 +148,7 @@ class TinyWindows(Windows):
             node, key = Node(row["pane_level"], micros(row["pane_start"])), tuple(row[k] for k in sink.keys)
             for start in tree.window_starts(node, alone=row["_alone"]):
                 if bound["_first"] <= start <= bound["_last"]:
-                    end = start + sink.window.panes.size
+                    end = sink.window.panes.end_of(start)
                     on_time = bound["_before"] < end <= bound["_after"]
                     again = bound["_refused_until"] < end <= bound["_again_until"]
                     if on_time or again:
@@ -171,9 +173,27 @@ class TinyWindows(Windows):
         return self._published(sink, {key: found.sums[key] for key in found.fires}) if state else None
 
     def _published(self, sink: WindowedSink, sums: Mapping[tuple[Any, ...], Sequence[int]]) -> StagedRows:
-        size = sink.window.panes.size
-        rows = [(moment(s), moment(s + size), *key, *values) for (s, *key), values in sorted(sums.items())]
+        ends = sink.window.panes.end_of
+        found = sorted(sums.items())
+        rows = [((moment(s), moment(ends(s))) if sink.bounds else ()) + (*key, *values) for (s, *key), values in found]
         return self._staged(rows, row_schema(sink))
+
+    def _merged_sessions(self, sink: WindowedSink, state: StagedRows) -> StagedRows:
+        rows = [(moment(s), moment(e), *key, *values) for (s, e, *key), values in self._by_session(sink, state)]
+        return self._staged(rows, row_schema(sink))
+
+    def _folded_sessions(self, sink: WindowedSink, state: StagedRows, types: Sequence[Field]) -> StagedRows:
+        rows = [
+            (moment(s).date(), moment(s), moment(e), *key, *partials(sink, values))
+            for (s, e, *key), values in self._by_session(sink, state)
+        ]
+        return self._staged(rows, state_schema(sink))
+
+    def _by_session(self, sink: WindowedSink, state: StagedRows) -> list[tuple[Any, list[int]]]:
+        found = _Sums(sink)
+        for row in state.rows.to_pylist():
+            found.add((row["_start"], row["_end"], *(row[k] for k in sink.keys)), row, fires=True)
+        return sorted(found.sums.items())
 
     def _staged(self, rows: Sequence[Sequence[Any]], schema: pa.Schema) -> StagedRows:
         table = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
@@ -313,7 +333,7 @@ class TinyAttempt(Attempt):
         lateness = micros(sink.allowed_lateness) if self.plan.live else 0
         watermark, job = self.plan.lateness_watermark, self.plan.job
         spared = (job.whole or {}).get(sink.table, ()) if job is not None else ()
-        if any(span.first <= row.time < span.last + sink.window.panes.size for span in spared):
+        if any(span.first <= row.time < sink.window.panes.end_of(span.last) for span in spared):
             return False
         return sink.window.panes.is_late(row.time, watermark=watermark, allowed_lateness=lateness)
 
@@ -351,9 +371,10 @@ class TinyAttempt(Attempt):
             for index, aggregate in enumerate(sink.aggregates.values()):
                 found[index] += 1 if isinstance(aggregate, Count) else row.amount
         schema = state_schema(sink)
+        ends, has_end = sink.window.panes.end_of, "pane_end" in sink.pane_columns
         rows = [
-            (moment(pane).date(), moment(pane), *key, *partials(sink, values))
-            for (pane, *key), values in sorted(sums.items())
+            (moment(p).date(), moment(p), *([moment(ends(p))] if has_end else ()), *key, *partials(sink, values))
+            for (p, *key), values in sorted(sums.items())
         ]
         return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
 

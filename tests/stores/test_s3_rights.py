@@ -17,7 +17,7 @@ from support.projects import NO_SPARK, Mill, an_event, sums
 from support.recovery import paused
 from tidemill.cli.commands import doctor_checks as checks
 from tidemill.core.errors import StoreError
-from tidemill.engine.storage.row_writers import SparkWriter
+from tidemill.engine.storage.spark_writer import SparkWriter
 from tidemill.engine.storage.staged_rows import RowWriters
 from tidemill.ledger import ledger
 from tidemill.project.project import Project

@@ -24,6 +24,7 @@ from tidemill import (
     Min,
     Pipeline,
     Quantiles,
+    Session,
     Sliding,
     StdDev,
     Sum,
@@ -185,12 +186,21 @@ def _totals() -> Pipeline:
     return pipeline
 
 
-_NEWER = (_late_fields, _calendar, _totals)
+def _sessions() -> Pipeline:
+    with Pipeline("sessions", every="1 minute") as pipeline:
+        orders = pipeline.read("orders", contract="orders", event_time="ts")
+        visits = orders.key_by("shop").window(Session("30 minutes"))
+        visits.aggregate(n=Count()).publish("visits", contract="visits")
+    return pipeline
+
+
+_NEWER = (_late_fields, _calendar, _totals, _sessions)
 NEWER_CONTRACTS = {
     **CONTRACTS,
     "late_fields": a_table("late_fields", "shown_from", "total", "why"),
     "daily": a_table("daily", "window_start", "window_end", "n"),
     "so_far": a_table("so_far", "shop", "n"),
+    "visits": a_table("visits", "window_start", "window_end", "shop", "n"),
 }
 
 

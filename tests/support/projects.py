@@ -74,7 +74,7 @@ schema:
 """
 
 SUMS_PIPELINE = """
-from tidemill import Calendar, Count, Pipeline, Sliding, Sum, Tumbling
+from tidemill import Calendar, Count, Pipeline, Session, Sliding, Sum, Tumbling
 
 with Pipeline("sums", every="1 minute") as pipeline:
     (

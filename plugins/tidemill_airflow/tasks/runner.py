@@ -23,7 +23,7 @@ from tidemill_airflow.naming import AIRFLOW
 
 if TYPE_CHECKING:
     from tidemill.ledger.ledger import Ledger
-    from tidemill.maintain.maintenance import MaintenanceTask
+    from tidemill.maintain.task import MaintenanceTask
     from tidemill.run.watching import Watcher
 
 _RECENT = 5_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar, assert_never
 
@@ -30,11 +30,12 @@ from tidemill.engine.aggregate.window_sql import SLICE_COLUMNS, partial_aggregat
 from tidemill.engine.publish.beside import Beside
 from tidemill.engine.publish.publishing import Publisher, own_values
 from tidemill.engine.publish.side_tables import SideOutputs, Taken
+from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.publish.timing_column import timed
-from tidemill.engine.publish.window_results import Windows
+from tidemill.engine.publish.window_results import Fired, Windows
 from tidemill.engine.read.fitted import fitted, told
 from tidemill.engine.spark.session import pin
-from tidemill.engine.steps import Aggregated, Published, Read, SinkRows, Staged
+from tidemill.engine.steps import Aggregated, Published, Read, Staged, StateWritten
 from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.engine.storage.state_table import State
@@ -123,7 +124,7 @@ class Attempt:
         for stream in read.streams:
             with boundary(f"input:{stream.source.topic}", self.plan.batch_id):
                 stream.count_kept()
-        state, rows = _StateWritten(), dict[str, StagedRows]()
+        state, rows = StateWritten(), dict[str, StagedRows]()
         unfit: list[CheckResult] = []
         for sink, job in ((sink, self.job(read, sink)) for sink in self.flow.sinks):
             if job is None:
@@ -141,7 +142,7 @@ class Attempt:
 
     def _fold(self, read: Read, fold: Fold) -> Aggregated:
         """Join the slices of some batches into the slice of this attempt."""
-        state, windows = _StateWritten(), self.windows({})
+        state, windows = StateWritten(), self.windows({})
         for sink in self.flow.sinks:
             if isinstance(sink, WindowedSink):
                 self._append_nodes(sink, windows.folded_nodes(sink, fold))
@@ -159,7 +160,7 @@ class Attempt:
         values = (self.plan.batch_id, self.number)
         return {c: pa.scalar(value, pa.int64()) for c, value in zip(SLICE_COLUMNS, values, strict=True)}
 
-    def _append_state(self, sink: WindowedSink, staged: StagedRows, state: _StateWritten) -> None:
+    def _append_state(self, sink: WindowedSink, staged: StagedRows, state: StateWritten) -> None:
         staged = state.partials[sink.table] = staged.stamped(self._slice())
         if not staged.count:
             return
@@ -201,27 +202,34 @@ class Attempt:
     def stage(self, found: Aggregated, position: Position) -> Staged:
         """Step 4: stage the rows to publish when this attempt moves the pipeline to `position`."""
         windows = self.windows(found.states)
-        staged = [(sink, self._staged(sink, found, position, windows)) for sink in self.flow.sinks]
-        rows = tuple(SinkRows(sink, rows) for sink, rows in staged if rows is not None)
-        return Staged(rows, tuple(windows.unfit))
+        rows, open_since = list[SinkRows](), dict[str, int]()
+        for sink in self.flow.sinks:
+            fired = self._fired(sink, found, position, windows)
+            if fired.open_since is not None:
+                open_since[sink.table] = fired.open_since
+            if (staged := fired.windows) is None:
+                continue
+            if isinstance(sink, WindowedSink):
+                staged = timed(staged, sink, self.plan, position).stamped(own_values(self.plan))
+            rows.append(SinkRows(sink, staged, fired.gone))
+        return Staged(tuple(rows), tuple(windows.unfit), open_since)
 
-    def _staged(self, sink: Sink, found: Aggregated, position: Position, windows: Windows) -> StagedRows | None:
+    def _fired(self, sink: Sink, found: Aggregated, position: Position, windows: Windows) -> Fired:
         if isinstance(sink, RowSink):
-            return found.rows.get(sink.table)
+            return Fired(found.rows.get(sink.table))
         match self.plan.work:
             case Rewind() | Switch() | Fold():
-                return None
+                return Fired()
             case BackfillStep():
                 job = self._job_done(found)
-                fired = windows.fire_again(sink, job, position.slices) if job and job.complete else None
+                return Fired(windows.fire_again(sink, job, position.slices) if job and job.complete else None)
             case Live() | Repair() | Reading():
                 partials, touched = found.partials.get(sink.table), found.touched.get(sink.table, [])
-                both = windows.fire(sink, position, partials, touched)
-                self._append_nodes(sink, both.nodes)
-                fired = both.windows
+                fired = windows.fire(sink, position, partials, touched)
+                self._append_nodes(sink, fired.nodes)
+                return fired
             case _:
                 assert_never(self.plan.work)
-        return None if fired is None else timed(fired, sink, self.plan, position).stamped(own_values(self.plan))
 
     def _job_done(self, found: Aggregated) -> Backfill | None:
         """The plan's backfill after this attempt; None for other plans."""
@@ -231,7 +239,7 @@ class Attempt:
     def beside(self, found: Aggregated, item: SinkRows) -> Beside:
         """What finds the rows that a table keeps beside staged ones."""
         job = self._job_done(found)
-        return Beside(plan=self.plan, uris=self.uris, writers=self.writers, sink=item.sink, staged=item.staged, job=job)
+        return Beside(plan=self.plan, uris=self.uris, writers=self.writers, item=item, job=job)
 
     def publish(self, found: Aggregated, staged: Staged) -> Published:
         """Step 6: write rejected and late rows, then every published table; each at most once for this batch."""
@@ -245,7 +253,7 @@ class Attempt:
                 rows = self._switched()
             case Live() | Repair() | BackfillStep() | Fold() | Reading():
                 reasons = self._put_aside(found)
-                by_table = {item.sink.table: item.staged for item in staged.rows}
+                by_table = {item.sink.table: item for item in staged.rows}
                 for sink in self.flow.sinks:
                     self.publisher.publish(sink, by_table.get(sink.table), self._job_done(found))
             case _:
@@ -289,12 +297,3 @@ class Attempt:
 def _as_published(rows: DataFrame, sink: RowSink) -> DataFrame:
     """The rows of the sink in the types of its contract, and which values do not fit."""
     return rows.selectExpr(*fitted(sink.contract.fields))
-
-
-@dataclass(slots=False)
-class _StateWritten:
-    """Rows of state that step 3 has written, by table."""
-
-    partials: dict[str, StagedRows] = field(default_factory=dict)
-    touched: dict[str, list[int]] = field(default_factory=dict)
-    states: dict[str, State] = field(default_factory=dict)

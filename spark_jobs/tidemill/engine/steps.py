@@ -4,34 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from tidemill.core.bind.sinks import Sink
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.plan.position import TableMark
 from tidemill.core.time.spans import PaneSpan
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.input_stream import Stream
+from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.storage.staged_rows import StagedRows
 from tidemill.engine.storage.state_table import State
-
-
-@dataclass(frozen=True, slots=True)
-class SinkRows:
-    """The rows that a sink is to publish; readers do not see them yet."""
-
-    sink: Sink
-    staged: StagedRows
-
-    @property
-    def rows(self) -> Any:
-        """An Arrow table, or a DataFrame if Spark writes the rows."""
-        return self.staged.rows
-
-    @property
-    def count(self) -> int:
-        """The number of rows."""
-        return self.staged.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +47,14 @@ class Aggregated:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Step 4: the rows to publish, and broken rules for values that do not fit the types of their contract."""
+    """Step 4: the rows to publish, and broken rules for values that do not fit the types of their contract.
+
+    `open_since` says from when on tables of sessions may have open ones, as `Position.open_since` does.
+    """
 
     rows: tuple[SinkRows, ...] = ()
     unfit: tuple[CheckResult, ...] = ()
+    open_since: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,3 +69,12 @@ class Published:
     marks: Mapping[str, TableMark]
     reasons: Mapping[str, int]
     rows: tuple[SinkRows, ...]
+
+
+@dataclass
+class StateWritten:
+    """Rows of state that step 3 has written so far, by table; what `Aggregated` takes."""
+
+    partials: dict[str, StagedRows] = field(default_factory=dict)
+    touched: dict[str, list[int]] = field(default_factory=dict)
+    states: dict[str, State] = field(default_factory=dict)

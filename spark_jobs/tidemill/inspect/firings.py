@@ -77,7 +77,7 @@ def timing_of(sink: WindowedSink, window: Window, batch: IndexedBatch, *, touche
     pane.
     """
     before, after = batch.before, batch.after
-    lateness = micros(sink.allowed_lateness) if batch.kind is Kind.LIVE else None
+    lateness = micros(sink.allowed_lateness) if batch.kind is Kind.LIVE and sink.closes else None
     firing = Firing(trigger=sink.trigger, before=before, after=after, allowed_lateness=lateness)
     match batch.kind:
         case Kind.REWIND:

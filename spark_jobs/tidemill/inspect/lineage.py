@@ -91,9 +91,9 @@ def lineage(
     """
     flow, ledger = project.pipeline(pipeline), project.ledger(pipeline)
     sink = _sink(flow, table)
-    window = _window(sink, start)
     _check_key(sink, key)
     uris = project.uris(pipeline)
+    window = _session(uris, sink, start, key) if sink.merging and start is not None else _window(sink, start)
     view, past = ledger.view(), ledger.past()
     forgotten = (until := view.position.forgotten_until) is not None and window.end <= until
     # Some of its panes may still exist because a later window shares them, but a part tells nothing.
@@ -162,6 +162,14 @@ def _sink(flow: Flow, table: str | None) -> WindowedSink:
             fix=f"--table is one of {', '.join(windowed) or 'none: no table has windows'}",
         )
     return windowed[table]
+
+
+def _session(uris: Uris, sink: WindowedSink, start: datetime, key: Mapping[str, str]) -> Window:
+    """The published session of a key that starts then; only its row tells where it ends."""
+    row = row_of(uris, sink, start, key)
+    if row is None:
+        raise nothing_counted(uris, sink, start, key)
+    return Window(micros(start), micros(row[sink.bounds[1]]))
 
 
 def _window(sink: WindowedSink, start: datetime | None) -> Window:

@@ -52,6 +52,8 @@ def state_sizes(project: Project, flow: Flow, position: Position) -> Sequence[St
             extent = Extent.of(uris.state(sink, PANE_FIELDS), "pane_start")
             closed = _closed(position.watermark, micros(sink.allowed_lateness))
             oldest = _oldest_open(extent, sink.window.panes, max(closed, lacking(sink, position)))
+            if sink.merging and extent.spans:
+                oldest = (position.open_since or {}).get(sink.table, oldest)
             until = position.forgotten_until
             kept = None if until is None else sink.window.panes.first_ending_after(until).start
             sizes = {"rows": extent.rows, "bytes": extent.bytes}

@@ -29,6 +29,7 @@ from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.engine.aggregate.window_sql import merged_windows
 from tidemill.engine.attempt import Attempt
 from tidemill.engine.publish.comparison import Differences, different_rows, different_windows
+from tidemill.engine.publish.session_results import SessionFiring
 from tidemill.engine.spark.query import ROWS, query
 from tidemill.engine.storage.state_table import State
 from tidemill.inspect.earlier import Earlier, parted
@@ -161,7 +162,7 @@ class _Checking:
             found = writer.frame([writer.table(spec).read()]) if there else None
             return Verified(
                 table=self.sink.table,
-                differences=self._differences(job, found),
+                differences=self._differences(attempt, job, found),
                 earlier=self.earlier.batches,
                 since=(self.view.position.since or {}).get(self.sink.table),
                 left_out=self.earlier.windows,
@@ -170,11 +171,12 @@ class _Checking:
         finally:
             attempt.release()
 
-    def _differences(self, job: DataFrame | None, found: DataFrame | None) -> Differences:
+    def _differences(self, attempt: Attempt, job: DataFrame | None, found: DataFrame | None) -> Differences:
         if isinstance(self.sink, RowSink):
             now = found if found is None else self.earlier.without_rows(found)
             return different_rows(self.session, self.sink, job, now)
-        expected = None if job is None else query(self.session, merged_windows(ROWS, self.sink), self._closed(job))
+        fires = partial(self._sessions, attempt) if self.sink.merging else self._closed
+        expected = None if job is None else query(self.session, merged_windows(ROWS, self.sink), fires(job))
         inside = partial(self._inside, self.sink)
         return different_windows(self.session, self.sink, inside(expected), inside(found))
 
@@ -210,6 +212,14 @@ class _Checking:
         until = self.sink.trigger.touched_until(watermark) if isinstance(self.sink, WindowedSink) else END
         bounds = {"_before": END, "_after": END, "_refused_until": BEGINNING, "_again_until": until}
         return panes.selectExpr("*", *(_constant(v, n) for n, v in bounds.items()), "true AS _touched")
+
+    def _sessions(self, attempt: Attempt, state: DataFrame) -> DataFrame:
+        """State joined into all sessions that the watermark allows to fire."""
+        assert isinstance(self.sink, WindowedSink)
+        until = self.sink.trigger.touched_until(self.view.position.watermark)
+        firing = SessionFiring.everything(self.sink, until=until)
+        joined = attempt.writers.spark.chained([state.selectExpr("*", "true AS _touched")], firing.chain)
+        return joined.fires[0]
 
     def _inside(self, sink: WindowedSink, rows: DataFrame | None) -> DataFrame | None:
         if rows is None or sink.start is None:

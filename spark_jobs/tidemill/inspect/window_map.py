@@ -53,11 +53,11 @@ class WindowCell:
 def window_map(  # noqa: PLR0913  whose table, where it stands, and how far back
     project: Project, pipeline: str, sink: WindowedSink, view: View, batches: Sequence[BatchFacts], *, most: int
 ) -> tuple[WindowCell, ...]:
-    """The `most` newest windows of a table, oldest first; none before the first event, or where nothing has windows.
+    """The `most` newest windows of a table, oldest first; none before the first event. Sessions are not shown.
 
     It reads only the newest rows.
     """
-    if sink.start is None:
+    if sink.start is None or sink.merging:
         return ()
     newest = max((b.newest_event for b in batches if b.newest_event is not None), default=None)
     if newest is None:

@@ -61,10 +61,13 @@ class TellsPosition(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A row to send. `value` is a JSON object of its columns, `key` a JSON object of its key columns."""
+    """A row to send. `value` is a JSON object of its columns, `key` a JSON object of its key columns.
+
+    No value says that the row with this key was removed.
+    """
 
     key: bytes | None
-    value: bytes
+    value: bytes | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,7 @@ Maintenance can run beside batches and can be killed at any time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,25 +17,26 @@ from itertools import islice
 
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import RowSink, WindowedSink
-from tidemill.core.errors import Fenced
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.history.past import Past
 from tidemill.core.plan.amendments import Rewind
 from tidemill.core.plan.position import Position
 from tidemill.core.plan.slices import BatchRange, batch_ranges, in_both
-from tidemill.core.protocol.events import Committed, Forgotten
+from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.failpoints import boundary
-from tidemill.core.protocol.view import OpenBatch, View
+from tidemill.core.protocol.view import OpenBatch
 from tidemill.core.repair.state_retention import forgettable
 from tidemill.core.time.pane_tree import forgotten
-from tidemill.core.time.times import micros, moment
-from tidemill.engine.storage.state_table import State, forgotten_app, state_horizon
+from tidemill.core.time.times import micros
+from tidemill.engine.storage.state_table import State, state_horizon
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.ledger.ledger import Ledger
+from tidemill.maintain.forgetting import ForgottenState, forgotten_state
+from tidemill.maintain.task import MaintenanceTask
 from tidemill.project.project import Project
 from tidemill.run.after_commit import foldable, tidy_now
 from tidemill.tables.handles import newest
-from tidemill.tables.interface import Between, TableSpec, Transaction
+from tidemill.tables.interface import TableSpec, Transaction
 from tidemill.tables.keeping import KeptTable
 
 READERS = timedelta(hours=1)
@@ -44,15 +44,6 @@ READERS = timedelta(hours=1)
 
 AT_LEAST = 10
 """This many of the newest commits can always be rewound to, however old they are."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MaintenanceTask:
-    """A maintenance task on one table, done or only planned: `count` files or rows."""
-
-    table: str
-    what: str
-    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +163,7 @@ def maintain(
         return
     newest_commit = kept.newest
     until_of = partial(forgettable, flow, others=kept.positions, age=project.settings.state)
-    forgotten = _forgotten(ledger, until_of, now, dry_run=dry_run)
+    forgotten = forgotten_state(ledger, until_of, now, dry_run=dry_run)
     for name, files in foldable(flow, uris, newest_commit):
         yield MaintenanceTask(table=name, what="small files folded", count=files)
     # Sweep first, so that files folded now stay for their readers until the next maintenance.
@@ -196,53 +187,8 @@ def maintain(
     yield from _outdated(project, pipeline, kept, now - keep, dry_run=dry_run)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Forgotten:
-    """The state to remove: of windows that end at `until` or earlier, in slices of batches up to `through`."""
-
-    until: int
-    through: int
-
-    def removed(self, uris: Uris, sink: WindowedSink, spec: TableSpec, *, dry_run: bool) -> MaintenanceTask:
-        """Remove the panes of these windows, except panes that later windows share."""
-        edge = moment(sink.window.panes.first_ending_after(self.until).start)
-        # Rows that a backfill writes there meanwhile stay.
-        where = (
-            Between(column="pane_start", low=None, high=edge),
-            Between(column="batch_id", low=None, high=self.through + 1),
-        )
-        remembered = Transaction(forgotten_app(uris.owner, sink), self.until)
-        with nullcontext() if dry_run else boundary(f"removed:{sink.table}", self.through):
-            count = KeptTable(spec).forget(where, remembered=remembered, dry_run=dry_run)
-        return MaintenanceTask(table=spec.name, what="rows of windows closed for good removed", count=count)
-
-
-def _forgotten(
-    ledger: Ledger, until_of: Callable[[Position], int | None], now: datetime, *, dry_run: bool
-) -> _Forgotten | None:
-    """Record in the ledger what is removed, and return it. None while a backfill is open, because it may need it."""
-
-    def event(view: View) -> Forgotten:
-        until = until_of(view.position)
-        if until is None:
-            raise Fenced("nothing more can be forgotten")
-        return Forgotten(batch_id=view.last_batch_id, until=until, at=now)
-
-    view = ledger.view()
-    until = until_of(view.position)
-    # An open batch may need the state that would be removed.
-    if until is not None and view.open_batch is None and view.superseded is None and not dry_run:
-        with suppress(Fenced), boundary("forgotten", view.last_batch_id):
-            ledger.append(event)
-        view = ledger.view()
-    found = until if dry_run and until is not None else view.position.forgotten_until
-    if found is None or view.position.backfill is not None:
-        return None
-    return _Forgotten(until=found, through=view.position.batch_id)
-
-
 def _state(
-    uris: Uris, sink: WindowedSink, kept: _Kept, forgotten: _Forgotten | None, *, dry_run: bool
+    uris: Uris, sink: WindowedSink, kept: _Kept, forgotten: ForgottenState | None, *, dry_run: bool
 ) -> Iterator[MaintenanceTask]:
     """Remove state of slices that no position shows any more, and state that was forgotten."""
     state = State.of(uris, sink)

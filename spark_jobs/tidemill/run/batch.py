@@ -38,9 +38,10 @@ from tidemill.core.protocol.failpoints import boundary, check_wanted
 from tidemill.core.protocol.view import View
 from tidemill.core.time.times import micros
 from tidemill.engine.attempt import Attempt
+from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.spark.failures import explained
 from tidemill.engine.spark.garbage import let_go
-from tidemill.engine.steps import Aggregated, Published, SinkRows, Staged
+from tidemill.engine.steps import Aggregated, Published, Staged
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.ledger.ledger import Ledger
 from tidemill.log.interface import Log, TellsPosition
@@ -204,7 +205,11 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, times: _Times, *, s
     with step("publish"):
         published = attempt.publish(found, staged)
         send(published.rows, published.marks)
-    position = replace(position, tables={**plan.position.tables, **published.marks})
+    position = replace(
+        position,
+        tables={**plan.position.tables, **published.marks},
+        open_since={**(position.open_since or {}), **staged.open_since} or None,
+    )
     commit = _commit_of(attempt, position, _Done(found, staged, verdict, published), times)
     with step("commit"), boundary("committed", plan.batch_id):
         ledger.append(lambda _: commit)

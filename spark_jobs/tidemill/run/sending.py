@@ -16,7 +16,7 @@ from tidemill.core.plan.position import TableMark
 from tidemill.core.protocol.codec import fingerprint
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.engine.publish.messages import messages
-from tidemill.engine.steps import SinkRows
+from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.storage.expected_versions import published
 from tidemill.log.interface import Message, OutgoingBatch, Sends
 from tidemill.project.project import Project
@@ -38,7 +38,7 @@ def send(
         return
     for item in staged:
         topic = item.sink.topic
-        if topic is None or not item.count or (isinstance(item.sink, RowSink) and plan.job is not None):
+        if topic is None or not (item.count or item.gone) or (isinstance(item.sink, RowSink) and plan.job is not None):
             continue
         outgoing = OutgoingBatch(
             topic=topic,
@@ -50,7 +50,7 @@ def send(
             once=flow.spec.guarantee is not Guarantee.AT_LEAST_ONCE,
         )
         with boundary(f"sent:{topic}", plan.batch_id):
-            log.send(outgoing, (Message(key=k, value=v) for k, v in messages(item.sink, item.staged)))
+            log.send(outgoing, (Message(key=k, value=v) for k, v in messages(item)))
 
 
 def _headers(plan: BatchPlan, item: SinkRows) -> dict[str, str]:

@@ -54,17 +54,25 @@ class DeltaRsTable(Opened):
         shaped = conform(rows, self.spec)
         return self._land(stamp, lambda handle: partial(self._append, handle, shaped, stamp))
 
-    def upsert(
-        self, rows: pa.Table, *, keys: tuple[str, ...], within: Between, transaction: Transaction, plan_hash: str
+    def upsert(  # noqa: PLR0913  what is written, where, and by whom
+        self,
+        rows: pa.Table,
+        *,
+        keys: tuple[str, ...],
+        within: Between,
+        transaction: Transaction,
+        plan_hash: str,
+        gone: pa.Table | None = None,
     ) -> Written:
-        """Replace rows that agree in all `keys` with a given row, and add the others."""
+        """Replace rows that agree in all `keys` with a given row, and add the others; remove those of `gone`."""
         stamp = Stamp(transaction, plan_hash)
         shaped = conform(rows, self.spec)
         self._check_rows(shaped, keys, within)
+        removed = None if gone is None else conform(gone, self.spec, keys)
 
         def prepare(handle: DeltaTable) -> Commit:
             check_protocol(handle, self.spec)
-            actions = upsert_actions(self.files(handle), shaped, keys, within)
+            actions = upsert_actions(self.files(handle), shaped, keys, within, removed)
             return partial(self._replace, handle, actions, properties_of(stamp, max_commit_retries=0))
 
         return self._land(stamp, prepare)

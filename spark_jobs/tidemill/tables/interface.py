@@ -200,16 +200,25 @@ class Table(Protocol[Rows]):
         """
         ...
 
-    def upsert(
-        self, rows: Rows, *, keys: tuple[str, ...], within: Between, transaction: Transaction, plan_hash: str
+    def upsert(  # noqa: PLR0913  what is written, where, and by whom
+        self,
+        rows: Rows,
+        *,
+        keys: tuple[str, ...],
+        within: Between,
+        transaction: Transaction,
+        plan_hash: str,
+        gone: Rows | None = None,
     ) -> Written:
         """Replace the rows that agree with a given row in all of `keys`, and add the other rows.
+
+        Rows that agree with one of `gone`, which has the columns `keys`, are removed; no given row agrees with one.
 
         Null agrees with null. A replaced row is replaced completely. Upserting the same rows again changes no content.
         No rows are a write, too: the transaction is recorded.
 
-        All given rows lie inside `within`. Stored rows outside are never replaced, and files that lie outside are not
-        read.
+        All given rows and all of `gone` lie inside `within`. Stored rows outside are never replaced, and files that lie
+        outside are not read.
 
         Raises:
             ValueError: two rows agree in all keys, or a row lies outside `within`.

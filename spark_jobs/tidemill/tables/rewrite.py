@@ -122,13 +122,16 @@ def removed_paths(actions: list[Action]) -> set[str]:
     return {action.path for action in actions if isinstance(action, RemoveAction)}
 
 
-def upsert_actions(files: Files, rows: pa.Table, keys: tuple[str, ...], within: Between) -> list[Action]:
-    """The actions that replace the rows with the same keys by `rows`, and add the others."""
+def upsert_actions(
+    files: Files, rows: pa.Table, keys: tuple[str, ...], within: Between, gone: pa.Table | None = None
+) -> list[Action]:
+    """The actions that replace the rows with the same keys by `rows`, add the others, and remove those of `gone`."""
     schema = files.schema()
+    replaced = [rows.select(keys), *([] if gone is None else [gone.select(keys)])]
     actions: list[Action] = []
     for path, fragment in files.overlapping(within).items():
         old = fragment.to_table(schema=schema)
-        kept = old.filter(unmatched(old, rows, keys, within))
+        kept = old.filter(unmatched(old, pa.concat_tables(replaced), keys, within))
         if kept.num_rows < old.num_rows:
             actions.append(removal(path))
             actions.extend(files.write(kept, within.column))

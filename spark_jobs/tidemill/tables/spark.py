@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from tidemill.core.contract.schema import Field, Scalar, spark_type
@@ -33,7 +34,7 @@ _TIMESTAMP_TYPE = "spark.sql.parquet.outputTimestampType"
 _REPLACED_ONLY = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 
 _BROKEN_PROMISE = "two rows to upsert agree in all keys, or a row lies outside the range"
-_COPIES = "__copies"
+_COPIES, _GONE = "__copies", "__gone"
 # The common prefix of Delta's errors for a conflict with another commit.
 _CONFLICT = "DELTA_CONCURRENT_"
 _TRIES = 3
@@ -70,10 +71,17 @@ class SparkTable(Opened):
 
         return self._land(stamp, commit)
 
-    def upsert(
-        self, rows: DataFrame, *, keys: tuple[str, ...], within: Between, transaction: Transaction, plan_hash: str
+    def upsert(  # noqa: PLR0913  what is written, where, and by whom
+        self,
+        rows: DataFrame,
+        *,
+        keys: tuple[str, ...],
+        within: Between,
+        transaction: Transaction,
+        plan_hash: str,
+        gone: DataFrame | None = None,
     ) -> Written:
-        """Replace rows that agree in all `keys` with a given row, and add the others.
+        """Replace rows that agree in all `keys` with a given row, and add the others; remove those of `gone`.
 
         Raises:
             KeysCollide: two rows agree in all keys, or a row lies outside `within`.
@@ -82,14 +90,18 @@ class SparkTable(Opened):
         if not keys:
             raise ValueError(f"table {self.spec.name}: an upsert needs keys")
         stamp = Stamp(transaction, plan_hash)
-        source = self._checked(self._shaped(rows), keys, within)
+        shaped = self._shaped(rows)
+        if gone is not None:
+            removed = gone.select(*map(quoted, keys)).withColumn(_GONE, F.lit(True))
+            shaped = shaped.withColumn(_GONE, F.lit(False)).unionByName(removed, allowMissingColumns=True)
+        source = self._checked(shaped, keys, within)
         view = f"upsert_{sha256(f'{self.spec.uri} {stamp.text()}'.encode()).hexdigest()[:16]}"
 
         def commit() -> None:
             source.createOrReplaceTempView(view)
             try:
                 with commit_settings(self._session, stamp):
-                    self._session.sql(self._merge(view, keys, within)).collect()
+                    self._session.sql(self._merge(view, keys, within, removes=gone is not None)).collect()
             finally:
                 self._session.catalog.dropTempView(view)
 
@@ -220,18 +232,20 @@ class SparkTable(Opened):
         counted = rows.selectExpr("*", f"count(1) OVER (PARTITION BY {by}) AS {_COPIES}")
         return counted.where(f"assert_true({promise}, '{_BROKEN_PROMISE}') IS NULL").drop(_COPIES)
 
-    def _merge(self, view: str, keys: tuple[str, ...], within: Between) -> str:
+    def _merge(self, view: str, keys: tuple[str, ...], within: Between, *, removes: bool) -> str:
         table = open_table(self.spec)
         columns = [quoted(c) for c in self.spec.columns]
         others = [quoted(f.name) for f in table.schema().fields if f.name not in self.spec.columns]
         on = [f"t.{quoted(k)} <=> s.{quoted(k)}" for k in keys]
         bounds = spark_sql((within,), "t")
         updates = [f"t.{c} = s.{c}" for c in columns] + [f"t.{c} = NULL" for c in others]
+        removed, kept = (f" WHEN MATCHED AND s.{_GONE} THEN DELETE", f" AND NOT s.{_GONE}") if removes else ("", "")
         return (
             f"MERGE INTO delta.{quoted(self._location())} AS t USING {view} AS s"
             f" ON {' AND '.join([bounds, *on] if bounds else on)}"
-            f" WHEN MATCHED THEN UPDATE SET {', '.join(updates)}"
-            f" WHEN NOT MATCHED THEN INSERT ({', '.join(columns)}) VALUES ({', '.join('s.' + c for c in columns)})"
+            f"{removed} WHEN MATCHED THEN UPDATE SET {', '.join(updates)}"
+            f" WHEN NOT MATCHED{kept} THEN INSERT ({', '.join(columns)})"
+            f" VALUES ({', '.join('s.' + c for c in columns)})"
         )
 
     def _location(self) -> str:

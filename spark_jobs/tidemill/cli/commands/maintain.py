@@ -16,7 +16,7 @@ from tidemill.cli.views.log import print_json
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemill.maintain.maintenance import MaintenanceTask
+    from tidemill.maintain.task import MaintenanceTask
     from tidemill.project.project import Project
 
 
@@ -67,8 +67,8 @@ def _folded(ctx: typer.Context, project: Project, pipeline: str, *, dry_run: boo
     """Slices become one where that is worth it; Spark starts only then. A batch that runs goes first."""
     from tidemill.cli.spark import say_start, spark_session
     from tidemill.core.errors import Busy
-    from tidemill.maintain.maintenance import MaintenanceTask
     from tidemill.maintain.state_compaction import due, fold
+    from tidemill.maintain.task import MaintenanceTask
 
     amendment = an_amendment(project, pipeline, by=None, why="maintenance")
     count = len(due(amendment, amendment.ledger.view()))

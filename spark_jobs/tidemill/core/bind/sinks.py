@@ -16,8 +16,9 @@ from tidemill.core.identity.legacy import legacy_shape
 from tidemill.core.time.calendar import CalendarPanes
 from tidemill.core.time.pane_tree import levels_of
 from tidemill.core.time.panes import EvenPanes
+from tidemill.core.time.sessions import SessionPanes
 from tidemill.core.time.trigger import Trigger
-from tidemill.core.time.windows import WindowSpec
+from tidemill.core.time.windows import Global, Session, WindowSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +76,21 @@ class WindowedSink:
 
         The rules of time zones change: windows that exist keep the end that they had.
         """
-        ends = ("pane_end",) if isinstance(self.window.panes, CalendarPanes) else ()
+        ends = ("pane_end",) if isinstance(self.window.panes, CalendarPanes | SessionPanes) else ()
         return ("pane_day", "pane_start", *ends)
+
+    @property
+    def merging(self) -> bool:
+        """Whether records decide which windows there are, so that windows of a key may merge."""
+        return isinstance(self.window, Session)
+
+    @property
+    def closes(self) -> bool:
+        """Whether windows refuse records once they are closed.
+
+        Of sessions, the one that the record makes decides. Aggregates without a window refuse none.
+        """
+        return not isinstance(self.window, Session | Global)
 
     @property
     def merges_ahead(self) -> bool:

@@ -12,10 +12,15 @@ from typing import NoReturn, Protocol
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
-from tidemill.core.declare.windowed import AggregatedStream, KeyedStream, WindowedStream, aggregated_by
+from tidemill.core.declare.windowed import (
+    AggregatedStream,
+    KeyedStream,
+    WindowedStream,
+    aggregated_by,
+    window_by,
+)
 from tidemill.core.errors import DeclarationError
-from tidemill.core.time.times import duration
-from tidemill.core.time.windows import Calendar, Global, Sliding, Tumbling, WindowSpec
+from tidemill.core.time.windows import Global, WindowSpec
 
 _OF_ROWS = ("filter", "with_columns", "select", "union", "split", "key_by", "window", "aggregate", "publish", "discard")
 
@@ -149,15 +154,7 @@ class Stream:
             DeclarationError: `spec` is no kind of windows; the lateness is no duration, or negative; or a column has no
                 valid name.
         """
-        if not isinstance(spec, Tumbling | Sliding | Calendar):
-            raise DeclarationError(
-                f"window takes a kind of windows, found {spec!r}",
-                fix='write .window(Tumbling("1 minute")), for example; without windows, leave the step out',
-            )
-        lateness = duration(allowed_lateness, "allowed_lateness")
-        window = op.WindowBy(spec=spec, allowed_lateness=lateness, start=start, end=end)
-        for column in (start, *window.columns):
-            checked_column(column)
+        window = window_by(spec, allowed_lateness, start, end)
         return WindowedStream(self.then(window, "window", name))
 
     def aggregate(self, *, name: str | None = None, **aggregates: Aggregate) -> AggregatedStream:

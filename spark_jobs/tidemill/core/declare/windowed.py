@@ -11,8 +11,9 @@ from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
 from tidemill.core.errors import DeclarationError
+from tidemill.core.time.times import duration
 from tidemill.core.time.trigger import Trigger
-from tidemill.core.time.windows import WindowSpec
+from tidemill.core.time.windows import Calendar, Session, Sliding, Tumbling, WindowSpec
 
 if TYPE_CHECKING:
     from tidemill.core.declare.builder import Stream
@@ -132,6 +133,29 @@ class AggregatedStream:
 
     def __getattr__(self, name: str) -> NoReturn:
         no_step(name, "what .aggregate(...) gives", ("publish",))
+
+
+def window_by(spec: WindowSpec, allowed_lateness: str | timedelta, start: str, end: str | None) -> op.WindowBy:
+    """The operator for these windows, with the columns of their bounds.
+
+    Raises:
+        DeclarationError: `spec` is no kind of windows, or one whose end must be published; the lateness is no duration,
+            or negative; or a column has no valid name.
+    """
+    if not isinstance(spec, Tumbling | Sliding | Calendar | Session):
+        raise DeclarationError(
+            f"window takes a kind of windows, found {spec!r}",
+            fix='write .window(Tumbling("1 minute")), for example; without windows, leave the step out',
+        )
+    if isinstance(spec, Session) and end is None:
+        raise DeclarationError(
+            "sessions have no length of their own, so their end must be published", fix="leave out end=None"
+        )
+    lateness = duration(allowed_lateness, "allowed_lateness")
+    window = op.WindowBy(spec=spec, allowed_lateness=lateness, start=start, end=end)
+    for column in (start, *window.columns):
+        checked_column(column)
+    return window
 
 
 def aggregated_by(aggregates: Mapping[str, Aggregate]) -> op.AggregateBy:

@@ -24,7 +24,7 @@ from tidemill.core.declare import operators as op
 from tidemill.core.declare import sketches
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.times import micros
-from tidemill.core.time.windows import Calendar, Global, Sliding, Tumbling
+from tidemill.core.time.windows import Calendar, Global, Session, Sliding, Tumbling
 
 VERSION = 2
 """The version of this encoding. Version 1 was Python's `repr` (`tidemill.core.identity.legacy`)."""
@@ -101,6 +101,7 @@ FORMS: Mapping[type, Form] = {
         "sliding", {"size": Part("size_us"), "slide": Part("slide_us"), "offset": Part("offset_us", _NO_TIME)}
     ),
     Calendar: Form("calendar", {"unit": Part("unit"), "zone": Part("zone", "UTC")}),
+    Session: Form("session", {"gap": Part("gap_us")}),
     Global: Form("global"),
     agg.Count: Form("count", {"expression": Part("of", "*", sql=True)}),
     agg.CountIf: Form("count_if", {"predicate": Part("of", sql=True)}),

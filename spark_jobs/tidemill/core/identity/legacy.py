@@ -22,7 +22,7 @@ from tidemill.core.declare.graph import Graph
 from tidemill.core.identity.declarations import FORMS, encoded
 from tidemill.core.time.times import duration, show_duration, signed_duration
 from tidemill.core.time.trigger import Trigger
-from tidemill.core.time.windows import Calendar, Global, Sliding, Tumbling, WindowSpec
+from tidemill.core.time.windows import Calendar, Global, Session, Sliding, Tumbling, WindowSpec
 
 _CLASSES: Mapping[type, str] = {
     op.Topics: "Topics names pattern",
@@ -98,7 +98,7 @@ def legacy_shape(keys: Iterable[str], window: WindowSpec, aggregates: Mapping[st
 
 
 def _window(window: WindowSpec) -> str:
-    if isinstance(window, Calendar | Global):
+    if isinstance(window, Calendar | Session | Global):
         raise _NotThen
     offset = signed_duration(window.offset)
     aligned = f" from {show_duration(offset)}" if offset else ""

@@ -74,6 +74,8 @@ class Position:
     patterns matched for it. `merged_since` says for each table with panes merged ahead from which event time on the
     merged panes are valid (`tidemill.core.time.pane_tree`). Windows that end at `forgotten_until` or earlier never fire
     from state again, because their state may be removed (`tidemill.core.repair.state_retention`); None if no state was.
+    `open_since` says for each table of sessions an event time in microseconds: sessions that start earlier are closed,
+    so live batches do not read their state; a table that is not named may have open sessions from the beginning on.
     """
 
     batch_id: int = 0
@@ -89,6 +91,7 @@ class Position:
     merged_since: Mapping[str, int] | None = None
     forgotten_until: int | None = None
     matched: Mapping[str, tuple[str, ...]] | None = None
+    open_since: Mapping[str, int] | None = None
 
     def first_of_meaning(self, table: str) -> int:
         """The first batch whose numbers in a table have their present meaning; 0 if the meaning never changed."""
@@ -170,6 +173,12 @@ class Position:
             anew = self._from_now() if job.supersedes else self.merged_since
             since = {t: s.completed() if t in (job.completes or ()) else s for t, s in (self.since or {}).items()}
             return replace(
-                self, batch_id=batch_id, slices=switched, backfill=None, merged_since=anew, since=since or None
+                self,
+                batch_id=batch_id,
+                slices=switched,
+                backfill=None,
+                merged_since=anew,
+                since=since or None,
+                open_since=None,
             )
         return replace(self, batch_id=batch_id, slices=slices.hide([BatchRange(batch_id, batch_id + 1)]), backfill=job)

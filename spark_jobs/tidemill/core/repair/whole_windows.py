@@ -38,6 +38,9 @@ def whole_of(
 def _whole(
     sink: WindowedSink, until: int, past: Past, slices: SliceSet, covers: Sequence[Cover]
 ) -> tuple[PaneSpan, ...]:
+    if sink.merging:
+        # Nobody can tell from the ledger which records a forgotten session had.
+        return ()
     panes, table = sink.window.panes, sink.table
     end = panes.last_ending_by(until).start
     mine = [s for c in covers if table in c.panes and (s := starts_over(panes, c.panes[table])).first <= end]

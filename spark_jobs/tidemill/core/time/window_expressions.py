@@ -8,6 +8,7 @@ from __future__ import annotations
 from tidemill.core.sql.text import text_literal
 from tidemill.core.time.calendar import CalendarPanes, CalendarUnit
 from tidemill.core.time.panes import EvenPanes, Panes
+from tidemill.core.time.sessions import SessionPanes
 from tidemill.core.time.watermarks import END
 
 BOUNDS = ("_before", "_after", "_refused_until", "_again_until")
@@ -32,6 +33,8 @@ def pane_start(panes: Panes, time: str) -> str:
             return f"{time} - pmod({time} - {panes.offset}L, {panes.pane}L)"
         case CalendarPanes():
             return _calendar(panes, time)[0]
+        case SessionPanes():
+            return time
         case _:
             return "0L"
 
@@ -43,6 +46,8 @@ def last_window_start(panes: Panes, time: str) -> str:
             return f"{time} - pmod({time} - {panes.offset}L, {panes.slide}L)"
         case CalendarPanes():
             return _calendar(panes, time)[0]
+        case SessionPanes():
+            return time
         case _:
             return "CAST(NULL AS BIGINT)"
 
@@ -54,6 +59,8 @@ def last_window_end(panes: Panes, time: str) -> str:
             return f"{last_window_start(panes, time)} + {panes.size}L"
         case CalendarPanes():
             return _calendar(panes, time)[1]
+        case SessionPanes(gap=gap):
+            return f"{time} + {gap}L"
         case _:
             return "CAST(NULL AS BIGINT)"
 
@@ -73,7 +80,7 @@ def is_late(panes: Panes, time: str, behind: str, allowed_lateness: int) -> str:
     match panes:
         case EvenPanes():
             return f"coalesce({_time_left(panes, time, behind, allowed_lateness)} <= 0L, false)"
-        case CalendarPanes():
+        case CalendarPanes() | SessionPanes():
             return f"coalesce({last_window_end(panes, time)} - {time} + {allowed_lateness}L <= {behind}, false)"
         case _:
             return "false"

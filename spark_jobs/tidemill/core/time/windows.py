@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.calendar import CalendarPanes, CalendarUnit
 from tidemill.core.time.panes import EvenPanes, OnePane
+from tidemill.core.time.sessions import SessionPanes
 from tidemill.core.time.times import duration, micros, positive_duration, show_duration, signed_duration
 
 MAX_PANES_PER_WINDOW = 10_000
@@ -137,6 +138,33 @@ class Calendar:
 
 
 @dataclass(frozen=True, slots=True)
+class Session:
+    """Windows that records of one key make: a session goes on as long as no gap between records is longer.
+
+    A session ends one gap after its last record. An event exactly one gap after the last one still belongs to it.
+
+    Args:
+        gap: the longest time without a record inside a session, longer than zero.
+
+    Raises:
+        DeclarationError: the gap is no such duration.
+    """
+
+    gap: str | timedelta
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gap", positive_duration(self.gap, "the gap of a session"))
+
+    @property
+    def panes(self) -> SessionPanes:
+        """The arithmetic of the sessions of single records."""
+        return SessionPanes(gap=micros(duration(self.gap)))
+
+    def __str__(self) -> str:
+        return f"sessions with a gap of {show_duration(duration(self.gap))}"
+
+
+@dataclass(frozen=True, slots=True)
 class Global:
     """One window for all event times, which never ends. Rows aggregated without a window are in it."""
 
@@ -164,4 +192,4 @@ def _check_zone(name: object) -> None:
     )
 
 
-WindowSpec = Tumbling | Sliding | Calendar | Global
+WindowSpec = Tumbling | Sliding | Calendar | Session | Global

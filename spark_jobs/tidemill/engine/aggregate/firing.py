@@ -15,7 +15,6 @@ from tidemill.core.time.panes import EvenPanes, Panes
 from tidemill.core.time.times import micros
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.watermarks import BEGINNING, END
-from tidemill.core.time.windows import Global
 
 _FAR = 2**62
 """Beyond any event time, but a window's size added to it still fits 64 bits."""
@@ -41,8 +40,7 @@ class Firing:
     @staticmethod
     def of(sink: WindowedSink, plan: BatchPlan, after: Position) -> Firing:
         """The firing of a sink in a batch that moves the pipeline to `after`."""
-        closes = plan.live and not isinstance(sink.window, Global)
-        lateness = micros(sink.allowed_lateness) if closes else None
+        lateness = micros(sink.allowed_lateness) if plan.live and sink.closes else None
         until, missing = plan.position.forgotten_until, lacking(sink, after)
         return Firing(
             trigger=sink.trigger,

@@ -15,7 +15,7 @@ from tidemill.engine.aggregate.counting import Counter, Counts
 from tidemill.engine.read.source import records
 from tidemill.engine.read.typed_rows import DecodeBatches, checked, decoded
 from tidemill.engine.spark.query import query
-from tidemill.engine.storage.row_writers import SparkWriter
+from tidemill.engine.storage.spark_writer import SparkWriter
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -85,7 +85,7 @@ def _check(session: SparkSession, flow: Flow, sink: Sink, uris: Uris, where: str
         check_zone(session, sink, where)
         state = partial_aggregates(rows, sink)
         _check_state(flow, sink, uris, state)
-        published = query(session, finished_windows(ROWS, sink), state.selectExpr("*", *_firing()))
+        published = query(session, finished_windows(ROWS, sink), state.selectExpr("*", *_firing(sink)))
         columns = tuple(f.name for f in sink.computed)
     for field in published.select(*map(quoted, columns)).schema.fields:
         if not isinstance(field.dataType, T.NullType):
@@ -123,8 +123,9 @@ def _branched(session: SparkSession, source: Input, path: Path, branch: Branch) 
     )
 
 
-def _firing() -> list[str]:
-    return ["true AS _touched", *(f"0L AS {bound}" for bound in BOUNDS)]
+def _firing(sink: WindowedSink) -> list[str]:
+    bounds = ("_start", "_end") if sink.merging else BOUNDS
+    return ["true AS _touched", *(f"0L AS {bound}" for bound in bounds)]
 
 
 def _check_numbers(rows: DataFrame, sink: WindowedSink, where: str) -> None:

@@ -13,6 +13,7 @@ from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.sql.expressions import filled
 from tidemill.core.sql.text import quoted, renamed, select
 from tidemill.core.time.panes import EvenPanes, OnePane
+from tidemill.core.time.sessions import SessionPanes
 from tidemill.core.time.window_expressions import (
     BOUNDS,
     NEVER,
@@ -54,11 +55,15 @@ def partial_aggregates(rows: DataFrame, sink: WindowedSink) -> DataFrame:
         for name, aggregate in sink.aggregates.items()
         for part, text in aggregate.triple.partial.items()
     }
-    panes = rows.selectExpr("*", renamed(pane_start(sink.window.panes, "_time"), "_pane"))
-    grouped = panes.groupBy("_pane", *map(quoted, sink.keys)).agg(
-        *(F.expr(renamed(text, name)) for name, text in partials.items())
-    )
-    start, end = "timestamp_micros(_pane)", f"timestamp_micros({last_window_end(sink.window.panes, '_pane')})"
+    parts = [F.expr(renamed(text, name)) for name, text in partials.items()]
+    if isinstance(sink.window.panes, SessionPanes):
+        session = F.session_window(F.expr("timestamp_micros(_time)"), f"{sink.window.panes.gap} microseconds")
+        grouped = rows.groupBy(session.alias("_session"), *map(quoted, sink.keys)).agg(*parts)
+        start, end = "_session.start", "_session.end"
+    else:
+        panes = rows.selectExpr("*", renamed(pane_start(sink.window.panes, "_time"), "_pane"))
+        grouped = panes.groupBy("_pane", *map(quoted, sink.keys)).agg(*parts)
+        start, end = "timestamp_micros(_pane)", f"timestamp_micros({last_window_end(sink.window.panes, '_pane')})"
     pane = {"pane_day": f"CAST({start} AS DATE)", "pane_start": start, "pane_end": end}
     columns = [renamed(pane[name], name) for name in sink.pane_columns]
     return grouped.selectExpr(*columns, *map(quoted, [*sink.keys, *partials]))
@@ -76,18 +81,20 @@ def finished_windows(state: str, sink: WindowedSink) -> str:
     """A statement over state: the rows to publish, in the types that Spark gives them.
 
     The state also has the columns of `Firing.bounds`, and `_touched`, true for rows of this batch. A window that fires
-    is merged from all rows of its panes.
+    is merged from all rows of its panes. State of sessions has the bounds of their session instead (`Chain`), and all
+    of them fire.
     """
     keys = [quoted(k) for k in sink.keys]
+    fires = "true" if sink.merging else "bool_or(_on_time OR (_again AND _touched))"
     merged = select(
         [
             "_start",
             *keys,
-            renamed("bool_or(_on_time OR (_again AND _touched))", "_fires"),
+            renamed(fires, "_fires"),
             *([renamed("max(_end)", "_end")] if "pane_end" in sink.pane_columns else []),
             *(renamed(text, name) for name, text in merges(sink).items()),
         ],
-        _candidates(state, sink),
+        state if sink.merging else _candidates(state, sink),
         group_by=["_start", *sink.keys],
     )
     return select([renamed(value, c) for c, value in finished_values(sink).items()], merged, where="_fires")
@@ -111,7 +118,8 @@ def left_to_spark(sink: WindowedSink, state: Sequence[Field]) -> str:
 
     `state` are the columns of a slice of state.
     """
-    flags = {"_touched": Scalar.BOOLEAN, **dict.fromkeys(BOUNDS, Scalar.LONG)}
+    bounds = ("_start", "_end") if sink.merging else BOUNDS
+    flags = {"_touched": Scalar.BOOLEAN, **dict.fromkeys(bounds, Scalar.LONG)}
     columns = (*state, *(Field(name=name, type=of) for name, of in flags.items()))
     found = translated(merged_windows(ROWS, sink), columns)
     return found if isinstance(found, str) else ""
@@ -133,6 +141,15 @@ def folded_state(state: str, sink: WindowedSink, types: Sequence[Field], by: Seq
     whole = [*by, *sink.keys]
     parts = [renamed(cast_or_null(text, of[name]), name) for name, text in merges(sink).items()]
     return select([*map(quoted, whole), *parts], state, group_by=whole)
+
+
+def folded_sessions(state: str, sink: WindowedSink, types: Sequence[Field]) -> str:
+    """A statement over state that a `Chain` has joined: one row per session and key; it can be merged further."""
+    of, start = types_of(sink, types), "timestamp_micros(_start)"
+    pane = {"pane_day": f"CAST({start} AS DATE)", "pane_start": start, "pane_end": "timestamp_micros(max(_end))"}
+    places = [renamed(pane[name], name) for name in sink.pane_columns]
+    parts = [renamed(cast_or_null(text, of[name]), name) for name, text in merges(sink).items()]
+    return select([*places, *map(quoted, sink.keys), *parts], state, group_by=["_start", *sink.keys])
 
 
 def types_of(sink: WindowedSink, types: Sequence[Field]) -> Mapping[str, DataType]:

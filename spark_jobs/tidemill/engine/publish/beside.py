@@ -26,6 +26,8 @@ from tidemill.core.sql.text import quoted
 from tidemill.core.time.pane_tree import unite
 from tidemill.core.time.times import moment
 from tidemill.engine.aggregate.firing import Refiring
+from tidemill.engine.publish.session_results import remembered
+from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.engine.storage.table_layout import EVERY_ROW, Uris
 from tidemill.tables.arrow import conform
@@ -46,15 +48,25 @@ class Beside:
 
     Of single rows, these are the rows of all batches but this one and those that a backfill replaces; a backfill also
     has rows that wait for its last batch. A table of windows keeps the rows of all other windows and keys, and after a
-    backfill those of windows that the backfill does not publish again. `job` is the backfill after this batch.
+    backfill those of windows that the backfill does not publish again. Sessions that the batch removes are not
+    kept either. `job` is the backfill after this batch.
     """
 
     plan: BatchPlan
     uris: Uris
     writers: RowWriters
-    sink: Sink
-    staged: StagedRows
+    item: SinkRows
     job: Backfill | None = None
+
+    @property
+    def sink(self) -> Sink:
+        """What publishes the table."""
+        return self.item.sink
+
+    @property
+    def staged(self) -> StagedRows:
+        """The rows that the batch stages for the table."""
+        return self.item.staged
 
     @property
     def is_of_rows(self) -> bool:
@@ -98,7 +110,12 @@ class Beside:
     ) -> Iterator[pa.Table | DataFrame]:
         if self.job is not None:
             refiring = Refiring.of(sink, self.job, self.plan.position)
-            if sink.start is not None:
+            if sink.merging:
+                bounds = remembered(sink, self.plan.position)
+                if bounds.low is not None:
+                    before = replace(bounds, low=None, high=bounds.low)
+                    yield from self._read(spec, ((before,),), columns or sink.row_key[:1])
+            elif sink.start is not None:
                 parts = _outside(sink.start, refiring.window_starts(sink))
                 yield from self._read(spec, parts, columns or sink.row_key[:1])
             elif not refiring.ranges:
@@ -112,11 +129,17 @@ class Beside:
 
     def _without_staged(self, sink: WindowedSink, spec: TableSpec, rows: Any) -> Any:
         """The rows that an upsert of the staged ones leaves as they are."""
+        gone = self.item.gone
+        removed = [] if gone is None else [self.writers.for_writer(gone, self.staged.writer).rows]
         if not self._in_driver:
-            keys = self.staged.rows.selectExpr(*(f"{quoted(k)} AS {quoted(_STAGED + k)}" for k in sink.row_key))
+            replaced = [frame.select(*map(quoted, sink.row_key)) for frame in (self.staged.rows, *removed)]
+            keys = reduce(DataFrame.unionByName, replaced).selectExpr(
+                *(f"{quoted(k)} AS {quoted(_STAGED + k)}" for k in sink.row_key)
+            )
             same = [f"{quoted(k)} <=> {quoted(_STAGED + k)}" for k in sink.row_key]
             return rows.join(keys.distinct(), reduce(Column.__and__, map(F.expr, same)), "left_anti")
-        staged = conform(self.staged.rows, spec, sink.row_key)
+        replaced = [conform(each, spec, sink.row_key) for each in (self.staged.rows, *removed)]
+        staged = pa.concat_tables(replaced)
         return rows.filter(unmatched(rows, staged, sink.row_key, EVERY_ROW))
 
     @property

@@ -7,20 +7,30 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidemill.core.bind.sinks import Sink
+from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.storage.row_writers import Encode
 from tidemill.engine.storage.staged_rows import StagedRows
 
 _DDL = "`key` binary, `value` binary"
 
 
-def messages(sink: Sink, staged: StagedRows) -> Iterator[tuple[bytes | None, bytes]]:
+def messages(item: SinkRows) -> Iterator[tuple[bytes | None, bytes | None]]:
     """Key and value of each row: its key columns, and the columns of its contract. A row without keys has no key.
 
-    Times are RFC 3339 in UTC, decimals text, bytes base64, maps lists of pairs; NaN and infinite numbers are null.
+    Rows that are removed come first, without a value. Times are RFC 3339 in UTC, decimals text, bytes base64, maps
+    lists of pairs; NaN and infinite numbers are null.
     """
-    encode = _encoding(sink.contract.columns, sink.row_key)
-    for key, value in staged.writer.encoded(staged.rows, encode, _DDL):
+    columns, row_key = item.sink.contract.columns, item.sink.row_key
+    if item.gone is not None:
+        for key, _ in _encoded(item.gone, row_key, row_key):
+            yield key, None
+    yield from _encoded(item.staged, columns, row_key)
+
+
+def _encoded(
+    staged: StagedRows, columns: Sequence[str], row_key: Sequence[str]
+) -> Iterator[tuple[bytes | None, bytes]]:
+    for key, value in staged.writer.encoded(staged.rows, _encoding(columns, row_key), _DDL):
         yield None if key is None else bytes(key), bytes(value)
 
 

@@ -21,7 +21,9 @@ from tidemill.core.plan.slices import batch_ranges
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.times import moment
 from tidemill.engine.aggregate.firing import Refiring
+from tidemill.engine.publish.session_results import remembered
 from tidemill.engine.publish.side_tables import Taken
+from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.publish.table_writer import TableWriter, write_of
 from tidemill.engine.storage.corrections import corrections
 from tidemill.engine.storage.staged_rows import StagedRows
@@ -42,8 +44,9 @@ _ROW = ("table_name", "topic", "partition", "offset")
 class Publisher(TableWriter):
     """Writes what one attempt publishes."""
 
-    def publish(self, sink: Sink, staged: StagedRows | None, job: Backfill | None) -> None:
+    def publish(self, sink: Sink, item: SinkRows | None, job: Backfill | None) -> None:
         """Publish the staged rows of a sink; None when there are none. `job` is the backfill after this batch."""
+        staged, gone = (None, None) if item is None else (item.staged, item.gone)
         match sink, job:
             case RowSink(), Backfill(complete=False):
                 self._wait(self.uris.published_table(sink), staged)
@@ -53,8 +56,8 @@ class Publisher(TableWriter):
                 self._replace_windows(sink, staged, job)
             case RowSink(), _ if staged is not None and staged.count:
                 self._append(self.uris.published_table(sink), staged)
-            case WindowedSink(), _ if staged is not None and staged.count:
-                self._upsert(sink, staged)
+            case WindowedSink(), _ if staged is not None and (staged.count or gone is not None):
+                self._upsert(sink, staged, gone)
             case _:
                 pass
 
@@ -167,25 +170,26 @@ class Publisher(TableWriter):
     def _append(self, spec: TableSpec, staged: StagedRows) -> None:
         self._write(spec, staged, lambda table, t: table.append(staged.rows, transaction=t, plan_hash=self._plan_hash))
 
-    def _upsert(self, sink: WindowedSink, staged: StagedRows) -> None:
-        within = _around(sink, staged)
+    def _upsert(self, sink: WindowedSink, staged: StagedRows, gone: StagedRows | None) -> None:
+        removed = None if gone is None else self.writers.for_writer(gone, staged.writer)
+        within = _around(sink, staged, removed)
         if isinstance(self.plan.work, Repair):
             self._keep_values(sink, staged, within)
-        self._write(
-            self.uris.published_table(sink),
-            staged,
-            lambda table, t: self._insert_or_update(sink, table, staged, within, t),
-        )
 
-    def _insert_or_update(
-        self, sink: WindowedSink, table: Table[Any], staged: StagedRows, within: Between, transaction: Transaction
-    ) -> Written:
-        if not sink.row_key:
-            # There is one row for all records.
-            return self._replace(table, staged, (within,), transaction)
-        return table.upsert(
-            staged.rows, keys=sink.row_key, within=within, transaction=transaction, plan_hash=self._plan_hash
-        )
+        def write(table: Table[Any], transaction: Transaction) -> Written:
+            if not sink.row_key:
+                # There is one row for all records.
+                return self._replace(table, staged, (within,), transaction)
+            return table.upsert(
+                staged.rows,
+                keys=sink.row_key,
+                within=within,
+                transaction=transaction,
+                plan_hash=self._plan_hash,
+                gone=None if removed is None else removed.rows,
+            )
+
+        self._write(self.uris.published_table(sink), staged, write)
 
     def _keep_values(self, sink: WindowedSink, staged: StagedRows, within: Between) -> None:
         """Keep the old and the new values of windows that a repair is about to change."""
@@ -202,7 +206,7 @@ class Publisher(TableWriter):
     def _replace_windows(self, sink: WindowedSink, staged: StagedRows | None, job: Backfill) -> None:
         spec = self.uris.published_table(sink)
         refiring = Refiring.of(sink, job, self.plan.position)
-        within = _replaced(sink, refiring)
+        within = _replaced(sink, self.plan, refiring)
         if within and (staged is not None or newest(spec) is not None):
             rows = staged or self._no_rows(spec)
             self._write(spec, rows, lambda table, transaction: self._replace(table, rows, within, transaction))
@@ -231,18 +235,20 @@ class Publisher(TableWriter):
         return tuple(StagedRows(writer, rows, writer.count(rows)) for rows in parts)
 
 
-def _around(sink: WindowedSink, staged: StagedRows) -> Between:
-    """Where stored rows lie that have the windows of staged rows; all rows, if windows have no start."""
+def _around(sink: WindowedSink, *staged: StagedRows | None) -> Between:
+    """Where stored rows lie that have the windows of these rows; all rows, if windows have no start."""
     if sink.start is None:
         return EVERY_ROW
-    starts = staged.writer.distinct(staged.rows, sink.start)
+    starts = [start for each in staged if each is not None for start in each.writer.distinct(each.rows, sink.start)]
     return Between(column=sink.start, low=moment(min(starts)), high=moment(max(starts) + 1))
 
 
-def _replaced(sink: WindowedSink, refiring: Refiring) -> tuple[Between, ...]:
+def _replaced(sink: WindowedSink, plan: BatchPlan, refiring: Refiring) -> tuple[Between, ...]:
     """Where the stored rows of these windows lie; nowhere if no window fires."""
     if sink.start is None:
         return (EVERY_ROW,) if refiring.ranges else ()
+    if sink.merging:
+        return (remembered(sink, plan.position),)
     return tuple(
         Between(column=sink.start, low=moment(low), high=moment(high)) for low, high in refiring.window_starts(sink)
     )

@@ -26,15 +26,19 @@ def timed(fired: StagedRows, sink: WindowedSink, plan: BatchPlan, after: Positio
         return fired.stamped({sink.timing: pa.scalar(timing.value)})
     if sink.start is None:
         return fired.stamped({sink.timing: pa.scalar(Timing.EARLY.value)})
-    panes, edges = sink.window.panes, (plan.position.watermark, after.watermark)
+    edges = (plan.position.watermark, after.watermark)
+    # Only the rows themselves tell where a session ends.
+    known = sink.bounds[-1] if sink.merging else sink.start
     if not isinstance(fired.rows, pa.Table):
-        text = timing_sql(f"({last_window_end(panes, f'unix_micros({quoted(sink.start)})')})", *edges)
-        rows = fired.rows.selectExpr("*", renamed(text, sink.timing))
+        time = f"unix_micros({quoted(known)})"
+        end = time if sink.merging else last_window_end(sink.window.panes, time)
+        rows = fired.rows.selectExpr("*", renamed(timing_sql(f"({end})", *edges), sink.timing))
         return StagedRows(fired.writer, rows, fired.count)
     # A batch publishes many rows of few windows: compute the timing once for each window.
-    starts = fired.rows[sink.start].cast(pa.int64()).combine_chunks().dictionary_encode()
-    timings = pa.array([timing_of_live(panes.end_of(start), *edges).value for start in starts.dictionary.to_pylist()])
-    column = pc.take(timings.cast(pa.string()), starts.indices)
+    times = fired.rows[known].cast(pa.int64()).combine_chunks().dictionary_encode()
+    ends = [time if sink.merging else sink.window.panes.end_of(time) for time in times.dictionary.to_pylist()]
+    timings = pa.array([timing_of_live(end, *edges).value for end in ends], pa.string())
+    column = pc.take(timings, times.indices)
     return StagedRows(fired.writer, fired.rows.append_column(sink.timing, column), fired.count)
 
 

@@ -18,13 +18,15 @@ from tidemill.core.plan.slices import SliceSet
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.engine.aggregate.firing import Firing, Refiring
 from tidemill.engine.aggregate.node_sql import merged_nodes, node_columns
-from tidemill.engine.aggregate.window_sql import folded_state, merged_windows, state_columns
+from tidemill.engine.aggregate.window_sql import folded_sessions, folded_state, merged_windows, state_columns
 from tidemill.engine.publish.merged_ahead import Ahead, edges_of, rows_for_nodes, tree_of
+from tidemill.engine.publish.session_results import SessionFiring
 from tidemill.engine.read.fitted import UNFIT, told
 from tidemill.engine.spark.query import ROWS
+from tidemill.engine.storage.chains import START
 from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.spread import LEVEL, TOUCHED
-from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
+from tidemill.engine.storage.staged_rows import Joined, RowWriters, StagedRows
 from tidemill.engine.storage.state_table import Part, State, node_predicates, pane_predicates
 from tidemill.engine.storage.table_layout import Uris
 
@@ -34,10 +36,15 @@ AT_ONCE = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """The rows of windows that fire, and the nodes to write; None when there are none."""
+    """The rows of windows that fire, the nodes to write, and published sessions to remove; None when there are none.
+
+    `open_since` is for the table's entry in `Position.open_since`; None where it has no sessions.
+    """
 
     windows: StagedRows | None = None
     nodes: StagedRows | None = None
+    gone: StagedRows | None = None
+    open_since: int | None = None
 
 
 @dataclass(kw_only=True)
@@ -60,6 +67,8 @@ class Windows:
 
         `partials` is the state of this batch, which no slice set shows yet; it lies in the panes `touched`.
         """
+        if sink.merging:
+            return self._fire_sessions(sink, SessionFiring.of(sink, self.plan, after), partials)
         firing = Firing.of(sink, self.plan, after)
         if sink.merges_ahead:
             return self._fire_ahead(Ahead.of(sink, self.plan, firing), partials, touched)
@@ -69,6 +78,34 @@ class Windows:
             state.append(partials.stamped({"_touched": pa.scalar(True)}))
         bounds, most = _scalars(firing.bounds), firing.most_windows(sink.window.panes)
         return Fired(self._merged(sink, [part.stamped(bounds) for part in state], each=most))
+
+    def _fire_sessions(self, sink: WindowedSink, firing: SessionFiring, partials: StagedRows | None) -> Fired:
+        own = [partials.stamped({"_touched": pa.scalar(True)})] if partials and partials.count else []
+        joined = self._joined(sink, firing, own)
+        if joined is None:
+            return Fired(open_since=firing.open_since(None))
+        open_since = firing.open_since(joined.open_since)
+        if not joined.fires.count and not joined.gone.count:
+            return Fired(open_since=open_since)
+        windows = self._merged_sessions(sink, joined.fires)
+        gone = joined.gone.picked({**{k: k for k in sink.keys}, START: sink.bounds[0]})
+        return Fired(windows, gone=gone if gone.count else None, open_since=open_since)
+
+    def _joined(
+        self, sink: WindowedSink, firing: SessionFiring, own: Sequence[StagedRows], slices: SliceSet | None = None
+    ) -> Joined | None:
+        """Rows of state, joined into sessions; None when there are none."""
+        parts = self._panes(sink, [pane_predicates((firing.since, None))], slices)
+        state = [*own, *(part.stamped({"_touched": pa.scalar(False)}) for part in parts if part.count)]
+        return self.writers.chained(state, firing.chain) if state else None
+
+    def _sessions_again(self, sink: WindowedSink, slices: SliceSet) -> StagedRows | None:
+        joined = self._joined(sink, SessionFiring.again(sink, self.plan), [], slices)
+        return self._merged_sessions(sink, joined.fires) if joined and joined.fires.count else None
+
+    def _merged_sessions(self, sink: WindowedSink, state: StagedRows) -> StagedRows:
+        """Sessions merged from rows of state that have the bounds of their session."""
+        return self._told(sink, self.writers.merged(merged_windows(ROWS, sink), [state], at_most=state.count))
 
     def _fire_ahead(self, ahead: Ahead, partials: StagedRows | None, touched: Sequence[int]) -> Fired:
         sink = ahead.sink
@@ -110,9 +147,11 @@ class Windows:
 
     def fire_again(self, sink: WindowedSink, job: Backfill, slices: SliceSet) -> StagedRows | None:
         """The rows of every window that holds panes of a job, once `slices` are visible; None when there are none."""
-        refiring = Refiring.of(sink, job, self.plan.position)
         # This batch appended its slice after it had opened the state.
         self.states.pop(sink.table, None)
+        if sink.merging:
+            return self._sessions_again(sink, slices)
+        refiring = Refiring.of(sink, job, self.plan.position)
         parts = []
         for panes in refiring.ranges:
             bounds = _scalars(refiring.bounds(sink, panes)) | {"_touched": pa.scalar(True)}
@@ -127,8 +166,15 @@ class Windows:
             return None
         self.states[sink.table] = state
         part = pane_predicates((span.first, span.last + 1))
-        parts = self._panes(sink, [part], self.plan.position.slices.only(fold.batches))
+        slices = self.plan.position.slices.only(fold.batches)
+        if sink.merging:
+            joined = self._joined(sink, SessionFiring.everything(sink), [], slices)
+            return None if joined is None else self._folded_sessions(sink, joined.fires, state.spec.fields)
+        parts = self._panes(sink, [part], slices)
         return self._as_one(sink, parts, state.spec.fields, by=sink.pane_columns)
+
+    def _folded_sessions(self, sink: WindowedSink, state: StagedRows, types: Sequence[Field]) -> StagedRows:
+        return self.writers.merged(folded_sessions(ROWS, sink, types), [state], at_most=state.count)
 
     def folded_nodes(self, sink: WindowedSink, fold: Fold) -> StagedRows | None:
         """The nodes of the folded batches as one slice, without nodes that are no longer used; None without nodes."""

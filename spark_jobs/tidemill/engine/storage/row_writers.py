@@ -7,30 +7,25 @@ cached DataFrame, and Spark writes them. The code of a batch is the same for bot
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from deltalake import DeltaTable
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
-from tidemill.core.contract.reasons import sort_expression, tally_reasons
-from tidemill.core.contract.schema import Field, ddl, spark_type
+from tidemill.core.contract.reasons import tally_reasons
+from tidemill.core.contract.schema import Field, ddl
 from tidemill.core.plan.slices import SliceSet
-from tidemill.core.sql.text import quoted, renamed
 from tidemill.engine.spark.garbage import handed
-from tidemill.engine.spark.query import of_driver, query
+from tidemill.engine.spark.query import of_driver
+from tidemill.engine.storage.chains import Chain, Chained
 from tidemill.engine.storage.spread import Spread
-from tidemill.tables.arrow_types import data_type, schema_fields
+from tidemill.tables.arrow_types import schema_fields
 from tidemill.tables.create import ensure_table
 from tidemill.tables.deltars import DeltaRsTable
 from tidemill.tables.handles import newest
 from tidemill.tables.interface import Table, TableSpec
-from tidemill.tables.spark import SparkTable
 
 Rows = TypeVar("Rows")
 
@@ -57,6 +52,10 @@ class RowWriter(Protocol[Rows]):
 
     def spread(self, parts: Sequence[Rows], spread: Spread) -> Rows:
         """The rows of all parts, each once for every window and node that needs it; there must be at least one part."""
+        ...
+
+    def chained(self, parts: Sequence[Rows], chain: Chain) -> Chained[Rows]:
+        """The rows of all parts, joined into sessions; there must be at least one part."""
         ...
 
     def fields(self, rows: Rows) -> tuple[Field, ...]:
@@ -148,6 +147,9 @@ class DriverWriter:
     def spread(self, parts: Sequence[pa.Table], spread: Spread) -> pa.Table:  # noqa: D102
         return spread.over(self.together(parts))
 
+    def chained(self, parts: Sequence[pa.Table], chain: Chain) -> Chained[pa.Table]:  # noqa: D102
+        return chain.apart(chain.over(self.together(parts)))
+
     def fields(self, rows: pa.Table) -> tuple[Field, ...]:  # noqa: D102
         return schema_fields(rows.schema)
 
@@ -208,91 +210,3 @@ class DriverWriter:
 
     def release(self) -> None:  # noqa: D102
         pass
-
-
-class SparkWriter:
-    """Rows are cached DataFrames on the executors; Spark writes them."""
-
-    name = "spark"
-
-    def __init__(self, session: SparkSession, before_job: Callable[[], None] = lambda: None) -> None:
-        self.session, self._before_job = session, before_job
-        self._cached: list[DataFrame] = []
-
-    def stage(self, frame: DataFrame) -> tuple[DataFrame, int]:  # noqa: D102
-        cached = self.cache(frame)
-        return cached, cached.count()
-
-    def cache(self, frame: DataFrame) -> DataFrame:
-        """The rows, which the first job computes that needs them; they are kept until `release`."""
-        self._cached.append(frame.persist())
-        return self._cached[-1]
-
-    def frame(self, parts: Sequence[DataFrame]) -> DataFrame:  # noqa: D102
-        whole = parts[0]
-        for part in parts[1:]:
-            whole = whole.unionByName(part.select(*whole.columns))
-        return whole
-
-    def spread(self, parts: Sequence[DataFrame], spread: Spread) -> DataFrame:  # noqa: D102
-        return query(self.session, spread.text, self.stamped(self.frame(parts), spread.bounds))
-
-    def fields(self, rows: DataFrame) -> tuple[Field, ...]:  # noqa: D102
-        return schema_fields(to_arrow_schema(rows.schema, timezone="UTC"))
-
-    def stamped(self, rows: DataFrame, values: Mapping[str, pa.Scalar]) -> DataFrame:  # noqa: D102
-        types = {name: spark_type(data_type(value.type)) for name, value in values.items()}
-        columns = [F.lit(value.as_py()).cast(types[name]).alias(name) for name, value in values.items()]
-        return rows.select("*", *columns)
-
-    def picked(self, rows: DataFrame, names: Mapping[str, str]) -> DataFrame:  # noqa: D102
-        return rows.selectExpr(*(renamed(quoted(name), new) for name, new in names.items()))
-
-    def apart(self, rows: DataFrame, column: str, zero: Sequence[str], more: Sequence[str]) -> Apart[DataFrame]:  # noqa: D102
-        none = f"{quoted(column)} = 0"
-        [counts] = rows.selectExpr(f"count_if({none}) AS none", f"count_if(NOT {none}) AS more").collect()
-        found, rest = rows.where(none).select(*map(quoted, zero)), rows.where(f"NOT {none}").select(*map(quoted, more))
-        return (found, counts["none"]), (rest, counts["more"])
-
-    def distinct(self, rows: DataFrame, column: str) -> list[int]:  # noqa: D102
-        found = rows.select(F.unix_micros(F.col(column)).alias("value")).distinct().toArrow()
-        return [int(v) for v in found["value"].to_pylist()]
-
-    def count(self, rows: DataFrame) -> int:  # noqa: D102
-        return rows.count()
-
-    def at_most(self, rows: DataFrame, bound: int) -> int:  # noqa: D102
-        return bound
-
-    def arrow(self, rows: DataFrame) -> pa.Table:  # noqa: D102
-        return rows.toArrow()
-
-    def tally(self, rows: DataFrame) -> Mapping[str, int]:  # noqa: D102
-        texts = rows.select(F.explode("reasons").alias("text"))
-        counts = texts.groupBy(F.expr(sort_expression("text")).alias("sort")).count().toArrow()
-        return dict(zip(counts["sort"].to_pylist(), counts["count"].to_pylist(), strict=True))
-
-    def encoded(self, rows: DataFrame, encode: Encode, schema: str) -> Iterator[tuple[Any, ...]]:  # noqa: D102
-        yield from map(tuple, rows.mapInArrow(encode, schema).toLocalIterator())
-
-    def visible(self, rows: DataFrame, slices: SliceSet) -> DataFrame:  # noqa: D102
-        return rows.where(F.expr(slices.predicate()))
-
-    def table(self, spec: TableSpec, opened: DeltaTable | None = None) -> SparkTable:  # noqa: D102
-        if opened is None:
-            ensure_table(spec)
-        self._before_job()
-        return SparkTable(spec, self.session, opened)
-
-    def bare_table(self, spec: TableSpec) -> SparkTable:  # noqa: D102
-        if newest(spec) is None:
-            ensure_table(spec)
-        self._before_job()
-        return SparkTable(spec, self.session)
-
-    def release(self) -> None:  # noqa: D102
-        for frame in self._cached:
-            # Spark Connect resolves the frame again here, which may fail; the batch has ended anyway.
-            with suppress(PySparkException):
-                frame.unpersist()
-        self._cached.clear()

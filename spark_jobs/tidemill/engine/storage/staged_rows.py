@@ -14,7 +14,9 @@ from tidemill.core.contract.schema import Field
 from tidemill.core.sql.text import quoted
 from tidemill.engine.driver.statement import run
 from tidemill.engine.spark.query import ROWS, query
-from tidemill.engine.storage.row_writers import DriverWriter, RowWriter, SparkWriter
+from tidemill.engine.storage.chains import Chain
+from tidemill.engine.storage.row_writers import DriverWriter, RowWriter
+from tidemill.engine.storage.spark_writer import SparkWriter
 from tidemill.engine.storage.spread import Spread
 
 STATE_ROWS = 5
@@ -42,6 +44,15 @@ class StagedRows:
     def picked(self, names: Mapping[str, str]) -> StagedRows:
         """Some columns of these rows: those that are keys of `names`, under the names that they map to."""
         return StagedRows(self.writer, self.writer.picked(self.rows, names), self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """State of sessions that fire, sessions that are gone, and when the earliest open one starts; see `Chained`."""
+
+    fires: StagedRows
+    gone: StagedRows
+    open_since: int | None
 
 
 class RowWriters:
@@ -159,6 +170,13 @@ class RowWriters:
         here = self.in_driver(rows)
         return here if self.of(rows.num_rows) is self.driver else self.stage(self.frame([here]), at_most=rows.num_rows)
 
+    def for_writer(self, rows: StagedRows, writer: RowWriter[Any]) -> StagedRows:
+        """The same rows for this writer."""
+        if rows.writer is writer:
+            return rows
+        moved = rows.writer.arrow(rows.rows) if writer is self.driver else self.frame([rows])
+        return StagedRows(writer, moved, rows.count)
+
     def fields(self, parts: Sequence[StagedRows]) -> tuple[Field, ...]:
         """The columns of all these rows together."""
         first = next((p for p in parts if p.count), parts[0])
@@ -177,6 +195,17 @@ class RowWriters:
                 rows = writer.spread(mine, spread)
                 found.append(StagedRows(writer, rows, writer.at_most(rows, at_most)))
         return found
+
+    def chained(self, parts: Sequence[StagedRows], chain: Chain) -> Joined:
+        """All rows, joined into sessions; there must be at least one part."""
+        here = all(part.writer is self.driver for part in parts) and self._writer != self.spark.name
+        if here:
+            found = self.driver.chained([part.rows for part in parts], chain)
+            fires, gone = StagedRows(self.driver, *found.fires), StagedRows(self.driver, *found.gone)
+            return Joined(fires, gone, found.open_since)
+        self._before_job()
+        joined = self.spark.chained([self.frame(parts)], chain)
+        return Joined(self._moved(*joined.fires), self._moved(*joined.gone), joined.open_since)
 
     def together(self, parts: Sequence[StagedRows]) -> StagedRows:
         """All rows in one part; there must be at least one."""

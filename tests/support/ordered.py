@@ -13,6 +13,8 @@ from tidemill.core.ordered.records import Moment, Records
 from tidemill.core.time.timing import Timing
 from tidemill.core.time.windows import Window
 
+START = Moment()
+
 
 class Record(NamedTuple):
     time: int = 0
@@ -47,13 +49,13 @@ class Story:
     """What a key gives over several batches. State is JSON between two batches."""
 
     declared: Any
-    before: Moment = Moment()
+    before: Moment = START
     results: list[Result] = field(default_factory=list)
     dropped: list[tuple[int, Reason, Window | None]] = field(default_factory=list)
     content: dict[int, list[int]] = field(default_factory=dict)
     records: list[Record] = field(default_factory=list)
     state: State | None = None
-    wake: Wake = Wake()
+    wake: Wake = field(default_factory=Wake)
     fixed: set[int] = field(default_factory=set)
     next: int = 0
 
@@ -100,7 +102,7 @@ class Story:
         return tuple(sorted(record for piece in pieces for record in self.content[piece]))
 
 
-def told(declared: Any, batches: Iterable[Batch], before: Moment = Moment()) -> Story:
+def told(declared: Any, batches: Iterable[Batch], before: Moment = START) -> Story:
     """The story of these batches."""
     story = Story(declared, before)
     for batch in batches:
@@ -108,7 +110,7 @@ def told(declared: Any, batches: Iterable[Batch], before: Moment = Moment()) -> 
     return story
 
 
-def cut(batches: Iterable[Batch], cuts: Sequence[int], before: Moment = Moment()) -> list[Batch]:
+def cut(batches: Iterable[Batch], cuts: Sequence[int], before: Moment = START) -> list[Batch]:
     """The same records in smaller batches; the moments move where they did before. `cuts` are sizes, in turn."""
     pieces, turn = [], 0
     for batch in batches:

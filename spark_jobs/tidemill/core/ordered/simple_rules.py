@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidemill.core.ordered.trigger_rules import TriggerState
-from tidemill.core.time.watermarks import BEGINNING
-
-_ELAPSED = BEGINNING
 
 
 class Nothing:
@@ -70,7 +67,7 @@ class Count(Nothing):
 
 
 class Delay(Nothing):
-    """AfterProcessingTime: its state is when it is due, None before a record, and the beginning once it was due.
+    """AfterProcessingTime: its state is when it is due, None before a record, and whether the clock has reached that.
 
     A record never makes it ready, only the clock, which moves when the records of a batch are there.
     """
@@ -82,7 +79,7 @@ class Delay(Nothing):
 
     def new(self) -> TriggerState:
         """See `Rule`."""
-        return [None]
+        return [None, False]
 
     def element(self, state: TriggerState, clock: int) -> None:
         """See `Rule`."""
@@ -92,11 +89,11 @@ class Delay(Nothing):
     def tick(self, state: TriggerState, clock: int) -> None:
         """See `Rule`."""
         if state[0] is not None and state[0] <= clock:
-            state[0] = _ELAPSED
+            state[1] = True
 
     def ready(self, state: TriggerState, passed: bool) -> bool:
         """See `Rule`."""
-        return bool(state[0] == _ELAPSED)
+        return bool(state[1])
 
     def fired(self, state: TriggerState, passed: bool) -> bool:
         """See `Rule`."""
@@ -104,8 +101,9 @@ class Delay(Nothing):
 
     def merged(self, states: Sequence[TriggerState], passed: bool) -> TriggerState:
         """See `Rule`."""
-        return [min((state[0] for state in states if state[0] is not None), default=None)]
+        first = min((state[0] for state in states if state[0] is not None), default=None)
+        return [first, any(state[1] for state in states)]
 
     def due(self, state: TriggerState) -> int | None:
         """See `Rule`."""
-        return None if state[0] in (None, _ELAPSED) else state[0]
+        return None if state[1] else state[0]

@@ -177,7 +177,7 @@ def test_a_buffer_of_the_last_ten_microseconds_forgets_by_the_watermark() -> Non
     story = Story(SlidingBuffer(TimePolicy("10 us")))
     story.batch(of_times(5, 15), Moment(20))
     assert times_of(story) == [[5], [5, 15]]
-    assert story.wake == Wake(watermark=31)
+    assert story.wake == Wake(watermark=26)
     assert story.batch([], Moment(25)) == []
     assert left(story) == [None]
     assert story.batch(of_times(14, 17), Moment(25))[-1].records == (1, 3)

@@ -101,7 +101,7 @@ class SlidingFold:
         """When the next multiple of the period comes, or when the newest record is too old."""
         if not key.ids:
             return Wake()
-        empty = key.now + self._evict_older + 1 if self._evict_older is not None else None
+        empty = None if self._evict_older is None else int(key.newest) + self._evict_older + 1
         by_clock = [at for at in (key.due, empty if self._ages_by_clock else None) if at is not None]
         return Wake(None if self._ages_by_clock else empty, min(by_clock, default=None))
 

@@ -52,6 +52,11 @@ class SlidingState:
             due=self.due,
         )
 
+    @property
+    def newest(self) -> Number:
+        """The greatest mark; there must be one."""
+        return max(self.marks) if self.unordered else self.marks[-1]
+
     def insert(self, mark: Number | None) -> int:
         """Append a record; `mark` is None if eviction compares nothing. Gives its piece."""
         piece = self.next

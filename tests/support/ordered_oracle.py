@@ -23,11 +23,15 @@ RECORD, TIME, FIRED = "record", "time", "fired"
 
 
 class Event(NamedTuple):
-    """Something that happened to a window, the clock then, and whether its end had been passed."""
+    """Something that happened to a window, the clock then, and whether its end had been passed.
+
+    `elapsed` is filled when it is found that a delay is over because of it.
+    """
 
     kind: str
     clock: int
     passed: bool
+    elapsed: list[bool]
 
 
 class Status(NamedTuple):
@@ -45,6 +49,8 @@ def status(trigger: Any, history: Sequence[Event]) -> Status:  # noqa: C901, PLR
         case t.AfterProcessingTime():
             first = next((e.clock for e in history if e.kind == RECORD), None)
             over = [e.kind == TIME and first is not None and e.clock >= first + trigger.micros for e in history]
+            if over and over[-1] and not any(over[:-1]):
+                history[-1].elapsed.append(True)
             return _once([any(over[: i + 1]) for i in range(len(history))], history)
         case t.Never():
             return Status(False, False)
@@ -74,11 +80,20 @@ def status(trigger: Any, history: Sequence[Event]) -> Status:  # noqa: C901, PLR
             all_of = [status(one, history) for one in several]
             return Status(all(s.ready for s in all_of), all(s.finished for s in all_of))
         case t.AfterAny(triggers=several):
-            any_of = [status(one, history) for one in several]
+            any_of = [status(one, _own(one, history)) for one in several]
             return Status(any(s.ready for s in any_of), any(s.finished for s in any_of))
         case t.OrFinally(one, until):
             return status(t.AfterAny(one, until), history)
     raise AssertionError(trigger)
+
+
+def _own(trigger: Any, history: Sequence[Event]) -> list[Event]:
+    """The history of one trigger of several: without the firings for which it was not ready."""
+    own: list[Event] = []
+    for event in history:
+        if event.kind != FIRED or status(trigger, own).ready:
+            own.append(event)
+    return own
 
 
 def _once(ready: list[bool], history: Sequence[Event]) -> Status:
@@ -129,18 +144,20 @@ class WindowOracle:
         passed = window.end <= before.watermark
         each.records.append(self.count)
         each.new += 1
-        each.history.append(Event(RECORD, before.clock, passed))
+        each.history.append(Event(RECORD, before.clock, passed, []))
         if status(self.declared.trigger, each.history).ready:
             self._fire(each, Timing.LATE if passed else Timing.EARLY, self.count, before.clock, passed)
 
     def _time(self, each: _Window, before: Moment, after: Moment) -> None:
         closed, passed = self._closed(each.window, after.watermark), each.window.end <= after.watermark
         if not each.done:
-            each.history.append(Event(TIME, after.clock, passed))
+            event = Event(TIME, after.clock, passed, [])
+            each.history.append(event)
             timing = Timing.EARLY
             if passed:
                 timing = Timing.ON_TIME if each.window.end > before.watermark else Timing.LATE
-            if status(self.declared.trigger, each.history).ready:
+            ready = status(self.declared.trigger, each.history).ready
+            if ready and (event.elapsed or timing is Timing.ON_TIME):
                 self._fire(each, timing, None, after.clock, passed, closed=closed)
             elif closed and each.new:
                 self._tell(each, timing, None, last=True)
@@ -150,7 +167,7 @@ class WindowOracle:
     def _fire(
         self, each: _Window, timing: Timing, position: int | None, clock: int, passed: bool, *, closed: bool = False
     ) -> None:
-        each.history.append(Event(FIRED, clock, passed))
+        each.history.append(Event(FIRED, clock, passed, []))
         each.done = status(self.declared.trigger, each.history).finished
         if each.new or (timing is Timing.ON_TIME and self.declared.empty_on_time):
             self._tell(each, timing, position, last=each.done or closed)

@@ -291,6 +291,24 @@ def test_triggers_made_of_others(trigger, fires, drops) -> None:
         assert [drop[1] for drop in story.dropped] == [Reason.FINISHED] * drops
 
 
+def test_a_batch_in_which_no_time_passes_leaves_triggers_alone() -> None:
+    for cut in (False, True):
+        story = told(AfterWatermark(late=AfterWatermark(late=Never())), lateness=50)
+        story.batch([], Moment(20))
+        story.batch(of_times(1))
+        if cut:
+            story.batch([])
+        assert times_of(story, story.batch(of_times(2, 3))) == [[2]]
+
+
+def test_a_part_of_a_trigger_that_was_not_ready_did_not_fire() -> None:
+    both = AfterAll(AfterWatermark(), AfterCount(2))
+    story = told(OrFinally(AfterWatermark(late=AfterCount(2)), both), lateness=50)
+    story.batch(of_times(1), Moment(10))
+    story.batch(of_times(2))
+    assert facts(story) == [(ON_TIME, 0, 0, False), (LATE, 1, 1, True)]
+
+
 def test_counts_of_merged_sessions_are_added() -> None:
     story = told(Repeatedly(AfterCount(5)), windows=Sessions("10 us"))
     assert story.batch(of_times(0, 1, 20, 21)) == []

@@ -43,11 +43,11 @@ class Watermark:
         elif self.late is not None:
             self.late.element(state[2], clock)
 
-    def tick(self, state: TriggerState, clock: int) -> None:
+    def tick(self, state: TriggerState, clock: int) -> bool:
         """See `Rule`."""
-        self.early.tick(state[1], clock)
-        if self.late is not None:
-            self.late.tick(state[2], clock)
+        if not state[0]:
+            return self.early.tick(state[1], clock)
+        return self.late is not None and self.late.tick(state[2], clock)
 
     def ready(self, state: TriggerState, passed: bool) -> bool:
         """See `Rule`."""
@@ -97,10 +97,10 @@ class Parallel:
         for rule, part in zip(self.rules, state, strict=True):
             rule.element(part, clock)
 
-    def tick(self, state: TriggerState, clock: int) -> None:
+    def tick(self, state: TriggerState, clock: int) -> bool:
         """See `Rule`."""
-        for rule, part in zip(self.rules, state, strict=True):
-            rule.tick(part, clock)
+        elapsed = [rule.tick(part, clock) for rule, part in zip(self.rules, state, strict=True)]
+        return any(elapsed)
 
     def ready(self, state: TriggerState, passed: bool) -> bool:
         """See `Rule`."""
@@ -137,9 +137,9 @@ class Each:
         """See `Rule`."""
         self.rules[state[0]].element(state[1], clock)
 
-    def tick(self, state: TriggerState, clock: int) -> None:
+    def tick(self, state: TriggerState, clock: int) -> bool:
         """See `Rule`."""
-        self.rules[state[0]].tick(state[1], clock)
+        return self.rules[state[0]].tick(state[1], clock)
 
     def ready(self, state: TriggerState, passed: bool) -> bool:
         """See `Rule`."""

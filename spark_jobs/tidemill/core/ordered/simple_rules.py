@@ -17,8 +17,9 @@ class Nothing:
     def element(self, state: TriggerState, clock: int) -> None:
         """See `Rule`."""
 
-    def tick(self, state: TriggerState, clock: int) -> None:
+    def tick(self, state: TriggerState, clock: int) -> bool:
         """See `Rule`."""
+        return False
 
     def ready(self, state: TriggerState, passed: bool) -> bool:
         """See `Rule`."""
@@ -86,10 +87,12 @@ class Delay(Nothing):
         if state[0] is None:
             state[0] = clock + self.delay
 
-    def tick(self, state: TriggerState, clock: int) -> None:
+    def tick(self, state: TriggerState, clock: int) -> bool:
         """See `Rule`."""
-        if state[0] is not None and state[0] <= clock:
-            state[1] = True
+        if state[1] or state[0] is None or state[0] > clock:
+            return False
+        state[1] = True
+        return True
 
     def ready(self, state: TriggerState, passed: bool) -> bool:
         """See `Rule`."""

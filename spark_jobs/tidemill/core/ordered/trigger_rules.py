@@ -26,8 +26,8 @@ class Rule(Protocol):
         """A record joins the window, in a batch with this clock."""
         ...
 
-    def tick(self, state: TriggerState, clock: int) -> None:
-        """The clock has moved."""
+    def tick(self, state: TriggerState, clock: int) -> bool:
+        """The clock has moved; gives whether a delay is over because of that."""
         ...
 
     def ready(self, state: TriggerState, passed: bool) -> bool:

@@ -133,11 +133,14 @@ class WindowFold:
         key.open = left
 
     def _elapse(self, opened: OpenWindow, watermark: int, after: Moment, folded: Folded, *, closed: bool) -> None:
-        """Fire a window if its trigger says so, or because it is closed with records that did not fire yet."""
+        """Fire a window if time makes its trigger ready, or because it is closed with records that did not fire yet.
+
+        Only what time changed counts: a batch in which nothing passes leaves all triggers as records left them.
+        """
         rule, end = self._rule, opened.end
         passed = end <= after.watermark
-        rule.tick(opened.trigger, after.clock)
-        ready = rule.ready(opened.trigger, passed)
+        elapsed = rule.tick(opened.trigger, after.clock)
+        ready = (elapsed or watermark < end <= after.watermark) and rule.ready(opened.trigger, passed)
         if not ready and not (closed and opened.fresh):
             return
         finished = ready and rule.fired(opened.trigger, passed)

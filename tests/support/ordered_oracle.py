@@ -13,8 +13,10 @@ from support.ordered import Batch, Record, Result
 from tidemill.core.ordered import triggers as t
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.event_windows import EventWindows
+from tidemill.core.ordered.evictors import CountEvictor, DeltaEvictor, TimeEvictor
 from tidemill.core.ordered.policies import CountPolicy, DeltaPolicy, PunctuationPolicy, TimePolicy
 from tidemill.core.ordered.records import Moment
+from tidemill.core.time.times import MICROSECOND
 from tidemill.core.time.timing import Timing
 from tidemill.core.time.watermarks import END
 from tidemill.core.time.windows import Window
@@ -119,10 +121,16 @@ class WindowOracle:
     def __init__(self, declared: EventWindows) -> None:
         self.declared, self.windows = declared, dict[Window, _Window]()
         self.results, self.dropped, self.count = list[Result](), list[tuple[int, str, Window | None]](), 0
+        self.records = list[Record]()
 
     def run(self, batches: Iterable[Batch], before: Moment) -> None:
         for batch in batches:
             for record in batch.records:
+                self.records.append(record)
+                if isinstance(self.declared.evictor, DeltaEvictor) and record.value is None:
+                    self.dropped.append((self.count, "no_value", None))
+                    self.count += 1
+                    continue
                 for window in self.declared.windows.windows_of(record.time):  # type: ignore[union-attr]
                     self._record(window, before)
                 self.count += 1
@@ -174,7 +182,12 @@ class WindowOracle:
 
     def _tell(self, each: _Window, timing: Timing, position: int | None, *, last: bool) -> None:
         mode = str(self.declared.accumulation)
-        records = each.records[len(each.records) - each.new :] if mode == "discarding" else each.records
+        if mode == "discarding":
+            each.records = each.records[len(each.records) - each.new :]
+        records = each.records
+        if self.declared.evictor is not None:
+            each.records = self._kept(records)
+            records = records if self.declared.evictor.after else each.records
         retracts = ((each.window, each.fired[-1].records),) if "retracting" in mode and each.fired else ()
         spoken = sum(one.timing is not Timing.EARLY for one in each.fired)
         nonspeculative = -1 if timing is Timing.EARLY else spoken
@@ -182,6 +195,19 @@ class WindowOracle:
         each.fired.append(result)
         self.results.append(result)
         each.new = 0
+
+    def _kept(self, numbers: list[int]) -> list[int]:
+        """What an evictor leaves of these records."""
+        evictor, held = self.declared.evictor, [self.records[i] for i in numbers]
+        match evictor:
+            case CountEvictor(count):
+                return [i for at, i in enumerate(numbers) if at >= len(numbers) - count]
+            case TimeEvictor():
+                newest = max([record.time for record in held], default=0)
+                return [i for i in numbers if newest - self.records[i].time <= evictor.length // MICROSECOND]  # type: ignore[operator,return-value]
+            case DeltaEvictor():
+                return [i for i in numbers if not _above(held[-1], self.records[i]) >= evictor.threshold]
+        return numbers
 
 
 def buffered(declared: TumblingBuffer | SlidingBuffer, records: Sequence[Record]) -> list[list[int]]:

@@ -77,4 +77,4 @@ class Fires:
             return
         opened.fresh, opened.trigger = [], []
         if not self._merges:
-            opened.earlier, opened.held = [], {}
+            opened.earlier, opened.held, opened.published = [], {}, {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidemill.core.ordered.assigners import Sessions, Spans
 from tidemill.core.ordered.compiled_triggers import rule_of
 from tidemill.core.ordered.event_windows import EventWindows
@@ -58,7 +60,7 @@ class WindowFold:
         known = {(each.start, each.end): each for each in key.open}
         start = end = 0
         joined: list[OpenWindow] = []
-        for position in work.records.data():
+        for position in self._accepted(work):
             if not start <= times[position] < end:
                 start, end, windows = spans.of(times[position])
                 joined = []
@@ -68,16 +70,14 @@ class WindowFold:
                         opened = self._opened(key, window.start, window.end, watermark)
                         known[window.start, window.end] = opened
                     joined.append(opened)
-            if not self._compares or self._accepts(work, position):
-                for opened in joined:
-                    self._join(work, opened, position)
+            for opened in joined:
+                self._join(work, opened, position)
 
     def _take_sessions(self, work: _Work, sessions: Joins) -> None:
         """Each record joins a session, which it may extend or merge with others."""
         key, times, watermark = work.key, work.records.times, work.before.watermark
-        for position in work.records.data():
-            if not self._compares or self._accepts(work, position):
-                self._join(work, sessions.session_of(key, times[position], watermark), position)
+        for position in self._accepted(work):
+            self._join(work, sessions.session_of(key, times[position], watermark), position)
 
     def _opened(self, key: KeyWindows, start: int, end: int, watermark: int) -> OpenWindow:
         """A new window, or one that is only there to refuse records."""
@@ -87,12 +87,13 @@ class WindowFold:
         key.open.append(opened)
         return opened
 
-    def _accepts(self, work: _Work, position: int) -> bool:
-        """Whether an evictor can compare the record."""
-        if is_number(work.records.values[position]):
-            return True
-        work.folded.dropped.append(Dropped(position, Reason.NO_VALUE))
-        return False
+    def _accepted(self, work: _Work) -> Sequence[int]:
+        """The records that join windows: not those that an evictor cannot compare."""
+        data, values = work.records.data(), work.records.values
+        if not self._compares:
+            return data
+        work.folded.dropped += [Dropped(each, Reason.NO_VALUE) for each in data if not is_number(values[each])]
+        return [each for each in data if is_number(values[each])]
 
     def _join(self, work: _Work, opened: OpenWindow, position: int) -> None:
         """A record joins a window, which may fire because of it."""

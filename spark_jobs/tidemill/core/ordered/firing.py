@@ -74,7 +74,11 @@ class Dropped(NamedTuple):
 
 
 class Wake(NamedTuple):
-    """A key needs a batch without records as soon as watermark or clock reaches one of these; None: not for that."""
+    """When a key must be folded even without records: in the batch that moves watermark or clock to these or beyond.
+
+    None: not for that. A fold that comes too early changes nothing; one that misses the batch in which the watermark
+    passes the end of a window misses its on-time firing.
+    """
 
     watermark: int | None = None
     clock: int | None = None

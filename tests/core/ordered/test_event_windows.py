@@ -315,6 +315,22 @@ def test_counts_of_merged_sessions_are_added() -> None:
     assert times_of(story, story.batch(of_times(11))) == [[0, 1, 20, 21, 11]]
 
 
+def test_merged_sessions_are_where_the_furthest_was() -> None:
+    story = told(AfterEach(AfterCount(2), AfterCount(3)), windows=Sessions("10 us"))
+    story.batch(of_times(0, 1, 20))
+    assert times_of(story) == [[0, 1]]
+    assert times_of(story, story.batch(of_times(11, 12, 13))) == [[20, 11, 12, 13]]
+
+
+def test_merged_sessions_are_late_only_if_all_of_them_were() -> None:
+    trigger = AfterAll(AfterWatermark(late=AfterCount(5)), AfterCount(2))
+    story = told(trigger, windows=Sessions("10 us"), lateness=100)
+    story.batch([], Moment(50))
+    story.batch(of_times(0, 1, 20))
+    assert times_of(story) == [[0, 1]]
+    assert times_of(story, story.batch(of_times(11))) == [[20, 11]]
+
+
 def test_the_earliest_delay_of_merged_sessions_stays() -> None:
     story = told(Repeatedly(AfterProcessingTime("10 us")), windows=Sessions("10 us"))
     for clock, time in ((100, 0), (105, 20), (107, 10)):

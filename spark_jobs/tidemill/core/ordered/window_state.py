@@ -1,0 +1,89 @@
+"""What windows with a trigger keep of one key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidemill.core.ordered.evictors import Held
+from tidemill.core.ordered.firing import Pieces, Reason, State
+from tidemill.core.ordered.kept import check_state, ids_of, kept, runs_of
+from tidemill.core.ordered.trigger_rules import TriggerState
+from tidemill.core.time.windows import Window
+
+_MACHINE = "windows"
+
+
+class OpenWindow:
+    """One window of a key.
+
+    `fresh` are the pieces since the last firing, of which the last one takes records; `earlier` the pieces that an
+    accumulating window keeps of its firings. `held` are the records of both, where an evictor has to look at them.
+    `published` has the windows under which this one fired, with what a retraction must name. `refuses` says why
+    the window takes no records.
+    """
+
+    __slots__ = (
+        "earlier",
+        "end",
+        "fresh",
+        "held",
+        "index",
+        "nonspeculative",
+        "published",
+        "refuses",
+        "start",
+        "trigger",
+    )
+
+    def __init__(self, start: int, end: int, trigger: TriggerState, refuses: Reason | None = None) -> None:
+        self.start, self.end, self.trigger, self.refuses = start, end, trigger, refuses
+        self.fresh, self.earlier = list[int](), list[int]()
+        self.held = dict[int, Held]()
+        self.index = self.nonspeculative = 0
+        self.published = dict[Window, Pieces]()
+
+    def written(self) -> dict[str, Any]:
+        """This window as JSON has it; what is empty is left out."""
+        parts = {
+            "trigger": self.trigger,
+            "fresh": runs_of(self.fresh),
+            "earlier": runs_of(self.earlier),
+            "held": [list(each) for each in self.held.values()],
+            "index": self.index,
+            "nonspeculative": self.nonspeculative,
+            "published": [[window.start, window.end, runs_of(ids)] for window, ids in self.published.items()],
+            "refuses": self.refuses and self.refuses.value,
+        }
+        return {"start": self.start, "end": self.end, **{name: part for name, part in parts.items() if part}}
+
+    @classmethod
+    def read(cls, written: dict[str, Any]) -> OpenWindow:
+        """The window that was written; what was written is not changed afterwards."""
+        refuses = Reason(written["refuses"]) if "refuses" in written else None
+        found = cls(written["start"], written["end"], _copied(written.get("trigger", [])), refuses)
+        found.fresh, found.earlier = ids_of(written.get("fresh", ())), ids_of(written.get("earlier", ()))
+        found.held = {each[0]: Held(*each) for each in written.get("held", ())}
+        found.index, found.nonspeculative = written.get("index", 0), written.get("nonspeculative", 0)
+        found.published = {Window(a, b): tuple(ids_of(runs)) for a, b, runs in written.get("published", ())}
+        return found
+
+
+class KeyWindows:
+    """The windows of one key that are not closed, and the next id of a piece."""
+
+    __slots__ = ("next", "open")
+
+    def __init__(self, state: State | None, first_piece: int) -> None:
+        self.next, self.open = first_piece, list[OpenWindow]()
+        if state is not None:
+            check_state(state, _MACHINE)
+            self.next = state["next"]
+            self.open = [OpenWindow.read(each) for each in state["open"]]
+
+    def kept(self) -> State | None:
+        """The state, if a window is open."""
+        return kept(_MACHINE, next=self.next, open=[each.written() for each in self.open]) if self.open else None
+
+
+def _copied(trigger: TriggerState) -> TriggerState:
+    return [_copied(each) if isinstance(each, list) else each for each in trigger]

@@ -1,0 +1,201 @@
+"""Laws of ordered windows: no cut of batches changes anything, and all is as a plain oracle says."""
+
+import pickle
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.ordered import Batch, Record, Story, cut, told
+from support.ordered_oracle import WindowOracle, buffered
+from tidemill.core.ordered.assigners import Sessions, Spans
+from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
+from tidemill.core.ordered.event_windows import EventWindows
+from tidemill.core.ordered.evictors import CountEvictor, DeltaEvictor, TimeEvictor
+from tidemill.core.ordered.policies import CountPolicy, DeltaPolicy, PunctuationPolicy, TimePolicy
+from tidemill.core.ordered.records import Moment
+from tidemill.core.ordered.triggers import (
+    AfterAll,
+    AfterAny,
+    AfterCount,
+    AfterEach,
+    AfterProcessingTime,
+    AfterWatermark,
+    DefaultTrigger,
+    Never,
+    OrFinally,
+    Repeatedly,
+)
+from tidemill.core.time.watermarks import END
+from tidemill.core.time.windows import Panes, Sliding, Tumbling
+
+START = Moment(-60, 0)
+counts = st.integers(1, 4)
+values = st.one_of(st.none(), st.integers(-5, 5), st.floats(-5, 5, width=16))
+records = st.builds(Record, time=st.integers(-40, 40), value=values, marker=st.sampled_from([False] * 5 + [True]))
+plain = st.builds(Record, st.integers(-40, 40), values, st.just(False))
+cuts = st.lists(st.integers(1, 4), max_size=4)
+
+
+@st.composite
+def stories(draw: st.DrawFn, record: st.SearchStrategy[Record] = records, *, ends: bool = True) -> list[Batch]:
+    """Batches whose moments move on; the clock moves at least by one."""
+    batches, watermark, clock = [], *START
+    for _ in range(draw(st.integers(1, 5))):
+        watermark, clock = watermark + draw(st.integers(0, 40)), clock + draw(st.integers(1, 12))
+        batches.append(Batch(draw(st.lists(record, max_size=12)), Moment(watermark, clock)))
+    return [*batches, Batch([], Moment(END, clock + 1))] if ends and draw(st.booleans()) else batches
+
+
+deltas = st.builds(DeltaPolicy, st.just("x"), st.sampled_from([0, 1, 2.5, 4]))
+count_policies = st.builds(CountPolicy, counts)
+times = st.builds(TimePolicy, st.sampled_from(["3 us", "10 us"]))
+clocks = st.builds(TimePolicy, st.sampled_from(["3 us", "10 us"]), st.just("batch_clock"))
+timeless_buffers = st.one_of(
+    st.builds(TumblingBuffer, st.one_of(count_policies, deltas, st.just(PunctuationPolicy("m")))),
+    st.builds(SlidingBuffer, st.one_of(count_policies, deltas, times), st.one_of(count_policies, deltas)),
+)
+buffers = st.one_of(
+    timeless_buffers,
+    st.builds(TumblingBuffer, st.one_of(times, clocks), st.booleans()),
+    st.builds(SlidingBuffer, st.one_of(count_policies, deltas, times, clocks), st.one_of(count_policies, clocks)),
+)
+
+simple = st.one_of(
+    st.builds(AfterCount, counts),
+    st.builds(AfterProcessingTime, st.integers(1, 20).map("{} us".format)),
+    st.just(AfterWatermark()),
+    st.just(DefaultTrigger()),
+    st.just(Never()),
+)
+
+
+def _composed(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    several = st.lists(parts, min_size=1, max_size=3)
+    return st.one_of(
+        *(several.map(lambda each, kind=kind: kind(*each)) for kind in (AfterEach, AfterAny, AfterAll)),
+        st.builds(OrFinally, parts, parts),
+        st.builds(Repeatedly, parts),
+        st.builds(AfterWatermark, st.one_of(st.none(), parts), st.one_of(st.none(), parts)),
+    )
+
+
+triggers = st.recursive(simple, _composed, max_leaves=5)
+modes = st.sampled_from(["discarding", "accumulating", "accumulating_and_retracting"])
+aligned = st.sampled_from(
+    [Tumbling("10 us").panes, Sliding("12 us", "5 us").panes, Tumbling("7 us", offset="3 us").panes]
+)
+evictors = st.one_of(
+    st.none(),
+    st.builds(CountEvictor, counts),
+    st.just(TimeEvictor("8 us")),
+    st.just(DeltaEvictor("x", 2)),
+)
+
+
+@st.composite
+def windows(draw: st.DrawFn, kinds: st.SearchStrategy[Any], evictor: st.SearchStrategy[Any]) -> EventWindows:
+    mode, chosen = draw(modes), draw(evictor)
+    if chosen is not None and mode != "discarding":
+        chosen = replace(chosen, after=draw(st.booleans()))
+    return EventWindows(
+        draw(kinds),
+        draw(triggers),
+        f"{draw(st.sampled_from([0, 5, 30]))} us",
+        mode,
+        chosen,
+        empty_on_time=draw(st.booleans()),
+        accept_loss=True,
+    )
+
+
+def _same(one: Story, other: Story) -> None:
+    assert one.results == other.results
+    assert sorted(one.dropped) == sorted(other.dropped)
+    assert one.wake == other.wake
+    assert (one.state is None) == (other.state is None)
+
+
+@given(buffers, stories(), cuts)
+def test_no_cut_changes_a_buffer(declared, batches, cuts) -> None:
+    _same(told(declared, batches, START), told(declared, cut(batches, cuts, START), START))
+
+
+@settings(max_examples=300)
+@given(windows(st.one_of(aligned, st.just(Sessions("6 us"))), evictors), stories(), cuts)
+def test_no_cut_changes_windows_with_triggers(declared, batches, cuts) -> None:
+    _same(told(declared, batches, START), told(declared, cut(batches, cuts, START), START))
+
+
+@given(st.one_of(buffers, windows(aligned, evictors)), stories())
+def test_a_machine_may_be_sent_to_another_process(declared, batches) -> None:
+    story, sent = Story(declared, START), Story(declared, START)
+    for batch in batches:
+        sent.machine = pickle.loads(pickle.dumps(sent.machine))
+        assert story.batch(batch.records, batch.after) == sent.batch(batch.records, batch.after)
+
+
+@given(timeless_buffers, st.lists(records, max_size=25), cuts)
+def test_buffers_are_as_the_oracle_says(declared, records, cuts) -> None:
+    story = told(declared, cut([Batch(records, Moment())], cuts))
+    assert [list(each.records) for each in story.results] == buffered(declared, records)
+
+
+@settings(max_examples=300)
+@given(windows(aligned, evictors), stories(plain))
+def test_windows_with_triggers_are_as_the_oracle_says(declared, batches) -> None:
+    oracle = WindowOracle(declared)
+    oracle.run(batches, START)
+    story = told(declared, batches, START)
+    assert story.results == oracle.results
+    dropped = [(position, reason.value, window) for position, reason, window in story.dropped]
+    assert sorted(dropped) == sorted(oracle.dropped)
+
+
+@given(st.lists(st.integers(-200, 200), max_size=30), st.integers(1, 40), cuts)
+def test_sessions_are_those_of_the_sorted_times(times, gap, cuts) -> None:
+    declared = EventWindows(Sessions(f"{gap} us"))
+    story = told(declared, [*cut([Batch([Record(time) for time in times], Moment())], cuts), Batch([], Moment(END))])
+    expected: list[list[int]] = []
+    for time in sorted(times):
+        if expected and time - expected[-1][-1] <= gap:
+            expected[-1].append(time)
+        else:
+            expected.append([time])
+    found = [(each.window, sorted(times[i] for i in each.records)) for each in story.results]
+    assert [each for _, each in found] == expected
+    assert all((window.start, window.end) == (each[0], each[-1] + gap) for window, each in found if window)
+
+
+@given(windows(st.one_of(aligned, st.just(Sessions("6 us"))), st.none()), stories())
+def test_every_record_is_fired_or_dropped(declared, batches) -> None:
+    story = told(declared, [*batches, Batch([], Moment(END, 10**6))], START)
+    fired = {record for each in story.results for record in each.records}
+    data = {i for i, record in enumerate(story.records) if not record.marker}
+    assert fired | {position for position, *_ in story.dropped} == data
+    assert story.state is None
+
+
+@given(st.one_of(buffers, windows(st.one_of(aligned, st.just(Sessions("6 us"))), evictors)), stories())
+def test_a_key_needs_no_batch_before_it_wants_to_wake(declared, batches) -> None:
+    """A batch without records that comes before the key is due fires nothing, and forgets nothing."""
+    story = Story(declared, START)
+    for batch in batches:
+        story.batch(batch.records, batch.after)
+        state, wake, before = story.state, story.wake, story.before
+        watermark = END - 1 if wake.watermark is None else wake.watermark - 1
+        clock = END - 1 if wake.clock is None else wake.clock - 1
+        if watermark >= before.watermark and clock >= before.clock:
+            assert story.batch([], Moment(watermark, clock)) == []
+            assert (story.state is None) == (state is None)
+        story.state, story.before = state, before
+
+
+@given(aligned, st.lists(st.integers(-100, 100), max_size=40))
+def test_spans_remember_what_the_arithmetic_says(panes: Panes, times) -> None:
+    spans = Spans(panes)
+    for time in times:
+        start, end, windows = spans.of(time)
+        assert start <= time < end
+        assert all(panes.windows_of(each) == windows == panes.windows_of(time) for each in range(start, end))

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tidemill.core.contract.schema import Array, DataType, Decimal, Object, Scalar
 from tidemill.core.sql import function_types as of
+from tidemill.core.sql.function_signatures import SIGNATURES
 
 
 class Number(Enum):
@@ -56,14 +57,20 @@ _CONDITIONS = (
     *(exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Boolean),
 )
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg)
-_RESULTS: Mapping[frozenset[str], Known] = {
-    of.GIVES_TEXT: Scalar.STRING,
-    of.GIVES_WHOLE_NUMBER: Number.WHOLE,
-    of.GIVES_NUMBER: Number.ANY,
-    of.GIVES_BOOLEAN: Scalar.BOOLEAN,
-    of.GIVES_DATE: Scalar.DATE,
-    of.GIVES_TIMESTAMP: Scalar.TIMESTAMP,
+_GIVES: Mapping[str, Known] = {
+    "text": Scalar.STRING,
+    "texts": Array(Scalar.STRING),
+    "binary": Scalar.BINARY,
+    "boolean": Scalar.BOOLEAN,
+    "int": Scalar.INTEGER,
+    "bigint": Scalar.LONG,
+    "count": Number.WHOLE,
+    "double": Scalar.DOUBLE,
+    "number": Number.ANY,
+    "date": Scalar.DATE,
+    "timestamp": Scalar.TIMESTAMP,
 }
+"""What functions give, by the words of their signatures. A count is an integer that no record makes large."""
 
 
 def family(known: Known) -> Family | None:
@@ -151,9 +158,8 @@ class TypedTree:
 
     def _called(self, node: exp.Anonymous) -> Known:
         name, arguments = node.name.lower(), node.expressions
-        for names, result in _RESULTS.items():
-            if name in names:
-                return result
+        if name in SIGNATURES and (given := _GIVES.get(SIGNATURES[name].gives)) is not None:
+            return given
         match name:
             case "if":
                 return self._common(arguments[1:])
@@ -161,8 +167,6 @@ class TypedTree:
                 return self._common(arguments[1:])
             case "nullif":
                 return self._common(arguments[:1])
-            case "split":
-                return Array(Scalar.STRING)
             case "abs" | "round" | "bround" | "ceil" | "ceiling" | "floor" | "mod" | "pmod" | "sum" | "avg" | "mean":
                 return Number.ANY if self.families(arguments[:1]) == {Family.NUMBER} else None
             case _ if name in of.GIVES_ITS_ARGUMENTS:

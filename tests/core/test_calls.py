@@ -60,3 +60,25 @@ def test_what_functions_give_is_exact() -> None:
     assert checked_type("xxhash64(note)", TYPES) is Scalar.LONG
     assert checked_type("split(note, ',')", TYPES) == Array(Scalar.STRING)
     assert checked_type("sqrt(count)", TYPES) is Scalar.DOUBLE
+
+
+@pytest.mark.parametrize(
+    ("predicate", "said"),
+    [
+        ("count > 0x10", "Spark reads `0x10` as the name of a column"),
+        ("ratio < 1e400", "Spark cannot hold the number 1e400"),
+        ("ratio < -1.5E400", "Spark cannot hold the number 1.5E400"),
+        (f"count < {'9' * 39}", "Spark cannot hold the number 999"),
+    ],
+)
+def test_a_number_that_is_none_to_spark_is_refused(predicate: str, said: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        check_predicate(predicate, TYPES)
+    assert said in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "predicate", ["bytes = X'10'", "ratio < 1e308", f"price < 0{'9' * 38}", "count >> 1 > 0", "ratio > 1e-400"]
+)
+def test_a_number_that_spark_reads_is_fine(predicate: str) -> None:
+    check_predicate(predicate, TYPES)

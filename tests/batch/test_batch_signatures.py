@@ -25,7 +25,7 @@ VALUES = dict(
 )
 MOST = 4
 GIVEN = {
-    "text": ("string",),
+    "string": ("string",),
     "texts": ("array<string>",),
     "binary": ("binary",),
     "boolean": ("boolean",),

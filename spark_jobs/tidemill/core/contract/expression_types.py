@@ -58,17 +58,10 @@ _CONDITIONS = (
 )
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg)
 _GIVES: Mapping[str, Known] = {
-    "text": Scalar.STRING,
+    **{each.value: each for each in Scalar},
     "texts": Array(Scalar.STRING),
-    "binary": Scalar.BINARY,
-    "boolean": Scalar.BOOLEAN,
-    "int": Scalar.INTEGER,
-    "bigint": Scalar.LONG,
     "count": Number.WHOLE,
-    "double": Scalar.DOUBLE,
     "number": Number.ANY,
-    "date": Scalar.DATE,
-    "timestamp": Scalar.TIMESTAMP,
 }
 """What functions give, by the words of their signatures. A count is an integer that no record makes large."""
 
@@ -89,12 +82,17 @@ class TypedTree:
         self.nodes: list[exp.Expr] = []
         self._types: dict[int, Known] = {}
         self._columns = types
-        pending = [tree]
+        self._around: dict[int, tuple[exp.Lambda, ...]] = {}
+        pending: list[tuple[exp.Expr, tuple[exp.Lambda, ...]]] = [(tree, ())]
         while pending:
-            node = pending.pop()
+            node, around = pending.pop()
             self.nodes.append(node)
+            if isinstance(node, exp.Identifier) and around:
+                self._around[id(node)] = around
+            around = (node, *around) if isinstance(node, exp.Lambda) else around
             # Neither an interval nor a type has parts with values.
-            pending += [] if isinstance(node, exp.Interval | exp.DataType) else list(node.iter_expressions())
+            inner = () if isinstance(node, exp.Interval | exp.DataType) else node.iter_expressions()
+            pending += [(each, around) for each in inner]
         lambdas = (node for node in self.nodes if isinstance(node, exp.Lambda))
         self._variables = {variable.name.lower() for node in lambdas for variable in node.expressions}
         # Without recursion: a chain of AND may be as long as the text.
@@ -117,6 +115,8 @@ class TypedTree:
                 return Scalar.STRING
             case exp.Column():
                 return self._column(node)
+            case exp.Identifier():
+                return self._variable(node)
             case exp.Paren():
                 return self.of(node.this)
             case exp.Cast():
@@ -156,14 +156,23 @@ class TypedTree:
             found = next((field.type for field in fields if field.name.lower() == name), None)
         return found
 
+    def _variable(self, node: exp.Identifier) -> Known:
+        """What is known of a variable of a lambda function: the items of an array, as far as they have one type."""
+        name = node.name.lower()
+        for each in self._around.get(id(node), ()):
+            names = [variable.name.lower() for variable in each.expressions]
+            if name in names and isinstance(each.parent, exp.Anonymous):
+                array = self.of(each.parent.expressions[0])
+                places = of.ITEMS_AT.get(each.parent.name.lower(), ())
+                return array.item if isinstance(array, Array) and names.index(name) in places else None
+        return None
+
     def _called(self, node: exp.Anonymous) -> Known:
         name, arguments = node.name.lower(), node.expressions
         if name in SIGNATURES and (given := _GIVES.get(SIGNATURES[name].gives)) is not None:
             return given
         match name:
-            case "if":
-                return self._common(arguments[1:])
-            case "nvl2":
+            case "if" | "nvl2":
                 return self._common(arguments[1:])
             case "nullif":
                 return self._common(arguments[:1])

@@ -44,3 +44,10 @@ GIVES_ITS_ARGUMENTS = frozenset(_GIVES_ITS_ARGUMENTS.split())
 
 COMPARES = frozenset(_COMPARES.split())
 """Functions that give all their arguments one type."""
+
+ITEMS_AT = {
+    **dict.fromkeys(("exists", "filter", "forall", "transform"), (0,)),
+    **dict.fromkeys(("aggregate", "reduce"), (1,)),
+    "array_sort": (0, 1),
+}
+"""Functions, and the places of those variables of their lambda function that are items of their first argument."""

@@ -26,7 +26,7 @@ _INSTEAD = {
     **dict.fromkeys(("mod", "pmod"), "use try_mod, which is null for a divisor of 0"),
     "next_day": "write the day of the week itself, for example 'MO'",
     "encode": "write the charset itself, for example 'UTF-8'",
-    "decode": "use try_validate_utf8 for texts, or leave the rule out",
+    "decode": "use try_validate_utf8(CAST(value AS STRING)), which is null for bytes that are no UTF-8",
     "make_date": "use try_to_date, which is null for a day that there is not",
     "make_timestamp": "use try_make_timestamp, which is null there",
     "timestamp_millis": "use timestamp_micros(try_multiply(value, 1000)), which is null there",

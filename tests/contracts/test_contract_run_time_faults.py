@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 from tidemill.contracts.lint import lint
+from tidemill.core.contract.exact_sums import exact
 from tidemill.core.contract.run_time_faults import possible_faults
-from tidemill.core.contract.schema import Decimal, Scalar
+from tidemill.core.contract.schema import Array, Decimal, Scalar
+from tidemill.core.sql.expressions import parsed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +27,9 @@ TYPES = {
     "d": Decimal(38, 10),
     "e": Decimal(10, 2),
     "w": Decimal(38, 0),
+    "b": Scalar.BOOLEAN,
+    "n": Array(Scalar.LONG),
+    "m": Array(Scalar.DOUBLE),
 }
 FAIL = [
     ("a / z > 1", "/", "try_divide"),
@@ -41,7 +46,17 @@ FAIL = [
     ("-w - w < 1", "-", "try_subtract"),
     ("w * 10 > 1", "*", "try_multiply"),
     ("(d + 1) * e > 1", "*", "try_multiply"),
+    ("int(t) > 1", "int", "try_cast"),
+    ("date(t) > date'2020-01-01'", "date", "try_cast"),
+    ("int(a) > 1", "int", "try_cast"),
+    ("w / 2 > 1", "/", "try_divide"),
+    ("w / 0.5 > 1", "/", "try_divide"),
+    ("coalesce(w, 0) * 10 > 1", "*", "try_multiply"),
+    ("CASE WHEN a > 0 THEN w ELSE 0 END * 10 > 1", "*", "try_multiply"),
+    ("abs(w) + 1 > 1", "+", "try_add"),
 ]
+FAIL_AT_THE_LEAST = [("a div -1 > 1", "div", "try_divide")]
+"""What fails for the least value, and not for the largest."""
 HOLD = [
     "a / 2 > 1",
     "x / 2 > 1",
@@ -62,10 +77,22 @@ HOLD = [
     "cast(i AS DECIMAL(12, 2)) > 1",
     "try_cast(t AS INT) > 1",
     "try_divide(a, z) > 1",
+    "a * 1.5 > 1",
+    "a / -2 > 1",
+    "e / 0.01 > 1",
+    "d / 2 > 1",
+    "a % -1 = 0",
+    "cast(null AS INT) > a",
+    "cast(b AS INT) > 0",
+    "int(b) > 0",
+    "cast(x AS BOOLEAN)",
+    "cast(a AS TIMESTAMP) > timestamp'2020-01-01'",
+    "string(d) = 'x'",
+    "greatest(w, d) > 1",
 ]
 
 
-@pytest.mark.parametrize(("predicate", "sign", "instead"), FAIL)
+@pytest.mark.parametrize(("predicate", "sign", "instead"), [*FAIL, *FAIL_AT_THE_LEAST])
 def test_what_can_fail_is_named_with_what_to_write_instead(predicate: str, sign: str, instead: str) -> None:
     assert [(fault.sign, fault.instead) for fault in possible_faults(predicate, TYPES)] == [(sign, instead)]
 
@@ -77,9 +104,8 @@ def test_what_the_types_rule_out_is_not_named(predicate: str) -> None:
 
 @pytest.mark.spark
 def test_spark_agrees_about_the_largest_values(spark: SparkSession) -> None:
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
-
-    from tidemill.core.contract.exact_sums import exact
 
     largest = {
         "a": pa.array([2**63 - 1], pa.int64()),
@@ -90,16 +116,63 @@ def test_spark_agrees_about_the_largest_values(spark: SparkSession) -> None:
         "d": pa.array([Exact("9" * 28 + "." + "9" * 10)], pa.decimal128(38, 10)),
         "e": pa.array([Exact("99999999.99")], pa.decimal128(10, 2)),
         "w": pa.array([Exact("9" * 38)], pa.decimal128(38, 0)),
+        "b": pa.array([True]),
     }
     rows = spark.createDataFrame(pa.table(largest)).repartition(1).persist()
-    for predicate in HOLD:
+    for predicate in (*HOLD, *NOT_BY_NAME):
         rows.filter(f"NOT ({exact(predicate, TYPES).sql})").count()
-    for predicate, *_ in FAIL:
+    for predicate, *_ in (*FAIL, *BY_NAME):
         try:
             rows.filter(f"NOT ({exact(predicate, TYPES).sql})").count()
-        except PySparkException:
+        except (PySparkException, Py4JJavaError):
             continue
         pytest.fail(f"Spark computes {predicate}")
+
+
+BY_NAME = [
+    ("make_date(i, 1, 1) IS NULL", "make_date"),
+    ("timestamp_millis(a) IS NULL", "timestamp_millis"),
+    ("next_day(date'2020-01-01', t) IS NULL", "next_day"),
+    ("bit_get(a, i) = 1", "bit_get"),
+    ("date_format(timestamp'2020-01-01', t) = 'x'", "date_format"),
+    ("encode(t, t) IS NULL", "encode"),
+    ("from_unixtime(i, t) = 'x'", "from_unixtime"),
+    ("pmod(a, z) = 1", "pmod"),
+]
+NOT_BY_NAME = [
+    "next_day(date'2020-01-01', 'MO') IS NULL",
+    "bit_get(a, 3) = 1",
+    "date_format(timestamp'2020-01-01', 'yyyy') = 'x'",
+    "encode(t, 'utf-8') IS NULL",
+    "timestamp_micros(a) IS NULL",
+    "pmod(a, 7) = 1",
+]
+
+
+@pytest.mark.parametrize(("predicate", "name"), BY_NAME)
+def test_functions_that_fail_for_some_values_are_named(predicate: str, name: str) -> None:
+    assert parsed(predicate).may_fail == (name,)
+
+
+@pytest.mark.parametrize("predicate", NOT_BY_NAME)
+def test_functions_whose_arguments_are_written_do_not_fail(predicate: str) -> None:
+    assert parsed(predicate).may_fail == ()
+
+
+@pytest.mark.parametrize(
+    ("predicate", "signs"),
+    [
+        ("greatest(hash(t) * 2, 0) > 1", ("*",)),
+        ("exists(sequence(i, 3), n -> hash(n) + 1 > 0)", ("+",)),
+        ("exists(n, x -> x * 2 > 1)", ("*",)),
+        ("exists(n, x -> x > a + 1)", ()),
+        ("exists(m, x -> x * 2 > 1)", ()),
+        ("greatest(a * 1.5, 0) > 1", ()),
+        ("greatest(length(t) * 2, 0) > 1", ()),
+    ],
+)
+def test_sums_of_what_functions_give_are_looked_at(predicate: str, signs: tuple[str, ...]) -> None:
+    assert exact(predicate, TYPES).may_fail == signs
 
 
 COLUMNS = """

@@ -96,3 +96,14 @@ def test_a_wrong_version_hides_nothing_else(file: Any, version: str) -> None:
 def test_of_another_standard_only_that_is_said(file: Any, text: str) -> None:
     (found,) = _errors(file.write(text))
     assert "apiVersion is " in found
+
+
+def test_a_fault_with_every_type_is_told_without_a_type(file: Any) -> None:
+    columns = """
+- name: id
+  logicalType: strin
+  primaryKey: true
+  quality: [{type: custom, engine: tidemill, implementation: "size(map_keys(id)) > 0"}]
+"""
+    [found] = [message for message in _errors(file.an_output(columns)) if "map_keys" in message]
+    assert "`map_keys` takes a map as argument 1, but `id` is a value of another type" in found

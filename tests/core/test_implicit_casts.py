@@ -40,6 +40,7 @@ def declared(*, filtered: str = "true", aggregate: Aggregate | None = None, **ad
         ("day > note", "write day > try_cast(note AS DATE),"),
         ("ts - note", "write ts - try_cast(note AS TIMESTAMP),"),
         ("person.name * 2", "write try_cast(person.name AS DOUBLE) * 2,"),
+        ("exists(tags, tag -> tag > 0)", "instead of tag"),
         ("coalesce(note, 0)", "write coalesce(try_cast(note AS DOUBLE), 0),"),
     ],
 )
@@ -76,7 +77,8 @@ def test_a_literal_that_cannot_be_converted_is_refused(expression: str) -> None:
         ("length(note) + count", Number.ANY),
         ("note || count", Scalar.STRING),
         ("CASE WHEN flag THEN note ELSE 'none' END", Scalar.STRING),
-        ("filter(tags, note -> note > 0)", None),
+        ("filter(tags, tag -> tag > 'a')", None),
+        ("map_filter(unknown, (note, tag) -> note > 0)", None),
         ("unknown > 0 AND note = unknown", Scalar.BOOLEAN),
         ("note = NULL", Scalar.BOOLEAN),
         (" AND ".join(["note <> 'a'"] * 1100), Scalar.BOOLEAN),

@@ -12,6 +12,10 @@ from tidemill.core.errors import ContractError
 _SHOWN = 20
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
+_TYPE = re.compile(
+    r"of type (?:(?:array|struct)<.*?>+|decimal\([^)]*\)|(?:string|binary|boolean|int|bigint|double|date|timestamp)\b)"
+)
+
 
 def one_line(text: str) -> str:
     """Text of a contract in one line that is safe for terminals: control characters are written as in Python."""
@@ -104,10 +108,20 @@ class Findings:
 
 
 def common(noted: Iterable[Findings]) -> list[Finding]:
-    """What all of these have noted."""
-    found: list[Finding] | None = None
+    """What all of these have noted, whichever types their messages name: then it says only that these do not fit."""
+    found: dict[Finding, Finding] | None = None
     for each in noted:
-        found = each.all if found is None else [finding for finding in found if finding in each]
+        kinds = {_kind(finding): finding for finding in each.all}
+        if found is None:
+            found = kinds
+        else:
+            found = {kind: first if first == kinds[kind] else kind for kind, first in found.items() if kind in kinds}
         if not found:
             break
-    return found or []
+    return list((found or {}).values())
+
+
+def _kind(finding: Finding) -> Finding:
+    """The finding without the types that its message names, and without what to do for one of them."""
+    message = _TYPE.sub("of another type", finding.message)
+    return finding if message == finding.message else replace(finding, message=message, fix="")

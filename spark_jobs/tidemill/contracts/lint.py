@@ -20,6 +20,17 @@ from tidemill.core.sql.expressions import parsed
 _SAFE = "use try_cast, try_divide, try_mod, try_to_timestamp, try_to_date or try_to_number"
 _INSTEAD = {
     "[]": "use get(array, index) or try_element_at, which are null beyond the end of an array",
+    **dict.fromkeys(("date_format", "from_unixtime"), "write the format itself, instead of a value of the row"),
+    **dict.fromkeys(("from_utc_timestamp", "to_utc_timestamp"), "write the time zone itself"),
+    **dict.fromkeys(("bit_get", "getbit"), "write the number of the bit itself"),
+    **dict.fromkeys(("mod", "pmod"), "use try_mod, which is null for a divisor of 0"),
+    "next_day": "write the day of the week itself, for example 'MO'",
+    "encode": "write the charset itself, for example 'UTF-8'",
+    "decode": "use try_validate_utf8(CAST(value AS STRING)), which is null for bytes that are no UTF-8",
+    "make_date": "use try_to_date, which is null for a day that there is not",
+    "make_timestamp": "use try_make_timestamp, which is null there",
+    "timestamp_millis": "use timestamp_micros(try_multiply(value, 1000)), which is null there",
+    "timestamp_seconds": "use timestamp_micros(try_multiply(value, 1000000)), which is null there",
     "element_at": "use try_element_at, which is null for what is not there",
     "parse_json": "use try_parse_json",
     "parse_url": "use try_parse_url",

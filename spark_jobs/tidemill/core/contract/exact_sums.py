@@ -141,8 +141,18 @@ def _can_leave(node: exp.Expr, typed: TypedTree) -> bool:
     """Whether a part may be a sum of whole numbers, one of which is of a column or a function."""
     if not _is_sum(node):
         return False
-    kinds = [typed.of(each) for each in _operands(node)]
+    operands = _operands(node)
+    if any(_is_fraction(each) for each in operands):
+        return False
+    kinds = [typed.of(each) for each in operands]
     return all(k is None or k in _BOUNDS or isinstance(k, Number) for k in kinds) and any(k in _BOUNDS for k in kinds)
+
+
+def _is_fraction(node: exp.Expr) -> bool:
+    """Whether it is written with a point or an exponent: then the sum is none of integers."""
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.this
+    return isinstance(node, exp.Literal) and not node.is_string and not node.name.isdigit()
 
 
 def _spliced(predicate: str, covered: Sequence[exp.Expr], typed: TypedTree) -> str:

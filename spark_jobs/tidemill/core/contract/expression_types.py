@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tidemill.core.contract.schema import Array, DataType, Decimal, Object, Scalar
 from tidemill.core.sql import function_types as of
+from tidemill.core.sql.function_signatures import SIGNATURES
 
 
 class Number(Enum):
@@ -56,14 +57,13 @@ _CONDITIONS = (
     *(exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Boolean),
 )
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg)
-_RESULTS: Mapping[frozenset[str], Known] = {
-    of.GIVES_TEXT: Scalar.STRING,
-    of.GIVES_WHOLE_NUMBER: Number.WHOLE,
-    of.GIVES_NUMBER: Number.ANY,
-    of.GIVES_BOOLEAN: Scalar.BOOLEAN,
-    of.GIVES_DATE: Scalar.DATE,
-    of.GIVES_TIMESTAMP: Scalar.TIMESTAMP,
+_GIVES: Mapping[str, Known] = {
+    **{each.value: each for each in Scalar},
+    "texts": Array(Scalar.STRING),
+    "count": Number.WHOLE,
+    "number": Number.ANY,
 }
+"""What functions give, by the words of their signatures. A count is an integer that no record makes large."""
 
 
 def family(known: Known) -> Family | None:
@@ -82,12 +82,17 @@ class TypedTree:
         self.nodes: list[exp.Expr] = []
         self._types: dict[int, Known] = {}
         self._columns = types
-        pending = [tree]
+        self._around: dict[int, tuple[exp.Lambda, ...]] = {}
+        pending: list[tuple[exp.Expr, tuple[exp.Lambda, ...]]] = [(tree, ())]
         while pending:
-            node = pending.pop()
+            node, around = pending.pop()
             self.nodes.append(node)
+            if isinstance(node, exp.Identifier) and around:
+                self._around[id(node)] = around
+            around = (node, *around) if isinstance(node, exp.Lambda) else around
             # Neither an interval nor a type has parts with values.
-            pending += [] if isinstance(node, exp.Interval | exp.DataType) else list(node.iter_expressions())
+            inner = () if isinstance(node, exp.Interval | exp.DataType) else node.iter_expressions()
+            pending += [(each, around) for each in inner]
         lambdas = (node for node in self.nodes if isinstance(node, exp.Lambda))
         self._variables = {variable.name.lower() for node in lambdas for variable in node.expressions}
         # Without recursion: a chain of AND may be as long as the text.
@@ -110,6 +115,8 @@ class TypedTree:
                 return Scalar.STRING
             case exp.Column():
                 return self._column(node)
+            case exp.Identifier():
+                return self._variable(node)
             case exp.Paren():
                 return self.of(node.this)
             case exp.Cast():
@@ -149,20 +156,26 @@ class TypedTree:
             found = next((field.type for field in fields if field.name.lower() == name), None)
         return found
 
+    def _variable(self, node: exp.Identifier) -> Known:
+        """What is known of a variable of a lambda function: the items of an array, as far as they have one type."""
+        name = node.name.lower()
+        for each in self._around.get(id(node), ()):
+            names = [variable.name.lower() for variable in each.expressions]
+            if name in names and isinstance(each.parent, exp.Anonymous):
+                array = self.of(each.parent.expressions[0])
+                places = of.ITEMS_AT.get(each.parent.name.lower(), ())
+                return array.item if isinstance(array, Array) and names.index(name) in places else None
+        return None
+
     def _called(self, node: exp.Anonymous) -> Known:
         name, arguments = node.name.lower(), node.expressions
-        for names, result in _RESULTS.items():
-            if name in names:
-                return result
+        if name in SIGNATURES and (given := _GIVES.get(SIGNATURES[name].gives)) is not None:
+            return given
         match name:
-            case "if":
-                return self._common(arguments[1:])
-            case "nvl2":
+            case "if" | "nvl2":
                 return self._common(arguments[1:])
             case "nullif":
                 return self._common(arguments[:1])
-            case "split":
-                return Array(Scalar.STRING)
             case "abs" | "round" | "bround" | "ceil" | "ceiling" | "floor" | "mod" | "pmod" | "sum" | "avg" | "mean":
                 return Number.ANY if self.families(arguments[:1]) == {Family.NUMBER} else None
             case _ if name in of.GIVES_ITS_ARGUMENTS:

@@ -13,13 +13,14 @@ from itertools import islice
 
 from sqlglot import exp
 
+from tidemill.core.contract.decimal_digits import INTEGERS, Digits, digits_of, of_leaf, overflows
 from tidemill.core.contract.expression_types import Known, TypedTree
 from tidemill.core.contract.schema import Decimal, Scalar
 from tidemill.core.sql.dialect import tree_of
+from tidemill.core.sql.functions import CONVERSIONS
 from tidemill.core.sql.syntax import is_safe
+from tidemill.core.sql.syntax_parts import is_written
 
-_PRECISION, _LEAST_SCALE = 38, 6
-_INTEGERS: Mapping[Known, int] = {Scalar.INTEGER: 10, Scalar.LONG: 19}
 _DIVIDED: Mapping[type[exp.Expr], str] = {exp.Div: "/", exp.IntDiv: "div", exp.Mod: "%"}
 _COMPUTED: Mapping[type[exp.Expr], tuple[str, str]] = {
     exp.Add: ("+", "try_add"),
@@ -27,12 +28,17 @@ _COMPUTED: Mapping[type[exp.Expr], tuple[str, str]] = {
     exp.Mul: ("*", "try_multiply"),
 }
 _TEXTS = (exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR)
+_APPROXIMATE = (exp.DType.FLOAT, exp.DType.DOUBLE)
+_WHOLE = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
+_TIMES = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ)
 _SAFE: Mapping[Known, tuple[exp.DType, ...]] = {
-    Scalar.INTEGER: (exp.DType.INT, exp.DType.BIGINT, exp.DType.FLOAT, exp.DType.DOUBLE),
-    Scalar.LONG: (exp.DType.BIGINT, exp.DType.FLOAT, exp.DType.DOUBLE),
-    Scalar.DOUBLE: (exp.DType.DOUBLE, exp.DType.FLOAT),
-    Scalar.DATE: (exp.DType.DATE,),
-    Scalar.TIMESTAMP: (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ),
+    Scalar.BOOLEAN: (exp.DType.BOOLEAN, *_WHOLE, *_APPROXIMATE),
+    Scalar.INTEGER: (exp.DType.INT, exp.DType.BIGINT, *_APPROXIMATE, exp.DType.BOOLEAN, *_TIMES),
+    Scalar.LONG: (exp.DType.BIGINT, *_APPROXIMATE, exp.DType.BOOLEAN, *_TIMES),
+    Scalar.DOUBLE: (*_APPROXIMATE, exp.DType.BOOLEAN),
+    Scalar.BINARY: (exp.DType.BINARY,),
+    Scalar.DATE: (exp.DType.DATE, exp.DType.TIMESTAMP),
+    Scalar.TIMESTAMP: (exp.DType.DATE, *_TIMES, exp.DType.BIGINT, *_APPROXIMATE),
 }
 _SHORT, _MOST = 60, 20
 
@@ -44,15 +50,6 @@ class Fault:
     sign: str
     part: str
     instead: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Digits:
-    """An exact number has at most so many digits before and after the point; integers are computed in bits."""
-
-    whole: int
-    scale: int
-    is_decimal: bool
 
 
 def possible_faults(predicate: str, types: Mapping[str, Known]) -> tuple[Fault, ...]:
@@ -68,81 +65,56 @@ def possible_faults(predicate: str, types: Mapping[str, Known]) -> tuple[Fault, 
 
 
 def _faults(typed: TypedTree) -> Iterator[Fault]:
-    digits: dict[int, _Digits] = {}
+    digits: dict[int, Digits] = {}
     # Without recursion, children first: a sum may be as long as the text.
     for node in reversed(typed.nodes):
-        found = _digits(node, typed, digits)
-        fails = found is not None and type(node) in _COMPUTED and _overflows(node, found)
+        found = digits_of(node, typed, digits)
+        fails = found is not None and overflows(node, found)
         # What is computed from a part that fails is not told, too.
         if found is not None and not fails:
-            digits[id(node)] = found
-        if type(node) in _DIVIDED and not _is_whole_literal(node.expression):
+            digits[id(node)] = found.fitted()
+        if type(node) in _DIVIDED and (fails or not _divides(node)):
             instead = "try_mod" if isinstance(node, exp.Mod) else "try_divide"
             yield Fault(_DIVIDED[type(node)], _shown(node), instead)
-        elif isinstance(node, exp.Cast) and not is_safe(node) and not _always_casts(node, typed):
-            yield Fault("cast", _shown(node), "try_cast")
-        elif fails:
+        elif (cast := _cast(node)) is not None and not _always_casts(*cast, typed):
+            yield Fault("cast" if isinstance(node, exp.Cast) else node.name.lower(), _shown(node), "try_cast")
+        elif fails and type(node) in _COMPUTED:
             yield Fault(_COMPUTED[type(node)][0], _shown(node), _COMPUTED[type(node)][1])
 
 
-def _digits(node: exp.Expr, typed: TypedTree, found: Mapping[int, _Digits]) -> _Digits | None:
-    """The digits of a decimal, or of an integer beside one; None for doubles and for what is not certain."""
-    match node:
-        case exp.Column() | exp.Literal():
-            return _of_leaf(node, typed.of(node))
-        case exp.Paren() | exp.Neg():
-            return found.get(id(node.this))
-        case exp.Add() | exp.Sub() | exp.Mul():
-            left, right = found.get(id(node.this)), found.get(id(node.expression))
-            if left is None or right is None:
-                return None
-            is_decimal = left.is_decimal or right.is_decimal
-            if isinstance(node, exp.Mul):
-                return _Digits(left.whole + right.whole, left.scale + right.scale, is_decimal)
-            return _Digits(max(left.whole, right.whole) + 1, max(left.scale, right.scale), is_decimal)
-        case _:
-            return None
+def _cast(node: exp.Expr) -> tuple[exp.Expr, exp.DataType] | None:
+    """The value and the type of a cast that can fail, also of one that is written as a function."""
+    if isinstance(node, exp.Cast) and isinstance(node.to, exp.DataType):
+        return None if is_safe(node) else (node.this, node.to)
+    if not isinstance(node, exp.Anonymous) or len(node.expressions) != 1:
+        return None
+    kind = CONVERSIONS.get(node.name.lower())
+    value = node.expressions[0]
+    if kind is None or is_written(value):
+        return None
+    return value, exp.DataType.build(kind, dialect="spark")
 
 
-def _of_leaf(node: exp.Expr, known: Known) -> _Digits | None:
-    if isinstance(known, Decimal):
-        return _Digits(known.precision - known.scale, known.scale, is_decimal=True)
-    if known in _INTEGERS:
-        return _Digits(_INTEGERS[known], 0, is_decimal=False)
-    whole, _, rest = node.name.partition(".")
-    if isinstance(node, exp.Literal) and not node.is_string and f"{whole}{rest}".isdigit():
-        return _Digits(len(whole.lstrip("0")), len(rest), is_decimal="." in node.name)
-    return None
-
-
-def _overflows(node: exp.Expr, found: _Digits) -> bool:
-    """Whether 38 digits may be too few, although Spark gives up digits after the point beyond the sixth."""
-    if not found.is_decimal:
+def _divides(node: exp.Expr) -> bool:
+    """Whether every number can be divided: the divisor is written, is not 0, and -1 does not leave a bigint."""
+    divisor, sign = node.expression, 1
+    while isinstance(divisor, exp.Paren | exp.Neg):
+        sign = -sign if isinstance(divisor, exp.Neg) else sign
+        divisor = divisor.this
+    if not isinstance(divisor, exp.Literal) or divisor.is_string or not set(divisor.name) & set("123456789"):
         return False
-    # Spark counts one digit more for a product than it can have.
-    planned = found.whole + (1 if isinstance(node, exp.Mul) else 0)
-    if planned + found.scale <= _PRECISION:
+    if "e" in divisor.name.lower():
         return False
-    scale = max(_PRECISION - planned, min(found.scale, _LEAST_SCALE))
-    return found.whole > _PRECISION - scale
+    return not (isinstance(node, exp.IntDiv) and sign < 0 and divisor.name == "1")
 
 
-def _is_whole_literal(node: exp.Expr) -> bool:
-    """Whether it is written as a whole number above 0."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() and int(node.name) > 0
-
-
-def _always_casts(node: exp.Cast, typed: TypedTree) -> bool:
+def _always_casts(value: exp.Expr, to: exp.DataType, typed: TypedTree) -> bool:
     """Whether every value of the type fits."""
-    known, to = typed.of(node.this), node.to
-    if not isinstance(to, exp.DataType):
-        return False
-    always = (exp.DType.DOUBLE, exp.DType.FLOAT) if isinstance(known, Decimal) else ()
+    known = typed.of(value)
+    always = (exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.BOOLEAN) if isinstance(known, Decimal) else ()
     if to.this in (*_TEXTS, *always) or (isinstance(known, Scalar) and to.this in _SAFE.get(known, ())):
         return True
-    held = _of_leaf(node.this, known) if isinstance(known, Decimal) or known in _INTEGERS else None
+    held = of_leaf(value, known) if isinstance(known, Decimal) or known in INTEGERS else None
     sizes = [int(size.name) for size in to.expressions if size.name.isdigit()]
     if held is None or to.this is not exp.DType.DECIMAL or not sizes:
         return False

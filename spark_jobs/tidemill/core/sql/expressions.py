@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tidemill.core.errors import DeclarationError
+from tidemill.core.sql.number_literals import check_numbers
 
 if TYPE_CHECKING:
     from sqlglot import Token
@@ -96,6 +97,7 @@ def _check_tokens(tokens: list[Token], expression: str) -> None:
             raise DeclarationError(f"`;` ends a statement, but an expression is only a part of one: {expression!r}")
         if depth > _MOST_NESTED:
             raise _too_deep(expression)
+    check_numbers(tokens, expression)
     _check_words(tokens)
     brackets = [t.text for t in tokens if t.token_type.name in ("L_PAREN", "R_PAREN", "L_BRACKET", "R_BRACKET")]
     if not _is_balanced(brackets):

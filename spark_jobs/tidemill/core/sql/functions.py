@@ -70,13 +70,29 @@ AGGREGATE_FUNCTIONS = frozenset(name for names in AGGREGATE_GROUPS.values() for 
 """Functions of a group of rows: also allowed in `partial` and `merge` of a custom aggregate."""
 
 _FAILING_TEXT = """
-    aes_decrypt conv element_at elt make_timestamp make_timestamp_ltz make_timestamp_ntz mod parse_json parse_url pmod
-    timestamp_seconds to_binary to_date to_number to_time to_timestamp to_timestamp_ltz to_timestamp_ntz url_decode
-    validate_utf8 variant_get
+    aes_decrypt conv element_at elt make_date make_timestamp make_timestamp_ltz make_timestamp_ntz parse_json parse_url
+    timestamp_millis timestamp_seconds to_binary to_date to_number to_time to_timestamp to_timestamp_ltz
+    to_timestamp_ntz url_decode validate_utf8 variant_get
     xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string
 """
 FAILING_FUNCTIONS = frozenset(_FAILING_TEXT.split())
 """Functions that raise an error for some values, which fails the whole batch."""
+
+FAILING_UNLESS_WRITTEN = {
+    **dict.fromkeys(("next_day", "date_format", "from_unixtime", "bit_get", "getbit", "encode", "mod", "pmod"), 1),
+    **dict.fromkeys(("from_utc_timestamp", "to_utc_timestamp", "add_months"), 1),
+    "split_part": 2,
+}
+"""Functions that raise an error for some values of the argument at this place, which counts from 0: if the argument is
+written as a constant, no record can make them fail."""
+
+CONVERSIONS = {
+    **{name: name for name in ("bigint", "binary", "boolean", "date", "double", "float", "int", "smallint", "string")},
+    "timestamp": "timestamp",
+    "tinyint": "tinyint",
+    "decimal": "decimal(10, 0)",
+}
+"""Functions that are casts, and the types to which they cast."""
 
 COLLECTORS = ("collect_list", "collect_set", "array_agg")
 """Functions that collect the values of a group into an array, in the order in which rows are added."""

@@ -17,7 +17,7 @@ from tidemill.core.sql.functions import (
     WITHOUT_BRACKETS,
     refusal,
 )
-from tidemill.core.sql.syntax_parts import has_unit, is_order_lost, is_unit
+from tidemill.core.sql.syntax_parts import fails_by_an_argument, has_unit, is_order_lost, is_unit, is_written
 
 _ROW = (
     *(exp.Column, exp.Identifier, exp.Dot, exp.Bracket, exp.Literal, exp.Boolean, exp.Null, exp.HexString),
@@ -146,7 +146,7 @@ class Walk:
                 fix=f"use the aggregate Collect, or put array_sort(...) around it: array_sort({name}(...))",
             )
         self._functions.add(name)
-        if name in FAILING_FUNCTIONS:
+        if name in FAILING_FUNCTIONS or fails_by_an_argument(name, arguments):
             self._may_fail[name] = None
         if name in TIME_FUNCTIONS:
             self._refuse_clock(arguments)
@@ -179,7 +179,7 @@ class Walk:
 
 def is_safe(node: exp.Cast) -> bool:
     """Whether a cast is null instead of an error, or casts what is written beside it."""
-    return bool(node.args.get("safe")) or is_moment(node) or isinstance(node.this, exp.Literal)
+    return bool(node.args.get("safe")) or is_moment(node) or is_written(node.this)
 
 
 def _is_text(node: exp.Expr) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from sqlglot import exp
 
-from tidemill.core.sql.functions import KEEPING_VALUES, WITHOUT_ORDER
+from tidemill.core.sql.functions import FAILING_UNLESS_WRITTEN, KEEPING_VALUES, WITHOUT_ORDER
 
 _UNIT_INSIDE = re.compile("[A-Za-z]{3}")
 _UNITS = (
@@ -59,3 +60,19 @@ def comparison(tree: exp.Expr) -> tuple[str, str, str] | None:
 def is_unit(node: exp.Expr) -> bool:
     """Whether the node is a unit of time, such as `day`."""
     return isinstance(node, exp.Column) and len(node.parts) == 1 and node.name.lower() in _UNITS
+
+
+def fails_by_an_argument(name: str, arguments: Sequence[exp.Expr]) -> bool:
+    """Whether a function raises an error for some values of an argument that is not written as a constant."""
+    # With three arguments or more, it compares values.
+    if name == "decode":
+        return len(arguments) == 2
+    place = FAILING_UNLESS_WRITTEN.get(name)
+    return place is not None and len(arguments) > place and not is_written(arguments[place])
+
+
+def is_written(node: exp.Expr) -> bool:
+    """Whether a value is a constant of the text: no record can change it."""
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.this
+    return isinstance(node, exp.Literal | exp.Null | exp.Boolean)

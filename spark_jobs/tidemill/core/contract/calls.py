@@ -1,0 +1,145 @@
+"""Refuses calls that Spark's analyzer refuses: too few or too many arguments, or values of a kind it does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tidemill.core.contract.expression_types import Family, Known, Number, TypedTree, family
+from tidemill.core.contract.schema import Array, Decimal, Object, Scalar, spark_type
+from tidemill.core.contract.schema_texts import SCHEMA_AT, fault_of_schema
+from tidemill.core.errors import DeclarationError
+from tidemill.core.sql.function_signatures import SIGNATURES, WORDS, Signature
+from tidemill.core.sql.syntax_parts import is_unit
+
+_LETTERS: dict[Known, str] = {
+    Scalar.STRING: "s",
+    Scalar.INTEGER: "i",
+    Scalar.LONG: "l",
+    Scalar.DOUBLE: "x",
+    Scalar.BOOLEAN: "b",
+    Scalar.DATE: "D",
+    Scalar.TIMESTAMP: "T",
+    Scalar.BINARY: "y",
+    Number.WHOLE: "il",
+    Number.ANY: "ilxd",
+}
+_WITH_UNITS = ("dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff")
+_OF_THEIR_OWN = (exp.Kwarg, exp.Distinct, exp.Star, exp.Order, exp.Ordered)
+_SYNTAX: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+    exp.Substring: ("substring", ("this", "start", "length", "zero_start")),
+    exp.Overlay: ("overlay", ("this", "expression", "from_", "for_")),
+    exp.StrPosition: ("position", ("substr", "this", "position")),
+}
+_SHORT = 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Called:
+    """A call of a function that has a signature, and the expression in which it stands."""
+
+    name: str
+    signature: Signature
+    arguments: Sequence[exp.Expr]
+    expression: str
+
+
+def check_call(typed: TypedTree, node: exp.Expr, expression: str) -> None:
+    """Refuse a call that Spark refuses, as far as that is certain.
+
+    Raises:
+        DeclarationError: a function does not take so many arguments, or values of this kind in this place; or a text
+            that shall be a schema is none.
+    """
+    name, arguments = _call(node)
+    signature = SIGNATURES.get(name)
+    if signature is None or any(isinstance(each, _OF_THEIR_OWN) for each in arguments):
+        return
+    if name in _WITH_UNITS and len(arguments) == 3 and is_unit(arguments[0]):
+        return
+    call = _Called(name, signature, arguments, expression)
+    _check_number(call)
+    for place in range(len(arguments)):
+        _check_kind(typed, call, place)
+    _check_schema(call)
+
+
+def _call(node: exp.Expr) -> tuple[str, Sequence[exp.Expr]]:
+    """The function that a node calls, and its arguments; an empty name if it calls none."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower(), node.expressions
+    name, keys = _SYNTAX.get(type(node), ("", ()))
+    return name, [node.args[key] for key in keys if node.args.get(key) is not None]
+
+
+def _check_number(call: _Called) -> None:
+    signature = call.signature
+    if not signature.takes(len(call.arguments)):
+        raise DeclarationError(
+            f"`{call.name}` takes {signature.number}, but gets {len(call.arguments)} in {call.expression!r}: Spark "
+            "refuses it",
+            fix=f"give it {signature.number}",
+        )
+
+
+def _check_kind(typed: TypedTree, call: _Called, place: int) -> None:
+    argument, word = call.arguments[place], call.signature.word(place)
+    known = typed.of(argument)
+    letters = _letters(known)
+    if known is None or not letters:
+        return
+    if not WORDS[word].letters.intersection(letters):
+        shown = argument.sql(dialect="spark")
+        shown = shown if len(shown) <= _SHORT else f"{shown[: _SHORT - 3]}..."
+        raise DeclarationError(
+            f"`{call.name}` takes {WORDS[word].shown} as argument {place + 1}, but `{shown}` is {_shown(known)} in "
+            f"{call.expression!r}: Spark refuses it",
+            fix=f"give `{call.name}` {WORDS[word].shown} there",
+        )
+    array = typed.of(call.arguments[0])
+    if word == "item" and isinstance(array, Array) and _is_stranger(known, array.item):
+        raise DeclarationError(
+            f"`{call.name}` looks for {_shown(known)} in an array of {spark_type(array.item)} in {call.expression!r}: "
+            "Spark refuses it",
+            fix=f"give `{call.name}` a value of type {spark_type(array.item)}",
+        )
+
+
+def _is_stranger(known: Known, of: Known) -> bool:
+    """Whether a value can be no item of an array."""
+    kind, item = family(known), family(of)
+    if kind is item or Family.OTHER in (item, kind):
+        return False
+    return item is Family.TEXT or kind is not Family.TEXT
+
+
+def _check_schema(call: _Called) -> None:
+    place = SCHEMA_AT.get(call.name)
+    if place is None or len(call.arguments) <= place:
+        return
+    schema = call.arguments[place]
+    if isinstance(schema, exp.Literal) and schema.is_string and (fault := fault_of_schema(schema.name)):
+        raise DeclarationError(
+            f"{schema.name!r} is no schema for `{call.name}` in {call.expression!r}: {fault}",
+            fix="write names with types, for example 'a INT, b STRING'",
+        )
+
+
+def _letters(known: Known) -> str:
+    match known:
+        case Array():
+            return "a"
+        case Object():
+            return "o"
+        case Decimal():
+            return "d"
+        case _:
+            return _LETTERS.get(known, "")
+
+
+def _shown(known: Known) -> str:
+    if isinstance(known, Number):
+        return known.value
+    return f"a value of type {spark_type(known)}" if known is not None else ""

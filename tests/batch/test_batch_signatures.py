@@ -1,0 +1,132 @@
+"""What is known of the arguments of functions, held against Spark's own analyzer."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from support.columns import TYPES
+from tidemill.core.contract.schema import Field, ddl
+from tidemill.core.sql.function_signatures import LETTERS, SIGNATURES, WORDS, Signature
+from tidemill.core.sql.functions import AGGREGATE_FUNCTIONS, ROW_FUNCTIONS
+
+pytestmark = pytest.mark.spark
+
+VALUES = dict(
+    zip(
+        LETTERS,
+        ["note", "small", "count", "ratio", "price", "flag", "day", "ts", "bytes", "tags", "map('a', 1)", "person"],
+        strict=True,
+    )
+)
+MOST = 4
+GIVEN = {
+    "string": ("string",),
+    "texts": ("array<string>",),
+    "binary": ("binary",),
+    "boolean": ("boolean",),
+    "int": ("int",),
+    "bigint": ("bigint",),
+    "count": ("int", "bigint", "smallint", "tinyint"),
+    "double": ("double",),
+    "number": ("float", "double", "decimal(10,0)"),
+    "date": ("date",),
+    "timestamp": ("timestamp",),
+}
+
+
+@pytest.fixture(scope="module")
+def session(spark: Any) -> Iterator[Any]:
+    spark.sql("DROP VIEW IF EXISTS signatures")
+    columns = ddl(Field(name=n, type=t) for n, t in TYPES.items())
+    spark.createDataFrame([], columns).createTempView("signatures")
+    # Spark's client logs every expression that Spark refuses.
+    logging.disable(logging.ERROR)
+    yield spark
+    logging.disable(logging.NOTSET)
+    spark.sql("DROP VIEW signatures")
+
+
+def types_in_spark(session: Any, calls: Sequence[str]) -> list[str | None]:
+    """The type of each call, None where Spark refuses it: many of them are analyzed in one statement."""
+    if not calls:
+        return []
+    state = session._jsparkSession.sessionState()
+    columns = ", ".join(f"{call} AS c{i}" for i, call in enumerate(calls))
+    try:
+        plan = state.analyzer().execute(state.sqlParser().parsePlan(f"SELECT {columns} FROM signatures"))
+        found = [plan.expressions().apply(i) for i in range(len(calls))]
+        return [each.dataType().simpleString() if each.resolved() else None for each in found]
+    except Exception:
+        # Spark refuses some calls while it looks for their function, and then the statement as a whole.
+        if len(calls) == 1:
+            return [None]
+        half = len(calls) // 2
+        return [*types_in_spark(session, calls[:half]), *types_in_spark(session, calls[half:])]
+
+
+def wrong_numbers(name: str, signature: Signature) -> Iterator[str]:
+    """Calls with more or fewer arguments than we say that there may be."""
+    for count in range(MOST + 1):
+        if not signature.takes(count):
+            yield f"{name}({', '.join(['NULL'] * count)})"
+            yield f"{name}({', '.join(['note'] * count)})"
+
+
+def wrong_kinds(name: str, signature: Signature, chance: random.Random) -> Iterator[str]:
+    """Calls with a value of a kind that we refuse, among others that fit."""
+    for count in range(1, MOST + 1):
+        if not signature.takes(count):
+            continue
+        for place in range(count):
+            for letter in set(LETTERS) - WORDS[signature.word(place)].letters:
+                for others in (None, "first", "any"):
+                    values = [other(signature.word(at), others, chance) for at in range(count)]
+                    values[place] = VALUES[letter]
+                    yield f"{name}({', '.join(values)})"
+
+
+def other(word: str, choice: str | None, chance: random.Random) -> str:
+    letters = [letter for letter in LETTERS if letter in WORDS[word].letters]
+    if choice is None:
+        return "NULL"
+    return VALUES[letters[0] if choice == "first" else chance.choice(letters)]
+
+
+def test_the_functions_of_the_table_are_those_that_are_allowed() -> None:
+    assert set(SIGNATURES) <= ROW_FUNCTIONS | AGGREGATE_FUNCTIONS
+
+
+def test_spark_refuses_what_is_refused_for_the_number_of_its_arguments(session: Any) -> None:
+    calls = [call for name, signature in SIGNATURES.items() for call in wrong_numbers(name, signature)]
+    found = zip(calls, (types_in_spark(session, [call])[0] for call in calls), strict=True)
+    assert [call for call, kind in found if kind is not None] == []
+
+
+def test_spark_refuses_what_is_refused_for_the_kind_of_an_argument(session: Any) -> None:
+    chance = random.Random(5)
+    taken: list[str] = []
+    for name, signature in SIGNATURES.items():
+        calls = [*dict.fromkeys(wrong_kinds(name, signature, chance))]
+        taken += [f"{call}: {kind}" for call, kind in zip(calls, types_in_spark(session, calls), strict=True) if kind]
+    assert taken == []
+
+
+def test_what_fits_gives_what_is_said(session: Any) -> None:
+    chance = random.Random(7)
+    wrong: list[str] = []
+    for name, signature in SIGNATURES.items():
+        for count in range(MOST + 1):
+            if signature.takes(count):
+                words = [signature.word(at) for at in range(count)]
+                calls = [f"{name}({', '.join(other(w, 'any', chance) for w in words)})" for _ in range(12)]
+                wrong += [
+                    f"{call}: {kind}"
+                    for call, kind in zip(calls, types_in_spark(session, calls), strict=True)
+                    if kind and kind not in GIVEN.get(signature.gives, (kind,))
+                ]
+    assert wrong == []

@@ -1,0 +1,84 @@
+"""Calls that Spark's analyzer refuses are refused before there is a Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.columns import TYPES
+from tidemill.core.contract.implicit_casts import check_predicate, checked_type
+from tidemill.core.contract.schema import Array, Scalar
+from tidemill.core.errors import DeclarationError
+
+
+@pytest.mark.parametrize(
+    ("predicate", "said"),
+    [
+        ("size(note) > 0", "`size` takes an array or a map as argument 1, but `note` is a value of type string"),
+        ("upper(flag, flag) = 'A'", "`upper` takes 1 argument, but gets 2"),
+        ("coalesce() = 1", "`coalesce` takes 1 or more arguments, but gets 0"),
+        ("substr(note) = 'a'", "`substring` takes 2 or 3 arguments, but gets 1"),
+        ("array_contains(note, 'x')", "`array_contains` takes an array as argument 1"),
+        ("array_contains(tags, 3)", "`array_contains` looks for a whole number in an array of string"),
+        ("length(tags) > 1", "`length` takes a text or what becomes one as argument 1"),
+        ("year(count) > 1", "`year` takes a date or a timestamp as argument 1"),
+        ("md5(flag) = 'a'", "`md5` takes a text or binary as argument 1"),
+        ("from_json(note, 'foo bar').foo = 1", "'foo bar' is no schema for `from_json`"),
+        ("from_json(flag, 'a INT').a = 1", "`from_json` takes a text as argument 1"),
+        ("e(1) > 1", "`e` takes no argument, but gets 1"),
+    ],
+)
+def test_a_call_that_spark_refuses_is_refused(predicate: str, said: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        check_predicate(predicate, TYPES)
+    assert said in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "upper(flag) = 'TRUE'",
+        "size(split(note, ',')) > 1",
+        "size(unknown) > 1",
+        "array_contains(tags, NULL)",
+        "array_contains(array(1, 2), count)",
+        "date_add(day, 1) > day",
+        "datediff(DAY, day, ts) > 1",
+        "exists(tags, tag -> length(tag) > 1)",
+        "mask(note, upperChar => 'x') = 'x'",
+        "from_json(note, 'a INT, b ARRAY<STRING>').a = 1",
+        "from_json(note, 'a: DECIMAL(3, 1)').a = 1",
+        "length(bytes) > 1",
+        "coalesce(note) = 'a'",
+    ],
+)
+def test_what_spark_takes_or_nobody_knows_is_fine(predicate: str) -> None:
+    check_predicate(predicate, TYPES)
+
+
+def test_what_functions_give_is_exact() -> None:
+    assert checked_type("hash(note)", TYPES) is Scalar.INTEGER
+    assert checked_type("xxhash64(note)", TYPES) is Scalar.LONG
+    assert checked_type("split(note, ',')", TYPES) == Array(Scalar.STRING)
+    assert checked_type("sqrt(count)", TYPES) is Scalar.DOUBLE
+
+
+@pytest.mark.parametrize(
+    ("predicate", "said"),
+    [
+        ("count > 0x10", "Spark reads `0x10` as the name of a column"),
+        ("ratio < 1e400", "Spark cannot hold the number 1e400"),
+        ("ratio < -1.5E400", "Spark cannot hold the number 1.5E400"),
+        (f"count < {'9' * 39}", "Spark cannot hold the number 999"),
+    ],
+)
+def test_a_number_that_is_none_to_spark_is_refused(predicate: str, said: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        check_predicate(predicate, TYPES)
+    assert said in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "predicate", ["bytes = X'10'", "ratio < 1e308", f"price < 0{'9' * 38}", "count >> 1 > 0", "ratio > 1e-400"]
+)
+def test_a_number_that_spark_reads_is_fine(predicate: str) -> None:
+    check_predicate(predicate, TYPES)

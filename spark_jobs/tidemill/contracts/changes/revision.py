@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tidemill.contracts.changes.waivers import FILE
 from tidemill.contracts.files import files_below
 from tidemill.core.errors import InputError
 
@@ -36,7 +37,10 @@ def at_revision(place: Path, revision: str) -> Iterator[Path | None]:
     name = "." if place.is_dir() else place.name
     with TemporaryDirectory(prefix="tidemill-base-") as copy:
         if not _git(folder, "cat-file", "-e", f"{old.commit}:./{name}").returncode:
-            old.copy(folder, [name], Path(copy))
+            beside = (
+                [] if place.is_dir() or _git(folder, "cat-file", "-e", f"{old.commit}:./{FILE}").returncode else [FILE]
+            )
+            old.copy(folder, [name, *beside], Path(copy))
             yield Path(copy) / name
         elif moved := old.moved(place):
             old.copy(old.top, list(moved.values()), Path(copy))

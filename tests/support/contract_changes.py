@@ -4,58 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-BREAKS: dict[str, tuple[str, str]] = {
-    "contract-added": ("", ""),
-    "contract-removed": ("state writers", "readers"),
-    "contract-renamed": ("", ""),
-    "direction-changed": ("backfills state writers", "readers state"),
-    "format-changed": ("backfills state writers", ""),
-    "extra-fields-refused": ("backfills state writers", ""),
-    "extra-fields-kept": ("state", ""),
-    "field-added": ("state", "state"),
-    "field-added-required": ("backfills state writers", "state"),
-    "field-removed": ("state", "readers state"),
-    "field-removed-refused": ("backfills state writers", ""),
-    "field-renamed": ("backfills state writers", "readers state"),
-    "field-moved": ("state", ""),
-    "field-moved-inside": ("state", "state"),
-    "column-count": ("backfills state writers", ""),
-    "column-moved": ("backfills state writers", ""),
-    "type-widened": ("state", "readers state"),
-    "type-narrowed": ("backfills state writers", "readers state"),
-    "type-changed": ("backfills state writers", "readers state"),
-    "required-added": ("backfills state writers", ""),
-    "required-removed": ("", "readers"),
-    "required-added-inside": ("backfills state writers", "state"),
-    "required-removed-inside": ("state", "readers state"),
-    "key-added": ("", ""),
-    "key-moved": ("", ""),
-    "key-changed": ("", "readers"),
-    "rule-added": ("backfills state writers", ""),
-    "rule-stricter": ("backfills state writers", ""),
-    "rule-weaker": ("", "readers"),
-    "rule-weaker-unseen": ("state", "readers"),
-    "rule-reworded": ("state", ""),
-    "rule-changed": ("backfills state writers", "readers"),
-    "rule-removed": ("", "readers"),
-    "severity-raised": ("backfills state writers", ""),
-    "severity-lowered": ("", "readers"),
-    "promise-added": ("", ""),
-    "promise-changed": ("writers", "readers"),
-    "promise-stricter": ("writers", ""),
-    "promise-weaker": ("", "readers"),
-    "promise-removed": ("", "readers"),
-    "unit-changed": ("backfills state writers", "readers"),
-    "unit-added": ("", ""),
-    "deprecated": ("", ""),
-    "deprecated-no-more": ("", ""),
-    "status-changed": ("", ""),
-    "description-changed": ("", ""),
-    "information-changed": ("", ""),
-    "warning-changed": ("", ""),
-}
-"""Whom each kind breaks, for records and for tables: said here again, so that no kind changes by mistake."""
-
 HEAD = """\
 apiVersion: v3.2.0
 kind: DataContract

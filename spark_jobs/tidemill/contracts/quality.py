@@ -13,7 +13,7 @@ from tidemill.contracts.metrics import METRICS, SPLIT, metric_conditions, tolera
 from tidemill.contracts.nodes import closest, shown
 from tidemill.contracts.scopes import scope_node, scope_of
 from tidemill.contracts.standard import OPERATORS
-from tidemill.core.contract.contract import RowCountBetween, Severity
+from tidemill.core.contract.contract import Expectation, RowCountBetween, Severity
 
 _TYPES = ("library", "sql", "custom", "text")
 _DIMENSIONS = ("accuracy", "completeness", "conformity", "consistency", "coverage", "timeliness", "uniqueness")
@@ -62,7 +62,9 @@ def _check_name(node: Node, findings: Findings) -> None:
 
 def _is_bounded(condition: Condition) -> bool:
     """Whether a number of rows is compared by the condition itself, and not by a tolerance."""
-    return isinstance(condition, RowCountBetween) and (condition.minimum, condition.maximum) != (None, None)
+    if isinstance(condition, RowCountBetween):
+        return (condition.minimum, condition.maximum) != (None, None)
+    return isinstance(condition, Expectation)
 
 
 def _name(what: str, own: str, place: Place) -> str:

@@ -89,8 +89,7 @@ def check_structure(root: Node, objects: Iterable[Node], findings: Findings, *, 
 
 
 def _parts(root: Node | None, objects: Iterable[Node]) -> Iterator[_Part]:
-    if root is not None:
-        yield _Part(root, "#", "a contract")
+    yield from () if root is None else (_Part(root, "#", "a contract"),)
     for item in objects:
         yield _Part(item, "#/$defs/SchemaObject", _TITLES["schema"])
         for node in item.items("properties"):

@@ -64,6 +64,8 @@ Part = tuple[int, str, Any, Any]
 def _parts(root: Node, document: dict[str, Any]) -> Iterator[Part]:
     """The parts that can be left out, in the order of the file."""
     for node, plain in zip(root.items("schema"), document["schema"], strict=True):
+        for number, rule in enumerate(node.items("quality")):
+            yield rule.line, f"the rule {rule.text('implementation')}", plain["quality"], number
         yield from _of_properties(node, plain, "")
 
 

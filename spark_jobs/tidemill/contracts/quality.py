@@ -15,6 +15,12 @@ from tidemill.contracts.scopes import scope_node, scope_of
 from tidemill.contracts.standard import OPERATORS
 from tidemill.core.contract.contract import Expectation, RowCountBetween, Severity
 
+_LIKE_IT: Mapping[Severity, tuple[str, ...]] = {
+    Severity.ERROR: ("critical", "fatal", "blocker", "high", "major", "severe", "fail"),
+    Severity.WARNING: ("warn", "medium", "low", "minor", "trivial", "notice", "information"),
+}
+"""What other tools call severities."""
+
 _TYPES = ("library", "sql", "custom", "text")
 _DIMENSIONS = ("accuracy", "completeness", "conformity", "consistency", "coverage", "timeliness", "uniqueness")
 _OF_TYPE = {
@@ -114,7 +120,9 @@ def _severity(node: Node, findings: Findings) -> Severity:
         findings.information(child.line, "severity `info` is read as warning: a broken rule is recorded")
         return Severity.WARNING
     said = f"severity is {shown(child)}; supported: error (blocks), warning (is recorded)"
-    findings.error(child.line, said, fix=closest(str(child.value), Severity))
+    word = str(child.value).lower()
+    meant = next((f"did you mean `{level}`?" for level, words in _LIKE_IT.items() if word in words), "")
+    findings.error(child.line, said, fix=meant or closest(word, Severity) or f"write {' or '.join(Severity)}")
     return Severity.ERROR
 
 

@@ -74,7 +74,7 @@ class _Old:
         tree = _git(top, "ls-tree", "-r", "-z", "--full-tree", "--name-only", self.commit).stdout
         gone: dict[str, list[str]] = {}
         for path in filter(None, tree.decode(errors="surrogateescape").split("\0")):
-            if path.lower().endswith((".yaml", ".yml")) and not (top / path).exists():
+            if path.lower().endswith((".yaml", ".yml", ".odcs.json")) and not (top / path).exists():
                 gone.setdefault(path.rpartition("/")[2], []).append(path)
         return {file: max(gone[file.name], key=lambda path: _alike(path, file)) for file in files if file.name in gone}
 

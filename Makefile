@@ -68,14 +68,14 @@ model: setup ## search the protocol's model, and show what each broken rule lead
 test-unit: setup ## the rules alone: no Spark, no Airflow, no files
 	@$(RUN) pytest $(PARALLEL) tests/core
 
-check: setup ## lint, format, types, layers; contracts, and what the last commit broke in them
+check: setup ## lint, format, types, layers; contracts, and what the work since the main branch broke in them
 	@$(RUN) ruff check
 	@$(RUN) ruff format --check
 	@$(RUN) mypy
 	@$(RUN) mypy infra/setup
 	@$(RUN) mypy infra/local
 	@$(RUN) lint-imports
-	@$(RUN) BASE=$$(git rev-parse --quiet --verify 'HEAD^' || true) infra/ci/contracts.sh
+	@$(RUN) BASE=$$(infra/ci/base.sh) infra/ci/contracts.sh
 
 format: setup ## put imports and layout in order
 	@$(RUN) ruff check --fix-only

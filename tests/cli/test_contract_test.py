@@ -64,7 +64,7 @@ def try_it(contract: Path, data: object, *words: object, given: bytes | str = ""
 
 def test_records_that_keep_every_promise_end_with_zero(orders: Path) -> None:
     said = type_command(None, "contract", "test", orders, "-", given=lines(GOOD, GOOD))
-    assert (said.code, said.out) == (0, "2 records: 4 of 4 rules hold\n")
+    assert (said.code, said.out) == (0, "2 records: 3 of 3 rules hold\n")
 
 
 def test_each_broken_promise_is_counted_with_its_line_and_samples(orders: Path) -> None:
@@ -78,6 +78,11 @@ def test_each_broken_promise_is_counted_with_its_line_and_samples(orders: Path) 
         "cents.minimum": "2 of 6 records",
         "paid": "2 of 6 records",
     }
+    told = {rule: said["is_rule"] for rule, said in found.items() if "is_rule" in said}
+    assert {rule for rule, is_rule in told.items() if not is_rule} == {"wrong_value(ts)", "malformed_json"}
+    assert type_command(None, "contract", "test", orders, "-", given=bad + "\xff{\n").out.endswith(
+        "6 records: 0 of 3 rules hold, and 2 other things are wrong\n"
+    )
     text = ORDERS.splitlines()
     assert "cents" in text[int(str(found["cents.minimum"]["line"])) - 1]
     assert "name: ts" in text[int(str(found["wrong_value(ts)"]["line"])) - 1]
@@ -115,6 +120,18 @@ def test_rows_of_csv_and_parquet_are_records_in_json(orders: Path, tmp_path: Pat
     assert try_it(orders, tmp_path / "a.csv")["shop.pattern"]["message"] == "1 of 2 records"
     pq.write_table(pa.table({"ts": ["2026-01-01T00:00:00Z"], "cents": [-1]}), tmp_path / "a.parquet")
     assert try_it(orders, tmp_path / "a.parquet")["cents.minimum"]["message"] == "1 of 1 record"
+
+
+@pytest.mark.parametrize("words", [(), ("--input-format", "csv")])
+def test_what_is_wrong_with_csv_is_mended_by_no_option_of_another_command(
+    orders: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    for text in ("ts,shop\n2026-01-01T00:00:00Z\n", 'ts,shop\n2026-01-01T00:00:00Z,"\n', "ts,shop\na,\udcff\n"):
+        (tmp_path / "a.csv").write_bytes(text.encode("utf-8", "surrogateescape"))
+        said = type_command(None, "contract", "test", orders, tmp_path / "a.csv", *words)
+        assert (said.code, "a.csv" in said.err) == (5, True), said.err
+        assert "--raw" not in said.err
+        assert "--delimiter" not in said.err
 
 
 def test_a_contract_of_csv_takes_its_own_lines(orders: Path, tmp_path: Path) -> None:

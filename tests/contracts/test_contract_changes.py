@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from support.contract_changes import (
-    BREAKS,
     CASES,
     CSV,
     ID,
@@ -23,6 +22,7 @@ from support.contract_changes import (
     options,
     promised,
 )
+from support.contract_kinds import BREAKS
 from tidemill.contracts.changes.change import KINDS, Breaks, Bump, Change
 from tidemill.contracts.changes.compare import bump_needed, changes_of, is_raised
 from tidemill.contracts.changes.described import described

@@ -102,3 +102,23 @@ def test_a_value_that_an_option_of_a_format_does_not_have_is_an_error_of_its_lin
     found = the_error(file.an_input("- {name: x, logicalType: string}", custom=custom), f"'{value}'")
     assert expected in found.message
     assert set(TimeUnit) == set(TIMES)
+
+
+@pytest.mark.parametrize(
+    ("word", "fix"),
+    [
+        ("critical", "did you mean `error`?"),
+        ("High", "did you mean `error`?"),
+        ("warn", "did you mean `warning`?"),
+        ("minor", "did you mean `warning`?"),
+        ("eror", "did you mean `error`?"),
+        ("purple", "write error or warning"),
+    ],
+)
+def test_a_severity_of_another_tool_is_an_error_that_names_the_nearest(
+    file: Any, the_error: Any, word: str, fix: str
+) -> None:
+    rule = f"quality: [{{metric: nullValues, mustBe: 0, severity: {word}}}]"
+    error = the_error(file.an_output(f"- {{name: x, logicalType: integer, {rule}}} # HERE"), "HERE")
+    assert error.message == f"severity is the text '{word}'; supported: error (blocks), warning (is recorded)"
+    assert error.fix == fix

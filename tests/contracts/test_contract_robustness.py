@@ -14,6 +14,7 @@ import yaml
 from tidemill.contracts.compile import compile_document
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
+from tidemill.contracts.whole import Whole
 
 RICH = """
 apiVersion: v3.2.0
@@ -117,7 +118,7 @@ def test_an_odd_value_anywhere_is_a_finding_at_most(with_format: bool, every: in
     # Seven divides no power of two: so each value comes to each seventh place.
     for place, odd in islice(product(places(document), ODD), 0, None, every):
         findings = Findings("rich.odcs.yaml")
-        contract = compile_document(as_node(replaced(document, place, odd)), Path("rich.odcs.yaml"), findings)
+        contract = compile_document(Whole(as_node(replaced(document, place, odd))), Path("rich.odcs.yaml"), findings)
         assert all(f.line >= 1 and f.message for f in findings.all), (place, odd)
         if not findings.all:
             assert contract is not None

@@ -51,6 +51,43 @@ def promised(level: str) -> str:
         ("property: availability, value: often", "must be a number, found the text 'often'", "as value"),
         ("property: availability, value: 101, unit: percent", "must be at most 100 percent", "as value"),
         ("property: throughput, value: -1", "must be a number above 0", "as value"),
+        ("property: latency, value: 4, unit: h, element: x.nonsense", "is about `x.nonsense`", "name one of orders, x"),
+        ("property: latency, value: 4, unit: h, element: orders.x.y", "is about `orders.x.y`", "`orders.x`"),
+        ("property: latency, value: 4, unit: h, element: x.", "is about `x.`", "did you mean `x`?"),
+        *(
+            (f"property: timeOfAvailability, value: '{text}'", "must be hours of a day, found", "'09:00-17:00', with")
+            for text in (
+                "x 12:30 y",
+                "24:01",
+                "09:60",
+                "09:00-",
+                "١٢:30",
+                "9",
+                "09:00-25:00",
+                "",
+                "09:00 +15:00",
+                "9:0",
+            )
+        ),
+        *(
+            (f"property: {of}, value: '{text}'", "must be a number, found the text", "as value")
+            for of in ("availability", "throughput", "errorRate")
+            for text in ("99%%", "1_0", "٩٩", "nan", "inf", "9 9", "%", "", "99 %x", "1e9999")
+        ),
+        ("property: availability, value: 150", "must be at most 100 percent, found the number 150", "as value"),
+        ("property: availability, value: '100.00000000000000000001%'", "must be at most 100 percent", "as value"),
+        ("property: availability, value: 99, unit: share", "must be at most 1, found the number 99", "as value"),
+        (
+            "property: availability, value: 99%, unit: share",
+            "a number without %, because its unit is share",
+            "as value",
+        ),
+        ("property: throughput, value: 99%", "a number without %, because it has no limit", "as value"),
+        ("property: availability, value: 0", "must be a number above 0", "as value"),
+        ("property: errorRate, value: 101%", "must be at most 100 percent", "as value"),
+        ("property: endOfLife, value: '٢030-01-01'", "must be a day or a moment", "2030-01-31"),
+        ("property: endOfLife, value: 2030", "must be a day or a moment, found the number 2030", "2030-01-31"),
+        ("property: latency, value: '٤', unit: h", "must be a number above 0, found the text", "value: 4"),
         ("property: errorRate, value: -1", "must be a number from 0 on", "as value"),
     ],
 )
@@ -71,10 +108,29 @@ def test_a_service_level_that_nobody_can_mean_is_refused(
         "property: generalAvailability, value: 2030-01-01",
         "property: timeOfAvailability, value: '09:00-08:00', element: x, driver: regulatory",
         "property: availability, value: 99.9, unit: percent",
+        "property: availability, value: 100",
+        "property: availability, value: 99.99 %",
+        "property: availability, value: 1, unit: share",
+        "property: errorRate, value: 0",
+        "property: errorRate, value: 250, unit: an hour",
+        "property: throughput, value: 1e6, unit: rows",
+        "property: timeOfAvailability, value: '9:00 - 24:00'",
+        "property: timeOfAvailability, value: '00:00-06:30, 22:15:00-23:59:59 UTC'",
+        "property: timeOfAvailability, value: '09:00+02:00'",
+        "property: latency, value: 4, unit: h, element: 'orders, orders.x'",
+        "property: endOfLife, value: '2030-01-01T12:00:00Z'",
     ],
 )
 def test_a_service_level_of_the_standard_is_taken(an_output: Any, level: str) -> None:
     assert an_output(COLUMN, top=promised(level)).fields
+
+
+def test_a_level_may_be_about_what_is_inside_a_column(an_output: Any) -> None:
+    inner = "properties: [{name: b, logicalType: integer}]"
+    column = f"- {{name: x, logicalType: array, items: {{logicalType: object, {inner}}}}}"
+    for element in ("x.b", "orders.x.b"):
+        top = promised(f"property: latency, value: 4, unit: d, element: {element}")
+        assert an_output(column, top=top).levels[0].element == element
 
 
 def test_a_level_of_another_object_is_not_of_this_table(file: Any) -> None:

@@ -12,7 +12,7 @@ from tidemill.contracts.audit import audit
 from tidemill.contracts.findings import Level
 from tidemill.contracts.lint import lint
 from tidemill.contracts.load import load_contract
-from tidemill.core.contract.contract import Contract, Holds, RowCountBetween
+from tidemill.core.contract.contract import Contract, Expectation, Holds, RowCountBetween
 from tidemill.core.contract.tolerance import Tolerance
 from tidemill.engine.storage.staged_rows import RowWriters
 
@@ -43,9 +43,30 @@ def of(file: Any, query: str, rest: str = "mustBe: 0", **more: Any) -> Any:
         ("SELECT COUNT(*) FROM Orders WHERE n < 0", "NOT ((n < 0))"),
         ("SELECT COUNT(n) FROM lake.orders WHERE m = 0", "NOT ((m = 0) AND (n IS NOT NULL))"),
         ("SELECT COUNT_IF(n > m) FROM ${object}", "NOT ((n > m))"),
+        ("select count(case when n < 0 then 1 end) as bad from {object}", "NOT ((n < 0))"),
+        (
+            "SELECT COUNT(CASE WHEN n < 0 THEN 'x' ELSE NULL END) FROM ${object} WHERE m = 0",
+            "NOT ((m = 0) AND (n < 0))",
+        ),
+        ("SELECT COUNT(IF(n < 0, 1, NULL)) FROM ${object}", "NOT ((n < 0))"),
+        (
+            "SELECT COUNT(CASE WHEN n < 0 THEN m END) FROM ${object}",
+            "NOT ((CASE WHEN n < 0 THEN m END IS NOT NULL))",
+        ),
+        (
+            "SELECT COUNT(CASE n WHEN 1 THEN 1 END) FROM ${object}",
+            "NOT ((CASE n WHEN 1 THEN 1 END IS NOT NULL))",
+        ),
+        ("SELECT COUNT(*) FROM ${object} o WHERE o.n > 1 AND O.x = 'o.n'", "NOT ((n > 1 AND x = 'o.n'))"),
+        ("SELECT COUNT(o.n) AS bad FROM lake.orders AS o WHERE o.m = 0", "NOT ((m = 0) AND (n IS NOT NULL))"),
+        ("SELECT COUNT(*) FROM ${object} WHERE ${object}.n > orders.m - orders.m", None),
+        ("SELECT COUNT(*) FROM orders WHERE orders.n > `orders`.m", "NOT ((n > m))"),
     ],
 )
-def test_a_count_is_a_check_of_rows(file: Any, query: str, predicate: str, version: str) -> None:
+def test_a_count_is_a_check_of_rows(file: Any, query: str, predicate: str | None, version: str) -> None:
+    if predicate is None:
+        assert [f.severity for f in lint(of(file, query)) if f.severity is Level.ERROR]
+        return
     [rule] = load_contract(of(file, query, version=version)).table_rules
     assert isinstance(rule.check, Holds)
     assert (rule.name, rule.check.predicate, rule.tolerance) == ("counted", predicate, None)
@@ -70,12 +91,18 @@ def test_a_count_of_all_rows_is_the_number_of_rows(file: Any) -> None:
         ("SELECT COUNT(*) FROM read_csv('/etc/passwd')", "not its own object"),
         ("SELECT COUNT(*) FROM '/etc/passwd'", "cannot be run"),
         ("SELECT COUNT(*) FROM ${object} TABLESAMPLE (10 PERCENT)", "its table has `sample`"),
-        ("SELECT COUNT(*) FROM ${object} o WHERE o.n > 1", "its table has `alias`"),
+        ("SELECT COUNT(*) FROM ${object} AS o (a, b, c) WHERE a > 1", "its table has other names of columns"),
+        ("SELECT COUNT(*) FROM ${object} n WHERE n.n > 1", "`n` is its table and a column"),
+        ("SELECT COUNT(*) FROM ${object} o WHERE orders.n > 1", "orders"),
+        ("SELECT COUNT(CASE WHEN n < 0 THEN 1 ELSE 0 END) FROM ${object}", "it counts every row"),
+        ("SELECT COUNT(DISTINCT n) FROM ${object} WHERE m > 0", "counts different values of some rows only"),
+        ("SELECT COUNT(DISTINCT nn) FROM ${object}", "has no property `nn`"),
+        ("SELECT COUNT(DISTINCT n, m) FROM ${object}", "it selects COUNT(DISTINCT n, m)"),
+        ("SELECT COUNT(DISTINCT n + 1) FROM ${object}", "it selects COUNT(DISTINCT n + 1)"),
         ("SELECT COUNT(*) FROM ${object} JOIN b ON true", "it has `joins`"),
         ("SELECT COUNT(*) FROM ${object} WHERE n IN (SELECT m FROM ${object})", "more than one table or query"),
         ("SELECT COUNT(*) FROM ${object} GROUP BY n", "it has `group`"),
         ("SELECT MAX(n) FROM ${object}", "it selects MAX(n)"),
-        ("SELECT COUNT(DISTINCT n) FROM ${object}", "it selects COUNT(DISTINCT n)"),
         ("SELECT COUNT(*), 1 FROM ${object}", "it selects 2 columns"),
         ("SELECT COUNT(*) FROM ${object}; DROP TABLE orders", "it must be one SELECT"),
         ("DELETE FROM ${object}", "it must be one SELECT"),
@@ -92,6 +119,36 @@ def test_a_count_of_all_rows_is_the_number_of_rows(file: Any) -> None:
 )
 def test_another_query_is_refused_in_its_line(file: Any, query: str, words: str, the_error: Any) -> None:
     assert words in the_error(of(file, query), "HERE").message
+
+
+@pytest.mark.parametrize(
+    ("operator", "bounds"),
+    [
+        ("mustBe: 3", {"max_value": 3, "min_value": 3}),
+        ("mustBeGreaterThan: 2", {"min_value": 3}),
+        ("mustBeLessThan: 2.5", {"max_value": 2}),
+        ("mustBeBetween: [1, 9]", {"max_value": 9, "min_value": 1}),
+    ],
+)
+def test_a_count_of_different_values_is_a_statistic(file: Any, operator: str, bounds: dict[str, int]) -> None:
+    [rule] = load_contract(of(file, "SELECT COUNT(DISTINCT X) FROM ${object}", operator)).table_rules
+    kind = "expect_column_unique_value_count_to_be_between"
+    assert rule.check == Expectation(column="x", kind=kind, arguments=(("column", "x"), *bounds.items()))
+    assert rule.tolerance is None
+
+
+@pytest.mark.parametrize("operator", ["mustNotBe: 3", "mustBe: 3, unit: percent"])
+def test_different_values_take_bounds_alone(file: Any, the_error: Any, operator: str) -> None:
+    path = of(file, "SELECT COUNT(DISTINCT x) FROM ${object}", operator)
+    assert "cannot be run for a number of different values" in the_error(path, "HERE").message
+
+
+@pytest.mark.parametrize(("rows", "count"), [(ROWS, 3), (ROWS.slice(0, 0), 0), (ROWS.slice(2, 1), 0)])
+def test_different_values_are_counted_without_null(file: Any, rows: pa.Table, count: int) -> None:
+    for number in (count, count + 1):
+        contract = load_contract(of(file, "SELECT COUNT(DISTINCT x) FROM ${object}", f"mustBe: {number}"))
+        [result] = audit("orders", rows, contract)
+        assert (result.passed, result.observed) == (number == count, "" if number == count else f"observed {count}")
 
 
 def test_records_take_a_count_of_none(file: Any, the_error: Any) -> None:
@@ -114,6 +171,8 @@ AUDITED = [
     ("SELECT COUNT(x) FROM ${object}", "mustNotBeBetween: [1, 3]", False),
     ("SELECT COUNT(x) FROM ${object}", "mustBeLessOrEqualTo: 2", False),
     ("SELECT COUNT(*) FROM ${object} WHERE try_divide(n, m) > 0", "mustBe: 1", True),
+    ("SELECT COUNT(CASE WHEN n < m THEN 1 END) AS bad FROM ${object} o WHERE o.x <> 'z'", "mustBe: 2", True),
+    ("SELECT COUNT(CASE WHEN n < 0 THEN m WHEN n = 4 THEN m ELSE n END) FROM ${object}", "mustBe: 2", True),
     ("SELECT COUNT(*) FROM ${object} WHERE levenshtein(x, 'a') = 1", "mustBe: 2", True),
 ]
 

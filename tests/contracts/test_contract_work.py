@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from bench.bench_audit import contract, staged
 from tidemill.contracts import audit as audits
 from tidemill.contracts import audit_arrow, structure
 from tidemill.contracts.audit import audit
+from tidemill.contracts.document import Node
 from tidemill.contracts.lint import lint
 
 
@@ -61,6 +63,37 @@ def test_a_contract_of_many_columns_is_compared_with_the_standard_once_for_each_
     assert {finding.severity for finding in lint(file.an_output(columns))} == {"warning"}
     # The contract itself, its object, and all columns.
     assert len(compared) == 3
+
+
+def of_levels(count: int) -> str:
+    """A contract with so many objects, and a service level of each."""
+    levels = "".join(f"  - {{property: latency, value: 4, unit: h, element: o{n}.x}}\n" for n in range(count))
+    columns = "properties: [{name: x, logicalType: integer, description: x}]"
+    objects = "".join(f"  - {{name: o{n}, description: o, {columns}}}\n" for n in range(count))
+    head = "apiVersion: v3.2.0\nkind: DataContract\nid: orders\nversion: 1.0.0\nstatus: active\n"
+    return f"{head}slaProperties:\n{levels}schema:\n{objects}"
+
+
+def test_lint_looks_as_often_at_each_of_many_objects_and_service_levels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = 0
+    child = Node.child
+
+    def counted(node: Node, key: str) -> Node | None:
+        nonlocal looked
+        looked += 1
+        return child(node, key)
+
+    monkeypatch.setattr(Node, "child", counted)
+    needed = []
+    for count in (20, 40, 80):
+        path = tmp_path / "orders.odcs.yaml"
+        path.write_text(of_levels(count), encoding="utf-8")
+        looked = 0
+        assert not [finding for finding in lint(path) if finding.severity == "error"]
+        needed.append(looked)
+    assert needed[2] - needed[1] == 2 * (needed[1] - needed[0]), needed
 
 
 @pytest.mark.parametrize("wrong", ["unique: 3", "nmae: x"])

@@ -14,7 +14,8 @@ from support.commands import type_command
 from tidemill.contracts.changes.compare import changes_of
 from tidemill.contracts.changes.described import Described, described
 from tidemill.contracts.conditions import Condition
-from tidemill.contracts.lint import Finding, Level, lint
+from tidemill.contracts.findings import Level
+from tidemill.contracts.lint import Finding, lint
 from tidemill.contracts.predicates import sql_of
 from tidemill.core.contract.contract import Between, OneOf
 from tidemill.core.contract.row_checks import NoneOf

@@ -288,3 +288,10 @@ def test_the_waiver_of_the_page_is_one(tmp_path: Path) -> None:
     (tmp_path / "waivers.yaml").write_text(code("guides/ci", "yaml")[3])
     [waiver], faults = read_waivers(tmp_path)
     assert (waiver.field, faults) == ("cents", [])
+
+
+def test_a_script_fails_on_what_it_is_told(shop: Path, environ: dict[str, str]) -> None:
+    given = {"BASE": "main", "FORMAT": "text"}
+    for words, code_ in (("writers", 0), ("writers,warning", 1), ("readers, writers", 1)):
+        done = bash(f'"{CI}/contracts.sh"', shop, environ, **given, FAIL_ON=words)
+        assert done.returncode == code_, done.stdout + done.stderr

@@ -4,57 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-BREAKS: dict[str, tuple[str, str]] = {
-    "contract-added": ("", ""),
-    "contract-removed": ("state writers", "readers"),
-    "contract-renamed": ("", ""),
-    "direction-changed": ("backfills state writers", "readers state"),
-    "format-changed": ("backfills state writers", ""),
-    "extra-fields-refused": ("backfills state writers", ""),
-    "extra-fields-kept": ("state", ""),
-    "field-added": ("state", "state"),
-    "field-added-required": ("backfills state writers", "state"),
-    "field-removed": ("state", "readers state"),
-    "field-removed-refused": ("backfills state writers", ""),
-    "field-renamed": ("backfills state writers", "readers state"),
-    "field-moved": ("state", ""),
-    "field-moved-inside": ("state", "state"),
-    "column-count": ("backfills state writers", ""),
-    "column-moved": ("backfills state writers", ""),
-    "type-widened": ("state", "readers state"),
-    "type-narrowed": ("backfills state writers", "readers state"),
-    "type-changed": ("backfills state writers", "readers state"),
-    "required-added": ("backfills state writers", ""),
-    "required-removed": ("", "readers"),
-    "required-added-inside": ("backfills state writers", "state"),
-    "required-removed-inside": ("state", "readers state"),
-    "key-added": ("", ""),
-    "key-moved": ("", ""),
-    "key-changed": ("", "readers"),
-    "rule-added": ("backfills state writers", ""),
-    "rule-stricter": ("backfills state writers", ""),
-    "rule-weaker": ("", "readers"),
-    "rule-weaker-unseen": ("state", "readers"),
-    "rule-reworded": ("state", ""),
-    "rule-changed": ("backfills state writers", "readers"),
-    "rule-removed": ("", "readers"),
-    "severity-raised": ("backfills state writers", ""),
-    "severity-lowered": ("", "readers"),
-    "promise-added": ("", ""),
-    "promise-changed": ("writers", "readers"),
-    "promise-stricter": ("writers", ""),
-    "promise-weaker": ("", "readers"),
-    "promise-removed": ("", "readers"),
-    "unit-changed": ("backfills state writers", "readers"),
-    "deprecated": ("", ""),
-    "deprecated-no-more": ("", ""),
-    "status-changed": ("", ""),
-    "description-changed": ("", ""),
-    "information-changed": ("", ""),
-    "warning-changed": ("", ""),
-}
-"""Whom each kind breaks, for records and for tables: said here again, so that no kind changes by mistake."""
-
 HEAD = """\
 apiVersion: v3.2.0
 kind: DataContract
@@ -100,6 +49,10 @@ def rows(bounds: str) -> str:
     return f"{{metric: rowCount, {bounds}}}"
 
 
+def unit(value: str) -> str:
+    return column(f"customProperties: [{{property: unit, value: {value}}}]")
+
+
 def nulls(bounds: str) -> str:
     return column(f"quality: [{{metric: nullValues, {bounds}}}]")
 
@@ -126,6 +79,10 @@ def among(values: str, metric: str = "invalidValues", argument: str = "validValu
 
 def holds(sql: str, name: str = "own") -> str:
     return f"{{type: custom, engine: tidemill, name: {name}, implementation: '{sql}'}}"
+
+
+def money(text: str) -> str:
+    return options(text, "number, physicalType: 'decimal(10,2)'")
 
 
 def promised(value: object, unit: str, of: str = "latency") -> str:
@@ -194,6 +151,10 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("rule-stricter", {"p": [among("a, b", name="one")]}, {"p": [among("b", name="two")]}),
     ("rule-changed", {"p": [ID], "quality": holds("id > 3")}, {"p": [ID], "quality": holds("id > 4")}),
+    # A dot is no line break: this refuses texts of two lines.
+    ("rule-added", {"p": [column(of="string")]}, {"p": [options("pattern: '.*'", "string")]}),
+    ("rule-stricter", {"p": [money("minimum: 0")]}, {"p": [money("exclusiveMinimum: 0")]}),
+    ("rule-stricter", {"p": [options("minLength: 0", "string")]}, {"p": [options("minLength: 1", "string")]}),
     ("rule-changed", {"p": [options("pattern: a", "string")]}, {"p": [options("pattern: b", "string")]}),
     ("rule-changed", {"p": [options("multipleOf: 2")]}, {"p": [options("multipleOf: 3")]}),
     ("rule-stricter", {"p": [among("a, b")]}, {"p": [among("b")]}),
@@ -207,6 +168,9 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("severity-raised", {"p": [nulls("mustBe: 0, severity: warning")]}, {"p": [nulls("mustBe: 0")]}),
     ("warning-changed", {"p": [column()]}, {"p": [nulls("mustBe: 0, severity: warning")]}),
     ("unit-changed", {"p": [column("customProperties: [{property: unit, value: cents}]")]}, {"p": [column()]}),
+    ("unit-changed", {"p": [unit("cents")]}, {"p": [unit("euros")]}),
+    ("unit-added", {"p": [column()]}, {"p": [unit("cents")]}),
+    ("description-changed", {"p": [unit("cents")]}, {"p": [unit("cents, description: of a euro")]}),
     ("deprecated", {"p": [column()]}, {"p": [column("deprecated: true")]}),
     ("description-changed", {"p": [column("description: a")]}, {"p": [column("description: b")]}),
     *(
@@ -271,6 +235,8 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
             ("promise-weaker", "availability", "'99.9%'", "''", "'99%'", "''"),
             ("promise-changed", "availability", 99, "percent", 0.99, "share"),
             ("promise-changed", "throughput", 99, "rows", 99, "batches"),
+            ("promise-stricter", "availability", "99.99999999999999998", "percent", "99.99999999999999999", "percent"),
+            ("promise-weaker", "availability", "'99.99999999999999999%'", "''", "'99.99999999999999998%'", "''"),
             ("promise-stricter", "errorRate", 2, "percent", 1, "percent"),
             ("promise-stricter", "throughput", 100, "rows", 200, "rows"),
             ("promise-stricter", "endOfSupport", "2030-01-01", "''", "2031-01-01", "''"),
@@ -297,6 +263,21 @@ SAME: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"p": [ID], "quality": rows("mustBeGreaterThan: 0")}, {"p": [ID], "quality": rows("mustNotBe: 0")}),
     ({"p": [options("exclusiveMinimum: 4")]}, {"p": [options("minimum: 5")]}),
     ({"p": [options("exclusiveMinimum: 2024-01-01", "date")]}, {"p": [options("minimum: 2024-01-02", "date")]}),
+    ({"p": [money("exclusiveMinimum: 0")]}, {"p": [money("minimum: 0.01")]}),
+    ({"p": [money("exclusiveMaximum: 9.999")]}, {"p": [money("maximum: 9.99")]}),
+    ({"p": [money("minimum: -99999999.99, maximum: 5")]}, {"p": [money("maximum: 5")]}),
+    *(
+        ({"p": [options(text, of)]}, {"p": [column(of=of)]})
+        for text, of in (
+            ("minLength: 0", "string"),
+            ("minItems: 0", f"array, {ITEMS}"),
+            ("minimum: -9223372036854775808", "integer"),
+            ("maximum: 2147483647", "integer, physicalType: int"),
+            ("exclusiveMinimum: -2147483649", "integer, physicalType: int"),
+            ("pattern: '[\\s\\S]*'", "string"),
+            ("pattern: '(?s:.*)'", "string"),
+        )
+    ),
 ]
 """Rules of tables that allow the same rows."""
 
@@ -363,6 +344,14 @@ OF_RECORDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         "rule-reworded",
         {"p": [options("exclusiveMinimum: 4")], "custom": JSON},
         {"p": [options("minimum: 5")], "custom": JSON},
+    ),
+    *(
+        (kind, {"p": [one], "custom": JSON}, {"p": [other], "custom": JSON})
+        for kind, one, other in (
+            ("rule-reworded", column(of="string"), options("minLength: 0", "string")),
+            ("rule-removed", options("minLength: 0", "string"), column(of="string")),
+            ("rule-reworded", money("exclusiveMinimum: 0"), money("minimum: 0.01")),
+        )
     ),
     ("direction-changed", {"p": [ID], "custom": JSON}, {"p": [ID]}),
     *(("rule-weaker-unseen", {**old, "custom": JSON}, {**new, "custom": JSON}) for old, new in UNSEEN),

@@ -15,6 +15,7 @@ from support.odcs_values import values
 from tidemill.contracts.compile import compile_document
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Finding, Findings, Level
+from tidemill.contracts.whole import Whole
 from tidemill.core.contract.contract import Contract
 
 _PATH = Path("t.odcs.yaml")
@@ -69,7 +70,7 @@ def compiled(document: Json) -> tuple[Contract | None, list[Finding]]:
     """The contract of a document, and what is found about it."""
     findings = Findings(str(_PATH))
     lines = count(1)
-    return compile_document(_node(document, lines), _PATH, findings), findings.all
+    return compile_document(Whole(_node(document, lines)), _PATH, findings), findings.all
 
 
 def _node(value: Json, lines: Iterator[int]) -> Node:

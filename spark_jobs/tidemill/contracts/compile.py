@@ -18,10 +18,11 @@ from tidemill.contracts.findings import UNUSABLE, Findings
 from tidemill.contracts.nodes import closest, shown
 from tidemill.contracts.older import object_of_today
 from tidemill.contracts.rules import collect, row_rules, table_rules
-from tidemill.contracts.service_levels import check_service_levels, levels_of
+from tidemill.contracts.service_levels import check_service_levels
 from tidemill.contracts.standard import NEWEST, VERSIONS, WRITTEN
 from tidemill.contracts.structure import check_structure
 from tidemill.contracts.untyped import check_untyped, names_without_type
+from tidemill.contracts.whole import Whole
 from tidemill.core.contract.contract import Contract, NotNull, RowRule, TableRule
 from tidemill.core.contract.row_checks import NotNullInside
 from tidemill.core.contract.schema import Field
@@ -36,25 +37,27 @@ _VERSION = re.compile(r"v?\d+(\.\d+){0,3}([-+.]?[A-Za-z0-9.+-]+)?", re.ASCII)
 _UNSTORABLE = " ,;{}()\n\t="
 
 
-def compile_contract(path: Path, findings: Findings, picked: str = "", root: Node | None = None) -> Contract | None:
+def compile_contract(path: Path, findings: Findings, picked: str = "", whole: Whole | None = None) -> Contract | None:
     """Compile the contract in a file. It can be used only if `findings` has no error; None if it has no schema.
 
     Of several schema objects, `picked` names the one to compile; its contract is called `FILE#OBJECT`.
 
-    `root` is its document, if it has been read already. Faults of a file become findings and never exceptions: one file
-    must not hide what is wrong with others.
+    `whole` is its document, if it has been read already; what concerns the document itself is noted once. Faults of a
+    file become findings and never exceptions: one file must not hide what is wrong with others.
     """
     try:
-        root = root or read(path, findings)
-        return None if root is None else compile_document(root, path, findings, picked)
+        if whole is None:
+            whole = None if (root := read(path, findings)) is None else Whole(root)
+        return None if whole is None else compile_document(whole, path, findings, picked)
     except Exception as error:
         said = f"{type(error).__name__}: {error}".splitlines()[0]
         findings.error(1, f"cannot be used: unexpected {said}", fix="write it in simpler words, and report this")
         return None
 
 
-def compile_document(root: Node, path: Path, findings: Findings, picked: str = "") -> Contract | None:
+def compile_document(whole: Whole, path: Path, findings: Findings, picked: str = "") -> Contract | None:
     """Compile a document that was read from the file at `path`; None if it has no schema."""
+    root = whole.root
     if not isinstance(root.value, Mapping):
         findings.error(root.line, f"expected a contract, found {shown(root)}")
         return None
@@ -65,20 +68,22 @@ def compile_document(root: Node, path: Path, findings: Findings, picked: str = "
     if not known and _is_other(root):
         return None
     _check_top(root, findings)
-    chosen = _schema(root, name_of(path), picked, findings)
+    chosen = _schema(whole, name_of(path), picked, findings)
     schema = None if chosen is None else object_of_today(root, chosen)
-    contract = None if schema is None else _compile(path, root, schema, findings)
+    contract = None if schema is None else _compile(path, whole, schema, findings)
     if contract is not None and picked:
         contract = dataclasses.replace(contract, name=f"{contract.name}{OBJECT}{picked}")
-    check_service_levels(root, findings)
+    first, whole.is_checked = not whole.is_checked, True
+    if first:
+        check_service_levels(root, findings)
     objects = [schema] if schema and picked else [object_of_today(root, each) for each in root.items("schema")]
-    check_structure(root, objects, findings)
+    check_structure(root, objects, findings, with_root=first)
     return contract
 
 
 def objects_of(root: Node) -> list[Node]:
     """The schema objects of a document."""
-    return [node for node in root.items("schema") if isinstance(node.value, Mapping)]
+    return Whole(root).objects
 
 
 def rules_of(root: Node, schema: Node) -> Mapping[str, Rule]:
@@ -129,10 +134,10 @@ def _check_top(root: Node, findings: Findings) -> None:
         findings.error(root.line, f"`status` is missing; ODCS {version} must have it", fix="add status: active")
 
 
-def _schema(root: Node, file: str, picked: str, findings: Findings) -> Node | None:
-    objects = objects_of(root)
+def _schema(whole: Whole, file: str, picked: str, findings: Findings) -> Node | None:
+    root, objects = whole.root, whole.objects
     child = root.child("schema")
-    fitting = [node for node in objects if node.text("name") == picked] if picked or len(objects) > 1 else objects
+    fitting = whole.called(picked) if picked or len(objects) > 1 else objects
     if len(fitting) == 1:
         _check_object(fitting[0], findings)
         return fitting[0] if _has_columns(fitting[0], findings) else None
@@ -172,7 +177,8 @@ def _check_object(schema: Node, findings: Findings) -> None:
         findings.error(relations.line, "`relationships` cannot be run: foreign keys are not checked", fix="remove it")
 
 
-def _compile(path: Path, root: Node, schema: Node, findings: Findings) -> Contract | None:
+def _compile(path: Path, whole: Whole, schema: Node, findings: Findings) -> Contract | None:
+    root = whole.root
     extensions = extensions_of(root, schema, findings)
     columns = fields_of(schema.items("properties"), findings)
     fields = {field.name: field for field in columns}
@@ -198,10 +204,10 @@ def _compile(path: Path, root: Node, schema: Node, findings: Findings) -> Contra
         options=extensions.options,
         description=_description(root, schema),
         source=str(path),
-        levels=() if extensions.is_input else levels_of(root, (schema.text("name"), *fields)),
+        levels=() if extensions.is_input else whole.levels_of((schema.text("name"), *fields)),
     )
-    whole = not lack_parts(properties)
-    return dataclasses.replace(contract, fingerprint=fingerprint_of(contract)) if whole else None
+    complete = not lack_parts(properties)
+    return dataclasses.replace(contract, fingerprint=fingerprint_of(contract)) if complete else None
 
 
 @dataclass(frozen=True, slots=True)

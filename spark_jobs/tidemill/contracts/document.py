@@ -17,7 +17,7 @@ from pathlib import Path
 import yaml  # type: ignore[import-untyped]
 
 from tidemill.contracts.findings import Findings
-from tidemill.contracts.yaml_faults import as_utf_8, encoding_of, place_and_hint
+from tidemill.contracts.yaml_faults import as_utf_8, as_yaml, encoding_of, place_and_hint
 from tidemill.core.contract.long_number import number_of
 
 Value = str | int | float | bool | None | tuple["Node", ...] | Mapping[str, "Node"]
@@ -82,7 +82,7 @@ def read(path: Path, findings: Findings) -> Node | None:
     except OSError as error:
         findings.error(1, f"cannot be read: {error.strerror}")
     else:
-        return parse(text, findings)
+        return parse(as_yaml(text) if path.suffix.lower() == ".json" else text, findings)
     return None
 
 

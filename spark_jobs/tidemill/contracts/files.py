@@ -15,14 +15,14 @@ SUFFIX = ".odcs.yaml"
 OBJECT = "#"
 """Stands between the name of a file with several schema objects and the name of one of them."""
 
-_CONTRACT = re.compile(r"(?P<name>.+)\.odcs\.ya?ml", re.IGNORECASE)
+_CONTRACT = re.compile(r"(?P<name>.+)\.odcs\.(?:ya?ml|json)", re.IGNORECASE)
 _YAML = re.compile(r"(?P<name>.+)\.ya?ml", re.IGNORECASE)
 _KIND = re.compile(rb"""^["']?kind["']?\s*:\s*["']?DataContract\b""", re.MULTILINE | re.IGNORECASE)
 _SNIFFED = 65_536
 
 
 def name_of(path: Path) -> str:
-    """Return the contract name of a file: its name without `.odcs.yaml`, `.yaml` or `.yml`."""
+    """Return the contract name of a file: its name without `.odcs.yaml`, `.odcs.json`, `.yaml` or `.yml`."""
     found = _CONTRACT.fullmatch(path.name) or _YAML.fullmatch(path.name)
     return found["name"] if found else path.name
 
@@ -30,8 +30,8 @@ def name_of(path: Path) -> str:
 def contract_files(folder: Path) -> list[Path]:
     """Return the contract files of a folder and of all folders below it, sorted.
 
-    These are all things called `*.odcs.yaml` or `*.odcs.yml`, and other YAML files that say `kind: DataContract`.
-    Folders whose names begin with a dot are left out; links are followed.
+    These are all things called `*.odcs.yaml`, `*.odcs.yml` or `*.odcs.json`, and other YAML files that say
+    `kind: DataContract`. Folders whose names begin with a dot are left out; links are followed.
 
     Raises:
         ContractError: the folder does not exist, or something in it cannot be read.

@@ -58,6 +58,7 @@ class Findings:
     def __init__(self, file: str) -> None:
         self.file = file
         self.all: list[Finding] = []
+        self.has_errors = False
         self._noted: set[Finding] = set()
 
     def error(self, line: int, message: str, *, fix: str = "") -> None:
@@ -105,6 +106,7 @@ class Findings:
         if finding not in self._noted:
             self._noted.add(finding)
             self.all.append(finding)
+            self.has_errors |= finding.severity is Level.ERROR
 
 
 def common(noted: Iterable[Findings]) -> list[Finding]:

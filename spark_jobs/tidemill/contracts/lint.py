@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tidemill.contracts.compile import compile_contract, objects_of
+from tidemill.contracts.compile import compile_contract
 from tidemill.contracts.conditions import Place
 from tidemill.contracts.counts import condition_of_query
 from tidemill.contracts.custom import one_line
 from tidemill.contracts.document import Node, read
 from tidemill.contracts.files import OBJECT, SUFFIX, contract_files, name_of, twice
-from tidemill.contracts.findings import Finding, Findings, Level
+from tidemill.contracts.findings import Finding, Findings
+from tidemill.contracts.whole import Whole
 from tidemill.core.contract.contract import Contract
 from tidemill.core.declare.columns import WINDOW_COLUMNS
 from tidemill.core.errors import ContractError, DeclarationError
@@ -97,14 +98,15 @@ def _lint_file(path: Path) -> list[Finding]:
     root = read(path, findings)
     if root is None:
         return findings.sorted()
-    objects = objects_of(root)
+    whole = Whole(root)
+    objects = whole.objects
     several = len(objects) > 1
     for schema in objects if several else ():
-        contract = compile_contract(path, findings, schema.text("name"), root)
+        contract = compile_contract(path, findings, schema.text("name"), whole)
         if contract is not None:
             _advise(schema, contract, findings)
     if not several:
-        contract = compile_contract(path, findings, root=root)
+        contract = compile_contract(path, findings, whole=whole)
         if contract is not None:
             _advise(objects[0], contract, findings)
     return findings.sorted()
@@ -121,7 +123,7 @@ def _advise(schema: Node, contract: Contract, findings: Findings) -> None:
     if not contract.description:
         findings.warning(schema.line, "no description", fix="say what one row is, for its readers")
     # A rule or a key with an error is missing in the contract, but not in the file.
-    if not any(finding.severity is Level.ERROR for finding in findings.all):
+    if not findings.has_errors:
         _advise_checks(schema.line, contract, findings)
     for node in schema.items("properties"):
         if not node.text("description"):

@@ -13,7 +13,7 @@ from tidemill.contracts.nodes import closest, is_number, shown, without_quotes
 from tidemill.contracts.patterns import complaint
 from tidemill.contracts.standard import OPERATORS
 from tidemill.contracts.values import FEWER, advice, fits, held, rounded
-from tidemill.core.contract.contract import Matches, NotNull, OneOf, RowCountBetween, Unique
+from tidemill.core.contract.contract import Argument, Expectation, Matches, NotNull, OneOf, RowCountBetween, Unique
 from tidemill.core.contract.long_number import fraction_of
 from tidemill.core.contract.row_checks import NoneOf, Plain
 from tidemill.core.contract.schema import Field, Scalar
@@ -23,6 +23,9 @@ Named = tuple[str, Condition]
 
 UNITS = ("rows", "percent")
 """The units in which bad rows are counted."""
+
+UNIQUE_VALUES = "expect_column_unique_value_count_to_be_between"
+"""The statistic that counts the different values of a column."""
 
 SPLIT = "invalidValues."
 """Prefix of the names of the two rules that come from one metric with two arguments."""
@@ -245,6 +248,22 @@ def row_count(metric: Metric) -> Iterator[Named]:
         if (high is None or high >= MOST_ROWS) and (low or 0) <= 0:
             metric.warn("every number of rows is allowed, so the rule checks nothing", key=key)
         yield "rowCount", RowCountBetween(minimum=low, maximum=high)
+
+
+def value_count(metric: Metric, column: str) -> Iterator[Named]:
+    """Yield the condition on the number of different values of a column, without null. Faults are noted."""
+    operator = _operator(metric)
+    if operator is None:
+        return
+    key, numbers = operator
+    if metric.node.text("unit") == "percent" or key.startswith("mustNot"):
+        said = "unit percent" if metric.node.text("unit") == "percent" else key
+        metric.refuse(f"{said} cannot be run for a number of different values", key=key, fix="give bounds of it")
+        return
+    low, high = _row_bounds(key, numbers)
+    bounds = [(side, bound) for side, bound in (("max_value", high), ("min_value", low)) if bound is not None]
+    told: tuple[tuple[str, Argument], ...] = (("column", column), *bounds)
+    yield "distinctValues", Expectation(column=column, kind=UNIQUE_VALUES, arguments=told)
 
 
 def _row_bounds(key: str, numbers: tuple[int | float, ...]) -> tuple[int | None, int | None]:

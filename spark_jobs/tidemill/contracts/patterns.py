@@ -30,6 +30,16 @@ _FOREIGN = {
 }
 
 _FLAGS = re.compile(r"\(\?[a-zA-Z]+\)")
+_ALIKE = re.compile(r"\(\?(?:i|s|is|si)\)")
+"""Flags at the start that every engine knows: whatever the case of letters, and a dot that is also a line break."""
+
+_OF_UNICODE = (
+    *("L", "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N", "Nd", "Nl", "No", "P", "Pc", "Pd", "Ps", "Pe"),
+    *("Pi", "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z", "Zs", "Zl", "Zp"),
+)
+"""Categories of characters that RE2 and Java call by the same name. Java counts more of `C`."""
+
+_TOKEN = re.compile(r"\\[pP]\{\w+\}|\\.|\[\^?\]?|\]|.", re.DOTALL)
 
 
 def complaint(pattern: str) -> str:
@@ -37,15 +47,17 @@ def complaint(pattern: str) -> str:
     for sign, reason in _FOREIGN.items():
         if sign in pattern:
             return f"`{sign}` is {reason}"
-    if flags := _FLAGS.match(pattern):
+    flags = _FLAGS.match(pattern)
+    if flags and not _ALIKE.match(pattern):
         return (
-            f"`{flags[0]}` sets flags for the whole pattern, which engines read in other ways: write [Aa], or (?:...)"
+            f"`{flags[0]}` sets flags for the whole pattern, which engines read in other ways: known are (?i) and (?s)"
         )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            re.compile(pattern, re.ASCII)
-            re.compile(f"(?:{pattern})", re.ASCII)
+            rest = _without_categories(pattern[flags.end() if flags else 0 :])
+            re.compile(rest, re.ASCII)
+            re.compile(f"(?:{rest})", re.ASCII)
     except re.error as error:
         return f"{error.msg} at character {error.pos}" if error.pos is not None else error.msg
     except RecursionError:
@@ -53,6 +65,16 @@ def complaint(pattern: str) -> str:
     except (Warning, OverflowError) as problem:
         return str(problem)
     return _refused_by_re2(linear(pattern)[0])
+
+
+def _without_categories(pattern: str) -> str:
+    """The pattern with a plain character for each category of Unicode, of which Python knows none."""
+    inside, found = False, []
+    for token in _TOKEN.findall(pattern):
+        inside = token != "]" and (inside or token[0] == "[")
+        known = token[:2] in ("\\p", "\\P") and token[3:-1] in _OF_UNICODE
+        found.append(token if not known else "a" if inside else "[a]")
+    return "".join(found)
 
 
 def _refused_by_re2(regex: str) -> str:

@@ -7,6 +7,7 @@ and measures, and never casts. Predicates of users are not changed: one that cas
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal as Exact
 from typing import assert_never
@@ -37,6 +38,8 @@ from tidemill.core.contract.row_checks import (
 )
 from tidemill.core.contract.schema import DataType, Decimal, Scalar
 from tidemill.core.sql.text import quoted, text_literal
+
+_ANY_CASE = re.compile(r"(\A|\(\?:)\(\?(i|is|si)\)")
 
 
 def sql_of(condition: Condition, types: Mapping[str, DataType]) -> str:
@@ -170,6 +173,8 @@ def _literals(values: Sequence[Plain], data_type: DataType) -> str:
 def whole_java(pattern: str) -> str:
     r"""Return the regular expression for Java, for the whole text.
 
-    It uses `\z` because `$` also matches before a last line break, and `(?d)` so that only `\n` breaks a line.
+    It uses `\z` because `$` also matches before a last line break, and `(?d)` so that only `\n` breaks a line. Without
+    `u`, Java's `(?i)` knows letters of ASCII alone.
     """
+    pattern = _ANY_CASE.sub(r"\1(?\2u)", pattern)
     return rf"(?d)\A(?:{pattern})\z"

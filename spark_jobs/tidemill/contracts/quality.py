@@ -13,7 +13,13 @@ from tidemill.contracts.metrics import METRICS, SPLIT, metric_conditions, tolera
 from tidemill.contracts.nodes import closest, shown
 from tidemill.contracts.scopes import scope_node, scope_of
 from tidemill.contracts.standard import OPERATORS
-from tidemill.core.contract.contract import RowCountBetween, Severity
+from tidemill.core.contract.contract import Expectation, RowCountBetween, Severity
+
+_LIKE_IT: Mapping[Severity, tuple[str, ...]] = {
+    Severity.ERROR: ("critical", "fatal", "blocker", "high", "major", "severe", "fail"),
+    Severity.WARNING: ("warn", "medium", "low", "minor", "trivial", "notice", "information"),
+}
+"""What other tools call severities."""
 
 _TYPES = ("library", "sql", "custom", "text")
 _DIMENSIONS = ("accuracy", "completeness", "conformity", "consistency", "coverage", "timeliness", "uniqueness")
@@ -62,7 +68,9 @@ def _check_name(node: Node, findings: Findings) -> None:
 
 def _is_bounded(condition: Condition) -> bool:
     """Whether a number of rows is compared by the condition itself, and not by a tolerance."""
-    return isinstance(condition, RowCountBetween) and (condition.minimum, condition.maximum) != (None, None)
+    if isinstance(condition, RowCountBetween):
+        return (condition.minimum, condition.maximum) != (None, None)
+    return isinstance(condition, Expectation)
 
 
 def _name(what: str, own: str, place: Place) -> str:
@@ -112,7 +120,9 @@ def _severity(node: Node, findings: Findings) -> Severity:
         findings.information(child.line, "severity `info` is read as warning: a broken rule is recorded")
         return Severity.WARNING
     said = f"severity is {shown(child)}; supported: error (blocks), warning (is recorded)"
-    findings.error(child.line, said, fix=closest(str(child.value), Severity))
+    word = str(child.value).lower()
+    meant = next((f"did you mean `{level}`?" for level, words in _LIKE_IT.items() if word in words), "")
+    findings.error(child.line, said, fix=meant or closest(word, Severity) or f"write {' or '.join(Severity)}")
     return Severity.ERROR
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tidemill.contracts.document import Node
+from tidemill.contracts.elements import Elements
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.level_values import PROMISES, check_value
 from tidemill.contracts.nodes import closest, is_number, plain, shown
@@ -47,7 +50,6 @@ _SECONDS = {
 }
 
 _LONGEST = 10_000 * _SECONDS["year"] * 1_000_000
-_SHOWN = 20
 
 
 def check_service_levels(root: Node, findings: Findings) -> None:
@@ -55,7 +57,7 @@ def check_service_levels(root: Node, findings: Findings) -> None:
 
     Only freshness and latency of published tables are measured.
     """
-    known = {name.lower(): name for name in (*DURATIONS, *OTHERS)}
+    known, elements = {name.lower(): name for name in (*DURATIONS, *OTHERS)}, Elements(root)
     for node in root.items(PROMISES):
         name, place = node.text("property"), node.child("property")
         if not name or place is None:
@@ -67,39 +69,31 @@ def check_service_levels(root: Node, findings: Findings) -> None:
             _check_duration(name, node, findings)
         else:
             check_value(known[name.lower()], node, findings)
-        _check_watched(root, node, place, findings)
+        _check_watched(elements, node, place, findings)
     _check_twice(root, findings)
 
 
-def _check_watched(root: Node, node: Node, place: Node, findings: Findings) -> None:
+def _check_watched(elements: Elements, node: Node, place: Node, findings: Findings) -> None:
     name = node.text("property")
     if name.lower() not in MEASURED:
         said = f"{PROMISES}: {name} is for people; only {' and '.join(MEASURED)} of published tables are measured"
         findings.information(place.line, said)
-    elif root.items("schema") and all(map(_is_of_records, root.items("schema"))):
+    elif elements.of_records:
         said = f"{PROMISES}: {name} of records is for people; that of published tables is measured"
         findings.information(place.line, said)
     else:
-        _check_element(root, node, name, findings)
+        _check_element(elements, node, name, findings)
 
 
-def _is_of_records(schema: Node) -> bool:
-    return any(node.text("property") == "format" for node in schema.items("customProperties"))
-
-
-def _check_element(root: Node, node: Node, name: str, findings: Findings) -> None:
-    """Note what a level that is measured is about, if there is no such object or column."""
-    objects, element = root.items("schema"), node.child("element")
-    names = [schema.text("name") for schema in objects]
-    pairs = [(schema.text("name"), each.text("name")) for schema in objects for each in schema.items("properties")]
-    inner, both = [column for _, column in pairs], [".".join(pair) for pair in pairs]
-    for part in _parts_of(node.text("element")) if element is not None and objects else ():
-        first, _, second = part.partition(".")
-        if first in inner or (first in names and (not second or f"{first}.{second.partition('.')[0]}" in both)):
-            continue
-        said = f"{PROMISES}: {name} is about `{part}`, and there is no such object or column, so nobody can measure it"
-        fix = closest(part, [*names, *inner, *both]) or f"name one of {', '.join([*names, *inner][:_SHOWN])}"
-        findings.error(element.line if element else node.line, said, fix=fix)
+def _check_element(elements: Elements, node: Node, name: str, findings: Findings) -> None:
+    """Note what a level that is measured is about, if there is no such object, column or part of one."""
+    element = node.child("element")
+    for part in parts_of(node.text("element")) if element is not None and elements.objects else ():
+        if not elements.has(part):
+            said = f"{PROMISES}: {name} is about `{part}`, and there is no such object or column"
+            findings.error(
+                element.line if element else node.line, f"{said}, so nobody can measure it", fix=elements.hint(part)
+            )
 
 
 def _check_twice(root: Node, findings: Findings) -> None:
@@ -116,7 +110,7 @@ def _check_twice(root: Node, findings: Findings) -> None:
 
 def level_key(node: Node) -> tuple[str, str, str]:
     """What tells a service level from others: its property, the elements that it is about, and its driver."""
-    elements = sorted(set(_parts_of(node.text("element"))))
+    elements = sorted(set(parts_of(node.text("element"))))
     return node.text("property").lower(), ", ".join(elements), node.text("driver")
 
 
@@ -151,29 +145,15 @@ def _spellings() -> tuple[str, ...]:
     return tuple(spelling for spellings in UNITS.values() for spelling in spellings)
 
 
-def levels_of(root: Node, names: tuple[str, ...]) -> tuple[ServiceLevel, ...]:
-    """The freshness and latency that a contract promises for a schema object; `names` are its name and its columns.
-
-    A level without an element is about every object. A month has 30 days, and a year 365.
-    """
-    return tuple(
-        ServiceLevel(
-            name=node.text("property").lower(),
-            text=_text(node),
-            most=duration_of(node),
-            element=node.text("element"),
-        )
-        for node in root.items(PROMISES)
-        if node.text("property").lower() in MEASURED and _is_about(node.text("element"), names)
-    )
+def all_levels(root: Node) -> Iterator[ServiceLevel]:
+    """The freshness and latency that a document promises. A month has 30 days, and a year 365."""
+    for node in root.items(PROMISES):
+        if (name := node.text("property").lower()) in MEASURED:
+            yield ServiceLevel(name=name, text=_text(node), most=duration_of(node), element=node.text("element"))
 
 
-def _is_about(element: str, names: tuple[str, ...]) -> bool:
-    parts = _parts_of(element)
-    return not parts or any(part.partition(".")[0] in names for part in parts)
-
-
-def _parts_of(element: str) -> list[str]:
+def parts_of(element: str) -> list[str]:
+    """The objects and columns that a service level names."""
     return [part.strip() for part in element.split(",") if part.strip()]
 
 

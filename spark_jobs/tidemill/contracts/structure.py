@@ -70,14 +70,14 @@ class _Part:
     title: str
 
 
-def check_structure(root: Node, objects: Iterable[Node], findings: Findings) -> None:
-    """Note everything that the standard's schema refuses in the document itself and in these schema objects of it.
+def check_structure(root: Node, objects: Iterable[Node], findings: Findings, *, with_root: bool = True) -> None:
+    """Note all that the standard's schema refuses in these objects of a document and, `with_root`, in itself.
 
     Unknown keys, missing keys and wrong kinds of values are always noted. Other differences are noted only in lines
     where no error has been noted before: call this after all that reads the document's meaning.
     """
     good: set[str] = set()
-    for part in _parts(root, objects):
+    for part in _parts(root if with_root else None, objects):
         _note_newer(part, root.text("apiVersion"), findings)
         seen = _seen(part)
         shape = _shape(part, seen)
@@ -88,8 +88,8 @@ def check_structure(root: Node, objects: Iterable[Node], findings: Findings) -> 
             _note(error, part, findings)
 
 
-def _parts(root: Node, objects: Iterable[Node]) -> Iterator[_Part]:
-    yield _Part(root, "#", "a contract")
+def _parts(root: Node | None, objects: Iterable[Node]) -> Iterator[_Part]:
+    yield from () if root is None else (_Part(root, "#", "a contract"),)
     for item in objects:
         yield _Part(item, "#/$defs/SchemaObject", _TITLES["schema"])
         for node in item.items("properties"):

@@ -44,9 +44,15 @@ def diff_contracts(
         str, typer.Option("--base", metavar="REVISION", help="Compare with where HEAD left this revision of git.")
     ] = "",
     fail_on: Annotated[
-        FailOn,
-        typer.Option("--fail-on", help="warning also ends with 1 if a version was not raised or a waiver is idle."),
-    ] = FailOn.ERROR,
+        str,
+        typer.Option(
+            "--fail-on",
+            metavar="WHAT",
+            help="What ends with 1: error (whatever breaks something), or a list of what must not break, of readers, "
+            "writers, backfills and state; the rest warns. warning, alone or in the list, also ends with 1 if a "
+            "version was not raised or a new waiver is idle.",
+        ),
+    ] = "error",
     as_json: AsJson = False,
     wanted: AsFormat = None,
 ) -> None:
@@ -56,29 +62,32 @@ def diff_contracts(
     a place or a revision is missing, or no repository of git is there).
     """
     from tidemill.cli.reports.changes import show
+    from tidemill.cli.reports.diff_failing import failing_of
     from tidemill.contracts.changes.review import review
 
-    form = chosen(wanted, as_json=as_json)
+    form, (failing_breaks, fail_on_level) = chosen(wanted, as_json=as_json), failing_of(fail_on)
     with _two(ctx, places or [], base) as (old, new, shown):
         both = _read(old, new, base)
         if both.wrong:
             _refuse(form, both.wrong, shown)
         before = both.before if base or not _are_files(old, new) else _renamed(both)
-        found = review(before, both.after, both.waivers, datetime.now(UTC).date())
+        today = datetime.now(UTC).date()
+        found = review(before, both.after, both.waivers, today, once=both.once_waived, failing=failing_breaks)
         users, faults = _users(ctx, places or [], both) if any(c.breaks for c, _ in found.changes) else ({}, ())
         found = replace(found, remarks=(*both.once_wrong, *found.remarks, *faults))
-        show(form, shown, found, fail_on, users)
-    if found.fails(failing(fail_on)):
+        show(form, shown, found, fail_on_level, users)
+    if found.fails(failing(fail_on_level)):
         raise typer.Exit(BREAKING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Both:
-    """The contracts of both places by name, the waivers, and what cannot be used, once and now."""
+    """The contracts of both places by name, the waivers of both, and what cannot be used, once and now."""
 
     before: Mapping[str, Described]
     after: Mapping[str, Described]
     waivers: Sequence[Waiver]
+    once_waived: Sequence[Waiver]
     once_wrong: Sequence[Finding]
     wrong: Sequence[Finding]
 
@@ -96,7 +105,10 @@ def _read(old: Path | None, new: Path, base: str) -> _Both:
     waivers, faults = read_waivers(new)
     where = f"at {base}: " if base else "in the old version: "
     told = [replace(f, severity=Level.INFORMATION, message=f"{where}{f.message}", fix="") for f in once_wrong]
-    return _Both(before=before, after=after, waivers=waivers, once_wrong=told, wrong=[*wrong, *faults])
+    once, _ = ([], []) if old is None else read_waivers(old)
+    return _Both(
+        before=before, after=after, waivers=waivers, once_waived=once, once_wrong=told, wrong=[*wrong, *faults]
+    )
 
 
 def _refuse(form: ReportFormat, wrong: Sequence[Finding], shown: Shown) -> None:

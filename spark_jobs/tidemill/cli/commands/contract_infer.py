@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _DELIMITERS = ";\t|,"
 _OF_CSV = "records of this contract are lines without a header: `tidemill log append TOPIC FILE --format csv --raw`"
+_OF_PARQUET = "records of this contract are lines of JSON, as `tidemill log append TOPIC FILE.parquet` writes them"
 _NAME = re.compile(r"[^\w-]+", re.ASCII)
 
 
@@ -73,6 +74,8 @@ def infer_contract(
         typer.echo(f"warning: {printable(loss)}", err=True)
     if _is_csv(sample):
         typer.echo(f"({_OF_CSV})", err=True)
+    if of is Of.RECORDS and PurePath(sample).suffix.lower() == ".parquet":
+        typer.echo(f"({_OF_PARQUET})", err=True)
     typer.echo(text, nl=False)
 
 

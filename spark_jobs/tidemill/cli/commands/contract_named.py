@@ -75,7 +75,7 @@ def _file_of(ctx: typer.Context, name: str) -> tuple[Path, str]:
     whole, _, picked = (name, "", "") if Path(name).is_file() else name.partition(OBJECT)
     if Path(whole).is_file():
         return Path(whole), picked
-    if "/" in whole or whole.endswith((".yaml", ".yml")):
+    if "/" in whole or whole.endswith((".yaml", ".yml", ".json")):
         raise InputError(f"{whole}: there is no such file", fix="give a contract file, or the name of a contract")
     folder = Path(open_project(ctx).settings.contracts)
     known = by_name(folder)

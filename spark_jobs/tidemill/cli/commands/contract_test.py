@@ -145,7 +145,14 @@ def _chunks(found: Described, data: str, kind: InputKind) -> Iterator[pa.Chunked
         for chunk in loading.chunks_of(data, known.get(kind, Lines()), ChunkSize(records=_RECORDS)):
             yield chunk.records.column("value")
     except LogInputError as error:
-        raise LogInputError(error.message, fix=error.fix.replace("--format", "--input-format")) from error
+        raise LogInputError(error.message, fix=_fix_here(error.fix)) from error
+
+
+def _fix_here(fix: str) -> str:
+    """What `log append` advises, without the options that this command has not."""
+    for option in (", or use --raw", " and --delimiter"):
+        fix = fix.replace(option, "")
+    return fix.replace("--format", "--input-format")
 
 
 def _spark(ctx: typer.Context, stack: ExitStack) -> Callable[[str], SparkSession]:
@@ -200,13 +207,16 @@ def _show(tried: Tried) -> None:
         if outcome.looks_at == ONE_BATCH:
             out.print("  in a pipeline, this rule looks at the rows of one batch; here it looked at all rows")
         out.print(f"  fix: {one_line(outcome.fix)}")
-    held = len(tried.outcomes) - len(tried.broken)
-    looked = many(tried.count, tried.noun)
-    out.print(
-        f"{looked}: {held} of {many(len(tried.outcomes), 'rule')} hold{'s' if len(tried.outcomes) == 1 else ''}"
-        if tried.count
-        else "nothing to look at"
-    )
+    out.print(_counted(tried) if tried.count else "nothing to look at")
+
+
+def _counted(tried: Tried) -> str:
+    """How many rules hold, and what else is wrong, which no rule says."""
+    held, rules = sum(outcome.holds for outcome in tried.rules), len(tried.rules)
+    others = sum(not outcome.is_rule for outcome in tried.broken)
+    said = f"{held} of {many(rules, 'rule')} hold{'s' if rules == 1 else ''}" if rules else "no rule to look at"
+    beside = f", and {many(others, 'other thing')} {'is' if others == 1 else 'are'} wrong" if others else ""
+    return f"{many(tried.count, tried.noun)}: {said}{beside}"
 
 
 def _shown(sample: Sample) -> str:
@@ -223,6 +233,7 @@ def _json(outcome: Outcome, tried: Tried) -> dict[str, object]:
     return {
         "rule": outcome.rule,
         "severity": outcome.severity.value,
+        "is_rule": outcome.is_rule,
         "holds": outcome.holds,
         "message": outcome.observed,
         "expected": outcome.expected,

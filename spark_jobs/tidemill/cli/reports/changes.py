@@ -20,6 +20,11 @@ from tidemill.core.counts import many
 from tidemill.inspect.contract_uses import Use, use_json
 
 _COLOURS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.INFORMATION: "green"}
+_TOLD = {
+    Level.ERROR: ("breaking", "red"),
+    Level.WARNING: ("warning", "yellow"),
+    Level.INFORMATION: ("compatible", "green"),
+}
 Users = Mapping[str, Sequence[Use]]
 
 
@@ -39,8 +44,8 @@ class Shown:
         return file
 
 
-def remark_of(finding: Finding, shown: Shown) -> Remark:
-    """A finding about a contract or a waiver."""
+def remark_of(finding: Finding, shown: Shown, *, spared: bool = False) -> Remark:
+    """A finding about a contract or a waiver; one that is `spared` fails nothing."""
     return Remark(
         level=finding.severity,
         rule="contract",
@@ -48,6 +53,7 @@ def remark_of(finding: Finding, shown: Shown) -> Remark:
         fix=finding.fix,
         file=shown.of(finding.file),
         line=finding.line,
+        spared=spared,
     )
 
 
@@ -55,34 +61,35 @@ def show(form: ReportFormat, shown: Shown, found: Review, fail_on: FailOn, users
     """Print what changed; `users` are the pipelines that use a contract."""
     changes = tuple((replace(change, file=shown.of(change.file)), waiver) for change, waiver in found.changes)
     found = replace(found, changes=changes)
-    remarks = [*(_changed(*each, users) for each in found.changes), *(remark_of(r, shown) for r in found.remarks)]
+    others = [*(remark_of(r, shown) for r in found.remarks), *(remark_of(r, shown, spared=True) for r in found.done)]
+    remarks = [*(_changed(found, *each, users) for each in found.changes), *others]
     text = report(form, "contract diff", sorted({r.file for r in remarks}), remarks, fail_on)
     if text is not None:
         typer.echo(text, nl=False)
     elif form is ReportFormat.JSON:
         _show_json(found, users)
     else:
-        _show(found, remarks[len(found.changes) :], users)
+        _show(found, others, users)
 
 
-def _changed(change: Change, waiver: Waiver | None, users: Users) -> Remark:
-    breaks = bool(change.breaks) and waiver is None
+def _changed(found: Review, change: Change, waiver: Waiver | None, users: Users) -> Remark:
+    level = found.level(change, waiver)
     parts = [str(change), *([f"breaks: {', '.join(sorted(change.breaks))}"] if change.breaks else [])]
     parts += [str(waiver)] if waiver is not None else []
     return Remark(
-        level=Level.ERROR if breaks else Level.INFORMATION,
+        level=level,
         rule=change.kind,
         message="\n".join([*parts, *map(str, users.get(change.contract, ()) if change.breaks else ())]),
         file=change.file,
         line=change.line,
+        spared=level is Level.WARNING,
     )
 
 
 def _show(found: Review, remarks: Sequence[Remark], users: Users) -> None:
     out = console()
     for change, waiver in found.changes:
-        what = ("breaking", "red") if change.breaks else ("compatible", "green")
-        what = what if waiver is None else ("waived", "yellow")
+        what = _TOLD[found.level(change, waiver)] if waiver is None else ("waived", "yellow")
         out.print(styled(f"{change.file}:{change.line}: ", what, f": {change}"))
         if change.breaks:
             out.print(f"  breaks: {', '.join(sorted(change.breaks))}")
@@ -95,9 +102,9 @@ def _show(found: Review, remarks: Sequence[Remark], users: Users) -> None:
         out.print(styled(f"{remark.file}:{remark.line}: ", level, f": {remark.message}"))
         if remark.fix:
             out.print(f"  fix: {remark.fix}")
-    waived = sum(waiver is not None for _, waiver in found.changes)
+    counts = {"warned": found.warned, "waived": sum(waiver is not None for _, waiver in found.changes)}
     counted = f"{many(len(found.changes), 'change')}, {found.breaking} breaking"
-    out.print(counted + (f", {waived} waived" if waived else ""))
+    out.print(counted + "".join(f", {count} {what}" for what, count in counts.items() if count))
 
 
 def _show_json(found: Review, users: Users) -> None:
@@ -111,6 +118,7 @@ def _show_json(found: Review, users: Users) -> None:
                 "where": change.where,
                 "message": str(change),
                 "breaks": sorted(change.breaks),
+                "severity": found.level(change, waiver).value,
                 "bump": change.bump.name.lower(),
                 "waived": None
                 if waiver is None
@@ -118,7 +126,7 @@ def _show_json(found: Review, users: Users) -> None:
                 "pipelines": [use_json(use) for use in users.get(change.contract, ())] if change.breaks else [],
             }
         )
-    for remark in found.remarks:
+    for remark in (*found.remarks, *found.done):
         print_json(
             {
                 "file": remark.file,

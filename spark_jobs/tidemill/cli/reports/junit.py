@@ -25,16 +25,16 @@ def junit(
     """
     found = {remark.file for remark in (*remarks, *passed)}
     whole = [file for file in dict.fromkeys(files) if file not in found]
-    failures = sum(remark.level in failing for remark in remarks)
-    counts = {"tests": str(len(remarks) + len(passed) + len(whole)), "failures": str(failures), "errors": "0"}
+    failed = [remark.level in failing and not remark.spared for remark in remarks]
+    counts = {"tests": str(len(remarks) + len(passed) + len(whole)), "failures": str(sum(failed)), "errors": "0"}
     root = ET.Element("testsuites")
     tests = ET.SubElement(root, "testsuite", {"name": suite, **counts})
     for file in whole:
         ET.SubElement(tests, "testcase", {"name": suite, "classname": _xml(inside(file))})
     for remark in passed:
         ET.SubElement(tests, "testcase", {"name": _named(remark), "classname": _xml(inside(remark.file))})
-    for remark in remarks:
-        _case(tests, remark, failed=remark.level in failing)
+    for remark, fails in zip(remarks, failed, strict=True):
+        _case(tests, remark, failed=fails)
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 

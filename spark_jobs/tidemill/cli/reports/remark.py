@@ -17,7 +17,7 @@ ROOTS = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
 class Remark:
     """What was found in a line of a file; `line` counts from 1. `rule` is a short name for findings of one kind.
 
-    `samples` are values that show it, each in one line.
+    `samples` are values that show it, each in one line. What is `spared` fails nothing, whatever its level.
     """
 
     level: Level
@@ -27,6 +27,7 @@ class Remark:
     line: int
     fix: str = ""
     samples: tuple[str, ...] = ()
+    spared: bool = False
 
     @property
     def text(self) -> str:

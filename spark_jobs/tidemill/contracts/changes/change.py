@@ -90,6 +90,7 @@ KINDS: Mapping[str, Kind] = {
     "promise-weaker": _kind("a service level promises less", (), (_R,)),
     "promise-removed": _kind("a service level is promised no more", (), (_R,)),
     "unit-changed": _kind("values are in another unit", (_W, _B, _S), (_R,)),
+    "unit-added": _kind("the unit of its values is said now, which was not said before"),
     "deprecated": _kind("it is marked as deprecated"),
     "deprecated-no-more": _kind("it is not marked as deprecated any more", (), (), Bump.PATCH),
     "status-changed": _kind("it has another status", (), (), Bump.PATCH),

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidemill.contracts.compile import compile_contract, objects_of, rules_of
+from tidemill.contracts.compile import compile_contract, rules_of
 from tidemill.contracts.conditions import Rule
 from tidemill.contracts.document import Node, read
 from tidemill.contracts.files import contract_files, twice
 from tidemill.contracts.findings import Finding, Findings, Level
 from tidemill.contracts.level_values import PROMISES
 from tidemill.contracts.service_levels import level_key
+from tidemill.contracts.whole import Whole
 from tidemill.core.contract.contract import Contract, NotNull, Severity
 
 
@@ -85,10 +86,11 @@ def described(place: Path) -> tuple[dict[str, Described], list[Finding]]:
 
 def _of_file(path: Path, findings: Findings) -> Iterator[tuple[str, Described]]:
     root = read(path, findings)
-    objects = objects_of(root) if root is not None else []
+    whole = None if root is None else Whole(root)
+    objects = [] if whole is None else whole.objects
     for schema in objects:
         picked = schema.text("name") if len(objects) > 1 else ""
-        contract = compile_contract(path, findings, picked, root)
+        contract = compile_contract(path, findings, picked, whole)
         if root is not None and contract is not None:
             yield contract.name, Described(contract=contract, root=root, schema=schema, rules=rules_of(root, schema))
     if root is not None and not objects:

@@ -131,7 +131,10 @@ def _of_notes(both: Comparison, path: tuple[str, ...], old: Field, new: Field) -
         for p in (first, second)
     ]
     if units[0] != units[1]:
-        yield both.change("unit-changed", path, f"{units[0] or 'none'}, now {units[1] or 'none'}")
+        # To say a unit for the first time is no other unit: values are what they were.
+        yield both.change(
+            "unit-changed" if units[0] else "unit-added", path, f"{units[0] or 'none'}, now {units[1] or 'none'}"
+        )
     if second.is_true("deprecated") is not first.is_true("deprecated"):
         yield both.change("deprecated" if second.is_true("deprecated") else "deprecated-no-more", path)
     names = {*both.before.rules, *both.after.rules}

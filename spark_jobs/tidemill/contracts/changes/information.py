@@ -53,6 +53,7 @@ def of_property(old: Node, new: Node, ruled: Container[str], *, same_type: bool)
     """Of a property, without its description, and without those inside. `ruled` are its options that are rules."""
     yield from _of_keys(old, new, (*_OF_PROPERTY, *(() if same_type else _TYPES)))
     yield from _of_custom_properties(old, new, lambda node: node.text("property") == UNIT)
+    yield from _of_unit(old, new)
     yield from _of_rules(old, new)
     before, after = (node.child("logicalTypeOptions") or Node(None, node.line) for node in (old, new))
     yield from _of_keys(before, after, [key for key in _keys(before, after) if key in ruled or not same_type])
@@ -84,6 +85,17 @@ def _of_custom_properties(old: Node, new: Node, is_told: Callable[[Node], bool])
         if _said(before) != _said(after):
             values = (_part(before, "value"), _part(after, "value"))
             yield (_KINDS[1], f"{key[1]}{_values(*values)}", (after or new).line)
+
+
+def _of_unit(old: Node, new: Node) -> Iterator[Told]:
+    """What is said about a unit; the unit itself is told as such."""
+    first, second = (
+        next((n for n in place.items("customProperties") if n.text("property") == UNIT), None) for place in (old, new)
+    )
+    if first is not None and second is not None:
+        for key in _keys(first, second):
+            if key != "value" and _part(first, key) != _part(second, key):
+                yield (_KINDS[key != "description"], UNIT, second.line)
 
 
 def _is_ours(node: Node) -> bool:

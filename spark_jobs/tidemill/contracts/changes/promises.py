@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from tidemill.contracts.changes.change import Change
@@ -16,6 +17,7 @@ from tidemill.contracts.service_levels import DURATIONS, duration_of
 _NUMBERS = ("availability", "errorRate", "throughput")
 _MOMENTS = ("endOfLife", "endOfSupport", "generalAvailability")
 _MORE_IS_BETTER = ("retention", "availability", "throughput", "endOfLife", "endOfSupport")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _VALUE = ("value", "unit")
 _NAMES = ("property", "element")
 _ABOUT = ("description", "driver", "id", "customProperties", "authoritativeDefinitions")
@@ -53,17 +55,17 @@ def _compared(first: Node, second: Node) -> str | None:
     return "promise-stricter" if (after > before) is (known in _MORE_IS_BETTER) else "promise-weaker"
 
 
-def _amount(node: Node, known: str) -> float | None:
-    """The value of a service level as a number; None if it cannot be compared."""
+def _amount(node: Node, known: str) -> Decimal | int | None:
+    """The value of a service level as a number with all its digits; None if it cannot be compared."""
     value = node.child("value")
     if known in DURATIONS or value is None:
         return duration_of(node) if known else None
-    with suppress(ValueError, OverflowError):
+    with suppress(ValueError, InvalidOperation):
         if known in _NUMBERS:
-            return float(str(value.value).rstrip("% "))
+            return Decimal(str(value.value).rstrip("% "))
         if known in _MOMENTS:
             moment = datetime.fromisoformat(str(value.value))
-            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+            return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
     return None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from tidemill.contracts.changes.change import Change
+from tidemill.contracts.changes.change import Breaks, Change
 from tidemill.contracts.changes.compare import bump_needed, changes_of, is_raised, pairs
 from tidemill.contracts.changes.described import Described
 from tidemill.contracts.changes.waivers import Waiver, ended
@@ -17,37 +17,73 @@ from tidemill.contracts.findings import Finding, Level
 class Review:
     """All changes, each with the waiver that allows it, and what else is wrong.
 
-    `remarks` are about versions that did not rise (warnings), waivers that have ended (errors), and waivers that allow
-    nothing (warnings).
+    A change fails if it breaks one of `failing`, and is an ERROR; one that breaks something else is a WARNING that does
+    not fail. `remarks` are about versions that did not rise (warnings), waivers that have ended while their change is
+    still there (errors), and waivers that allow nothing (warnings). `done` are waivers whose changes have arrived at
+    the base: warnings that never fail, because others would be stopped by what nobody needs any more.
     """
 
     changes: tuple[tuple[Change, Waiver | None], ...]
     remarks: tuple[Finding, ...]
+    failing: frozenset[Breaks] = frozenset(Breaks)
+    done: tuple[Finding, ...] = ()
 
     @property
     def breaking(self) -> int:
-        """How many changes break something and are not waived."""
-        return sum(bool(change.breaks) and waiver is None for change, waiver in self.changes)
+        """How many changes fail and are not waived."""
+        return self._counted(Level.ERROR)
+
+    @property
+    def warned(self) -> int:
+        """How many changes break only what does not fail, and are not waived."""
+        return self._counted(Level.WARNING)
+
+    def level(self, change: Change, waiver: Waiver | None) -> Level:
+        """How much a change matters."""
+        if not change.breaks or waiver is not None:
+            return Level.INFORMATION
+        return Level.ERROR if change.breaks & self.failing else Level.WARNING
 
     def fails(self, levels: Sequence[Level]) -> bool:
-        """Whether changes break something, or there are remarks of these levels."""
+        """Whether changes break what they must not, or there are remarks of these levels."""
         return bool(self.breaking) or any(remark.severity in levels for remark in self.remarks)
 
+    def _counted(self, level: Level) -> int:
+        return sum(self.level(*each) is level for each in self.changes)
 
-def review(
-    before: Mapping[str, Described], after: Mapping[str, Described], waivers: Sequence[Waiver], today: date
+
+def review(  # noqa: PLR0913  what is compared, and by which agreements
+    before: Mapping[str, Described],
+    after: Mapping[str, Described],
+    waivers: Sequence[Waiver],
+    today: date,
+    *,
+    once: Sequence[Waiver] = (),
+    failing: frozenset[Breaks] = frozenset(Breaks),
 ) -> Review:
-    """Compare two sets of contracts, by name. A waiver allows a change up to its last day."""
+    """Compare two sets of contracts, by name. A waiver allows a change up to its last day.
+
+    `once` are the waivers of the old version, and `failing` is what no change may break.
+    """
     valid = [waiver for waiver in waivers if not waiver.has_ended(today)]
     changes = changes_of(before, after)
     found = tuple((c, next((w for w in valid if c.breaks and w.allows(c)), None)) for c in changes)
     used = {id(waiver) for _, waiver in found}
+    late = [waiver for waiver in waivers if waiver.has_ended(today) and any(map(waiver.allows, changes))]
+    needless = [waiver for waiver in waivers if waiver not in late and id(waiver) not in used]
+    known = {waiver.about for waiver in once}
     remarks = [
         *_not_raised(before, after, changes),
-        *(ended(waiver) for waiver in waivers if waiver.has_ended(today)),
-        *(_useless(waiver) for waiver in valid if id(waiver) not in used),
+        *(ended(w, Level.ERROR if any(_is_open(w, *e, failing) for e in found) else Level.WARNING) for w in late),
+        *(_useless(waiver) for waiver in needless if waiver.about not in known),
     ]
-    return Review(changes=found, remarks=tuple(remarks))
+    done = tuple(_useless(waiver) for waiver in needless if waiver.about in known)
+    return Review(changes=found, remarks=tuple(remarks), failing=failing, done=done)
+
+
+def _is_open(late: Waiver, change: Change, waiver: Waiver | None, failing: frozenset[Breaks]) -> bool:
+    """Whether a change fails that only a waiver which has ended would allow."""
+    return late.allows(change) and waiver is None and bool(change.breaks & failing)
 
 
 def _not_raised(

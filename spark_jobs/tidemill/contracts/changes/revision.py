@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tidemill.contracts.changes.waivers import FILE
 from tidemill.contracts.files import files_below
 from tidemill.core.errors import InputError
 
@@ -36,7 +37,10 @@ def at_revision(place: Path, revision: str) -> Iterator[Path | None]:
     name = "." if place.is_dir() else place.name
     with TemporaryDirectory(prefix="tidemill-base-") as copy:
         if not _git(folder, "cat-file", "-e", f"{old.commit}:./{name}").returncode:
-            old.copy(folder, [name], Path(copy))
+            beside = (
+                [] if place.is_dir() or _git(folder, "cat-file", "-e", f"{old.commit}:./{FILE}").returncode else [FILE]
+            )
+            old.copy(folder, [name, *beside], Path(copy))
             yield Path(copy) / name
         elif moved := old.moved(place):
             old.copy(old.top, list(moved.values()), Path(copy))
@@ -70,7 +74,7 @@ class _Old:
         tree = _git(top, "ls-tree", "-r", "-z", "--full-tree", "--name-only", self.commit).stdout
         gone: dict[str, list[str]] = {}
         for path in filter(None, tree.decode(errors="surrogateescape").split("\0")):
-            if path.lower().endswith((".yaml", ".yml")) and not (top / path).exists():
+            if path.lower().endswith((".yaml", ".yml", ".odcs.json")) and not (top / path).exists():
                 gone.setdefault(path.rpartition("/")[2], []).append(path)
         return {file: max(gone[file.name], key=lambda path: _alike(path, file)) for file in files if file.name in gone}
 

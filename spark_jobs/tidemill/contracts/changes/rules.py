@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 from tidemill.contracts.changes.change import Change
 from tidemill.contracts.changes.described import refuses_null
 from tidemill.contracts.changes.fields import Comparison
-from tidemill.contracts.changes.normal import by_values, by_words
+from tidemill.contracts.changes.normal import always_holds, by_values, by_words
 from tidemill.contracts.changes.strictness import compared
 from tidemill.contracts.conditions import Condition, Predicate, Rule
 from tidemill.contracts.outcomes import columns_of
@@ -42,17 +42,33 @@ def rule_changes(both: Comparison, renamed: Mapping[str, str], removed: Sequence
         elif first is not None and not set(_columns(first.condition)) & set(removed):
             yield from _of_gone(both, first, was)
         elif second is not None:
-            kind = "rule-reworded" if _is_required(second, was) else "rule-added"
-            yield _of_one(both, second, kind)
+            yield from _of_new(both, second, was)
+
+
+def _of_new(both: Comparison, rule: Rule, was: Mapping[str, Field]) -> Iterator[Change]:
+    """A rule that is new. Plans see that of records, also if it refuses no row."""
+    idle = _is_idle(rule, both.after.contract.fields)
+    if not idle or both.after.is_input:
+        yield _of_one(both, rule, "rule-reworded" if idle or _is_required(rule, was) else "rule-added")
 
 
 def _of_gone(both: Comparison, rule: Rule, was: Mapping[str, Field]) -> Iterator[Change]:
     """A rule that is gone. Where `required` stands in its stead, that is told with the fields."""
-    if not _is_required(rule, {field.name: field for field in both.after.contract.fields}):
+    idle = _is_idle(rule, was.values())
+    if idle and both.after.is_input:
+        yield _of_one(both, rule, "rule-removed")
+    elif idle:
+        return
+    elif not _is_required(rule, {field.name: field for field in both.after.contract.fields}):
         yield _of_one(both, rule, "rule-removed")
     elif _is_required(rule, was):
         # It said again what `required` says: readers lose nothing.
         yield _of_one(both, rule, "rule-removed" if both.after.is_input else "rule-reworded")
+
+
+def _is_idle(rule: Rule, fields: Iterable[Field]) -> bool:
+    """Whether a rule refuses no value that its column can hold, so that it says nothing."""
+    return rule.tolerance is None and always_holds(rule.condition, {field.name: field.type for field in fields})
 
 
 def _is_required(rule: Rule, fields: Mapping[str, Field]) -> bool:

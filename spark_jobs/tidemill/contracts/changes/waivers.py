@@ -39,6 +39,11 @@ class Waiver:
     file: str
     line: int
 
+    @property
+    def about(self) -> tuple[str, str, str, str]:
+        """What it allows, wherever it stands and whoever answers for it."""
+        return self.contract, self.change, self.field, self.rule
+
     def allows(self, change: Change) -> bool:
         """Whether it is about this change, whatever its end."""
         named = (self.contract, self.change) == (change.contract, change.kind)
@@ -87,14 +92,15 @@ def lint_waivers(place: Path, today: date) -> list[Finding]:
     except ContractError:
         # The folder cannot be read, which is found with the contracts already.
         return []
-    return [*faults, *(ended(waiver) for waiver in waivers if waiver.has_ended(today))]
+    # Whether its change is still to come, or was merged long ago, only a comparison can say.
+    return [*faults, *(ended(waiver, Level.WARNING) for waiver in waivers if waiver.has_ended(today))]
 
 
-def ended(waiver: Waiver) -> Finding:
-    """The error that a waiver is after its last day."""
+def ended(waiver: Waiver, level: Level) -> Finding:
+    """What a waiver is after its last day: an error where its change is still there, and fails."""
     message = f"the waiver of {waiver.change} in {waiver.contract} ended on {waiver.until}; it was {waiver.owner}'s"
     fix = "take the change back, or agree on another day with those whom it breaks; remove a waiver that is done"
-    return Finding(file=waiver.file, line=waiver.line, severity=Level.ERROR, message=message, fix=fix)
+    return Finding(file=waiver.file, line=waiver.line, severity=level, message=message, fix=fix)
 
 
 def _of_file(path: Path, findings: Findings) -> list[Waiver]:

@@ -38,6 +38,7 @@ _WRITTEN: Mapping[Scalar, Any] = {
     Scalar.DATE: {"type": "int", "logicalType": "date"},
     Scalar.TIMESTAMP: {"type": "long", "logicalType": "timestamp-micros"},
 }
+_UNITS = {"timestamp-millis": "epoch_ms", "timestamp-micros": "epoch_us"}
 _READ = frozenset(("name", "type", "doc", "namespace", "fields", "items", "symbols", "logicalType"))
 
 
@@ -77,6 +78,7 @@ def of_avro(path: Path) -> Draft:
         columns=columns,
         format="json",
         extra_fields="keep",
+        timestamp=reader.timestamp(),
         losses=tuple(reader.losses),
     )
 
@@ -86,11 +88,20 @@ class _Reader:
     losses: list[str] = field(default_factory=list)
     named: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     nesting: Nesting = field(default_factory=Nesting)
+    times: dict[str, list[str]] = field(default_factory=dict)
 
     def note(self, schema: Mapping[str, Any]) -> None:
         """Remember a type by its name, with and without its namespace."""
         name, space = as_text(schema.get("name")), as_text(schema.get("namespace"))
         self.named |= {name: schema, f"{space}.{name}": schema}
+
+    def timestamp(self) -> str:
+        """How records write moments: Avro counts from 1970, and a contract has one unit for all fields."""
+        if len(self.times) < 2:
+            return "".join(_UNITS[unit] for unit in self.times)
+        told = "; ".join(f"{unit} in {', '.join(f'`{name}`' for name in names)}" for unit, names in self.times.items())
+        self.losses.append(f"the units of times are left out, for a contract has one for all fields: {told}")
+        return ""
 
     def columns(self, schema: Mapping[str, Any]) -> list[Column]:
         found = []
@@ -140,6 +151,8 @@ class _Reader:
         if logical == "decimal" and kind in ("bytes", "fixed"):
             return self._decimal(schema, name)
         if (kind, logical) in _LOGICAL:
+            if logical in _UNITS:
+                self.times.setdefault(str(logical), []).append(name)
             return _LOGICAL[kind, str(logical)]
         return self._other(schema, name)
 
@@ -237,6 +250,8 @@ def _enum(name: str, rules: Rules) -> dict[str, Any] | None:
 
 def _typed(data_type: DataType, rules: Rules, path: str) -> Any:
     match data_type:
+        case Scalar.TIMESTAMP if rules.source.contract.options.get("timestamp") == "epoch_ms":
+            return {"type": "long", "logicalType": "timestamp-millis"}
         case Scalar():
             return _WRITTEN[data_type]
         case Decimal(precision, scale):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml  # type: ignore[import-untyped]
 
@@ -17,11 +17,15 @@ from tidemill.contracts.formats.sources import as_list, as_mapping, as_text, nam
 from tidemill.contracts.formats.sql import sql_type
 from tidemill.contracts.formats.sql_types import options_of_sql, type_of_sql
 from tidemill.contracts.formats.written import written_number
-from tidemill.core.contract.contract import OneOf
+from tidemill.core.contract.contract import OneOf, Severity
 from tidemill.core.contract.long_number import LongNumber
 from tidemill.core.contract.row_checks import Plain
 from tidemill.core.contract.schema import Field
 
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+_METRICS = {"not_null": "nullValues", "unique": "duplicateValues"}
 _TESTS = ("data_tests", "tests")
 
 
@@ -35,6 +39,12 @@ def of_dbt(path: Path, picked: str, dialect: str) -> Draft:
     name, model = pick(path, "model", models, picked)
     reader = _Model(dialect=dialect)
     return reader.draft(name_for(name, path), model, path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Accepted:
+    values: tuple[Plain, ...] = ()
+    severity: Severity = Severity.ERROR
 
 
 @dataclass(slots=True)
@@ -64,22 +74,12 @@ class _Model:
         return []
 
     def _column(self, column: Mapping[str, Any], key: list[str]) -> Column | None:
-        import sqlglot  # noqa: PLC0415
-        from sqlglot.errors import SqlglotError  # noqa: PLC0415
-
-        name, written = as_text(column.get("name")), as_text(column.get("data_type"))
-        if not written:
-            self.losses.append(f"`{name}` is left out: it has no data_type")
+        name = as_text(column.get("name"))
+        kind = self._kind(as_text(column.get("data_type")), name)
+        typed = None if kind is None else type_of_sql(kind, name, self.losses)
+        if kind is None or typed is None:
             return None
-        try:
-            kind = sqlglot.exp.DataType.build(written, dialect=self.dialect)
-        except (SqlglotError, ValueError):
-            self.losses.append(f"`{name}` is left out: {written!r} is no type of {self.dialect}")
-            return None
-        typed = type_of_sql(kind, name, self.losses)
-        if typed is None:
-            return None
-        said, allowed = self._said(column, name)
+        said, accepted, warned = self._said(column, name)
         is_key = "primary_key" in said or name in key
         made = Field(
             name=name,
@@ -88,23 +88,47 @@ class _Model:
             description=as_text(column.get("description")),
         )
         options = options_of_sql(kind, typed)
-        return Column(field=made, key=is_key, unique="unique" in said, options=options, allowed=allowed)
+        return Column(
+            field=made,
+            key=is_key,
+            unique="unique" in said,
+            options=options,
+            allowed=accepted.values,
+            severity=accepted.severity,
+            warned=tuple(warned),
+        )
 
-    def _said(self, column: Mapping[str, Any], name: str) -> tuple[set[str], tuple[Plain, ...]]:
-        """The constraints and tests of a column by name, and its accepted values."""
+    def _kind(self, written: str, name: str) -> exp.DataType | None:
+        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot.errors import SqlglotError  # noqa: PLC0415
+
+        if not written:
+            self.losses.append(f"`{name}` is left out: it has no data_type")
+            return None
+        try:
+            return exp.DataType.build(written, dialect=self.dialect)
+        except (SqlglotError, ValueError):
+            self.losses.append(f"`{name}` is left out: {written!r} is no type of {self.dialect}")
+            return None
+
+    def _said(self, column: Mapping[str, Any], name: str) -> tuple[set[str], _Accepted, list[str]]:
+        """The constraints and tests of a column by name, its accepted values, and metrics that only warn."""
         said = {str(as_mapping(each).get("type")) for each in as_list(column.get("constraints"))}
-        allowed: tuple[Plain, ...] = ()
+        accepted, warned = _Accepted(), list[str]()
         for each in _tests(column):
             test, arguments = _name(each), _arguments(each)
-            if test == "accepted_values" and not _is_soft(arguments):
-                allowed = tuple(as_list(arguments.get("values")))
-            elif test in ("not_null", "unique") and not _is_soft(arguments):
+            severity = _severity(arguments)
+            if test == "accepted_values" and severity is not None:
+                accepted = _Accepted(tuple(as_list(arguments.get("values"))), severity)
+            elif test in _METRICS and severity is Severity.ERROR:
                 said.add(test)
+            elif test in _METRICS and severity is not None:
+                warned.append(_METRICS[test])
             else:
                 self.losses.append(f"test {test} of `{name}` is left out: contracts cannot say it")
         for kind in sorted(said - {"not_null", "unique", "primary_key"}):
             self.losses.append(f"constraint {kind} of `{name}` is left out: contracts cannot say it")
-        return said, allowed
+        return said, accepted, warned
 
 
 def _tests(place: Mapping[str, Any]) -> Iterator[Any]:
@@ -121,10 +145,12 @@ def _arguments(test: Any) -> Mapping[str, Any]:
     return {**found, **as_mapping(found.get("arguments"))}
 
 
-def _is_soft(arguments: Mapping[str, Any]) -> bool:
-    """Whether a test only warns, or looks at some rows."""
+def _severity(arguments: Mapping[str, Any]) -> Severity | None:
+    """How much a test matters; None if it looks at some rows only, or counts them in another way."""
     config = {**arguments, **as_mapping(arguments.get("config"))}
-    return config.get("severity", "error") != "error" or bool(config.keys() & {"where", "error_if", "warn_if", "limit"})
+    if config.keys() & {"where", "error_if", "warn_if", "limit"}:
+        return None
+    return {"error": Severity.ERROR, "warn": Severity.WARNING}.get(str(config.get("severity", "error")).lower())
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]

@@ -26,7 +26,10 @@ _LOGICAL: Mapping[Scalar, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A field with its rules. `options` are keys of `logicalTypeOptions`; `allowed` are the only values, if any."""
+    """A field with its rules. `options` are keys of `logicalTypeOptions`; `allowed` are the only values, if any.
+
+    `warned` are metrics that shall find nothing, and only warn.
+    """
 
     field: Field
     key: bool = False
@@ -34,11 +37,23 @@ class Column:
     options: Mapping[str, Plain] = with_default(default_factory=dict)
     allowed: tuple[Plain, ...] = ()
     severity: Severity = Severity.ERROR
+    warned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """A rule over several columns: Spark SQL over one row."""
+
+    predicate: str
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A contract of records (`format` is given) or of a table. `losses` says what could not be taken over."""
+    """A contract of records (`format` is given) or of a table. `losses` says what could not be taken over.
+
+    `timestamp` is how records write moments; empty for texts.
+    """
 
     name: str
     description: str
@@ -46,6 +61,8 @@ class Draft:
     format: str = ""
     extra_fields: str = ""
     delimiter: str = ""
+    timestamp: str = ""
+    rules: tuple[Stated, ...] = ()
     version: str = "0.1.0"
     status: str = "draft"
     losses: tuple[str, ...] = ()
@@ -55,9 +72,12 @@ def document_of(draft: Draft) -> dict[str, Any]:
     """The draft as the keys and values of a contract file."""
     schema: dict[str, Any] = {"name": draft.name, "logicalType": "object", "description": draft.description}
     given = {"format": draft.format, "extraFields": draft.extra_fields, "delimiter": draft.delimiter}
+    given["timestamp"] = draft.timestamp
     if draft.format:
         schema["customProperties"] = [{"property": name, "value": value} for name, value in given.items() if value]
     positions = {c.field.name: n for n, c in enumerate((c for c in draft.columns if c.key), 1)}
+    if draft.rules:
+        schema["quality"] = [_of_rule(rule) for rule in draft.rules]
     schema["properties"] = [_of_column(column, positions) for column in draft.columns]
     return {
         "apiVersion": WRITTEN,
@@ -67,6 +87,11 @@ def document_of(draft: Draft) -> dict[str, Any]:
         "status": draft.status,
         "schema": [schema],
     }
+
+
+def _of_rule(rule: Stated) -> dict[str, Any]:
+    named = {"name": rule.name} if rule.name else {}
+    return {"type": "custom", "engine": "tidemill", **named, "implementation": rule.predicate}
 
 
 def _of_column(column: Column, positions: Mapping[str, int]) -> dict[str, Any]:
@@ -82,6 +107,8 @@ def _of_column(column: Column, positions: Mapping[str, int]) -> dict[str, Any]:
     if column.allowed:
         rule: dict[str, Any] = {"metric": "invalidValues", "arguments": {"validValues": list(column.allowed)}}
         found["quality"] = [rule | {"mustBe": 0, "severity": column.severity.value}]
+    for metric in column.warned:
+        found.setdefault("quality", []).append({"metric": metric, "mustBe": 0, "severity": Severity.WARNING.value})
     return found | inside
 
 

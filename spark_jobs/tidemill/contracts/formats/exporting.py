@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from tidemill.contracts.changes.described import Described
 from tidemill.contracts.conditions import Condition, Rule
-from tidemill.core.contract.contract import NotNull, Severity, Unique
+from tidemill.core.contract.contract import Compare, NotNull, Severity, Unique
+from tidemill.core.contract.schema import Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,17 @@ class Rules:
         taken = [rule for rule in found if takes(rule.condition)]
         self._taken |= {rule.name for rule in taken}
         return [rule.condition for rule in taken]
+
+    def compared(self) -> list[Compare]:
+        """Take the rules that compare two columns, other than doubles: NaN breaks each of these, but in no SQL."""
+        types = {field.name: field.type for field in self.source.contract.fields}
+        found = [
+            (rule.name, rule.condition)
+            for rule in self._strict()
+            if isinstance(rule.condition, Compare) and types.get(rule.condition.left) is not Scalar.DOUBLE
+        ]
+        self._taken |= {name for name, _ in found}
+        return [condition for _, condition in found]
 
     def is_unique(self, column: str) -> bool:
         """Take the rule that a column has no value twice, if there is one."""

@@ -98,7 +98,7 @@ def _keys(condition: Condition) -> dict[str, Any]:
             return _given({low: condition.minimum, high: condition.maximum})
         case LengthBetween(minimum=least, maximum=most):
             return _given({"minLength": least, "maxLength": most})
-        case Matches(pattern=pattern):
+        case Matches(pattern=pattern) if not pattern.startswith("(?"):
             return {"pattern": f"^(?:{pattern})$"}
         case OneOf(values=values):
             return {"enum": list(values)}

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import yaml  # type: ignore[import-untyped]
 
+from tidemill.core.contract.long_number import number_of
 from tidemill.core.errors import InputError
 
 Found = TypeVar("Found")
@@ -44,13 +45,19 @@ def json_of(path: Path) -> Any:
         InputError: the file cannot be read, or is not JSON.
     """
     try:
-        return json.loads(text_of(path))
+        return json.loads(text_of(path), parse_float=_number)
     except json.JSONDecodeError as error:
         raise InputError(
             f"{path}:{error.lineno}: not JSON: {error.msg}", fix="give the schema as a file of JSON"
         ) from error
     except RecursionError:
         raise InputError(f"{path}: nested too deep") from None
+
+
+def _number(text: str) -> float:
+    """A number with all its digits. One that is beyond all floats is infinite, which no contract can have."""
+    found = number_of(text)
+    return float(text) if found is None else found
 
 
 def yaml_of(path: Path) -> Any:

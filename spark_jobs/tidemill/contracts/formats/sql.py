@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from tidemill.contracts.changes.described import Described
 from tidemill.contracts.conditions import Condition
-from tidemill.contracts.formats.draft import Column, Draft
+from tidemill.contracts.formats.draft import Column, Draft, Stated
 from tidemill.contracts.formats.exporting import Exported, Rules
 from tidemill.contracts.formats.sources import name_for, text_of
-from tidemill.contracts.formats.sql_checks import Checks, add_check, checks_of, column_of
+from tidemill.contracts.formats.sql_checks import Checks, add_check, checks_of, column_of, pairs_of, parts_of
 from tidemill.contracts.formats.sql_script import Created, Script
-from tidemill.contracts.formats.sql_types import options_of_sql, type_of_sql
+from tidemill.contracts.formats.sql_types import counts_up, options_of_sql, type_of_sql
 from tidemill.core.contract.contract import LengthBetween
 from tidemill.core.contract.schema import DataType, Field, Scalar, spark_type
 from tidemill.core.errors import InputError
@@ -69,6 +69,8 @@ class _Table:
     needed: set[str] = field(default_factory=set)
     comments: Mapping[str, str] = field(default_factory=dict)
     checks: dict[str, list[exp.Expr]] = field(default_factory=dict)
+    stated: list[Stated] = field(default_factory=list)
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def draft(self, created: Created) -> Draft:
         from sqlglot import exp  # noqa: PLC0415
@@ -76,6 +78,7 @@ class _Table:
         table = created.statement
         self.comments = created.comments
         parts = table.this.expressions
+        self.names = {part.name.lower(): part.name for part in parts if isinstance(part, exp.ColumnDef)}
         for part in parts:
             if not isinstance(part, exp.ColumnDef):
                 self._constraint(part)
@@ -83,7 +86,7 @@ class _Table:
         for name, checks in self.checks.items():
             for check in checks:
                 self._lose(check, f"`{name}`")
-        ordered = sorted(columns, key=lambda c: self.key.index(c.field.name) if c.key else len(self.key))
+        ordered = sorted(columns, key=lambda c: self.key.index(c.field.name.lower()) if c.key else len(self.key))
         if self.key and [c.field.name for c in columns if c.key] != [c.field.name for c in ordered if c.key]:
             columns = ordered
         comment = table.find(exp.SchemaCommentProperty)
@@ -93,6 +96,7 @@ class _Table:
             or (comment.this.name if comment else "")
             or f"Imported from {self.path.name}.",
             columns=tuple(columns),
+            rules=tuple(self.stated),
             losses=tuple(self.losses),
         )
 
@@ -102,15 +106,28 @@ class _Table:
 
         kinds = part.expressions if isinstance(part, exp.Constraint) else [part]
         for kind in kinds:
-            names = [e.name for e in kind.find_all(exp.Identifier)]
+            names = [e.name.lower() for e in kind.find_all(exp.Identifier)]
             if isinstance(kind, exp.PrimaryKey):
                 self.key = names
             elif isinstance(kind, exp.UniqueColumnConstraint) and len(names) == 1:
                 self.single.add(names[0])
-            elif isinstance(kind, exp.CheckColumnConstraint) and (column := column_of(kind)):
-                self.checks.setdefault(column, []).append(kind)
+            elif isinstance(kind, exp.CheckColumnConstraint):
+                self._check(kind, "the table", part.name if isinstance(part, exp.Constraint) else "")
             else:
                 self._lose(kind, "the table")
+
+    def _check(self, check: exp.CheckColumnConstraint, where: str, name: str = "") -> None:
+        """A CHECK of one column, or one that compares two."""
+        if column := column_of(check):
+            self.checks.setdefault(column, []).append(check)
+        elif pairs := pairs_of(check, self.names):
+            self.stated += [Stated(predicate=each, name=name if len(pairs) == 1 else "") for each in pairs]
+        elif len(parts := parts_of(check)) > 1:
+            # A constraint of several parts is as many constraints.
+            for part in parts:
+                self._check(part, where)
+        else:
+            self._lose(check, where)
 
     def _lose(self, part: exp.Expr, where: str) -> None:
         self.losses.append(f"{part.sql(DIALECT)} of {where} is left out: contracts cannot say it")
@@ -125,12 +142,12 @@ class _Table:
             if kind is None or typed is None:
                 continue
             checks = self._checks(part.name, typed)
-            key = part.name in self.key
-            required = part.name in self.needed or key
+            key = part.name.lower() in self.key
+            required = part.name.lower() in self.needed or key or counts_up(kind)
             yield Column(
                 field=Field(name=part.name, type=typed, required=required, description=said),
                 key=key,
-                unique=part.name in self.single,
+                unique=part.name.lower() in self.single,
                 options={**options_of_sql(kind, typed), **checks.options},
                 allowed=checks.allowed,
             )
@@ -138,7 +155,7 @@ class _Table:
     def _checks(self, column: str, typed: DataType) -> Checks:
         """What the CHECK constraints of a column say; those that a contract cannot say are noted."""
         found = Checks()
-        for check in self.checks.pop(column, []):
+        for check in self.checks.pop(column.lower(), []):
             new = Checks(dict(found.options), found.allowed)
             if add_check(new, check) and new.fits(typed):
                 found = new
@@ -150,22 +167,25 @@ class _Table:
         """Note the constraints of a column, and return its comment."""
         from sqlglot import exp  # noqa: PLC0415
 
-        comment = ""
+        comment, name = "", part.name.lower()
         for constraint in part.constraints:
             match constraint.kind:
                 case exp.NotNullColumnConstraint() as kind:
-                    self.needed |= set() if kind.args.get("allow_null") else {part.name}
+                    self.needed |= set() if kind.args.get("allow_null") else {name}
                 case exp.PrimaryKeyColumnConstraint():
-                    self.key.append(part.name)
+                    self.key.append(name)
                 case exp.UniqueColumnConstraint():
-                    self.single.add(part.name)
+                    self.single.add(name)
                 case exp.CommentColumnConstraint() as kind:
                     comment = " ".join(kind.this.name.split())
-                case exp.CheckColumnConstraint() as kind if column_of(kind) == part.name:
-                    self.checks.setdefault(part.name, []).append(kind)
+                case exp.CheckColumnConstraint() as kind:
+                    self._check(kind, f"`{part.name}`")
+                case exp.GeneratedAsIdentityColumnConstraint() as kind:
+                    self.needed.add(name)
+                    self._lose(kind, f"`{part.name}`")
                 case kind:
                     self._lose(kind, f"`{part.name}`")
-        return self.comments.get(part.name.lower(), comment)
+        return self.comments.get(name, comment)
 
 
 def to_sql(source: Described) -> Exported:
@@ -175,6 +195,7 @@ def to_sql(source: Described) -> Exported:
     if key := rules.takes_key():
         lines.append(f"PRIMARY KEY ({', '.join(map(quoted, key))})")
     lines += [f"UNIQUE ({quoted(f.name)})" for f in contract.fields if rules.is_unique(f.name)]
+    lines += [f"CHECK ({quoted(c.left)} {c.operator} {quoted(c.right)})" for c in rules.compared()]
     body = ",\n  ".join(lines)
     comment = f" COMMENT {text_literal(contract.description)}" if contract.description else ""
     return Exported(text=f"CREATE TABLE {quoted(contract.name)} (\n  {body}\n){comment};\n", losses=rules.losses())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tidemill.contracts.conditions import Condition
@@ -12,8 +11,10 @@ from tidemill.contracts.formats.exporting import Rules
 from tidemill.contracts.predicates import sql_of
 from tidemill.contracts.values import is_number_type
 from tidemill.core.contract.contract import Between, OneOf
+from tidemill.core.contract.long_number import LongNumber, number_of
 from tidemill.core.contract.row_checks import Plain
 from tidemill.core.contract.schema import DataType, Field, Scalar
+from tidemill.core.sql.text import quoted
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -38,11 +39,35 @@ class Checks:
 
 
 def column_of(check: exp.Expr) -> str:
-    """The column that a constraint is about; empty if there is none, or more than one."""
+    """The column that a constraint is about, in lower case; empty if there is none, or more than one."""
     from sqlglot import exp  # noqa: PLC0415
 
-    names = {column.name for column in check.find_all(exp.Column)}
+    names = {column.name.lower() for column in check.find_all(exp.Column)}
     return names.pop() if len(names) == 1 else ""
+
+
+def pairs_of(check: exp.Expr, names: Mapping[str, str]) -> list[str]:
+    """The comparisons of two columns that a constraint consists of, as predicates; empty if it is anything else.
+
+    `names` are those of the columns, by what they are in lower case.
+    """
+    from sqlglot import exp  # noqa: PLC0415
+
+    signs: dict[type[exp.Expr], str] = {
+        exp.GTE: ">=",
+        exp.GT: ">",
+        exp.LTE: "<=",
+        exp.LT: "<",
+        exp.EQ: "=",
+        exp.NEQ: "<>",
+    }
+    found = []
+    for part in _parts(check.this):
+        columns = [part.args.get(key) for key in ("this", "expression")]
+        if type(part) not in signs or not all(isinstance(column, exp.Column) for column in columns):
+            return []
+        found.append(f" {signs[type(part)]} ".join(quoted(names.get(c.name.lower(), c.name)) for c in columns if c))
+    return found
 
 
 def add_check(found: Checks, check: exp.Expr) -> bool:
@@ -55,6 +80,13 @@ def add_check(found: Checks, check: exp.Expr) -> bool:
     found.options |= new.options
     found.allowed = new.allowed or found.allowed
     return True
+
+
+def parts_of(check: exp.Expr) -> list[exp.CheckColumnConstraint]:
+    """The constraints that AND joins to this one."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    return [exp.CheckColumnConstraint(this=part.copy()) for part in _parts(check.this)]
 
 
 def _parts(condition: exp.Expr) -> list[exp.Expr]:
@@ -103,16 +135,14 @@ def _value(node: exp.Expr) -> Plain | None:
     if isinstance(node, exp.Cast) and node.is_type("double"):
         node = node.this.unnest()
     if isinstance(node, exp.Neg) and not isinstance(value := _value(node.this), str | None):
-        return -value
+        return LongNumber(f"-{value}") if isinstance(value, LongNumber) else -value
     if not isinstance(node, exp.Literal):
         return None
     if node.is_string:
         return node.name
     if node.is_int:
         return int(node.name)
-    # A contract holds such a number as a float: one that a float would change is left out.
-    number = float(node.name)
-    return number if Decimal(node.name) == Decimal(repr(number)) else None
+    return number_of(node.name)
 
 
 def checks_of(field_: Field, rules: Rules, types: Mapping[str, DataType]) -> list[str]:

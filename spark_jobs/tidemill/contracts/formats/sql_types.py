@@ -46,6 +46,12 @@ def type_of_sql(kind: exp.DataType, name: str, lost: list[str]) -> DataType | No
     return _SCALARS.get(said)
 
 
+def counts_up(kind: exp.DataType) -> bool:
+    """Whether the database fills in the next number, and takes no null: SERIAL and the like."""
+    said = kind.this.value if hasattr(kind.this, "value") else str(kind.this)
+    return said in ("SERIAL", "SMALLSERIAL", "BIGSERIAL")
+
+
 def options_of_sql(kind: exp.DataType, typed: DataType) -> dict[str, Plain]:
     """What the type says about values: the greatest length of a text, or that it is a UUID."""
     said = kind.this.value if hasattr(kind.this, "value") else str(kind.this)

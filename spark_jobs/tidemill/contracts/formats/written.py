@@ -14,6 +14,7 @@ from tidemill.contracts.document import Node, parse
 from tidemill.contracts.files import SUFFIX
 from tidemill.contracts.findings import Findings, Level
 from tidemill.contracts.formats.draft import Draft, document_of
+from tidemill.contracts.whole import Whole
 from tidemill.core.contract.long_number import LongNumber
 from tidemill.core.errors import InputError
 
@@ -34,7 +35,7 @@ def written(draft: Draft) -> tuple[str, tuple[str, ...]]:
         text = _dumped(document)
         findings = Findings(f"{draft.name}{SUFFIX}")
         root = parse(text, findings)
-        contract = None if root is None else compile_document(root, Path(findings.file), findings)
+        contract = None if root is None else compile_document(Whole(root), Path(findings.file), findings)
         errors = [f for f in findings.sorted() if f.severity is Level.ERROR]
         if not errors and contract is None:
             reasons = "; ".join(["it has no field", *losses[:_SHOWN]])
@@ -63,6 +64,8 @@ Part = tuple[int, str, Any, Any]
 def _parts(root: Node, document: dict[str, Any]) -> Iterator[Part]:
     """The parts that can be left out, in the order of the file."""
     for node, plain in zip(root.items("schema"), document["schema"], strict=True):
+        for number, rule in enumerate(node.items("quality")):
+            yield rule.line, f"the rule {rule.text('implementation')}", plain["quality"], number
         yield from _of_properties(node, plain, "")
 
 

@@ -25,6 +25,7 @@ class Outcome:
     """One promise: its rule, the line of the contract that makes it, and what was found where it is broken.
 
     `expected` says what should have been found, `looks_at` which rows the rule looks at, and `fix` what to do.
+    `is_rule` is false where it is about records that cannot be read, or columns that are not there: no rule says so.
     """
 
     rule: str
@@ -35,6 +36,7 @@ class Outcome:
     looks_at: str = ""
     fix: str = ""
     samples: tuple[Sample, ...] = ()
+    is_rule: bool = True
 
     @property
     def told(self) -> str:
@@ -56,6 +58,11 @@ class Tried:
     noun: str
     count: int
     outcomes: tuple[Outcome, ...]
+
+    @property
+    def rules(self) -> Sequence[Outcome]:
+        """The promises that the contract makes as rules."""
+        return [outcome for outcome in self.outcomes if outcome.is_rule]
 
     @property
     def broken(self) -> Sequence[Outcome]:

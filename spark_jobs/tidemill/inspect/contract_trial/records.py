@@ -63,9 +63,9 @@ class Decoding:
         for reason, tally in sorted(self.faults.items()):
             line = _line(found, reason)
             fix = f"correct what writes these values, or the type and the format that the contract gives in line {line}"
-            yield replace(_outcome(reason, Severity.ERROR, line, tally, self.count), fix=fix)
+            yield replace(_outcome(reason, Severity.ERROR, line, tally, self.count), fix=fix, is_rule=False)
         if not self.faults:
-            yield Outcome(rule="decoded", severity=Severity.ERROR, line=found.schema.line)
+            yield Outcome(rule="decoded", severity=Severity.ERROR, line=found.schema.line, is_rule=False)
 
 
 def try_records(found: Described, chunks: Iterable[pa.ChunkedArray], spark: OpenSpark) -> Tried:

@@ -148,7 +148,7 @@ def _typed(contract: Contract, rows: pa.Table, wrong: Mapping[str, str]) -> pa.T
 def _of_column(found: Described, field: Field, said: str) -> Outcome:
     line = found.line_at((field.name,))
     fix = f"give the table this column as {spark_type(field.type)}, or correct the contract in line {line}"
-    return Outcome(rule=f"{field.name}.type", severity=Severity.ERROR, line=line, observed=said, fix=fix)
+    return Outcome(rule=f"{field.name}.type", severity=Severity.ERROR, line=line, observed=said, fix=fix, is_rule=False)
 
 
 def _of_rules(found: Described, results: Mapping[str, CheckResult], wrong: Mapping[str, str]) -> Iterator[Outcome]:

@@ -24,9 +24,10 @@ from tidemill.core.ordered import triggers
 from tidemill.core.ordered.assigners import Sessions
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.records import Moment
+from tidemill.core.time.panes import Window
 from tidemill.core.time.timing import Timing
 from tidemill.core.time.watermarks import BEGINNING, END
-from tidemill.core.time.windows import Tumbling, Window
+from tidemill.core.time.windows import Tumbling
 
 TRIGGERS = {name: getattr(triggers, name) for name in ("AfterWatermark", "AfterCount")}
 # What Beam would add to the timestamps of records that its test windows mark.

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from tidemill.core.ordered.firing import Pieces, Reason, State, Wake
 from tidemill.core.ordered.machine import Machine, machine_of
 from tidemill.core.ordered.records import Moment, Records
+from tidemill.core.time.panes import Window
 from tidemill.core.time.timing import Timing
-from tidemill.core.time.windows import Window
 
 START = Moment()
 

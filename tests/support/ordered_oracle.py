@@ -16,10 +16,10 @@ from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.evictors import CountEvictor, DeltaEvictor, TimeEvictor
 from tidemill.core.ordered.policies import CountPolicy, DeltaPolicy, PunctuationPolicy, TimePolicy
 from tidemill.core.ordered.records import Moment
+from tidemill.core.time.panes import Window
 from tidemill.core.time.times import MICROSECOND
 from tidemill.core.time.timing import Timing
 from tidemill.core.time.watermarks import END
-from tidemill.core.time.windows import Window
 
 RECORD, TIME, FIRED = "record", "time", "fired"
 

@@ -44,7 +44,7 @@ def nothing_counted(uris: Uris, sink: WindowedSink, start: datetime | None, key:
     close = difflib.get_close_matches(_text(key), known, n=1)
     listed = ", ".join(known[:_SHOWN]) + (f" and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else "")
     window = [] if start is None else [f"in the window of {show_moment(start)}"]
-    said = " and ".join([*window, *([f"under the key {_text(key)}"] if key else [])])
+    said = " and ".join([*window, *([f"{'' if window else 'under '}the key {_text(key)}"] if key else [])])
     return InputError(
         f"{sink.table}: no record counts {said}; published rows{' of this window' if window else ''}: "
         f"{listed or 'none'}",

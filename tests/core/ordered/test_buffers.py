@@ -11,9 +11,9 @@ from tidemill.core.ordered.firing import Reason, Wake
 from tidemill.core.ordered.machine import machine_of
 from tidemill.core.ordered.policies import CountPolicy, DeltaPolicy, PunctuationPolicy, TimePolicy
 from tidemill.core.ordered.records import Moment, Records
+from tidemill.core.time.panes import Window
 from tidemill.core.time.timing import Timing
 from tidemill.core.time.watermarks import END
-from tidemill.core.time.windows import Window
 
 CUTS = [(), (1,), (2,), (3,), (4,), (1, 4), (5, 1)]
 DAY = 86_400_000_000

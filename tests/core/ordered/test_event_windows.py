@@ -22,9 +22,10 @@ from tidemill.core.ordered.triggers import (
     Repeatedly,
     Trigger,
 )
+from tidemill.core.time.panes import Window
 from tidemill.core.time.timing import Timing
 from tidemill.core.time.watermarks import END
-from tidemill.core.time.windows import Sliding, Tumbling, Window
+from tidemill.core.time.windows import Sliding, Tumbling
 
 EARLY, ON_TIME, LATE = Timing.EARLY, Timing.ON_TIME, Timing.LATE
 TEN = Tumbling("10 us").panes

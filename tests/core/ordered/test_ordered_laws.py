@@ -27,8 +27,9 @@ from tidemill.core.ordered.triggers import (
     OrFinally,
     Repeatedly,
 )
+from tidemill.core.time.panes import Panes
 from tidemill.core.time.watermarks import END
-from tidemill.core.time.windows import Panes, Sliding, Tumbling
+from tidemill.core.time.windows import Sliding, Tumbling
 
 START = Moment(-60, 0)
 counts = st.integers(1, 4)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol, TypeAlias
 
+from tidemill.core.time.panes import Window
 from tidemill.core.time.times import duration, micros, positive_duration, show_duration
-from tidemill.core.time.windows import Window
 
 
 class Assigner(Protocol):

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
+from tidemill.core.time.panes import Window
 from tidemill.core.time.timing import Timing
-from tidemill.core.time.windows import Window
 
 Pieces: TypeAlias = Sequence[int]
 """Ids of pieces in order: a `range` where a fold knows that they follow one another, otherwise a tuple."""

@@ -6,9 +6,9 @@ from tidemill.core.ordered.firing import Dropped, Firing, Folded, Reason, State,
 from tidemill.core.ordered.kept import check_state, kept
 from tidemill.core.ordered.policies import TimePolicy
 from tidemill.core.ordered.records import Moment, Records
+from tidemill.core.time.panes import Window
 from tidemill.core.time.timing import Timing
 from tidemill.core.time.watermarks import END
-from tidemill.core.time.windows import Window
 
 _MACHINE = "tumbling time"
 

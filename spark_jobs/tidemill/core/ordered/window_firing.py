@@ -7,8 +7,8 @@ from tidemill.core.ordered.assigners import Sessions
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.firing import Firing, Pieces, Reason, Retraction
 from tidemill.core.ordered.window_state import OpenWindow
+from tidemill.core.time.panes import Window
 from tidemill.core.time.timing import Timing
-from tidemill.core.time.windows import Window
 
 
 class Fires:

@@ -14,9 +14,9 @@ from tidemill.core.ordered.sessions import Joins
 from tidemill.core.ordered.trigger_laws import uses_watermark
 from tidemill.core.ordered.window_firing import Fires
 from tidemill.core.ordered.window_state import KeyWindows, OpenWindow
+from tidemill.core.time.panes import Window
 from tidemill.core.time.timing import Timing
 from tidemill.core.time.watermarks import END
-from tidemill.core.time.windows import Window
 
 
 class _Work:

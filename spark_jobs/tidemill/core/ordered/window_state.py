@@ -8,7 +8,7 @@ from tidemill.core.ordered.evictors import Held
 from tidemill.core.ordered.firing import Pieces, Reason, State
 from tidemill.core.ordered.kept import check_state, ids_of, kept, runs_of
 from tidemill.core.ordered.trigger_rules import TriggerState
-from tidemill.core.time.windows import Window
+from tidemill.core.time.panes import Window
 
 _MACHINE = "windows"
 

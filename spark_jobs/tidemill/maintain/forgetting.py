@@ -14,7 +14,7 @@ from tidemill.core.protocol.events import Forgotten
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.protocol.view import View
 from tidemill.core.time.times import moment
-from tidemill.engine.publish.session_results import first_open, panes_of
+from tidemill.engine.publish.session_results import first_open
 from tidemill.engine.storage.state_table import State, forgotten_app
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.ledger.ledger import Ledger
@@ -49,7 +49,7 @@ def _first_kept(uris: Uris, sink: WindowedSink, until: int) -> int:
     """The start of the first pane to keep: windows that end after `until` need it or a later one."""
     if not sink.merging:
         return sink.window.panes.first_ending_after(until).start
-    state, forgotten = State.of(uris, sink), until - panes_of(sink).gap
+    state, forgotten = State.of(uris, sink), until - sink.session_panes.gap
     columns = (*sink.keys, "pane_start", "pane_end")
     rows = DeltaRsTable(state.spec, opened=state.handle).read(where=(), columns=columns) if state else None
     return forgotten if rows is None else min(first_open(sink, rows, forgotten + 1), forgotten)

@@ -22,6 +22,7 @@ from tidemill.core.protocol.view import View
 from tidemill.core.repair.planning import backfill_of, plan_backfill, plan_giving_up
 from tidemill.core.repair.selection import OfWindows, Wanted
 from tidemill.core.repair.side_outputs import Selection
+from tidemill.core.repair.state_retention import forgotten_sessions
 from tidemill.core.repair.whole_windows import left_of
 from tidemill.core.time.panes import Window
 from tidemill.core.time.times import micros, show_moment
@@ -171,7 +172,12 @@ def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fals
 
 
 def _job_of(amendment: AmendmentJob, view: View, covers: tuple[Cover, ...], ranges: Ranges) -> Backfill:
-    """The job that reads these ranges again. Raises an AmendmentError if it would change nothing."""
+    """The job that reads these ranges again.
+
+    Raises:
+        AmendmentError: it would change nothing, or read records of sessions that are forgotten.
+    """
+    _check_sessions(amendment, view.position, covers)
     job = backfill_of(amendment.flow, view, amendment.ledger.past(), covers, ranges)
     left = sum(_left_of(amendment, view, job).values())
     if (
@@ -187,6 +193,20 @@ def _job_of(amendment: AmendmentJob, view: View, covers: tuple[Cover, ...], rang
             "--windows FROM/TO`",
         )
     return replace(job, by=amendment.reason.by, why=amendment.reason.why)
+
+
+def _check_sessions(amendment: AmendmentJob, position: Position, covers: Sequence[Cover]) -> None:
+    """Refuse to read records again that may belong to forgotten sessions: nobody knows what else belonged to them."""
+    for sink in (sink for sink in amendment.windowed if sink.merging):
+        until = forgotten_sessions(sink, position)
+        old = [c.batch_id for c in covers if sink.table in c.panes and c.panes[sink.table].first <= until]
+        if old:
+            raise AmendmentError(
+                f"{amendment.pipeline}: batch {min(old)} read records of {show_moment(until)} or before; maintenance "
+                f"has removed the state of sessions of {sink.table} that ended before; nothing was moved",
+                fix=f"name offsets or times of later batches, or compute all again: `tidemill rebuild "
+                f"{amendment.pipeline}`",
+            )
 
 
 def _windows_of(amendment: AmendmentJob, view: View, job: Backfill) -> Mapping[str, tuple[Window, ...]]:

@@ -71,6 +71,18 @@ class WindowedSink:
         return panes
 
     @property
+    def session_panes(self) -> SessionPanes:
+        """The arithmetic of its sessions.
+
+        Raises:
+            TypeError: its windows are no sessions.
+        """
+        panes = self.window.panes
+        if not isinstance(panes, SessionPanes):
+            raise TypeError(f"{self.table} has no sessions: {self.window}")
+        return panes
+
+    @property
     def pane_columns(self) -> tuple[str, ...]:
         """The columns of state that say where a pane lies; its end is stored where it does not follow from its start.
 

@@ -33,6 +33,12 @@ def lacking(sink: WindowedSink, position: Position) -> int:
     return sink.window.panes.last_window_of(whole).end
 
 
+def forgotten_sessions(sink: WindowedSink, position: Position) -> int:
+    """An event time: sessions that end here or earlier are forgotten; no record that is taken may join them."""
+    until = position.forgotten_until
+    return BEGINNING if until is None else until - sink.session_panes.gap
+
+
 def forgettable(flow: Flow, now: Position, others: Sequence[Position], age: timedelta) -> int | None:
     """The event time up to which windows can be forgotten: those that closed for good at least `age` ago.
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.bind.sinks import WindowedSink
-from tidemill.core.errors import EngineError
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
-from tidemill.core.time.sessions import SessionPanes
+from tidemill.core.repair.state_retention import forgotten_sessions
 from tidemill.core.time.times import micros, moment
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.watermarks import BEGINNING, END
@@ -29,7 +28,7 @@ class SessionFiring:
     @staticmethod
     def of(sink: WindowedSink, plan: BatchPlan, after: Position) -> SessionFiring:
         """The firing of a sink in a batch that moves the pipeline to `after`."""
-        panes, firing = panes_of(sink), Firing.of(sink, plan, after)
+        panes, firing = sink.session_panes, Firing.of(sink, plan, after)
         bounds = firing.bounds
         lateness, watermark = micros(sink.allowed_lateness), after.watermark
         chain = Chain(
@@ -37,7 +36,7 @@ class SessionFiring:
             before=bounds["_before"],
             after=bounds["_after"],
             # Whether a record is late was decided by its own session: whatever session it joins fires.
-            refused_until=max(forgotten_until(sink, plan.position), BEGINNING),
+            refused_until=max(forgotten_sessions(sink, plan.position), BEGINNING),
             again_until=firing.again_until,
             published_until=firing.before if sink.trigger is Trigger.ON_CLOSE else END,
             open_from=BEGINNING if watermark == BEGINNING else panes.open_from(watermark, lateness),
@@ -49,7 +48,7 @@ class SessionFiring:
     def again(sink: WindowedSink, plan: BatchPlan) -> SessionFiring:
         """All sessions that are not forgotten fire, as far as the watermark of the plan lets them."""
         until = sink.trigger.touched_until(plan.position.watermark)
-        return SessionFiring.everything(sink, since=forgotten_until(sink, plan.position), until=until)
+        return SessionFiring.everything(sink, since=forgotten_sessions(sink, plan.position), until=until)
 
     @staticmethod
     def everything(sink: WindowedSink, *, since: int = BEGINNING, until: int = END) -> SessionFiring:
@@ -81,25 +80,7 @@ def first_open(sink: WindowedSink, state: pa.Table, open_from: int) -> int:
     return open_from if found is None else found
 
 
-def panes_of(sink: WindowedSink) -> SessionPanes:
-    """The arithmetic of the sessions of a sink.
-
-    Raises:
-        EngineError: its windows are no sessions.
-    """
-    panes = sink.window.panes
-    if not isinstance(panes, SessionPanes):
-        raise EngineError(f"{sink.table} has no sessions: {sink.window}")
-    return panes
-
-
 def remembered(sink: WindowedSink, position: Position) -> Between:
     """Where the published sessions lie that are not forgotten."""
-    until, [_, end] = forgotten_until(sink, position), sink.bounds
+    until, [_, end] = forgotten_sessions(sink, position), sink.bounds
     return Between(column=end, low=None if until == BEGINNING else moment(until + 1), high=None)
-
-
-def forgotten_until(sink: WindowedSink, position: Position) -> int:
-    """An event time: sessions that end here or earlier are forgotten; no record that is taken may join them."""
-    until = position.forgotten_until
-    return BEGINNING if until is None else until - panes_of(sink).gap

@@ -18,7 +18,7 @@ _SECTIONS = ("Args", "Raises", "Returns")
 _SECTION = re.compile(rf"^({'|'.join(_SECTIONS)}):$", re.MULTILINE)
 _ENTRY = re.compile(r"^    (?=\S)", re.MULTILINE)
 _TYPES = {
-    "WindowSpec": "Tumbling | Sliding",
+    "WindowSpec": "Tumbling | Sliding | Calendar | Session",
     "Aggregate": "an aggregate",
     "Given": "dict | str | bytes | NewRecord | None",
 }

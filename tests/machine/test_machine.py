@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 )
 
 from machine.failing import FAILURES, allowed_while, failing
-from machine.model import LATENESS, Model, Records, SessionModel, offsets_of
+from machine.model import LATENESS, Model, Records, offsets_of
 from machine.neighbours import beside, called
 from machine.tiny import TinyAttempt
 from support.projects import NO_SPARK, Mill, an_event, rows_of, sums
@@ -392,11 +392,6 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 def test_whatever_happens_readers_see_what_one_computation_gives() -> None:
     run_state_machine_as_test(Machine, settings=settings(max_examples=25, stateful_step_count=15, phases=PHASES))
-
-
-def test_whatever_happens_readers_see_the_sessions_that_one_computation_gives() -> None:
-    machine = type("SessionMachine", (Machine,), {"model_of": SessionModel})
-    run_state_machine_as_test(machine, settings=settings(max_examples=25, stateful_step_count=15, phases=PHASES))
 
 
 @pytest.mark.long

@@ -20,6 +20,7 @@ from tidemill.stores.opened import for_spark
 from tidemill.tables.fence import Stamp, earlier_write, find_commit, unknown
 from tidemill.tables.handles import Opened, open_table
 from tidemill.tables.interface import Between, Landed, TableSpec, Transaction, Written
+from tidemill.tables.merge_sql import GONE, merge_statement
 from tidemill.tables.predicates import Parts, spark_sql
 from tidemill.tables.skipping import Files, is_plain
 from tidemill.tables.spark_files import rows_of_files
@@ -34,7 +35,7 @@ _TIMESTAMP_TYPE = "spark.sql.parquet.outputTimestampType"
 _REPLACED_ONLY = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 
 _BROKEN_PROMISE = "two rows to upsert agree in all keys, or a row lies outside the range"
-_COPIES, _GONE = "__copies", "__gone"
+_COPIES = "__copies"
 # The common prefix of Delta's errors for a conflict with another commit.
 _CONFLICT = "DELTA_CONCURRENT_"
 _TRIES = 3
@@ -92,8 +93,8 @@ class SparkTable(Opened):
         stamp = Stamp(transaction, plan_hash)
         shaped = self._shaped(rows)
         if gone is not None:
-            removed = gone.select(*map(quoted, keys)).withColumn(_GONE, F.lit(True))
-            shaped = shaped.withColumn(_GONE, F.lit(False)).unionByName(removed, allowMissingColumns=True)
+            removed = gone.select(*map(quoted, keys)).withColumn(GONE, F.lit(True))
+            shaped = shaped.withColumn(GONE, F.lit(False)).unionByName(removed, allowMissingColumns=True)
         source = self._checked(shaped, keys, within)
         view = f"upsert_{sha256(f'{self.spec.uri} {stamp.text()}'.encode()).hexdigest()[:16]}"
 
@@ -233,20 +234,9 @@ class SparkTable(Opened):
         return counted.where(f"assert_true({promise}, '{_BROKEN_PROMISE}') IS NULL").drop(_COPIES)
 
     def _merge(self, view: str, keys: tuple[str, ...], within: Between, *, removes: bool) -> str:
-        table = open_table(self.spec)
-        columns = [quoted(c) for c in self.spec.columns]
-        others = [quoted(f.name) for f in table.schema().fields if f.name not in self.spec.columns]
-        on = [f"t.{quoted(k)} <=> s.{quoted(k)}" for k in keys]
-        bounds = spark_sql((within,), "t")
-        updates = [f"t.{c} = s.{c}" for c in columns] + [f"t.{c} = NULL" for c in others]
-        removed, kept = (f" WHEN MATCHED AND s.{_GONE} THEN DELETE", f" AND NOT s.{_GONE}") if removes else ("", "")
-        return (
-            f"MERGE INTO delta.{quoted(self._location())} AS t USING {view} AS s"
-            f" ON {' AND '.join([bounds, *on] if bounds else on)}"
-            f"{removed} WHEN MATCHED THEN UPDATE SET {', '.join(updates)}"
-            f" WHEN NOT MATCHED{kept} THEN INSERT ({', '.join(columns)})"
-            f" VALUES ({', '.join('s.' + c for c in columns)})"
-        )
+        there = [f.name for f in open_table(self.spec).schema().fields]
+        target, bounds = f"delta.{quoted(self._location())}", spark_sql((within,), "t")
+        return merge_statement(target, view, keys, bounds, self.spec.columns, there, removes=removes)
 
     def _location(self) -> str:
         return for_spark(self.spec.uri)

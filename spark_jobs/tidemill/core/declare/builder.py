@@ -10,15 +10,9 @@ from datetime import timedelta
 from typing import NoReturn, Protocol
 
 from tidemill.core.declare import operators as op
+from tidemill.core.declare import windowed as win
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
-from tidemill.core.declare.windowed import (
-    AggregatedStream,
-    KeyedStream,
-    WindowedStream,
-    aggregated_by,
-    window_by,
-)
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.windows import Global, WindowSpec
 
@@ -117,7 +111,7 @@ class Stream:
         """
         self.pipeline.add(op.Discard(), "discard", (self,), name)
 
-    def key_by(self, *columns: str, name: str | None = None) -> KeyedStream:
+    def key_by(self, *columns: str, name: str | None = None) -> win.KeyedStream:
         """The rows grouped by the values of columns; null is a value, too.
 
         Args:
@@ -129,7 +123,7 @@ class Stream:
         """
         if not columns or len(set(columns)) < len(columns):
             raise DeclarationError(f"key_by takes different columns, at least one, found {columns}")
-        return KeyedStream(self.then(op.KeyBy(columns), "key_by", name))
+        return win.KeyedStream(self.then(op.KeyBy(columns), "key_by", name))
 
     def window(
         self,
@@ -139,7 +133,7 @@ class Stream:
         start: str = "window_start",
         end: str | None = "window_end",
         name: str | None = None,
-    ) -> WindowedStream:
+    ) -> win.WindowedStream:
         """The rows in windows of event time, all under one key.
 
         Args:
@@ -154,10 +148,10 @@ class Stream:
             DeclarationError: `spec` is no kind of windows; the lateness is no duration, or negative; or a column has no
                 valid name.
         """
-        window = window_by(spec, allowed_lateness, start, end)
-        return WindowedStream(self.then(window, "window", name))
+        window = win.window_by(spec, allowed_lateness, start, end)
+        return win.WindowedStream(self.then(window, "window", name))
 
-    def aggregate(self, *, name: str | None = None, **aggregates: Aggregate) -> AggregatedStream:
+    def aggregate(self, *, name: str | None = None, **aggregates: Aggregate) -> win.AggregatedStream:
         """One row over all records so far, with a column for each aggregate; after `key_by`, one row for each key.
 
         There is no window, so no record is late and no row is ever final: each batch that brings records publishes the
@@ -170,9 +164,9 @@ class Stream:
         Raises:
             DeclarationError: there is no aggregate, one is something else, or a column has no valid name.
         """
-        window = op.WindowBy(spec=Global(), allowed_lateness=timedelta(0), start=None, end=None)
-        all_of_it = self.then(window, "window", None)
-        return AggregatedStream(all_of_it.then(aggregated_by(aggregates), "aggregate", name), windowed=False)
+        all_times = op.WindowBy(spec=Global(), allowed_lateness=timedelta(0), start=None, end=None)
+        stream = self.then(all_times, "window", None).then(win.aggregated_by(aggregates), "aggregate", name)
+        return win.AggregatedStream(stream, windowed=False)
 
     def publish(
         self, table: str, *, contract: str | None = None, topic: str | None = None, name: str | None = None

@@ -14,9 +14,10 @@ from hypothesis.stateful import initialize, invariant, precondition, rule, run_s
 
 from machine.declaring import declare
 from machine.failing import FAILURES, failing
+from machine.machine import WHO, Machine
 from machine.model import LATENESS
 from machine.model_of_tables import NAMES, Declared, Tables
-from machine.test_machine import PHASES, WHO, Machine
+from machine.test_machine import PHASES
 from support.projects import NOW, Mill, an_event, rows_of
 from tidemill.core.errors import AmendmentError, Incompatible, TidemillError
 from tidemill.core.plan.amendments import Reason, Rewind

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from machine.machine import Machine
 from machine.model import SessionModel
-from machine.test_machine import PHASES, Machine
+from machine.test_machine import PHASES
 
 
 class Sessions(Machine):

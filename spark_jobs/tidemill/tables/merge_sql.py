@@ -10,17 +10,17 @@ GONE = "__gone"
 """The column of the source that says whether a row is to be removed; there only if some are."""
 
 
-def merge_statement(  # noqa: PLR0913  what is merged into what
+def merge_statement(  # noqa: PLR0913, PLR0917  what is merged into what
     target: str,
     source: str,
     keys: Sequence[str],
-    bounds: str,
+    bounds: str | None,
     columns: Sequence[str],
     there: Sequence[str],
     *,
     removes: bool,
 ) -> str:
-    """Merge `source` into `target` by `keys`, within `bounds`, a condition on `t` that may be empty.
+    """Merge `source` into `target` by `keys`, within `bounds`, a condition on `t`, if there is one.
 
     A row that matches is replaced completely: columns that are `there` but not among `columns` become null. With
     `removes`, rows that match a source row with `GONE` are removed.

@@ -234,9 +234,8 @@ class SparkTable(Opened):
         return counted.where(f"assert_true({promise}, '{_BROKEN_PROMISE}') IS NULL").drop(_COPIES)
 
     def _merge(self, view: str, keys: tuple[str, ...], within: Between, *, removes: bool) -> str:
-        there = [f.name for f in open_table(self.spec).schema().fields]
-        target, bounds = f"delta.{quoted(self._location())}", spark_sql((within,), "t")
-        return merge_statement(target, view, keys, bounds, self.spec.columns, there, removes=removes)
+        target, there = f"delta.{quoted(self._location())}", [f.name for f in open_table(self.spec).schema().fields]
+        return merge_statement(target, view, keys, spark_sql((within,), "t"), self.spec.columns, there, removes=removes)
 
     def _location(self) -> str:
         return for_spark(self.spec.uri)

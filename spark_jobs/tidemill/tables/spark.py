@@ -95,11 +95,10 @@ class SparkTable(Opened):
         if gone is not None:
             removed = gone.select(*map(quoted, keys)).withColumn(GONE, F.lit(True))
             shaped = shaped.withColumn(GONE, F.lit(False)).unionByName(removed, allowMissingColumns=True)
-        source = self._checked(shaped, keys, within)
         view = f"upsert_{sha256(f'{self.spec.uri} {stamp.text()}'.encode()).hexdigest()[:16]}"
 
         def commit() -> None:
-            source.createOrReplaceTempView(view)
+            self._checked(shaped, keys, within).createOrReplaceTempView(view)
             try:
                 with commit_settings(self._session, stamp):
                     self._session.sql(self._merge(view, keys, within, removes=gone is not None)).collect()

@@ -32,7 +32,7 @@ STEPS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "keys published": (lambda s: s.key_by("a").publish("t", contract="c"), r"on \.aggregate\(\.\.\.\)"),
     "windows keyed": (lambda s: s.window(Tumbling("1 h")).key_by("a"), r"before \.window\(\.\.\.\)"),
     "windows published": (lambda s: s.window(Tumbling("1 h")).publish("t"), r"on \.aggregate\(\.\.\.\)"),
-    "results filtered": (lambda s: s.window(Tumbling("1 h")).aggregate(n=Count()).filter("n > 1"), r"a stream of rows"),
+    "results split": (lambda s: s.window(Tumbling("1 h")).aggregate(n=Count()).split(a="n > 1"), r"a stream of rows"),
     "misspelt": (lambda s: s.filtre("x > 1"), r"did you mean \.filter\(\.\.\.\)"),
     "a pipeline": (lambda s: s.pipeline.window(Tumbling("1 h")), r"a stream of rows"),
 }

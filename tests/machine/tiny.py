@@ -162,7 +162,7 @@ class TinyWindows(Windows):
         ]
         return Fired(rows, self._staged(found, node_schema(sink)) if found else None)
 
-    def _merged(self, sink: WindowedSink, state: Sequence[StagedRows], *, each: int) -> StagedRows | None:
+    def _merged(self, sink: WindowedSink, state: Sequence[StagedRows], *, each: int) -> Fired:
         found = _Sums(sink)
         for row in (row for part in state for row in part.rows.to_pylist()):
             for window in sink.window.panes.windows_of(micros(row["pane_start"])):
@@ -170,7 +170,7 @@ class TinyWindows(Windows):
                 if on_time or row["_refused_until"] < window.end <= row["_again_until"]:
                     key = (window.start, *(row[k] for k in sink.keys))
                     found.add(key, row, fires=on_time or row["_touched"])
-        return self._published(sink, {key: found.sums[key] for key in found.fires}) if state else None
+        return Fired(self._published(sink, {key: found.sums[key] for key in found.fires})) if state else Fired()
 
     def _published(self, sink: WindowedSink, sums: Mapping[tuple[Any, ...], Sequence[int]]) -> StagedRows:
         ends = sink.window.panes.end_of
@@ -178,9 +178,9 @@ class TinyWindows(Windows):
         rows = [((moment(s), moment(ends(s))) if sink.bounds else ()) + (*key, *values) for (s, *key), values in found]
         return self._staged(rows, row_schema(sink))
 
-    def _merged_sessions(self, sink: WindowedSink, state: StagedRows) -> StagedRows:
+    def _merged_sessions(self, sink: WindowedSink, state: StagedRows) -> Fired:
         rows = [(moment(s), moment(e), *key, *values) for (s, e, *key), values in self._by_session(sink, state)]
-        return self._staged(rows, row_schema(sink))
+        return Fired(self._staged(rows, row_schema(sink)))
 
     def _folded_sessions(self, sink: WindowedSink, state: StagedRows, types: Sequence[Field]) -> StagedRows:
         rows = [

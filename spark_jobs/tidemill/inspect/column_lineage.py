@@ -107,10 +107,16 @@ class _Walk:
                 self._add(found, {name: self.columns.get(name.lower(), frozenset()) for name in columns})
             case WindowedSink():
                 time = self._of([event_time], Way.TRANSFORMATION)
-                self._add(found, dict.fromkeys(sink.bounds, time))
-                self._add(found, {key: self.columns.get(key.lower(), frozenset()) for key in sink.keys})
                 read = {name: columns_read(each) for name, each in sink.aggregates.items()}
-                self._add(found, {name: self._of(columns, Way.AGGREGATION) for name, columns in read.items()})
+                parts = {name: self._of(columns, Way.AGGREGATION) for name, columns in read.items()}
+                parts |= dict.fromkeys(sink.bounds, time) | {
+                    key: self.columns.get(key.lower(), frozenset()) for key in sink.keys
+                }
+                results = _Walk({name.lower(): origin for name, origin in parts.items()})
+                for step in sink.results:
+                    results._pass(step)
+                found.rows |= results.rows
+                self._add(found, {n: results.columns.get(n.lower(), frozenset()) for n in found.columns})
                 found.rows |= self._of(sink.keys, Way.GROUP) | self._of([event_time], Way.WINDOW)
 
     @staticmethod

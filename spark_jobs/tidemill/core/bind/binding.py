@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidemill.core.bind.flow import Flow, Input
-from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
+from tidemill.core.bind.results import check_results, results_of
+from tidemill.core.bind.sinks import ResultStep, RowSink, Sink, WindowedSink
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.schema import DataType, Scalar
 from tidemill.core.declare import operators as op
@@ -60,7 +61,7 @@ def _sink(
     contract = contracts.get(publish.contract)
     if contract is None:
         raise no_contract(graph.where(name), publish.contract, contracts)
-    source = graph.feeding(name)[0].source
+    source, steps = results_of(graph, name)
     if not isinstance(graph.operators[source], op.AggregateBy):
         _check_published(graph.where(name), contract, columns[name], change=".select(...)")
         return RowSink(
@@ -70,7 +71,7 @@ def _sink(
             paths=_paths(spec, name),
             topic=publish.topic,
         )
-    return _windowed_sink(spec, name, publish, source, contract)
+    return _windowed_sink(spec, name, publish, source, contract, steps, columns[name])
 
 
 def _fitting(spec: PipelineSpec, name: str, sink: Sink, types: Types) -> Sink:
@@ -86,11 +87,20 @@ def _fitting(spec: PipelineSpec, name: str, sink: Sink, types: Types) -> Sink:
     return sink
 
 
-def _windowed_sink(spec: PipelineSpec, name: str, publish: op.Publish, source: str, contract: Contract) -> WindowedSink:
+def _windowed_sink(  # noqa: PLR0913, PLR0917  what is published, of what
+    spec: PipelineSpec,
+    name: str,
+    publish: op.Publish,
+    source: str,
+    contract: Contract,
+    steps: tuple[ResultStep, ...],
+    columns: tuple[str, ...],
+) -> WindowedSink:
     graph = spec.graph
     aggregate, window, keys = _windowing(spec, source)
     timing = () if publish.timing is None else (publish.timing,)
-    _check_published(graph.where(name), contract, (*window.columns, *keys, *aggregate.aggregates, *timing))
+    check_results(graph.where(name), steps, (*window.columns[:1], *keys), columns)
+    _check_published(graph.where(name), contract, (*columns, *timing))
     _check_primary_key(graph.where(name), contract, window.columns, keys)
     head = graph.feeding(source)[0].source
     start = graph.feeding(head)[0].source if keys else head
@@ -107,6 +117,7 @@ def _windowed_sink(spec: PipelineSpec, name: str, publish: op.Publish, source: s
         start=window.start,
         end=window.end,
         timing=publish.timing,
+        results=steps,
     )
 
 

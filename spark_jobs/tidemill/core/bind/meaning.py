@@ -50,6 +50,8 @@ def _meaning(flow: Flow, sink: Sink) -> Meaning:
     fields = sink.contract.fields
     if isinstance(sink, WindowedSink):
         parts["trigger"] = sink.trigger.value
+        if sink.results:
+            parts["results"] = [encoded(step) for step in sink.results]
         fields = sink.computed
     parts |= {f"column {f.name}": type_meaning(f.type) for f in fields}
     return {name: written(part) for name, part in parts.items()}

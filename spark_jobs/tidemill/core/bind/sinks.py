@@ -11,6 +11,7 @@ from tidemill.core.contract.schema import Field
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.columns import WINDOW_COLUMNS
 from tidemill.core.declare.graph import Step
+from tidemill.core.declare.operators import Filter, Select, WithColumns
 from tidemill.core.identity.declarations import encoded, written
 from tidemill.core.identity.legacy import legacy_shape
 from tidemill.core.time.calendar import CalendarPanes
@@ -20,6 +21,9 @@ from tidemill.core.time.sessions import SessionPanes
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Global, Session, WindowSpec
 
+ResultStep = Filter | WithColumns | Select
+"""What may be done to finished rows, before they are published."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowedSink:
@@ -27,7 +31,8 @@ class WindowedSink:
 
     If `topic` is set, its rows are also sent there. `start` and `end` name the columns of a window's bounds, `timing`
     the column that says why a row was published; a column that is None is not published. Aggregates without a window
-    have one window, `Global`, which has no bounds: then there is one row per key.
+    have one window, `Global`, which has no bounds: then there is one row per key. `results` are steps over finished
+    rows, in order.
     """
 
     table: str
@@ -42,6 +47,7 @@ class WindowedSink:
     start: str | None = WINDOW_COLUMNS[0]
     end: str | None = WINDOW_COLUMNS[1]
     timing: str | None = None
+    results: tuple[ResultStep, ...] = ()
 
     @property
     def row_key(self) -> tuple[str, ...]:
@@ -52,6 +58,17 @@ class WindowedSink:
     def computed(self) -> tuple[Field, ...]:
         """The fields of its contract whose values come from records: all but `timing`."""
         return tuple(f for f in self.contract.fields if f.name != self.timing)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether a finished row may be left out, because it does not meet a filter."""
+        return any(isinstance(step, Filter) for step in self.results)
+
+    @property
+    def direct(self) -> Mapping[str, Aggregate]:
+        """The aggregates that are published as they are."""
+        made = {name.lower() for step in self.results if isinstance(step, WithColumns) for name in step.columns}
+        return {n: a for n, a in self.aggregates.items() if n.lower() not in made and n in self.contract.columns}
 
     @property
     def bounds(self) -> tuple[str, ...]:
@@ -107,7 +124,7 @@ class WindowedSink:
     @property
     def merges_ahead(self) -> bool:
         """Whether its panes are merged ahead (`tidemill.core.time.pane_tree`)."""
-        return levels_of(self.window.panes) > 0
+        return not self.chooses and levels_of(self.window.panes) > 0
 
     @property
     def shape(self) -> Mapping[str, str]:

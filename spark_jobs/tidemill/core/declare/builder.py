@@ -13,6 +13,7 @@ from tidemill.core.declare import operators as op
 from tidemill.core.declare import windowed as win
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
+from tidemill.core.declare.windowing import aggregated_by, window_by
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.windows import Global, WindowSpec
 
@@ -148,7 +149,7 @@ class Stream:
             DeclarationError: `spec` is no kind of windows; the lateness is no duration, or negative; or a column has no
                 valid name.
         """
-        window = win.window_by(spec, allowed_lateness, start, end)
+        window = window_by(spec, allowed_lateness, start, end)
         return win.WindowedStream(self.then(window, "window", name))
 
     def aggregate(self, *, name: str | None = None, **aggregates: Aggregate) -> win.AggregatedStream:
@@ -165,7 +166,7 @@ class Stream:
             DeclarationError: there is no aggregate, one is something else, or a column has no valid name.
         """
         all_times = op.WindowBy(spec=Global(), allowed_lateness=timedelta(0), start=None, end=None)
-        stream = self.then(all_times, "window", None).then(win.aggregated_by(aggregates), "aggregate", name)
+        stream = self.then(all_times, "window", None).then(aggregated_by(aggregates), "aggregate", name)
         return win.AggregatedStream(stream, windowed=False)
 
     def publish(

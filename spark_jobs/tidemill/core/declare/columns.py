@@ -27,6 +27,7 @@ RECORD_COLUMNS = ("_topic", "_partition", "_offset", "_timestamp")
 STATE_COLUMNS = frozenset(
     {
         *(*WINDOW_COLUMNS, *PUBLISHED_COLUMNS, "attempt", "pane_day", "pane_start", "_pane", "_start", "_fires"),
+        *("pane_end", "_session", "_end", "_kind"),
         *("_touched", "_before", "_after", "_refused_until", "_again_until", "_on_time", "_again"),
     }
 )
@@ -50,8 +51,23 @@ def columns_by_operator(graph: Graph, contracts: Mapping[str, Contract]) -> Mapp
     for name in graph.in_order():
         operator = graph.operators[name]
         before = [columns[edge.source] for edge in graph.feeding(name)]
-        columns[name] = _leaving(graph.where(name), operator, before, contracts)
+        left = _leaving(graph.where(name), operator, before, contracts)
+        columns[name] = (*grouped_by(graph, name), *left) if isinstance(operator, op.AggregateBy) else left
     return columns
+
+
+def grouped_by(graph: Graph, aggregate: str) -> tuple[str, ...]:
+    """The columns of the results of an aggregation that are no aggregates: bounds of windows, then keys."""
+    found: tuple[str, ...] = ()
+    for edge in graph.feeding(aggregate):
+        match graph.operators[edge.source]:
+            case op.WindowBy(columns=bounds):
+                found = (*bounds, *grouped_by(graph, edge.source))
+            case op.KeyBy(columns=keys):
+                found = keys
+            case _:
+                pass
+    return found
 
 
 def _leaving(

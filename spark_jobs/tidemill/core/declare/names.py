@@ -17,9 +17,9 @@ LONGEST_COLUMN = 128
 
 STEPS: Mapping[str, str] = {
     "read": 'pipeline.read("topic", contract="...")',
-    "filter": "a stream of rows, before .key_by(...) or .window(...)",
-    "with_columns": "a stream of rows, before .key_by(...) or .window(...)",
-    "select": "a stream of rows, before .key_by(...) or .window(...)",
+    "filter": "a stream of rows, before .key_by(...) or .window(...), or on .aggregate(...)",
+    "with_columns": "a stream of rows, before .key_by(...) or .window(...), or on .aggregate(...)",
+    "select": "a stream of rows, before .key_by(...) or .window(...), or on .aggregate(...)",
     "union": "a stream of rows, before .key_by(...) or .window(...)",
     "split": "a stream of rows, before .key_by(...) or .window(...)",
     "discard": "a stream of rows, before .key_by(...) or .window(...)",

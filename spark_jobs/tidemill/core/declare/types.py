@@ -71,6 +71,8 @@ def _leaving(where: str, operator: op.Operator, before: list[_Found], contracts:
         case op.WithColumns(added):
             own = {c.lower(): _type_of(f"{where}: `{c}`", text, before[0]) for c, text in added.items()}
             return {**before[0], **own}
+        case op.WindowBy():
+            return {**before[0], **{c.lower(): Scalar.TIMESTAMP for c in operator.columns}}
         case op.AggregateBy(aggregates):
             return {**before[0], **{n: _aggregated(where, n, a, before[0]) for n, a in aggregates.items()}}
         case _:

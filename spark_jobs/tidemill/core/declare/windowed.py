@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, NoReturn
 
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
-from tidemill.core.errors import DeclarationError
-from tidemill.core.time.times import duration
-from tidemill.core.time.trigger import Trigger
-from tidemill.core.time.windows import Calendar, Session, Sliding, Tumbling, WindowSpec
+from tidemill.core.declare.windowing import aggregated_by, trigger_of
+from tidemill.core.time.windows import WindowSpec
 
 if TYPE_CHECKING:
     from tidemill.core.declare.builder import Stream
@@ -94,6 +91,36 @@ class AggregatedStream:
     stream: Stream
     windowed: bool = True
 
+    def filter(self, predicate: str, *, name: str | None = None) -> AggregatedStream:
+        """The results for which a predicate is true (SQL's HAVING). A published row that no longer meets it is removed.
+
+        Args:
+            predicate: Spark SQL over the columns of a result: windows, keys and aggregates; null is not true.
+            name: the step's name in `explain` and in errors; by default its kind and a number: `filter_1`.
+        """
+        return replace(self, stream=self.stream.filter(predicate, name=name))
+
+    def with_columns(self, *, name: str | None = None, **columns: str) -> AggregatedStream:
+        """The results with columns added or replaced.
+
+        Args:
+            columns: a Spark SQL expression over the columns of a result for each column; it sees them as they were.
+            name: the step's name in `explain` and in errors; by default its kind and a number: `with_columns_1`.
+
+        Raises:
+            DeclarationError: a column has no valid name.
+        """
+        return replace(self, stream=self.stream.with_columns(name=name, **columns))
+
+    def select(self, *columns: str, name: str | None = None) -> AggregatedStream:
+        """The results with these columns only; those that tell rows apart, the window's start and the keys, must stay.
+
+        Args:
+            columns: names of columns.
+            name: the step's name in `explain` and in errors; by default its kind and a number: `select_1`.
+        """
+        return replace(self, stream=self.stream.select(*columns, name=name))
+
     def publish(  # noqa: PLR0913  each of them is rarely said
         self,
         table: str,
@@ -125,66 +152,11 @@ class AggregatedStream:
         publish = op.Publish(
             table=checked_name(table, "a table"),
             contract=checked_contract(contract, table),
-            trigger=_trigger(trigger, windowed=self.windowed),
+            trigger=trigger_of(trigger, windowed=self.windowed),
             topic=topic,
             timing=timing,
         )
         self.stream.pipeline.add(publish, "publish", (self.stream,), name)
 
     def __getattr__(self, name: str) -> NoReturn:
-        no_step(name, "what .aggregate(...) gives", ("publish",))
-
-
-def window_by(spec: WindowSpec, allowed_lateness: str | timedelta, start: str, end: str | None) -> op.WindowBy:
-    """The operator for these windows, with the columns of their bounds.
-
-    Raises:
-        DeclarationError: `spec` is no kind of windows, or one whose end must be published; the lateness is no duration,
-            or negative; or a column has no valid name.
-    """
-    if not isinstance(spec, Tumbling | Sliding | Calendar | Session):
-        raise DeclarationError(
-            f"window takes a kind of windows, found {spec!r}",
-            fix='write .window(Tumbling("1 minute")), for example; without windows, leave the step out',
-        )
-    if isinstance(spec, Session) and end is None:
-        raise DeclarationError(
-            "sessions have no length of their own, so their end must be published", fix="leave out end=None"
-        )
-    lateness = duration(allowed_lateness, "allowed_lateness")
-    window = op.WindowBy(spec=spec, allowed_lateness=lateness, start=start, end=end)
-    for column in (start, *window.columns):
-        checked_column(column)
-    return window
-
-
-def aggregated_by(aggregates: Mapping[str, Aggregate]) -> op.AggregateBy:
-    """The operator for these aggregates, by the columns that they give.
-
-    Raises:
-        DeclarationError: there is no aggregate, one is something else, or a column has no valid name.
-    """
-    if not aggregates:
-        raise DeclarationError("aggregate needs at least one aggregate", fix="for example views=Count()")
-    for column, aggregate in aggregates.items():
-        checked_column(column)
-        if not isinstance(aggregate, Aggregate):
-            raise DeclarationError(f"`{column}` is not an aggregate: {aggregate!r}", fix='write Sum("x"), Count(), ...')
-    return op.AggregateBy(aggregates)
-
-
-def _trigger(said: str | None, *, windowed: bool) -> Trigger:
-    """When rows are published, as it is said or by default."""
-    if said is None:
-        return Trigger.ON_CLOSE if windowed else Trigger.ON_UPDATE
-    try:
-        trigger = Trigger(said)
-    except ValueError:
-        known = " or ".join(f'"{each.value}"' for each in Trigger)
-        raise DeclarationError(f"trigger is {known}, found {said!r}") from None
-    if trigger.fires_on_close and not windowed:
-        raise DeclarationError(
-            f'trigger="{said}" would never publish a row: without .window(...), nothing closes',
-            fix='leave the trigger out, or say trigger="on_update"',
-        )
-    return trigger
+        no_step(name, "what .aggregate(...) gives", ("filter", "with_columns", "select", "publish"))

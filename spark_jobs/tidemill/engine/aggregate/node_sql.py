@@ -12,7 +12,7 @@ from tidemill.core.contract.schema import Field, cast_or_null
 from tidemill.core.sql.text import quoted, renamed, select
 from tidemill.core.time.pane_tree import levels_of
 from tidemill.core.time.window_expressions import fires_again, fires_on_time
-from tidemill.engine.aggregate.window_sql import beyond, finished_values, merges, state_columns, types_of
+from tidemill.engine.aggregate.window_sql import beyond, finished_values, merges, results, state_columns, types_of
 from tidemill.engine.read.fitted import fitted
 from tidemill.engine.storage.spread import CERTAIN, LEVEL, START, TOUCHED
 
@@ -45,6 +45,7 @@ def merged_nodes(rows: str, sink: WindowedSink, types: Sequence[Field]) -> str:
     start = {_NODE + "pane_start": "timestamp_micros(_start)", _NODE + "pane_level": LEVEL}
     columns = {**windows, **start, **parts}
     made = select([LEVEL, TOUCHED, *(renamed(v, c) for c, v in columns.items())], built, where="_fires")
+    _, made = results(made, sink, carried=[LEVEL, TOUCHED, *node_columns(sink)])
     whole = [*fitted(sink.computed, beyond(sink)), *map(quoted, node_columns(sink))]
     return select([LEVEL, TOUCHED, *whole], made)
 

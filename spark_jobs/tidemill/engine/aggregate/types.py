@@ -23,7 +23,7 @@ from tidemill.core.sql.text import quoted
 from tidemill.core.time.window_expressions import BOUNDS
 from tidemill.engine.aggregate.branches import Branch, Path, branch_out, branches_of, unpack
 from tidemill.engine.aggregate.time_zones import check_zone
-from tidemill.engine.aggregate.window_sql import finished_windows, partial_aggregates
+from tidemill.engine.aggregate.window_sql import finished_windows, partial_aggregates, results
 from tidemill.engine.read.decode import decoder_for
 from tidemill.engine.read.typed_rows import checked, row_schema
 from tidemill.engine.spark.query import ROWS, query
@@ -85,7 +85,8 @@ def _check(session: SparkSession, flow: Flow, sink: Sink, uris: Uris, where: str
         check_zone(session, sink, where)
         state = partial_aggregates(rows, sink)
         _check_state(flow, sink, uris, state)
-        published = query(session, finished_windows(ROWS, sink), state.selectExpr("*", *_firing(sink)))
+        _, text = results(finished_windows(ROWS, sink), sink)
+        published = query(session, text, state.selectExpr("*", *_firing(sink)))
         columns = tuple(f.name for f in sink.computed)
     for field in published.select(*map(quoted, columns)).schema.fields:
         if not isinstance(field.dataType, T.NullType):

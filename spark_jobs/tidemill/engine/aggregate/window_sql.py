@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.contract.schema import DataType, Field, Scalar, cast_or_null
 from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.declare.operators import Filter, Select, WithColumns
 from tidemill.core.sql.expressions import filled
 from tidemill.core.sql.text import quoted, renamed, select
 from tidemill.core.time.panes import EvenPanes, OnePane
@@ -28,6 +29,11 @@ from tidemill.engine.read.fitted import BEYOND, fitted
 from tidemill.engine.spark.query import ROWS
 
 SLICE_COLUMNS = ("batch_id", "attempt")
+
+DROPPED = "_dropped"
+"""The column that is 1 for a finished row that does not meet a filter, and 0 for others."""
+
+_KEPT, _STALE = "_kept", "_stale"
 
 
 def _state_columns(name: str, aggregate: Aggregate) -> Mapping[str, str]:
@@ -72,9 +78,15 @@ def partial_aggregates(rows: DataFrame, sink: WindowedSink) -> DataFrame:
 def merged_windows(state: str, sink: WindowedSink) -> str:
     """A statement over state: the rows to publish, in the types of the contract, and which values do not fit.
 
-    The state has the columns that `finished_windows` needs.
+    The state has the columns that `finished_windows` needs. If the sink chooses rows, `DROPPED` is 1 for those that do
+    not meet its filters but may be published already.
     """
-    return select(fitted(sink.computed, beyond(sink)), finished_windows(state, sink))
+    columns = fitted(sink.computed, beyond(sink))
+    if not sink.chooses:
+        return select(columns, results(finished_windows(state, sink), sink)[1])
+    kept, rows = results(finished_windows(state, sink), sink, carried=[_STALE])
+    dropped = renamed(f"CASE WHEN {kept} THEN 0 ELSE 1 END", DROPPED)
+    return select([*columns, dropped], rows, where=f"{kept} OR {_STALE}")
 
 
 def finished_windows(state: str, sink: WindowedSink) -> str:
@@ -91,26 +103,64 @@ def finished_windows(state: str, sink: WindowedSink) -> str:
             "_start",
             *keys,
             renamed(fires, "_fires"),
+            *([renamed(_stale(sink), _STALE)] if sink.chooses else []),
             *([renamed("max(_end)", "_end")] if "pane_end" in sink.pane_columns else []),
             *(renamed(text, name) for name, text in merges(sink).items()),
         ],
         state if sink.merging else _candidates(state, sink),
         group_by=["_start", *sink.keys],
     )
-    return select([renamed(value, c) for c, value in finished_values(sink).items()], merged, where="_fires")
+    stale = [_STALE] if sink.chooses else []
+    return select([*(renamed(value, c) for c, value in finished_values(sink).items()), *stale], merged, where="_fires")
+
+
+def _stale(sink: WindowedSink) -> str:
+    """SQL for whether a window and key that fires may be published already: it fired before this batch."""
+    if sink.merging:
+        return "bool_or(_touched) AND bool_or(NOT _touched)"
+    return "bool_or(NOT _on_time AND NOT _touched)"
 
 
 def finished_values(sink: WindowedSink) -> Mapping[str, str]:
     """The columns of `finished_windows`, as SQL over the merged state of the window that starts at `_start`."""
-    types = {f.name: f.type for f in sink.contract.fields}
+    types, direct = {f.name: f.type for f in sink.contract.fields}, sink.direct
     bounds = ("timestamp_micros(_start)", f"timestamp_micros{_end_of(sink)}")
     values = {
         **dict(zip(sink.bounds, bounds, strict=False)),
         **{k: quoted(k) for k in sink.keys},
-        **{name: _filled(name, a, a.finish_as(types[name])) for name, a in sink.aggregates.items()},
+        **{
+            name: _filled(name, a, a.finish_as(types[name]) if name in direct else a.triple.finish)
+            for name, a in sink.aggregates.items()
+        },
     }
     over = {BEYOND + name: _filled(name, sink.aggregates[name], text) for name, text in beyond(sink).items()}
-    return {**{f.name: values[f.name] for f in sink.computed}, **over}
+    published = [f.name for f in sink.computed] if not sink.results else list(values)
+    return {**{name: values[name] for name in published}, **over}
+
+
+def results(rows: str, sink: WindowedSink, carried: Sequence[str] = ()) -> tuple[str, str]:
+    """A statement over finished rows after the steps that follow `aggregate`, and SQL for whether a row is kept.
+
+    Columns are computed only for rows that are kept so far. `carried` are other columns of the rows, which stay.
+    """
+    if not sink.results:
+        return "true", rows
+    names = [*sink.bounds, *sink.keys, *sink.aggregates]
+    others = [*map(quoted, carried), *(quoted(BEYOND + name) for name in beyond(sink))]
+    text = select([*map(quoted, names), *others, renamed("true", _KEPT)], rows)
+    for step in sink.results:
+        made, kept = {name: quoted(name) for name in names}, _KEPT
+        match step:
+            case Filter(predicate):
+                kept = f"{_KEPT} AND coalesce(({predicate}), false)"
+            case WithColumns(columns):
+                known = {name.lower(): name for name in names}
+                made |= {known.get(n.lower(), n): f"CASE WHEN {_KEPT} THEN ({e}) END" for n, e in columns.items()}
+            case Select(columns):
+                made = {name: quoted(name) for name in columns}
+        names = list(made)
+        text = select([*(renamed(value, c) for c, value in made.items()), *others, renamed(kept, _KEPT)], text)
+    return _KEPT, text
 
 
 def left_to_spark(sink: WindowedSink, state: Sequence[Field]) -> str:
@@ -127,7 +177,7 @@ def left_to_spark(sink: WindowedSink, state: Sequence[Field]) -> str:
 
 def beyond(sink: WindowedSink) -> Mapping[str, str]:
     """For each aggregate whose value may exceed its column: SQL for whether it does."""
-    fields = [f for f in sink.contract.fields if f.name in sink.aggregates]
+    fields = [f for f in sink.contract.fields if f.name in sink.direct]
     texts = {f.name: sink.aggregates[f.name].overflowed(f.type) for f in fields}
     return {name: text for name, text in texts.items() if text is not None}
 

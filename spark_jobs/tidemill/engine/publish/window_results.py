@@ -18,7 +18,7 @@ from tidemill.core.plan.slices import SliceSet
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.engine.aggregate.firing import Firing, Refiring
 from tidemill.engine.aggregate.node_sql import merged_nodes, node_columns
-from tidemill.engine.aggregate.window_sql import folded_sessions, folded_state, merged_windows, state_columns
+from tidemill.engine.aggregate.window_sql import DROPPED, folded_sessions, folded_state, merged_windows, state_columns
 from tidemill.engine.publish.merged_ahead import Ahead, edges_of, rows_for_nodes, tree_of
 from tidemill.engine.publish.session_results import SessionFiring
 from tidemill.engine.read.fitted import UNFIT, told
@@ -77,7 +77,7 @@ class Windows:
         if partials and ranges:
             state.append(partials.stamped({"_touched": pa.scalar(True)}))
         bounds, most = _scalars(firing.bounds), firing.most_windows(sink.window.panes)
-        return Fired(self._merged(sink, [part.stamped(bounds) for part in state], each=most))
+        return self._merged(sink, [part.stamped(bounds) for part in state], each=most)
 
     def _fire_sessions(self, sink: WindowedSink, firing: SessionFiring, partials: StagedRows | None) -> Fired:
         own = [partials.stamped({"_touched": pa.scalar(True)})] if partials and partials.count else []
@@ -87,9 +87,9 @@ class Windows:
         open_since = firing.open_since(joined.open_since)
         if not joined.fires.count and not joined.gone.count:
             return Fired(open_since=open_since)
-        windows = self._merged_sessions(sink, joined.fires)
-        gone = joined.gone.picked({**{k: k for k in sink.keys}, START: sink.bounds[0]})
-        return Fired(windows, gone=gone if gone.count else None, open_since=open_since)
+        fired = self._merged_sessions(sink, joined.fires)
+        gone = [joined.gone.picked({START: sink.bounds[0], **{k: k for k in sink.keys}}), fired.gone]
+        return replace(fired, gone=self._gone(gone), open_since=open_since)
 
     def _joined(
         self, sink: WindowedSink, firing: SessionFiring, own: Sequence[StagedRows], slices: SliceSet | None = None
@@ -101,11 +101,16 @@ class Windows:
 
     def _sessions_again(self, sink: WindowedSink, slices: SliceSet) -> StagedRows | None:
         joined = self._joined(sink, SessionFiring.again(sink, self.plan), [], slices)
-        return self._merged_sessions(sink, joined.fires) if joined and joined.fires.count else None
+        return self._merged_sessions(sink, joined.fires).windows if joined and joined.fires.count else None
 
-    def _merged_sessions(self, sink: WindowedSink, state: StagedRows) -> StagedRows:
+    def _merged_sessions(self, sink: WindowedSink, state: StagedRows) -> Fired:
         """Sessions merged from rows of state that have the bounds of their session."""
-        return self._told(sink, self.writers.merged(merged_windows(ROWS, sink), [state], at_most=state.count))
+        return self._finished(sink, [state], at_most=state.count)
+
+    def _gone(self, parts: Sequence[StagedRows | None]) -> StagedRows | None:
+        """Rows to remove, in one part; None when there are none."""
+        full = [part for part in parts if part is not None and part.count]
+        return self.writers.together(full) if full else None
 
     def _fire_ahead(self, ahead: Ahead, partials: StagedRows | None, touched: Sequence[int]) -> Fired:
         sink = ahead.sink
@@ -156,7 +161,7 @@ class Windows:
         for panes in refiring.ranges:
             bounds = _scalars(refiring.bounds(sink, panes)) | {"_touched": pa.scalar(True)}
             parts += [part.stamped(bounds) for part in self._panes(sink, [pane_predicates(panes)], slices)]
-        return self._merged(sink, parts, each=sink.window.panes.overlap)
+        return self._merged(sink, parts, each=sink.window.panes.overlap).windows
 
     def folded(self, sink: WindowedSink, fold: Fold) -> StagedRows | None:
         """The state of the folded batches as one slice; None when they left no state."""
@@ -198,15 +203,21 @@ class Windows:
         statement, there = folded_state(ROWS, sink, types, by), [part for part in parts if part.count]
         return self.writers.merged(statement, there, at_most=sum(part.count for part in there))
 
-    def _merged(self, sink: WindowedSink, state: Sequence[StagedRows], *, each: int) -> StagedRows | None:
-        """Windows merged from rows of state; each row belongs to at most `each` windows. None without rows."""
+    def _merged(self, sink: WindowedSink, state: Sequence[StagedRows], *, each: int) -> Fired:
+        """Windows merged from rows of state; each row belongs to at most `each` windows."""
         # Panes of closing windows may hold many more rows than this batch brought.
         bound = sum(part.count for part in state)
-        if not bound:
-            return None
         there = [part for part in state if part.count]
-        windows = self.writers.merged(merged_windows(ROWS, sink), there, at_most=bound * max(each, 1))
-        return self._told(sink, windows)
+        return self._finished(sink, there, at_most=bound * max(each, 1)) if bound else Fired()
+
+    def _finished(self, sink: WindowedSink, state: Sequence[StagedRows], *, at_most: int) -> Fired:
+        """The rows to publish, and those that do not meet the filters of the sink, which may be published already."""
+        statement = merged_windows(ROWS, sink)
+        if not sink.chooses:
+            return Fired(self._told(sink, self.writers.merged(statement, state, at_most=at_most)))
+        computed, key = [*(f.name for f in sink.computed), UNFIT], sink.row_key or (sink.computed[0].name,)
+        rows, dropped = self.writers.merged_apart(statement, state, DROPPED, zero=computed, more=key)
+        return Fired(self._told(sink, rows), gone=dropped if dropped.count else None)
 
     def _told(self, sink: WindowedSink, windows: StagedRows) -> StagedRows:
         staged, unfit = told(windows, sink.table, sink.contract)

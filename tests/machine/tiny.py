@@ -32,6 +32,7 @@ from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.pane_tree import Node
 from tidemill.core.time.times import micros, moment
+from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.attempt import Attempt
 from tidemill.engine.publish.merged_ahead import Ahead
@@ -239,7 +240,7 @@ class TinySideOutputs(SideOutputs):
                     "table_name": sink.table,
                     "window_start": moment(window.start),
                     "window_end": moment(window.end),
-                    "watermark": moment(self.plan.lateness_watermark),
+                    "watermark": _known(self.plan.lateness_watermark),
                     "row": "{}",
                     "value": row.record.value,
                 }
@@ -270,6 +271,10 @@ class TinySideOutputs(SideOutputs):
         columns = {name: pa.array([r[name] for r in rows], types.get(name)) for name in rows[0]}
         with boundary("side_outputs", self.plan.batch_id):
             return self.writers.stage(pa.table(columns), at_most=len(rows))
+
+
+def _known(watermark: int) -> datetime | None:
+    return None if watermark in (BEGINNING, END) else moment(watermark)
 
 
 def place(row: Row) -> dict[str, Any]:

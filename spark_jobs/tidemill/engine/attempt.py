@@ -17,7 +17,7 @@ from tidemill.core.log.scan import Scan
 from tidemill.core.plan.amendments import Fold, Repair, Rewind, SideOutput, Switch
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
-from tidemill.core.plan.position import Position
+from tidemill.core.plan.position import OpenSessions, Position
 from tidemill.core.plan.work import BackfillStep, Live, Reading
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.failpoints import boundary
@@ -29,6 +29,7 @@ from tidemill.engine.aggregate.types import check_types
 from tidemill.engine.aggregate.window_sql import SLICE_COLUMNS, partial_aggregates
 from tidemill.engine.publish.beside import Beside
 from tidemill.engine.publish.publishing import Publisher, own_values
+from tidemill.engine.publish.session_results import times_of
 from tidemill.engine.publish.side_tables import SideOutputs, Taken
 from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.publish.timing_column import timed
@@ -164,7 +165,7 @@ class Attempt:
         staged = state.partials[sink.table] = staged.stamped(self._slice())
         if not staged.count:
             return
-        state.touched[sink.table] = staged.writer.distinct(staged.rows, "pane_start")
+        state.touched[sink.table] = times_of(sink, staged)
         spec = self.uris.state(sink, staged.writer.fields(staged.rows))
         with boundary(f"state:{sink.table}", self.plan.batch_id):
             handle = self.publisher.append_slice(spec, self.expected.state(sink), staged)
@@ -202,7 +203,7 @@ class Attempt:
     def stage(self, found: Aggregated, position: Position) -> Staged:
         """Step 4: stage the rows to publish when this attempt moves the pipeline to `position`."""
         windows = self.windows(found.states)
-        rows, open_since = list[SinkRows](), dict[str, int]()
+        rows, open_since = list[SinkRows](), dict[str, OpenSessions]()
         for sink in self.flow.sinks:
             fired = self._fired(sink, found, position, windows)
             if fired.open_since is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidemill.core.contract.verdict import CheckResult
-from tidemill.core.plan.position import TableMark
+from tidemill.core.plan.position import OpenSessions, TableMark
 from tidemill.core.time.spans import PaneSpan
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.input_stream import Stream
@@ -54,7 +54,7 @@ class Staged:
 
     rows: tuple[SinkRows, ...] = ()
     unfit: tuple[CheckResult, ...] = ()
-    open_since: Mapping[str, int] = field(default_factory=dict)
+    open_since: Mapping[str, OpenSessions] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,7 +84,7 @@ def timing_of(sink: WindowedSink, window: Window, batch: IndexedBatch, *, touche
             return "REWIND" if sink.table in batch.tables else None
         case Kind.BACKFILL:
             closed = window.end <= sink.trigger.touched_until(after)
-            found = replaced(sink, window, batch) or (touched and _admits(window, batch))
+            found = replaced(sink, window, batch) or ((touched or sink.merging) and _admits(window, batch))
             return Timing.BACKFILL if closed and found else None
         case Kind.FOLD:
             return None

@@ -18,10 +18,11 @@ from tidemill.core.history.zones import Zone
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.plan.amendments import Fold, Ranges
 from tidemill.core.plan.plan import BatchPlan
-from tidemill.core.plan.position import Since
+from tidemill.core.plan.position import Position, Since
 from tidemill.core.plan.slices import BatchRange, batch_ranges
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Planned
+from tidemill.core.repair.state_retention import forgotten_sessions
 from tidemill.core.time.panes import Window
 from tidemill.core.time.spans import PaneSpan
 from tidemill.core.time.times import micros, show_moment
@@ -95,7 +96,7 @@ def lineage(
     uris = project.uris(pipeline)
     window = _session(uris, sink, start, key) if sink.merging and start is not None else _window(sink, start)
     view, past = ledger.view(), ledger.past()
-    forgotten = (until := view.position.forgotten_until) is not None and window.end <= until
+    forgotten = _is_forgotten(sink, window, view.position)
     # Some of its panes may still exist because a later window shares them, but a part tells nothing.
     slices = [] if forgotten else _slices(uris, sink, window, key)
     row = row_of(uris, sink, start, key)
@@ -121,6 +122,12 @@ def lineage(
         since=since,
         forgotten=forgotten,
     )
+
+
+def _is_forgotten(sink: WindowedSink, window: Window, position: Position) -> bool:
+    """Whether maintenance may have removed state of the window."""
+    until = forgotten_sessions(sink, position) if sink.merging else position.forgotten_until
+    return until is not None and window.end <= until
 
 
 def _check_key(sink: WindowedSink, key: Mapping[str, str]) -> None:
@@ -178,7 +185,7 @@ def _window(sink: WindowedSink, start: datetime | None) -> Window:
             raise InputError(f"{sink.table} has no windows", fix="name the key alone")
         return sink.window.panes.window(0)
     if start is None:
-        raise InputError(f"{sink.table} has windows ({sink.window})", fix="name the start of a window, too")
+        raise InputError(f"{sink.table} has windows ({sink.window})", fix="name the start of a window: --window START")
     panes, time = sink.window.panes, micros(start)
     window = panes.last_window_of(time)
     if window.start != time:

@@ -52,13 +52,21 @@ def state_sizes(project: Project, flow: Flow, position: Position) -> Sequence[St
             extent = Extent.of(uris.state(sink, PANE_FIELDS), "pane_start")
             closed = _closed(position.watermark, micros(sink.allowed_lateness))
             oldest = _oldest_open(extent, sink.window.panes, max(closed, lacking(sink, position)))
-            if sink.merging and extent.spans:
-                oldest = (position.open_since or {}).get(sink.table, oldest)
+            if sink.merging and sink.table in (position.open_since or {}):
+                oldest = _of_sessions(sink, position)
             until = position.forgotten_until
             kept = None if until is None else sink.window.panes.first_ending_after(until).start
+            oldest, kept = (None if at in (BEGINNING, END) else at for at in (oldest, kept))
             sizes = {"rows": extent.rows, "bytes": extent.bytes}
             found.append(StateSize(table=sink.table, **sizes, oldest_open=oldest, kept_from=kept))
     return found
+
+
+def _of_sessions(sink: WindowedSink, position: Position) -> int | None:
+    """The start of the earliest session that may be open; None if none is."""
+    since = (position.open_since or {})[sink.table].since
+    closed = position.watermark in (BEGINNING, END)
+    return None if closed or since >= sink.session_panes.open_from(position.watermark, 0) else since
 
 
 def size_json(found: StateSize) -> dict[str, object]:

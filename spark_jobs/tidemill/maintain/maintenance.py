@@ -28,6 +28,7 @@ from tidemill.core.protocol.view import OpenBatch
 from tidemill.core.repair.state_retention import forgettable
 from tidemill.core.time.pane_tree import forgotten
 from tidemill.core.time.times import micros
+from tidemill.core.time.windows import Global
 from tidemill.engine.storage.state_table import State, state_horizon
 from tidemill.engine.storage.table_layout import Uris
 from tidemill.ledger.ledger import Ledger
@@ -196,7 +197,7 @@ def _state(
         horizon = Transaction(state_horizon(uris.owner, sink), kept.horizon)
         rows = KeptTable(state.spec, opened=state.handle).drop(kept.dead, horizon=horizon, dry_run=dry_run)
         yield MaintenanceTask(table=state.spec.name, what="rows of superseded slices removed", count=rows)
-        if forgotten is not None:
+        if forgotten is not None and not isinstance(sink.window, Global):
             yield forgotten.removed(uris, sink, state.spec, dry_run=dry_run)
 
 

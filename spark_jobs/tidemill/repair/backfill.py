@@ -210,7 +210,8 @@ def _check_sessions(amendment: AmendmentJob, position: Position, covers: Sequenc
 
 
 def _windows_of(amendment: AmendmentJob, view: View, job: Backfill) -> Mapping[str, tuple[Window, ...]]:
-    refiring = {sink.table: Refiring.of(sink, job, view.position) for sink in amendment.windowed}
+    with_bounds = [sink for sink in amendment.windowed if sink.start is not None]
+    refiring = {sink.table: Refiring.of(sink, job, view.position) for sink in with_bounds}
     last = {sink.table: sink.window.panes for sink in amendment.windowed}
     return {
         table: tuple(Window(low, last[table].last_ending_by(high).end) for low, high in each.ranges)

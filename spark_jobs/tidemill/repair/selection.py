@@ -49,7 +49,7 @@ def _panes(amendment: AmendmentJob, wanted: OfWindows) -> list[tuple[str, int, i
     """Half-open ranges of pane starts for these windows, by table."""
     found = []
     for sink in amendment.flow.sinks:
-        if isinstance(sink, WindowedSink):
+        if isinstance(sink, WindowedSink) and sink.start is not None:
             panes = sink.window.panes
             low = panes.windows_of(micros(wanted.since))[0].start
             found.append((sink.table, low, panes.windows_of(micros(wanted.until) - 1)[-1].end))

@@ -123,7 +123,7 @@ def _pipeline(site: Site, sight: Sight, standing: Standing, batches: Sequence[Ba
         "maps": {
             s.table: _map(sight, s, standing, batches)
             for s in flow.sinks
-            if isinstance(s, WindowedSink) and s.start is not None
+            if isinstance(s, WindowedSink) and s.start is not None and not s.merging
         },
         "every": flow.spec.every,
     }

@@ -11,7 +11,6 @@ import typer
 
 from tidemill.cli.output import AsJson, PipelineName, console, grid, open_project, styled
 from tidemill.cli.views.log import print_json
-from tidemill.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,16 +38,11 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Show the logical and physical plan of a pipeline, or what made one published number."""
-    if window is not None or key is not None:
+    if (window, key, table) != (None, None, None):
         from tidemill.cli.commands.explain_window import show_lineage
 
         show_lineage(open_project(ctx), pipeline, window=window, key=key, table=table, as_json=as_json)
         return
-    if table is not None:
-        raise ConfigError(
-            "--table is about one number, and neither --window nor --key is there",
-            fix="add --window START, or --key KEY for a table without windows",
-        )
     from tidemill.cli.views.logical import logical_json
     from tidemill.cli.views.physical import physical_json
 

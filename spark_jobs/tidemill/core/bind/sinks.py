@@ -131,7 +131,9 @@ class WindowedSink:
         """What decides how rows of state merge, one text for each part; state of another shape cannot be merged."""
         aggregates = {f"aggregate {name}": encoded(aggregate) for name, aggregate in self.aggregates.items()}
         named = {} if self.bounds == WINDOW_COLUMNS else {"columns of the window": list(self.bounds)}
-        parts = {"keys": list(self.keys), "window": encoded(self.window), **named, **aggregates}
+        # Which sessions are published decides which ones a batch takes back.
+        when = {"trigger": self.trigger.value} if self.merging else {}
+        parts = {"keys": list(self.keys), "window": encoded(self.window), **named, **when, **aggregates}
         return {name: written(part) for name, part in parts.items()}
 
     @property

@@ -24,8 +24,8 @@ from tidemill.core.time.times import show_moment
 class Newcomer:
     """A table that batches left out up to batch `until`: all of them or, if it is `back`, only the last ones.
 
-    `event_time` is the newest event time, in microseconds, that was read from the table's topics; None for a table
-    without windows.
+    `event_time` is the newest event time, in microseconds, that was read from the table's topics; None for a table of
+    rows, and for totals without a window, which count from the next batch on.
     """
 
     back: bool
@@ -69,7 +69,7 @@ def newcomer(flow: Flow, sink: Sink, position: Position) -> Newcomer | None:
     return Newcomer(
         back=PUBLISHED + sink.table in position.tables or sink.table in position.shapes,
         until=position.batch_id,
-        event_time=max(times) if isinstance(sink, WindowedSink) else None,
+        event_time=max(times) if isinstance(sink, WindowedSink) and sink.start is not None else None,
     )
 
 

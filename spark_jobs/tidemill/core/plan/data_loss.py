@@ -26,7 +26,7 @@ def incomplete(flow: Flow, plan: BatchPlan, after: Position) -> Mapping[str, Pan
         return {}
     topics = {tp.topic for tp in lost}
     names = {i.name for i in flow.inputs if i.topic in topics}
-    windowed = (s for s in flow.sinks if isinstance(s, WindowedSink) and names & s.paths.keys())
+    windowed = (s for s in flow.sinks if isinstance(s, WindowedSink) and s.start and names & s.paths.keys())
     return {sink.table: _span(sink, plan.position, max(newest)) for sink in windowed}
 
 
@@ -36,4 +36,6 @@ def _span(sink: WindowedSink, before: Position, newest: int) -> PaneSpan:
     oldest = (
         min([newest, *known]) if before.watermark == BEGINNING else before.watermark - micros(sink.allowed_lateness)
     )
+    if sink.merging and sink.table in (before.open_since or {}):
+        oldest = min(oldest, (before.open_since or {})[sink.table].since)
     return PaneSpan(panes.windows_of(oldest)[0].start, panes.last_window_of(max(newest, oldest)).start)

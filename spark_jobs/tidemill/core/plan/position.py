@@ -64,6 +64,17 @@ class Since:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSessions:
+    """Sessions that start before `since`, an event time in microseconds, are closed: live batches do not read them.
+
+    That holds as long as records may not be later than `allowed_lateness`, in microseconds.
+    """
+
+    since: int
+    allowed_lateness: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
     """The result of all commits so far. `batch_id` is the last committed batch, 0 before the first.
 
@@ -74,8 +85,8 @@ class Position:
     patterns matched for it. `merged_since` says for each table with panes merged ahead from which event time on the
     merged panes are valid (`tidemill.core.time.pane_tree`). Windows that end at `forgotten_until` or earlier never fire
     from state again, because their state may be removed (`tidemill.core.repair.state_retention`); None if no state was.
-    `open_since` says for each table of sessions an event time in microseconds: sessions that start earlier are closed,
-    so live batches do not read their state; a table that is not named may have open sessions from the beginning on.
+    `open_since` says for each table of sessions from when on some may be open; a table that is not named may have some
+    from the beginning on.
     """
 
     batch_id: int = 0
@@ -91,7 +102,7 @@ class Position:
     merged_since: Mapping[str, int] | None = None
     forgotten_until: int | None = None
     matched: Mapping[str, tuple[str, ...]] | None = None
-    open_since: Mapping[str, int] | None = None
+    open_since: Mapping[str, OpenSessions] | None = None
 
     def first_of_meaning(self, table: str) -> int:
         """The first batch whose numbers in a table have their present meaning; 0 if the meaning never changed."""

@@ -59,7 +59,8 @@ def forgettable(flow: Flow, now: Position, others: Sequence[Position], age: time
 
 
 def _windowed(flow: Flow) -> list[WindowedSink]:
-    return [sink for sink in flow.sinks if isinstance(sink, WindowedSink)]
+    """The sinks whose windows end; totals without a window are never forgotten."""
+    return [sink for sink in flow.sinks if isinstance(sink, WindowedSink) and not isinstance(sink.window, Global)]
 
 
 def _lateness(sinks: Sequence[WindowedSink]) -> int:

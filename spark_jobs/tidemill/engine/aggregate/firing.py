@@ -10,11 +10,15 @@ from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import Position
 from tidemill.core.repair.state_retention import lacking
+from tidemill.core.time.calendar import CalendarPanes
 from tidemill.core.time.pane_tree import Span, unite
 from tidemill.core.time.panes import EvenPanes, Panes
 from tidemill.core.time.times import micros
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.watermarks import BEGINNING, END
+
+_CLOCK_CHANGE = 3 * 3_600_000_000
+"""By how much a change of its rules may move midnight in a time zone, in microseconds."""
 
 _FAR = 2**62
 """Beyond any event time, but a window's size added to it still fits 64 bits."""
@@ -85,8 +89,10 @@ class Firing:
 
     def _on_time(self, panes: Panes) -> Span:
         """The range that holds the windows that fire on time; empty when none ends between the two watermarks."""
-        low = BEGINNING if self.before == BEGINNING else panes.first_ending_after(self.before).start
-        high = END if self.after == END else panes.last_ending_by(self.after).end
+        # State of calendar windows has the ends of then, when its zone may have had other rules.
+        margin = _CLOCK_CHANGE if isinstance(panes, CalendarPanes) else 0
+        low = BEGINNING if self.before == BEGINNING else panes.first_ending_after(self.before - margin).start
+        high = END if self.after == END else panes.last_ending_by(self.after + margin).end
         return (low, high) if panes.holds_window(low, high) else (low, low)
 
     def most_windows(self, panes: Panes) -> int:

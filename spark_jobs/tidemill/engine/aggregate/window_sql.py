@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -97,14 +97,13 @@ def finished_windows(state: str, sink: WindowedSink) -> str:
     of them fire.
     """
     keys = [quoted(k) for k in sink.keys]
-    fires = "true" if sink.merging else "bool_or(_on_time OR (_again AND _touched))"
     merged = select(
         [
             "_start",
             *keys,
-            renamed(fires, "_fires"),
+            renamed(_fires(sink), "_fires"),
             *([renamed(_stale(sink), _STALE)] if sink.chooses else []),
-            *([renamed("max(_end)", "_end")] if "pane_end" in sink.pane_columns else []),
+            *([renamed("max(_end)", "_end")] if _has_ends(sink) else []),
             *(renamed(text, name) for name, text in merges(sink).items()),
         ],
         state if sink.merging else _candidates(state, sink),
@@ -114,11 +113,34 @@ def finished_windows(state: str, sink: WindowedSink) -> str:
     return select([*(renamed(value, c) for c, value in finished_values(sink).items()), *stale], merged, where="_fires")
 
 
+def _fires(sink: WindowedSink) -> str:
+    """SQL for whether a window and key fires, over its rows."""
+    if sink.merging:
+        return "true"
+    if _has_ends(sink):
+        return f"({_last_end(fires_on_time)}) OR ({_last_end(fires_again)} AND bool_or(_touched))"
+    return "bool_or(_on_time OR (_again AND _touched))"
+
+
 def _stale(sink: WindowedSink) -> str:
     """SQL for whether a window and key that fires may be published already: it fired before this batch."""
     if sink.merging:
         return "bool_or(_touched) AND bool_or(NOT _touched)"
+    if _has_ends(sink):
+        return f"NOT ({_last_end(fires_on_time)}) AND bool_or(NOT _touched)"
     return "bool_or(NOT _on_time AND NOT _touched)"
+
+
+def _has_ends(sink: WindowedSink) -> bool:
+    return "pane_end" in sink.pane_columns
+
+
+def _last_end(fires: Callable[[str], str]) -> str:
+    """What `fires` says of the last end that rows of a window have; rules of time zones may have changed meanwhile."""
+    text = fires("max(_end)")
+    for bound in BOUNDS:
+        text = text.replace(bound, f"max({bound})")
+    return text
 
 
 def finished_values(sink: WindowedSink) -> Mapping[str, str]:
@@ -209,10 +231,11 @@ def types_of(sink: WindowedSink, types: Sequence[Field]) -> Mapping[str, DataTyp
 
 
 def _candidates(state: str, sink: WindowedSink) -> str:
-    """A statement: rows of state, once for each of their windows that may fire."""
+    """A statement: rows of state, once for each of their windows that may fire; with stored ends, all rows."""
     panes, end = sink.window.panes, _end_of(sink)
-    own_end = [renamed("unix_micros(pane_end)", "_end")] if "pane_end" in sink.pane_columns else []
-    opened = select(["*", "unix_micros(pane_start) AS _pane", *own_end], state)
+    if _has_ends(sink):
+        return select(["*", "unix_micros(pane_start) AS _start", renamed("unix_micros(pane_end)", "_end")], state)
+    opened = select(["*", "unix_micros(pane_start) AS _pane"], state)
     several = isinstance(panes, EvenPanes) and panes.size != panes.pane
     starts = f"explode({window_starts(sink.even_panes, '_pane')})" if several else "_pane"
     windows = select(["*", renamed(starts, "_start")], opened)

@@ -8,13 +8,12 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.plan.plan import BatchPlan
-from tidemill.core.plan.position import Position
+from tidemill.core.plan.position import OpenSessions, Position
 from tidemill.core.repair.state_retention import forgotten_sessions
 from tidemill.core.time.times import micros, moment
-from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.watermarks import BEGINNING, END
-from tidemill.engine.aggregate.firing import Firing
 from tidemill.engine.storage.chains import Chain
+from tidemill.engine.storage.staged_rows import StagedRows
 from tidemill.tables.interface import Between
 
 
@@ -28,27 +27,28 @@ class SessionFiring:
     @staticmethod
     def of(sink: WindowedSink, plan: BatchPlan, after: Position) -> SessionFiring:
         """The firing of a sink in a batch that moves the pipeline to `after`."""
-        panes, firing = sink.session_panes, Firing.of(sink, plan, after)
-        bounds = firing.bounds
-        lateness, watermark = micros(sink.allowed_lateness), after.watermark
+        lateness, watermark = micros(sink.allowed_lateness), plan.position.watermark
         chain = Chain(
             keys=sink.keys,
-            before=bounds["_before"],
-            after=bounds["_after"],
+            before=watermark if sink.trigger.fires_on_close else END,
+            after=after.watermark if sink.trigger.fires_on_close else END,
             # Whether a record is late was decided by its own session: whatever session it joins fires.
-            refused_until=max(forgotten_sessions(sink, plan.position), BEGINNING),
-            again_until=firing.again_until,
-            published_until=firing.before if sink.trigger is Trigger.ON_CLOSE else END,
-            open_from=BEGINNING if watermark == BEGINNING else panes.open_from(watermark, lateness),
+            refused_until=forgotten_sessions(sink, plan.position),
+            again_until=sink.trigger.touched_until(watermark),
+            published_until=watermark if sink.trigger.fires_on_close else END,
+            whole_after=_whole_after(sink, after),
+            open_from=_open_from(sink, after.watermark),
         )
-        known = (plan.position.open_since or {}).get(sink.table, BEGINNING)
-        return SessionFiring(chain=chain, since=known if plan.live else BEGINNING)
+        known = (plan.position.open_since or {}).get(sink.table)
+        trusted = plan.live and known is not None and lateness <= known.allowed_lateness
+        return SessionFiring(chain=chain, since=known.since if known is not None and trusted else BEGINNING)
 
     @staticmethod
     def again(sink: WindowedSink, plan: BatchPlan) -> SessionFiring:
         """All sessions that are not forgotten fire, as far as the watermark of the plan lets them."""
         until = sink.trigger.touched_until(plan.position.watermark)
-        return SessionFiring.everything(sink, since=forgotten_sessions(sink, plan.position), until=until)
+        found = SessionFiring.everything(sink, since=forgotten_sessions(sink, plan.position), until=until)
+        return replace(found, chain=replace(found.chain, whole_after=_whole_after(sink, plan.position)))
 
     @staticmethod
     def everything(sink: WindowedSink, *, since: int = BEGINNING, until: int = END) -> SessionFiring:
@@ -60,13 +60,37 @@ class SessionFiring:
             refused_until=END,
             again_until=BEGINNING,
             published_until=BEGINNING,
+            whole_after=BEGINNING,
             open_from=END,
         )
         return SessionFiring(chain=chain, since=BEGINNING)
 
-    def open_since(self, found: int | None) -> int:
-        """An event time: sessions that start earlier are closed after this batch, which found the earliest open one."""
-        return self.chain.open_from if found is None else min(found, self.chain.open_from)
+    def open_since(self, sink: WindowedSink, found: int | None) -> OpenSessions:
+        """Which sessions may be open after this batch, which found the start of the earliest one, if there is one."""
+        since = self.chain.open_from if found is None else min(found, self.chain.open_from)
+        return OpenSessions(since=since, allowed_lateness=micros(sink.allowed_lateness))
+
+
+def _open_from(sink: WindowedSink, watermark: int) -> int:
+    """The earliest end of a session that a record which is not late may still join."""
+    if watermark in (BEGINNING, END):
+        return watermark
+    return sink.session_panes.open_from(watermark, micros(sink.allowed_lateness))
+
+
+def _whole_after(sink: WindowedSink, position: Position) -> int:
+    """An event time: sessions that start later have all their records; of others, some came before the table."""
+    whole = position.whole_after(sink.table)
+    # A record that the table lacks may have joined an earlier session with one that starts a gap later.
+    return BEGINNING if whole == BEGINNING else whole + sink.session_panes.gap
+
+
+def times_of(sink: WindowedSink, state: StagedRows) -> list[int]:
+    """The starts of the panes that rows of state lie in; of sessions, the first and the last time of their records."""
+    starts = state.writer.distinct(state.rows, "pane_start")
+    if not sink.merging:
+        return starts
+    return [min(starts), max(state.writer.distinct(state.rows, "pane_end")) - sink.session_panes.gap]
 
 
 def first_open(sink: WindowedSink, state: pa.Table, open_from: int) -> int:

@@ -13,9 +13,10 @@ from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.plan.amendments import Fold
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
-from tidemill.core.plan.position import Position
+from tidemill.core.plan.position import OpenSessions, Position
 from tidemill.core.plan.slices import SliceSet
 from tidemill.core.protocol.failpoints import boundary
+from tidemill.core.time.watermarks import END
 from tidemill.engine.aggregate.firing import Firing, Refiring
 from tidemill.engine.aggregate.node_sql import merged_nodes, node_columns
 from tidemill.engine.aggregate.window_sql import DROPPED, folded_sessions, folded_state, merged_windows, state_columns
@@ -44,7 +45,7 @@ class Fired:
     windows: StagedRows | None = None
     nodes: StagedRows | None = None
     gone: StagedRows | None = None
-    open_since: int | None = None
+    open_since: OpenSessions | None = None
 
 
 @dataclass(kw_only=True)
@@ -83,8 +84,8 @@ class Windows:
         own = [partials.stamped({"_touched": pa.scalar(True)})] if partials and partials.count else []
         joined = self._joined(sink, firing, own)
         if joined is None:
-            return Fired(open_since=firing.open_since(None))
-        open_since = firing.open_since(joined.open_since)
+            return Fired(open_since=firing.open_since(sink, None))
+        open_since = firing.open_since(sink, joined.open_since)
         if not joined.fires.count and not joined.gone.count:
             return Fired(open_since=open_since)
         fired = self._merged_sessions(sink, joined.fires)
@@ -95,7 +96,8 @@ class Windows:
         self, sink: WindowedSink, firing: SessionFiring, own: Sequence[StagedRows], slices: SliceSet | None = None
     ) -> Joined | None:
         """Rows of state, joined into sessions; None when there are none."""
-        parts = self._panes(sink, [pane_predicates((firing.since, None))], slices)
+        where = [] if firing.since == END else [pane_predicates((firing.since, None))]
+        parts = self._panes(sink, where, slices)
         state = [*own, *(part.stamped({"_touched": pa.scalar(False)}) for part in parts if part.count)]
         return self.writers.chained(state, firing.chain) if state else None
 

@@ -47,7 +47,8 @@ class Chain:
 
     Input rows have the columns `keys`, `pane_start`, `pane_end` and `_touched`, true for rows of this batch. A session
     fires on time if `before < end <= after`; if the batch touched it, it fires if `refused_until < end <= again_until`.
-    Sessions that ended by `published_until` are published. Records may join sessions that end at `open_from` or later.
+    Sessions that start at `whole_after` or earlier may lack records and never fire. Sessions that ended by
+    `published_until` are published. Records may join sessions that end at `open_from` or later.
     """
 
     keys: tuple[str, ...]
@@ -56,6 +57,7 @@ class Chain:
     refused_until: int
     again_until: int
     published_until: int
+    whole_after: int
     open_from: int
 
     def over(self, rows: pa.Table) -> pa.Table:
@@ -64,6 +66,7 @@ class Chain:
         ends, touched = found[END].to_numpy(), found["_any"].to_numpy()
         on_time = (ends > self.before) & (ends <= self.after)
         fires = on_time | ((ends > self.refused_until) & (ends <= self.again_until) & touched)
+        fires &= found[START].to_numpy() > self.whole_after
         kept = rows.filter(pa.array(fires))
         for name in (START, END):
             kept = kept.append_column(name, found[name].filter(pl.Series(fires)).to_arrow())

@@ -62,6 +62,9 @@ def _json(column: pa.Array) -> Sequence[str]:
 
 
 def _keys(texts: Mapping[str, Sequence[str]], columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    if not columns:
+        # There is one row for all records.
+        return iter([()] * len(next(iter(texts.values()))))
     return zip(*(texts[name] for name in columns), strict=True)
 
 

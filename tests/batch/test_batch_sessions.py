@@ -142,4 +142,6 @@ def test_late_records_that_are_admitted_join_their_sessions(tmp_path: Path, spar
     assert [(late[c] - NOW).total_seconds() for c in ("window_start", "window_end")] == [7, 17]
     done(repair(an_amendment(mill), SideOutput.LATE, Selection()))
     assert sessions(mill) == {"a": [(0, 25, 3)], "end": [(100, 110, 1)]}
+    changes = {(r["window_start"] - NOW).total_seconds(): r["after"] for r in mill.own("corrections")}
+    assert (changes.keys(), changes[15]) == ({0, 15}, "null")
     checked(mill)

@@ -142,7 +142,7 @@ def _show(pipeline: str, found: Lineage) -> None:
 
 def _changed(before: object, after: object) -> str:
     """The columns of a row that a batch changed, from two JSON texts: "cents 550 to 551"."""
-    old, new = (json.loads(str(text)) if text else {} for text in (before, after))
+    old, new = ((json.loads(str(text)) if text else None) or {} for text in (before, after))
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     return ", ".join(f"{name} {old.get(name, 'nothing')} to {new.get(name, 'nothing')}" for name in names)
 

@@ -174,7 +174,7 @@ class Publisher(TableWriter):
         removed = None if gone is None else self.writers.for_writer(gone, staged.writer)
         within = _around(sink, staged, removed)
         if isinstance(self.plan.work, Repair):
-            self._keep_values(sink, staged, within)
+            self._keep_values(sink, staged, removed, within)
 
         def write(table: Table[Any], transaction: Transaction) -> Written:
             if not sink.row_key:
@@ -191,12 +191,13 @@ class Publisher(TableWriter):
 
         self._write(self.uris.published_table(sink), staged, write)
 
-    def _keep_values(self, sink: WindowedSink, staged: StagedRows, within: Between) -> None:
+    def _keep_values(self, sink: WindowedSink, staged: StagedRows, removed: StagedRows | None, within: Between) -> None:
         """Keep the old and the new values of windows that a repair is about to change."""
         spec, published = self.uris.corrections(), self.uris.published_table(sink)
         before = DeltaRsTable(published).read(where=(within,)) if newest(published) else pa.table({})
         after = staged.writer.arrow(staged.rows)
-        rows = corrections(sink, before, after, batch_id=self.plan.batch_id, at=self.plan.clock)
+        gone = None if removed is None else removed.writer.arrow(removed.rows)
+        rows = corrections(sink, before, after, batch_id=self.plan.batch_id, at=self.plan.clock, gone=gone)
         changed = self.writers.in_driver(rows)
         named = Transaction(f"{self.flow.key}/{spec.name}/{sink.table}", self.plan.batch_id)
         with boundary("corrections", self.plan.batch_id):

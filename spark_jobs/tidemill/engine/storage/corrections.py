@@ -19,31 +19,75 @@ CORRECTION_FIELDS = (
     Field(name="window_start", type=Scalar.TIMESTAMP, description="null where there are no windows"),
     Field(name="key", type=Scalar.STRING, required=True, description="the columns of the key, as JSON"),
     Field(name="before", type=Scalar.STRING, description="the row before, as JSON; null where there was none"),
-    Field(name="after", type=Scalar.STRING, required=True, description="the row after, as JSON"),
+    Field(name="after", type=Scalar.STRING, required=True, description="the row after, as JSON; `null` if removed"),
     Field(name="recorded_at", type=Scalar.TIMESTAMP, required=True, description="the clock of the batch"),
 )
 
+_MOMENT = pa.timestamp("us", "UTC")
 _ENCODE = json.JSONEncoder(default=str, ensure_ascii=False, sort_keys=True).encode
 
 
-def corrections(sink: WindowedSink, before: pa.Table, after: pa.Table, *, batch_id: int, at: datetime) -> pa.Table:
+def corrections(  # noqa: PLR0913  what was, what is, and who changed it
+    sink: WindowedSink,
+    before: pa.Table,
+    after: pa.Table,
+    *,
+    batch_id: int,
+    at: datetime,
+    gone: pa.Table | None = None,
+) -> pa.Table:
     """One row for each row of `after`, with the row of `before` that has the same window and key.
 
-    It works on columns: a repair of 100,000 scattered records changes nearly as many windows.
+    Rows of `before` whose window and key are in `gone` have a row, too: after it is `null`. It works on columns: a
+    repair of 100,000 scattered records changes nearly as many windows.
     """
-    columns, rows = sink.contract.columns, after.num_rows
+    parts = [_changed(sink, before, after)]
+    if gone is not None and before.num_rows:
+        parts.append(_removed(sink, before, gone))
+    rows = pa.concat_tables(parts)
+    own = {
+        "batch_id": pa.repeat(pa.scalar(batch_id, pa.int64()), rows.num_rows),
+        "table_name": pa.repeat(sink.table, rows.num_rows),
+        "recorded_at": pa.repeat(pa.scalar(at, pa.timestamp("us", "UTC")), rows.num_rows),
+    }
+    for name, values in own.items():
+        rows = rows.append_column(name, values)
+    schema = arrow_schema(CORRECTION_FIELDS)
+    return rows.select(schema.names).cast(schema)
+
+
+def _removed(sink: WindowedSink, before: pa.Table, gone: pa.Table) -> pa.Table:
+    """The rows that are removed."""
+    keys = set(_keys(_texts(gone, sink.row_key), sink.row_key))
+    there = pa.array([key in keys for key in _keys(_texts(before, sink.row_key), sink.row_key)], pa.bool_())
+    rows = before.filter(there)
+    texts = _texts(rows, sink.contract.columns)
+    return pa.table(
+        {
+            "window_start": _starts(sink, rows),
+            "key": pa.array(_objects(texts, sink.keys), pa.string()),
+            "before": pa.array(_objects(texts, sink.contract.columns), pa.string()),
+            "after": pa.repeat("null", rows.num_rows),
+        }
+    )
+
+
+def _starts(sink: WindowedSink, rows: pa.Table) -> pa.Array:
+    return pa.nulls(rows.num_rows, _MOMENT) if sink.start is None else rows[sink.start].cast(_MOMENT)
+
+
+def _changed(sink: WindowedSink, before: pa.Table, after: pa.Table) -> pa.Table:
+    """The rows that are published anew."""
+    columns = sink.contract.columns
     new, there = _texts(after, columns), _texts(before, columns) if before.num_rows else {}
     known = dict(zip(_keys(there, sink.row_key), _objects(there, columns), strict=True)) if there else {}
     found = {
-        "batch_id": pa.repeat(pa.scalar(batch_id, pa.int64()), rows),
-        "table_name": pa.repeat(sink.table, rows),
-        "window_start": pa.nulls(rows) if sink.start is None else after[sink.start],
+        "window_start": _starts(sink, after),
         "key": pa.array(_objects(new, sink.keys), pa.string()),
         "before": pa.array([known.get(key) for key in _keys(new, sink.row_key)], pa.string()),
         "after": pa.array(_objects(new, columns), pa.string()),
-        "recorded_at": pa.repeat(pa.scalar(at, pa.timestamp("us", "UTC")), rows),
     }
-    return pa.table(found).cast(arrow_schema(CORRECTION_FIELDS))
+    return pa.table(found)
 
 
 def _texts(rows: pa.Table, columns: Sequence[str]) -> Mapping[str, Sequence[str]]:

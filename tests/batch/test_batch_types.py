@@ -76,7 +76,7 @@ REFUSED = {
         "which is string and no number",
     ),
     "what Spark cannot run": (
-        'select("user").with_columns(n="map_keys(user)")',
+        'select("user").with_columns(n="round(amount, amount)")',
         {"user": "string", "n": "integer"},
         "Spark cannot run",
     ),

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from functools import cached_property
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -21,7 +23,8 @@ FIRES, GONE, OPEN = 0, 1, 2
 """A row of state of a session that fires; a published session that is no more, by its key and start; the start of the
 earliest session that records may still join."""
 
-_KEY, _FROM, _UNTIL, _TOUCHED = "_key", "_from", "_until", "_touched"
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 Rows = TypeVar("Rows")
@@ -62,15 +65,18 @@ class Chain:
 
     def over(self, rows: pa.Table) -> pa.Table:
         """The rows of sessions that fire, then those of other kinds, with `KIND`, `START` and `END`."""
-        found = self._joined(rows)
-        ends, touched = found[END].to_numpy(), found["_any"].to_numpy()
-        on_time = (ends > self.before) & (ends <= self.after)
-        fires = on_time | ((ends > self.refused_until) & (ends <= self.again_until) & touched)
-        fires &= found[START].to_numpy() > self.whole_after
-        kept = rows.filter(pa.array(fires))
-        for name in (START, END):
-            kept = kept.append_column(name, found[name].filter(pl.Series(fires)).to_arrow())
-        parts = [_of_kind(kept, FIRES), self._gone(rows, found, fires), self._open(found)]
+        found = _Sessions.of(_numbered(rows, self.keys), _micros(rows["pane_start"]), _micros(rows["pane_end"]))
+        touched = np.asarray(rows["_touched"])
+        changed = found.any(touched)
+        on_time = (found.ends > self.before) & (found.ends <= self.after)
+        again = (found.ends > self.refused_until) & (found.ends <= self.again_until) & changed
+        fires = (on_time | again) & (found.starts > self.whole_after)
+        there = found.of_rows(fires)
+        kept = rows.filter(pa.array(there))
+        for name, values in ((START, found.starts), (END, found.ends)):
+            kept = kept.append_column(name, pa.array(found.of_rows(values)[there]))
+        gone = self._gone(rows, found, found.of_rows(changed) & ~touched, fires)
+        parts = [_of_kind(kept, FIRES), gone, self._open(found)]
         return pa.concat_tables(parts, promote_options="default").select([*kept.column_names, KIND])
 
     def apart(self, rows: pa.Table) -> Chained[pa.Table]:
@@ -87,58 +93,92 @@ class Chain:
         if together:
             yield from self.over(pa.Table.from_batches(together)).to_batches()
 
-    def _joined(self, rows: pa.Table) -> pl.DataFrame:
-        """For each row, in its order: its key as a number, its bounds, and those of its session."""
-        frame = pl.DataFrame(
-            {
-                _KEY: _numbered(rows, self.keys),
-                _FROM: np.asarray(rows["pane_start"].cast(pa.int64())),
-                _UNTIL: np.asarray(rows["pane_end"].cast(pa.int64())),
-                _TOUCHED: np.asarray(rows["_touched"]),
-            }
-        ).with_row_index("_row")
-        joined = _sessions(frame, [_KEY])
-        whole = [_KEY, "_number"]
-        bounds = [
-            pl.col(_FROM).min().over(whole).alias(START),
-            pl.col(_UNTIL).max().over(whole).alias(END),
-            pl.col(_TOUCHED).any().over(whole).alias("_any"),
-        ]
-        return joined.with_columns(bounds).sort("_row")
+    def _gone(self, rows: pa.Table, found: _Sessions, old: Flags, fires: Flags) -> pa.Table:
+        """Sessions that were published and that this batch made part of another one, or longer and open again.
 
-    def _gone(self, rows: pa.Table, found: pl.DataFrame, fires: np.ndarray) -> pa.Table:
-        """Sessions that were published and that this batch made part of another one, or longer and open again."""
-        old = found.with_columns(pl.Series("_fires", fires)).filter(pl.col("_any") & ~pl.col(_TOUCHED))
-        parts = _sessions(old.drop("_number"), [_KEY, START]).group_by([_KEY, START, "_number"])
-        before = parts.agg(
-            pl.col(_FROM).min().alias("_old"), pl.col(_UNTIL).max(), pl.col("_fires").first(), pl.col("_row").first()
+        `old` are the rows of earlier batches in sessions that this batch touched.
+        """
+        where = np.flatnonzero(old)
+        into = found.of_rows(np.arange(len(found.starts)))[where]
+        before = _Sessions.of(into, found.first_times[where], found.last_times[where])
+        now = before.values(into)
+        was_published = (before.ends > self.refused_until) & (before.ends <= self.published_until)
+        gone = was_published & (~fires[now] | (before.starts != found.starts[now]))
+        picked, taken = (
+            pa.array(where[before.values(np.arange(len(where)))[gone]]),
+            pa.table({START: before.starts[gone]}),
         )
-        was_published = (pl.col(_UNTIL) > self.refused_until) & (pl.col(_UNTIL) <= self.published_until)
-        gone = before.filter(was_published & (~pl.col("_fires") | (pl.col("_old") != pl.col(START))))
-        picked = rows.select(list(self.keys)).take(gone["_row"].to_arrow())
-        return _of_kind(picked.append_column(START, gone["_old"].to_arrow()), GONE)
+        for key in self.keys:
+            taken = taken.append_column(rows.schema.field(key), rows[key].take(picked))
+        return _of_kind(taken, GONE)
 
-    def _open(self, found: pl.DataFrame) -> pa.Table:
+    def _open(self, found: _Sessions) -> pa.Table:
         """The start of the earliest session that records may still join, if there is one."""
-        first = found.filter(pl.col(END) >= self.open_from)[START].min()
-        return _of_kind(pa.table({START: pa.array([] if first is None else [first], pa.int64())}), OPEN)
+        first = found.starts[found.ends >= self.open_from]
+        return _of_kind(pa.table({START: first[:0] if not len(first) else [first.min()]}), OPEN)
 
 
-def _sessions(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """The rows, sorted, with the number of their session among those with the same values of `by`.
+@dataclass(frozen=True)
+class _Sessions:
+    """Rows with a first and a last time, joined: rows with one key that overlap or touch are of one session.
 
-    A row that starts at the end of another one belongs to the same session.
+    `order` sorts the rows by key and time; sessions begin there at `begins`.
     """
-    ordered = frame.sort(*by, _FROM, _UNTIL)
-    reach = pl.col(_UNTIL).cum_max().shift(1).over(by)
-    begins = (reach.is_null() | (pl.col(_FROM) > reach)).cast(pl.Int64).alias("_number")
-    return ordered.with_columns(begins).with_columns(pl.col("_number").cum_sum())
+
+    first_times: Numbers
+    last_times: Numbers
+    order: Numbers
+    begins: Numbers
+
+    @staticmethod
+    def of(keys: Numbers, first_times: Numbers, last_times: Numbers) -> _Sessions:
+        order = np.lexsort((last_times, first_times, keys))
+        key, first, last = keys[order], first_times[order], last_times[order]
+        new_key = np.append(True, key[1:] != key[:-1])[: len(key)]
+        # The latest end so far under each key: keys are in order, so a running maximum begins anew with each of them.
+        times, rank = np.unique(last, return_inverse=True)
+        reach = times[np.maximum.accumulate(np.cumsum(new_key) * len(times) + rank) % max(len(times), 1)]
+        begins = new_key | np.append(True, first[1:] > reach[:-1])[: len(key)]
+        return _Sessions(first_times, last_times, order, np.flatnonzero(begins))
+
+    def values(self, column: Numbers) -> Numbers:
+        """For each session, the value of its first row."""
+        return column[self.order][self.begins]
+
+    def any(self, flags: Flags) -> Flags:
+        """For each session, whether the flag of some row is set."""
+        return np.logical_or.reduceat(flags[self.order], self.begins) if len(self.begins) else flags[:0]
+
+    def of_rows(self, values: np.ndarray) -> np.ndarray:
+        """For each row, the value of its session."""
+        found = np.empty(len(self.order), values.dtype)
+        sizes = np.diff(np.append(self.begins, len(self.order)))
+        found[self.order] = np.repeat(values, sizes)
+        return found
+
+    @cached_property
+    def starts(self) -> Numbers:
+        """When each session starts."""
+        return self.values(self.first_times)
+
+    @cached_property
+    def ends(self) -> Numbers:
+        """When each session ends."""
+        if not len(self.begins):
+            return self.last_times[:0]
+        return np.maximum.reduceat(self.last_times[self.order], self.begins)
 
 
-def _numbered(rows: pa.Table, keys: Sequence[str]) -> np.ndarray:
+def _micros(column: pa.ChunkedArray) -> Numbers:
+    return np.asarray(column.cast(pa.int64()))
+
+
+def _numbered(rows: pa.Table, keys: Sequence[str]) -> Numbers:
     """A number for each row; rows with the same key have the same, null being a value."""
     if not keys or not rows.num_rows:
         return np.zeros(rows.num_rows, np.int64)
+    if len(keys) == 1 and pa.types.is_string(rows.schema.field(keys[0]).type):
+        return np.asarray(rows[keys[0]].combine_chunks().dictionary_encode("encode").indices)
     frame = pl.DataFrame(pl.from_arrow(rows.select(list(keys)))).rename(
         {key: f"k{number}" for number, key in enumerate(keys)}
     )

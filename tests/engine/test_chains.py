@@ -30,12 +30,8 @@ EVERY = Chain(
 Row = tuple[str | None, int, int, int, bool]
 """User, shop, first time, length, and whether this batch brought it."""
 
-rows = st.lists(
-    st.tuples(
-        st.sampled_from(["a", "b", None]), st.integers(0, 1), st.integers(-30, 30), st.integers(1, 9), st.booleans()
-    ),
-    max_size=24,
-)
+users, shops, times = st.sampled_from(["a", "b", None]), st.integers(0, 1), st.integers(-30, 30)
+rows = st.lists(st.tuples(users, shops, times, st.integers(1, 9), st.booleans()), max_size=24)
 
 
 def table(found: Sequence[Row]) -> pa.Table:

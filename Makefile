@@ -31,7 +31,7 @@ KILLS = 3
 # What else the program of a target is told, for example `make bench OPTIONS=--help`.
 OPTIONS =
 
-.PHONY: help setup demo airflow test test-long test-versitygw crash chaos model test-unit check format docs soak-airflow bench bench-audit bench-repair bench-upkeep bench-history bench-pages bench-pace bench-sliding bench-airflow matrix kafka s3 connect cluster lock clean
+.PHONY: help setup demo airflow test test-long test-versitygw crash chaos model test-unit check format docs soak-airflow bench bench-audit bench-repair bench-upkeep bench-history bench-pages bench-pace bench-sliding bench-windows bench-airflow matrix kafka s3 connect cluster lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## */\1|/p' Makefile | while IFS='|' read -r name text; do printf '%-12s %s\n' "$$name" "$$text"; done
@@ -125,6 +125,9 @@ bench-pace: setup ## whether batches keep up with 47,000 records a second in Kaf
 
 bench-sliding: setup ## windows of an hour by a minute beside tumbling ones: 300 batches with 5,000 keys, 90 with 200,000; KEYS= BATCHES=
 	@$(RUN) python benchmarks/bench/bench_sliding.py $(if $(KEYS),--keys $(KEYS)) $(if $(BATCHES),--batches $(BATCHES)) $(OPTIONS)
+
+bench-windows: setup ## sessions, totals and sliding windows against their bounds, into build/bench_windows.json
+	@$(RUN) python benchmarks/bench/bench_windows.py $(OPTIONS)
 
 bench-airflow: setup ## seconds from a scheduled moment to the commit: 20 runs on Spark Connect, 20 in local sessions
 	@$(RUN) python benchmarks/bench/bench_airflow.py $(OPTIONS)

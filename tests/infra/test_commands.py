@@ -125,6 +125,7 @@ PROGRAMS = (
     "bench-history",
     "bench-pages",
     "bench-sliding",
+    "bench-windows",
     "bench-pace",
     "bench-airflow",
     "kafka",

@@ -50,8 +50,12 @@ def _first_kept(uris: Uris, sink: WindowedSink, until: int) -> int:
     if not sink.merging:
         return sink.window.panes.first_ending_after(until).start
     state, forgotten = State.of(uris, sink), until - sink.session_panes.gap
-    columns = (*sink.keys, "pane_start", "pane_end")
-    rows = DeltaRsTable(state.spec, opened=state.handle).read(where=(), columns=columns) if state else None
+    # A session that is not forgotten and starts before has a row from before, which is enough to find it.
+    columns, within = (
+        (*sink.keys, "pane_start", "pane_end"),
+        (Between(column="pane_start", low=None, high=moment(until)),),
+    )
+    rows = DeltaRsTable(state.spec, opened=state.handle).read(where=within, columns=columns) if state else None
     return forgotten if rows is None else min(first_open(sink, rows, forgotten + 1), forgotten)
 
 

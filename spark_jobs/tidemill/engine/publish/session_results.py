@@ -19,10 +19,11 @@ from tidemill.tables.interface import Between
 
 @dataclass(frozen=True, kw_only=True)
 class SessionFiring:
-    """How a batch joins the state of one sink into sessions: by `chain`, of rows that start at `since` or later."""
+    """How a batch joins the state of one sink into sessions: by `chain`, of rows that start from `since` to `until`."""
 
     chain: Chain
     since: int
+    until: int | None = None
 
     @staticmethod
     def of(sink: WindowedSink, plan: BatchPlan, after: Position) -> SessionFiring:

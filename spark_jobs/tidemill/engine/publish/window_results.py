@@ -96,7 +96,7 @@ class Windows:
         self, sink: WindowedSink, firing: SessionFiring, own: Sequence[StagedRows], slices: SliceSet | None = None
     ) -> Joined | None:
         """Rows of state, joined into sessions; None when there are none."""
-        where = [] if firing.since == END else [pane_predicates((firing.since, None))]
+        where = [] if firing.since == END else [pane_predicates((firing.since, firing.until))]
         parts = self._panes(sink, where, slices)
         state = [*own, *(part.stamped({"_touched": pa.scalar(False)}) for part in parts if part.count)]
         return self.writers.chained(state, firing.chain) if state else None
@@ -175,7 +175,8 @@ class Windows:
         part = pane_predicates((span.first, span.last + 1))
         slices = self.plan.position.slices.only(fold.batches)
         if sink.merging:
-            joined = self._joined(sink, SessionFiring.everything(sink), [], slices)
+            firing = replace(SessionFiring.everything(sink), since=span.first, until=span.last + 1)
+            joined = self._joined(sink, firing, [], slices)
             return None if joined is None else self._folded_sessions(sink, joined.fires, state.spec.fields)
         parts = self._panes(sink, [part], slices)
         return self._as_one(sink, parts, state.spec.fields, by=sink.pane_columns)

@@ -8,6 +8,7 @@ from support.columns import TYPES
 from tidemill.core.contract.implicit_casts import check_predicate, checked_type
 from tidemill.core.contract.schema import Array, Scalar
 from tidemill.core.errors import DeclarationError
+from tidemill.core.sql.expressions import parsed
 
 
 @pytest.mark.parametrize(
@@ -82,3 +83,42 @@ def test_a_number_that_is_none_to_spark_is_refused(predicate: str, said: str) ->
 )
 def test_a_number_that_spark_reads_is_fine(predicate: str) -> None:
     check_predicate(predicate, TYPES)
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "ceil(ratio, 1) > 1",
+        "floor(ratio, 1) > 1",
+        "ceiling(price, 1) > 1",
+        "array(small, count)[0] > 1",
+        "array(array(small))[0][0] > 1",
+        "map('a', small)['a'] > 1",
+    ],
+)
+def test_calls_that_look_like_types_or_round_are_calls(predicate: str) -> None:
+    check_predicate(predicate, TYPES)
+    assert parsed(predicate).columns
+
+
+@pytest.mark.parametrize("call", ["dateadd('day', 1, day) > day", "timestampdiff('HOUR', ts, ts) > 1"])
+def test_a_unit_of_time_has_no_quotes(call: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        check_predicate(call, TYPES)
+    assert "a unit is a word, not a text" in refused.value.message
+    assert refused.value.fix.startswith("write the unit without quotes: ")
+
+
+@pytest.mark.parametrize(
+    ("predicate", "form"),
+    [
+        ("between(small, 1, 2)", "value BETWEEN 1 AND 2"),
+        ("flag and when(flag, true)", "CASE WHEN condition THEN value ELSE other END"),
+        ("case(small, 1)", "CASE WHEN condition THEN value ELSE other END"),
+        ("not in(small, 1)", "value IN (1, 2)"),
+    ],
+)
+def test_an_operator_that_is_called_is_refused_with_what_to_write(predicate: str, form: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        parsed(predicate)
+    assert refused.value.fix.endswith(f"is no function: write {form}")

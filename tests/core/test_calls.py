@@ -122,3 +122,41 @@ def test_an_operator_that_is_called_is_refused_with_what_to_write(predicate: str
     with pytest.raises(DeclarationError) as refused:
         parsed(predicate)
     assert refused.value.fix.endswith(f"is no function: write {form}")
+
+
+@pytest.mark.parametrize(
+    ("predicate", "said"),
+    [
+        ("day > date'2020-02-30'", "'2020-02-30' is no date"),
+        ("ts > timestamp'2020-02-30 00:00:00'", "'2020-02-30 00:00:00' is no timestamp"),
+        ("day > cast('soon' as date)", "'soon' is no date"),
+        ("small < 500Y", "`500Y` is no number that Spark has: a byte is a number from -128 to 127"),
+        ("small < 128Y", "a byte is a number from -128 to 127"),
+        ("small < 70000S", "a short is a number from -32768 to 32767"),
+        ("count < 99999999999999999999L", "a bigint is a number from -9223372036854775808 to 9223372036854775807"),
+        ("ratio < 1e40F", "`1e40F` is no number that Spark has: a float is a number from -3.4028235e+38"),
+    ],
+)
+def test_a_literal_that_spark_cannot_read_is_refused(predicate: str, said: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        check_predicate(predicate, TYPES)
+    assert said in refused.value.message
+    assert refused.value.fix
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "small > -128Y",
+        "small < 127Y",
+        "small > -32768S",
+        "count > -9223372036854775808L",
+        "ratio < 3.4e38F",
+        "day > date'2020-02-29'",
+        "day > date'2020'",
+        "ts > timestamp'2020-02-29 23:59:59.123 Europe/Berlin'",
+        "day > try_cast('soon' as date)",
+    ],
+)
+def test_a_literal_that_spark_reads_is_fine(predicate: str) -> None:
+    check_predicate(predicate, TYPES)

@@ -22,6 +22,9 @@ from tidemill.core.contract.long_number import number_of
 
 Value = str | int | float | bool | None | tuple["Node", ...] | Mapping[str, "Node"]
 
+EMPTY = "the document is empty"
+"""What is found in a file without a document."""
+
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _LONGEST = 500
@@ -103,9 +106,7 @@ def parse(text: str, findings: Findings, *, first_line: int = 1) -> Node | None:
         root = _composed(text)
         if root is not None:
             return _Reader(text, findings, first_line).node(root, root.start_mark.line + first_line, frozenset())
-        findings.error(
-            first_line, "the document is empty", fix="start from a contract of the guide, or remove the file"
-        )
+        findings.error(first_line, EMPTY, fix="start from a contract of the guide, or remove the file")
     except _TooMuch as error:
         fix = "a contract is about one topic or table: write it shorter and flatter, without aliases"
         findings.error(error.line + first_line, f"a document has at most {error}", fix=fix)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tidemill.contracts.document import DEEPEST, MOST_CHARACTERS, MOST_VALUES, Node, plain_number, whole_text
+from tidemill.contracts.document import DEEPEST, EMPTY, MOST_CHARACTERS, MOST_VALUES, Node, plain_number, whole_text
 from tidemill.contracts.findings import Findings
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
@@ -27,7 +27,7 @@ def parse_json(text: str, findings: Findings) -> Node | None:
     """Parse a document of JSON; None if it is not JSON, or is too large."""
     text = text.removeprefix("\ufeff")
     if not text.strip():
-        findings.error(1, "the document is empty", fix="start from a contract of the guide, or remove the file")
+        findings.error(1, EMPTY, fix="start from a contract of the guide, or remove the file")
         return None
     if len(text) > MOST_CHARACTERS:
         findings.error(1, f"a document has at most {MOST_CHARACTERS:,} characters", fix=_LARGE)

@@ -23,6 +23,7 @@ from tidemill.contracts.changes.change import KINDS
 from tidemill.core import errors
 from tidemill.core.sql.function_groups import AGGREGATE_GROUPS, ROW_GROUPS
 from tidemill.core.sql.functions import REFUSED_FUNCTIONS, refusal
+from tidemill.core.sql.reserved_words import WRITTEN_AS
 
 DOCS = Path(__file__).parent
 MADE = "<!-- This page is made of the code, by docs/generated.py: type `make docs`. -->\n\n"
@@ -92,7 +93,10 @@ def decisions() -> str:
 def allowed(which: str) -> str:
     """The functions of one row, or of a group of rows, in Spark's groups."""
     groups = {"rows": ROW_GROUPS, "aggregates": AGGREGATE_GROUPS}[which]
-    return table(("group", "functions"), [(_title(group), _names(names)) for group, names in groups.items()])
+    return table(
+        ("group", "functions"),
+        [(_title(group), _names(n for n in names if n not in WRITTEN_AS)) for group, names in groups.items()],
+    )
 
 
 def _title(group: str) -> str:

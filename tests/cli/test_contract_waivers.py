@@ -75,6 +75,23 @@ def test_a_waiver_that_has_ended_fails_by_name(tidemill: Type, folder: Path) -> 
     assert "0 changes" in again.out
 
 
+def test_a_waiver_that_has_ended_fails_only_while_its_change_does(tidemill: Type, folder: Path) -> None:
+    """The change breaks readers alone: for writers it is a warning, and so is its waiver."""
+    words = ("contract", "diff", "--base", "HEAD", "--fail-on", "writers,warning")
+    assert tidemill(*words).code == 0
+    (folder / "waivers.yaml").write_text(a_waiver(ENDED))
+    said = tidemill(*words)
+    assert (said.code, "waivers.yaml:2: warning: the waiver of type-changed in sums ended on" in said.out) == (0, True)
+    assert tidemill("contract", "diff", "--base", "HEAD", "--fail-on", "readers,warning").code == 1
+
+
+def test_an_empty_file_of_waivers_is_told_what_it_is(tidemill: Type, folder: Path) -> None:
+    (folder / "waivers.yaml").write_text("# none\n")
+    said = tidemill("contract", "lint")
+    assert "fix: a file of waivers lists changes of contracts that somebody allows up to a day" in said.out
+    assert "contract of the guide" not in said.out
+
+
 def test_waivers_of_folders_below_count(tidemill: Type, folder: Path) -> None:
     (folder / "teams").mkdir()
     (folder / "teams" / "waivers.yaml").write_text(a_waiver())

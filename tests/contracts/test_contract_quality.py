@@ -366,12 +366,16 @@ def test_expectations_are_for_tables_only(file: Any, the_error: TheError) -> Non
         ("integer", "number, physicalType: 'decimal(9,2)'", True),
         ("number", "number", True),
         ("timestamp", "timestamp", True),
-        ("number", "integer", False),
-        ("timestamp", "date", False),
+        ("number", "integer", True),
+        ("integer", "number", True),
+        ("number, physicalType: 'decimal(9,2)'", "number", True),
+        ("timestamp", "date", True),
+        ("date", "timestamp", True),
+        ("string", "string, physicalType: binary", False),
         ("array, items: {logicalType: date}", "array, items: {logicalType: date}", False),
     ],
 )
-def test_only_columns_of_types_that_compare_exactly_are_compared(
+def test_only_columns_of_types_that_spark_compares_are_compared(
     file: Any, left: str, right: str, comparable: bool
 ) -> None:
     properties = f"- {{name: a, logicalType: {left}}}\n- {{name: b, logicalType: {right}}}"

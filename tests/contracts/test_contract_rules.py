@@ -331,3 +331,15 @@ def test_a_comparison_of_two_columns_is_a_check(an_output: Load) -> None:
 def test_row_count_of_the_schema_is_a_check(an_output: Load) -> None:
     contract = an_output("- {name: x, logicalType: string}", quality="- {metric: rowCount, mustBeBetween: [1, 9]}")
     assert contract.table_rules == (TableRule(name="rowCount", check=RowCountBetween(minimum=1, maximum=9)),)
+
+
+def test_rules_without_a_name_have_names_that_differ(an_output: Any) -> None:
+    quality = """
+    - {type: sql, query: "SELECT COUNT(DISTINCT x) FROM ${object}", mustBeGreaterThan: 1}
+    - {type: sql, query: "SELECT COUNT(DISTINCT y) FROM ${object}", mustBeGreaterThan: 1}
+    - {metric: rowCount, mustBeGreaterThan: 1}
+    - {metric: rowCount, mustBeLessThan: 9}
+    """
+    contract = an_output("- {name: x, logicalType: string}\n- {name: y, logicalType: string}", quality=quality)
+    names = [rule.name for rule in contract.table_rules]
+    assert names == ["distinctValues", "distinctValues2", "rowCount", "rowCount4"]

@@ -55,7 +55,7 @@ FAIL = [
     ("CASE WHEN a > 0 THEN w ELSE 0 END * 10 > 1", "*", "try_multiply"),
     ("abs(w) + 1 > 1", "+", "try_add"),
 ]
-FAIL_AT_THE_LEAST = [("a div -1 > 1", "div", "try_divide")]
+FAIL_AT_THE_LEAST = [("a div -1 > 1", "div", "try_divide"), ("a div nullif(z, 0) > 1", "div", "try_divide")]
 """What fails for the least value, and not for the largest."""
 HOLD = [
     "a / 2 > 1",

@@ -8,6 +8,7 @@ from support.columns import TYPES
 from tidemill.core.contract.implicit_casts import check_predicate, checked_type
 from tidemill.core.contract.schema import Array, Scalar
 from tidemill.core.errors import DeclarationError
+from tidemill.core.sql.expressions import parsed
 
 
 @pytest.mark.parametrize(
@@ -81,4 +82,81 @@ def test_a_number_that_is_none_to_spark_is_refused(predicate: str, said: str) ->
     "predicate", ["bytes = X'10'", "ratio < 1e308", f"price < 0{'9' * 38}", "count >> 1 > 0", "ratio > 1e-400"]
 )
 def test_a_number_that_spark_reads_is_fine(predicate: str) -> None:
+    check_predicate(predicate, TYPES)
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "ceil(ratio, 1) > 1",
+        "floor(ratio, 1) > 1",
+        "ceiling(price, 1) > 1",
+        "array(small, count)[0] > 1",
+        "array(array(small))[0][0] > 1",
+        "map('a', small)['a'] > 1",
+    ],
+)
+def test_calls_that_look_like_types_or_round_are_calls(predicate: str) -> None:
+    check_predicate(predicate, TYPES)
+    assert parsed(predicate).columns
+
+
+@pytest.mark.parametrize("call", ["dateadd('day', 1, day) > day", "timestampdiff('HOUR', ts, ts) > 1"])
+def test_a_unit_of_time_has_no_quotes(call: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        check_predicate(call, TYPES)
+    assert "a unit is a word, not a text" in refused.value.message
+    assert refused.value.fix.startswith("write the unit without quotes: ")
+
+
+@pytest.mark.parametrize(
+    ("predicate", "form"),
+    [
+        ("between(small, 1, 2)", "value BETWEEN 1 AND 2"),
+        ("flag and when(flag, true)", "CASE WHEN condition THEN value ELSE other END"),
+        ("case(small, 1)", "CASE WHEN condition THEN value ELSE other END"),
+        ("not in(small, 1)", "value IN (1, 2)"),
+    ],
+)
+def test_an_operator_that_is_called_is_refused_with_what_to_write(predicate: str, form: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        parsed(predicate)
+    assert refused.value.fix.endswith(f"is no function: write {form}")
+
+
+@pytest.mark.parametrize(
+    ("predicate", "said"),
+    [
+        ("day > date'2020-02-30'", "'2020-02-30' is no date"),
+        ("ts > timestamp'2020-02-30 00:00:00'", "'2020-02-30 00:00:00' is no timestamp"),
+        ("day > cast('soon' as date)", "'soon' is no date"),
+        ("small < 500Y", "`500Y` is no number that Spark has: a byte is a number from -128 to 127"),
+        ("small < 128Y", "a byte is a number from -128 to 127"),
+        ("small < 70000S", "a short is a number from -32768 to 32767"),
+        ("count < 99999999999999999999L", "a bigint is a number from -9223372036854775808 to 9223372036854775807"),
+        ("ratio < 1e40F", "`1e40F` is no number that Spark has: a float is a number from -3.4028235e+38"),
+    ],
+)
+def test_a_literal_that_spark_cannot_read_is_refused(predicate: str, said: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        check_predicate(predicate, TYPES)
+    assert said in refused.value.message
+    assert refused.value.fix
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "small > -128Y",
+        "small < 127Y",
+        "small > -32768S",
+        "count > -9223372036854775808L",
+        "ratio < 3.4e38F",
+        "day > date'2020-02-29'",
+        "day > date'2020'",
+        "ts > timestamp'2020-02-29 23:59:59.123 Europe/Berlin'",
+        "day > try_cast('soon' as date)",
+    ],
+)
+def test_a_literal_that_spark_reads_is_fine(predicate: str) -> None:
     check_predicate(predicate, TYPES)

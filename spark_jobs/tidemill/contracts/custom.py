@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tidemill.contracts.backtracking import backtracking
-from tidemill.contracts.conditions import Condition, Place, Predicate
+from tidemill.contracts.conditions import Condition, Place, Predicate, comparison_of
 from tidemill.contracts.document import Node
 from tidemill.contracts.expectations import expectation_check
 from tidemill.contracts.findings import Findings
@@ -70,7 +70,9 @@ def condition_of(sql: str, line: int, place: Place) -> Condition | None:
         return Predicate(sql=sql)
     columns = compared(sql)
     if columns is not None and columns[1] in OPERATORS:
-        return Compare(left=columns[0], operator=columns[1], right=columns[2])
+        check = comparison_of(*columns, fields)
+        if isinstance(check, Compare):
+            return check
     used = {name.lower() for name in parsed(sql).columns}
     return Holds(columns=tuple(name for name in fields if name.lower() in used), predicate=sql)
 

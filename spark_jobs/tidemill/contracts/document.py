@@ -17,17 +17,22 @@ from pathlib import Path
 import yaml  # type: ignore[import-untyped]
 
 from tidemill.contracts.findings import Findings
-from tidemill.contracts.yaml_faults import as_utf_8, as_yaml, encoding_of, place_and_hint
+from tidemill.contracts.yaml_faults import as_utf_8, encoding_of, place_and_hint
 from tidemill.core.contract.long_number import number_of
 
 Value = str | int | float | bool | None | tuple["Node", ...] | Mapping[str, "Node"]
+
+EMPTY = "the document is empty"
+"""What is found in a file without a document."""
 
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _LONGEST = 500
 _TAG = re.compile(r"(&\S+\s+)?!")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]+)?([eE][-+]?[0-9]+)?")
-_MOST_CHARACTERS, _MOST_VALUES, _DEEPEST = 500_000, 50_000, 100
+MOST_CHARACTERS, MOST_VALUES, DEEPEST = 500_000, 50_000, 100
+"""The limits of a document."""
+
 _SPARE, _SNIFFED = 1_000, 1_000
 
 
@@ -65,7 +70,7 @@ def read(path: Path, findings: Findings) -> Node | None:
             findings.error(1, "it is a pipe, and no file", fix="give - and send the contract to standard input")
             return None
         with path.open(encoding="utf-8") as file:
-            text = file.read(_MOST_CHARACTERS + 1)
+            text = file.read(MOST_CHARACTERS + 1)
         if encoding := encoding_of(text[:_SNIFFED].encode()):
             findings.error(1, f"not UTF-8: it is {encoding}", fix=as_utf_8(encoding))
             return None
@@ -82,21 +87,26 @@ def read(path: Path, findings: Findings) -> Node | None:
     except OSError as error:
         findings.error(1, f"cannot be read: {error.strerror}")
     else:
-        return parse(as_yaml(text) if path.suffix.lower() == ".json" else text, findings)
+        return _of_json(text, findings) if path.suffix.lower() == ".json" else parse(text, findings)
     return None
+
+
+def _of_json(text: str, findings: Findings) -> Node | None:
+    # Imported late: it makes nodes of this module.
+    from tidemill.contracts.json_document import parse_json  # noqa: PLC0415
+
+    return parse_json(text, findings)
 
 
 def parse(text: str, findings: Findings, *, first_line: int = 1) -> Node | None:
     """Parse a document whose first line is `first_line` of its file; None if it is not valid YAML or is too large."""
     try:
-        if len(text) > _MOST_CHARACTERS:
-            raise _TooMuch(0, f"{_MOST_CHARACTERS:,} characters")
+        if len(text) > MOST_CHARACTERS:
+            raise _TooMuch(0, f"{MOST_CHARACTERS:,} characters")
         root = _composed(text)
         if root is not None:
             return _Reader(text, findings, first_line).node(root, root.start_mark.line + first_line, frozenset())
-        findings.error(
-            first_line, "the document is empty", fix="start from a contract of the guide, or remove the file"
-        )
+        findings.error(first_line, EMPTY, fix="start from a contract of the guide, or remove the file")
     except _TooMuch as error:
         fix = "a contract is about one topic or table: write it shorter and flatter, without aliases"
         findings.error(error.line + first_line, f"a document has at most {error}", fix=fix)
@@ -157,11 +167,11 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
         return node
 
 
-def _check_bounds(line: int, depth: int, values: int, most: int = _MOST_VALUES) -> None:
-    if depth > _DEEPEST:
-        raise _TooMuch(line, f"{_DEEPEST} levels")
+def _check_bounds(line: int, depth: int, values: int, most: int = MOST_VALUES) -> None:
+    if depth > DEEPEST:
+        raise _TooMuch(line, f"{DEEPEST} levels")
     if values > most:
-        length = "" if most == _MOST_VALUES else " if it is as short as this one"
+        length = "" if most == MOST_VALUES else " if it is as short as this one"
         raise _TooMuch(line, f"{most:,} values{length}, aliases counted as what they stand for")
 
 
@@ -175,7 +185,7 @@ class _Reader:
     def node(self, raw: yaml.Node, line: int, above: frozenset[int]) -> Node:
         self._values += 1
         # A text of this length cannot have more values unless it uses aliases.
-        most = min(_MOST_VALUES, len(self.text) + _SPARE)
+        most = min(MOST_VALUES, len(self.text) + _SPARE)
         _check_bounds(line - self.first_line, len(above) + 1, self._values, most)
         if id(raw) in above:
             raise _Circle(line - self.first_line, "an alias refers to what it stands in", "write the value out")
@@ -200,35 +210,40 @@ class _Reader:
                     line, f"key `{key}` stands twice, first in line {found[key].line}", fix="remove one of them"
                 )
             else:
-                found[self._whole(key, line)] = self.node(raw_value, line, above)
+                found[whole_text(key, line, self.findings)] = self.node(raw_value, line, above)
         return found
 
-    def _whole(self, text: str, line: int) -> str:
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            self.findings.error(
-                line,
-                f"`\\u{ord(text[error.start]):x}` is half a character",
-                fix="write the character itself, or \\U and its eight digits",
-            )
-            return text.encode(errors="replace").decode()
-        return text
-
     def _scalar(self, raw: yaml.Node, line: int) -> str | int | float | bool | None:
-        text = self._whole(str(raw.value), line)
+        text = whole_text(str(raw.value), line, self.findings)
         if raw.style is not None:
             return text
-        if text in _WORDS:
-            return _WORDS[text]
-        if len(text) > _LONGEST:
-            return text
-        if _INTEGER.fullmatch(text):
-            return int(text)
-        if _FLOAT.fullmatch(text) and any(c.isdigit() for c in re.split("[eE]", text)[0]):
-            number = number_of(text)
-            return text if number is None else number
-        return text
+        return _WORDS[text] if text in _WORDS else plain_number(text)
 
     def _line(self, raw: yaml.Node) -> int:
         return int(raw.start_mark.line) + self.first_line
+
+
+def whole_text(text: str, line: int, findings: Findings) -> str:
+    """The text without halves of characters, which are noted."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        findings.error(
+            line,
+            f"`\\u{ord(text[error.start]):x}` is half a character",
+            fix="write the character itself, or \\U and its eight digits",
+        )
+        return text.encode(errors="replace").decode()
+    return text
+
+
+def plain_number(text: str) -> str | int | float:
+    """The number that a text without quotes is; the text itself if it is none, or is longer than any number."""
+    if len(text) > _LONGEST:
+        return text
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text) and any(c.isdigit() for c in re.split("[eE]", text)[0]):
+        number = number_of(text)
+        return text if number is None else number
+    return text

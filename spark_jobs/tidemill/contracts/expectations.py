@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tidemill.contracts.conditions import Place
+from tidemill.contracts.conditions import Place, comparison_of
 from tidemill.contracts.document import Node, parse
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.nodes import closest, is_flag, shown, without_quotes
@@ -16,7 +16,6 @@ from tidemill.core.contract.contract import (
     Argument,
     Between,
     Check,
-    Compare,
     Expectation,
     LengthBetween,
     Matches,
@@ -107,6 +106,9 @@ class _Call:
         if child is not None and not is_flag(child):
             raise _Unfit(child, f"`{key}` must be true or false, found {shown(child)}")
         return child is not None and child.value is True
+
+    def comparison(self, operator: str) -> Check:
+        return comparison_of(self.field("column_a").name, operator, self.field("column_b").name, self.fields)
 
 
 _Reader = Callable[[_Call], Check]
@@ -230,11 +232,11 @@ def _exact_rows(call: _Call) -> Check:
 
 def _greater(call: _Call) -> Check:
     operator = ">=" if call.flag("or_equal") else ">"
-    return Compare(left=call.field("column_a").name, operator=operator, right=call.field("column_b").name)
+    return call.comparison(operator)
 
 
 def _equal(call: _Call) -> Check:
-    return Compare(left=call.field("column_a").name, operator="=", right=call.field("column_b").name)
+    return call.comparison("=")
 
 
 def _statistic(kind: str) -> _Reader:

@@ -167,14 +167,17 @@ def _advise_predicate(predicate: str, line: int, contract: Contract, findings: F
     """Note one part of a predicate that can fail the whole batch."""
     # Imported late: they load the SQL parser.
     from tidemill.core.contract.exact_sums import exact  # noqa: PLC0415
+    from tidemill.core.contract.failing_calls import failing_calls  # noqa: PLC0415
     from tidemill.core.contract.run_time_faults import possible_faults  # noqa: PLC0415
 
+    types = {field.name: field.type for field in contract.fields}
+
     try:
-        unsafe = [name for name in parsed(predicate).may_fail if name not in _TYPED]
+        failing = failing_calls(predicate, types)
+        unsafe = [name for name in parsed(predicate).may_fail if name not in _TYPED and name in failing]
     except DeclarationError:
         # This is noted as an error already.
         return
-    types = {field.name: field.type for field in contract.fields}
     if faults := possible_faults(predicate, types):
         where = _DIGITS if faults[0].sign in "+-*" else _VALUE
         fix = f"use {faults[0].instead}, which is null there"

@@ -40,6 +40,7 @@ _UNUSED = {
 
 def quality_rules(element: Node, place: Place) -> Iterator[Rule]:
     """Yield the rules in the `quality` of a property or schema object. Faults are noted."""
+    named: set[str] = set()
     for number, node in enumerate(element.items("quality"), start=1):
         if not isinstance(node.value, Mapping):
             continue
@@ -49,9 +50,14 @@ def quality_rules(element: Node, place: Place) -> Iterator[Rule]:
         tolerance = tolerance_of(node, place) if _type(node) in ("library", "sql") else None
         asked = scope_node(node, place.findings)
         for what, condition in _conditions(node, number, place):
+            name = _name(what, node.text("name"), place)
+            if name in named and not node.text("name"):
+                # The first of several rules that nobody named keeps the name, under which its verdicts are known.
+                name = f"{name}{number}"
+            named.add(name)
             yield Rule(
                 line=node.line,
-                name=_name(what, node.text("name"), place),
+                name=name,
                 condition=condition,
                 severity=severity,
                 description=" ".join(node.text("description").split()),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tidemill.contracts.conditions import Condition, Place, Predicate, Rule
+from tidemill.contracts.conditions import Condition, Place, Predicate, Rule, are_alike
 from tidemill.contracts.document import Node
 from tidemill.contracts.findings import Findings
 from tidemill.contracts.options import option_rules
@@ -32,6 +32,11 @@ from tidemill.core.contract.row_checks import ITEMS, NotNullInside
 from tidemill.core.contract.row_rules import MAX_ROW_RULES
 from tidemill.core.contract.schema import Array, DataType, Field, Object, Scalar
 
+_APART = (
+    "compare numbers with numbers, dates with dates or timestamps, others with their own type: try_cast(... AS ...) "
+    "gives a value another type"
+)
+
 
 def collect(
     schema: Node, fields: Mapping[str, Field], primary_key: Sequence[str], findings: Findings, *, is_input: bool
@@ -47,8 +52,8 @@ def collect(
                 fix="give each quality rule a name of its own",
             )
         first.setdefault(rule.name, rule)
-        for reason in _misfits(rule.condition, fields):
-            findings.error(rule.line, f"rule `{rule.name}` cannot be run: {reason}")
+        for reason, fix in _misfits(rule.condition, fields):
+            findings.error(rule.line, f"rule `{rule.name}` cannot be run: {reason}", fix=fix)
     return tuple(first.values())
 
 
@@ -150,32 +155,22 @@ def table_rules(rules: Sequence[Rule], findings: Findings) -> tuple[TableRule, .
     return tuple(found)
 
 
-def _misfits(condition: Condition, fields: Mapping[str, Field]) -> Iterator[str]:
-    """Yield why a condition cannot be used on columns of these types."""
+def _misfits(condition: Condition, fields: Mapping[str, Field]) -> Iterator[tuple[str, str]]:
+    """Yield why a condition cannot be used on columns of these types, and what to do."""
     match condition:
         case Between(column=column) if not is_number_type(fields[column].type):
-            yield f"`{column}` is no number"
+            yield f"`{column}` is no number", ""
         case Matches(column=column) | LengthBetween(column=column) if fields[column].type is not Scalar.STRING:
-            yield f"`{column}` is no text"
+            yield f"`{column}` is no text", ""
         case Unique(columns=columns):
             for column in columns:
                 if isinstance(fields[column].type, Array | Object):
-                    yield f"`{column}` is an array or object, and these cannot be compared"
+                    yield f"`{column}` is an array or object, and these cannot be compared", ""
         case Compare(left=left, right=right):
             missing = [c for c in (left, right) if c not in fields]
             if missing:
-                yield f"there is no property `{missing[0]}`"
-            elif not _are_comparable(fields[left].type, fields[right].type):
-                yield f"`{left}` and `{right}` have types that cannot be compared"
+                yield f"there is no property `{missing[0]}`", ""
+            elif not are_alike(fields[left].type, fields[right].type):
+                yield f"`{left}` and `{right}` have types that cannot be compared", _APART
             elif left == right:
-                yield f"it compares `{left}` with itself"
-
-
-def _are_comparable(left: DataType, right: DataType) -> bool:
-    if isinstance(left, Array | Object):
-        return False
-    return left == right or (_is_exact(left) and _is_exact(right))
-
-
-def _is_exact(data_type: DataType) -> bool:
-    return is_number_type(data_type) and data_type is not Scalar.DOUBLE
+                yield f"it compares `{left}` with itself", ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import re
 
 import yaml  # type: ignore[import-untyped]
 
@@ -27,22 +26,6 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "UTF-16"),
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
-
-
-_ESCAPES = re.compile(r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.IGNORECASE | re.DOTALL)
-"""Escapes of JSON; two of them may be the halves of one character."""
-
-
-def as_yaml(text: str) -> str:
-    """JSON as YAML reads it, line by line: without tabs, which texts of JSON have not, and with whole characters."""
-
-    def whole(found: re.Match[str]) -> str:
-        if found[1] is None:
-            return found[0]
-        high, low = (int(half, 16) for half in found.groups())
-        return f"\\U{0x10000 + ((high - 0xD800) << 10) + low - 0xDC00:08x}"
-
-    return _ESCAPES.sub(whole, text.replace("\t", " "))
 
 
 def encoding_of(data: bytes) -> str:

@@ -19,8 +19,9 @@ class Review:
 
     A change fails if it breaks one of `failing`, and is an ERROR; one that breaks something else is a WARNING that does
     not fail. `remarks` are about versions that did not rise (warnings), waivers that have ended while their change is
-    still there (errors), and waivers that allow nothing (warnings). `done` are waivers whose changes have arrived at
-    the base: warnings that never fail, because others would be stopped by what nobody needs any more.
+    still there and fails (errors), and waivers that allow nothing (warnings). `done` are waivers that have ended and
+    whose changes do not fail, and waivers whose changes have arrived at the base: warnings that never fail, because
+    others would be stopped by what nobody needs any more.
     """
 
     changes: tuple[tuple[Change, Waiver | None], ...]
@@ -70,15 +71,19 @@ def review(  # noqa: PLR0913  what is compared, and by which agreements
     found = tuple((c, next((w for w in valid if c.breaks and w.allows(c)), None)) for c in changes)
     used = {id(waiver) for _, waiver in found}
     late = [waiver for waiver in waivers if waiver.has_ended(today) and any(map(waiver.allows, changes))]
+    missed = [waiver for waiver in late if any(_is_open(waiver, *each, failing) for each in found)]
     needless = [waiver for waiver in waivers if waiver not in late and id(waiver) not in used]
     known = {waiver.about for waiver in once}
     remarks = [
         *_not_raised(before, after, changes),
-        *(ended(w, Level.ERROR if any(_is_open(w, *e, failing) for e in found) else Level.WARNING) for w in late),
+        *(ended(waiver, Level.ERROR) for waiver in late if waiver in missed),
         *(_useless(waiver) for waiver in needless if waiver.about not in known),
     ]
-    done = tuple(_useless(waiver) for waiver in needless if waiver.about in known)
-    return Review(changes=found, remarks=tuple(remarks), failing=failing, done=done)
+    done = [
+        *(ended(waiver, Level.WARNING) for waiver in late if waiver not in missed),
+        *(_useless(waiver) for waiver in needless if waiver.about in known),
+    ]
+    return Review(changes=found, remarks=tuple(remarks), failing=failing, done=tuple(done))
 
 
 def _is_open(late: Waiver, change: Change, waiver: Waiver | None, failing: frozenset[Breaks]) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
 from tidemill.contracts.changes.change import KINDS, Change
-from tidemill.contracts.document import Node, read
+from tidemill.contracts.document import EMPTY, Node, read
 from tidemill.contracts.files import files_below
 from tidemill.contracts.findings import Finding, Findings, Level
 from tidemill.contracts.nodes import closest, shown
@@ -17,6 +17,8 @@ from tidemill.core.errors import ContractError
 FILE = "waivers.yaml"
 
 _NEARLY = (FILE, "waivers.yml", "waiver.yaml", "waiver.yml")
+
+_WHAT = "a file of waivers lists changes of contracts that somebody allows up to a day: waivers: [], or remove it"
 
 _NEEDED = ("contract", "change", "reason", "owner", "until")
 _KEYS = (*_NEEDED, "field", "rule")
@@ -104,7 +106,10 @@ def ended(waiver: Waiver, level: Level) -> Finding:
 
 
 def _of_file(path: Path, findings: Findings) -> list[Waiver]:
-    root = read(path, findings)
+    noted = Findings(findings.file)
+    root = read(path, noted)
+    for fault in noted.all:
+        findings.add(replace(fault, fix=_WHAT) if fault.message == EMPTY else fault)
     if root is None:
         return []
     _check_keys(root, ("waivers",), "a file of waivers", findings)

@@ -11,7 +11,7 @@ import yaml  # type: ignore[import-untyped]
 
 from tidemill.contracts.changes.described import Described
 from tidemill.contracts.conditions import Condition
-from tidemill.contracts.formats.draft import Column, Draft
+from tidemill.contracts.formats.draft import Allowed, Column, Draft, whole_key
 from tidemill.contracts.formats.exporting import Exported, Rules
 from tidemill.contracts.formats.sources import as_list, as_mapping, as_text, name_for, pick, yaml_of
 from tidemill.contracts.formats.sql import sql_type
@@ -19,7 +19,6 @@ from tidemill.contracts.formats.sql_types import options_of_sql, type_of_sql
 from tidemill.contracts.formats.written import written_number
 from tidemill.core.contract.contract import OneOf, Severity
 from tidemill.core.contract.long_number import LongNumber
-from tidemill.core.contract.row_checks import Plain
 from tidemill.core.contract.schema import Field
 
 if TYPE_CHECKING:
@@ -41,12 +40,6 @@ def of_dbt(path: Path, picked: str, dialect: str) -> Draft:
     return reader.draft(name_for(name, path), model, path)
 
 
-@dataclass(frozen=True, slots=True)
-class _Accepted:
-    values: tuple[Plain, ...] = ()
-    severity: Severity = Severity.ERROR
-
-
 @dataclass(slots=True)
 class _Model:
     dialect: str
@@ -56,6 +49,7 @@ class _Model:
         key = [c for each in as_list(model.get("constraints")) for c in self._key(as_mapping(each))]
         found = [self._column(as_mapping(each), key) for each in as_list(model.get("columns"))]
         columns = [column for column in found if column is not None]
+        columns = whole_key(columns, [name.lower() for name in key], self.losses)
         if key:
             columns.sort(key=lambda c: key.index(c.field.name) if c.key and c.field.name in key else len(key))
         for tests in _tests(model):
@@ -93,8 +87,7 @@ class _Model:
             key=is_key,
             unique="unique" in said,
             options=options,
-            allowed=accepted.values,
-            severity=accepted.severity,
+            more=tuple(accepted),
             warned=tuple(warned),
         )
 
@@ -111,15 +104,15 @@ class _Model:
             self.losses.append(f"`{name}` is left out: {written!r} is no type of {self.dialect}")
             return None
 
-    def _said(self, column: Mapping[str, Any], name: str) -> tuple[set[str], _Accepted, list[str]]:
+    def _said(self, column: Mapping[str, Any], name: str) -> tuple[set[str], list[Allowed], list[str]]:
         """The constraints and tests of a column by name, its accepted values, and metrics that only warn."""
         said = {str(as_mapping(each).get("type")) for each in as_list(column.get("constraints"))}
-        accepted, warned = _Accepted(), list[str]()
+        accepted, warned = list[Allowed](), list[str]()
         for each in _tests(column):
             test, arguments = _name(each), _arguments(each)
             severity = _severity(arguments)
             if test == "accepted_values" and severity is not None:
-                accepted = _Accepted(tuple(as_list(arguments.get("values"))), severity)
+                accepted.append(Allowed(tuple(as_list(arguments.get("values"))), severity))
             elif test in _METRICS and severity is Severity.ERROR:
                 said.add(test)
             elif test in _METRICS and severity is not None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from dataclasses import field as with_default
 from typing import Any, assert_never
 
@@ -24,11 +24,19 @@ _LOGICAL: Mapping[Scalar, Mapping[str, str]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """The only values of a column, and how much it matters."""
+
+    values: tuple[Plain, ...] = ()
+    severity: Severity = Severity.ERROR
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
     """A field with its rules. `options` are keys of `logicalTypeOptions`; `allowed` are the only values, if any.
 
-    `warned` are metrics that shall find nothing, and only warn.
+    `more` are further lists of allowed values. `warned` are metrics that shall find nothing, and only warn.
     """
 
     field: Field
@@ -37,6 +45,7 @@ class Column:
     options: Mapping[str, Plain] = with_default(default_factory=dict)
     allowed: tuple[Plain, ...] = ()
     severity: Severity = Severity.ERROR
+    more: tuple[Allowed, ...] = ()
     warned: tuple[str, ...] = ()
 
 
@@ -66,6 +75,19 @@ class Draft:
     version: str = "0.1.0"
     status: str = "draft"
     losses: tuple[str, ...] = ()
+
+
+def whole_key(columns: Sequence[Column], key: Sequence[str], losses: list[str]) -> list[Column]:
+    """The columns without a key of which a column is missing: the others do not identify a row. `key` is in lower case.
+
+    What is left out is noted in `losses`.
+    """
+    names = {column.field.name.lower() for column in columns}
+    missing = [name for name in key if name not in names]
+    if not missing:
+        return list(columns)
+    losses.append(f"the primary key ({', '.join(key)}) is left out: there is no `{missing[0]}` in the contract")
+    return [replace(column, key=False) for column in columns]
 
 
 def document_of(draft: Draft) -> dict[str, Any]:
@@ -104,9 +126,12 @@ def _of_column(column: Column, positions: Mapping[str, int]) -> dict[str, Any]:
         found["unique"] = True
     if column.options:
         found["logicalTypeOptions"] = dict(column.options)
-    if column.allowed:
-        rule: dict[str, Any] = {"metric": "invalidValues", "arguments": {"validValues": list(column.allowed)}}
-        found["quality"] = [rule | {"mustBe": 0, "severity": column.severity.value}]
+    lists = [Allowed(column.allowed, column.severity)] if column.allowed else []
+    for number, each in enumerate([*lists, *column.more], 1):
+        rule: dict[str, Any] = {"metric": "invalidValues", "arguments": {"validValues": list(each.values)}}
+        # Rules of one column have names of their own.
+        named = {"name": f"{column.field.name}.invalidValues{number}"} if number > 1 else {}
+        found.setdefault("quality", []).append(named | rule | {"mustBe": 0, "severity": each.severity.value})
     for metric in column.warned:
         found.setdefault("quality", []).append({"metric": metric, "mustBe": 0, "severity": Severity.WARNING.value})
     return found | inside

@@ -61,14 +61,16 @@ def of_json_schema(path: Path, picked: str = "") -> Draft:
 
 
 def _check(path: Path, document: Any) -> None:
-    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # noqa: PLC0415
+    from jsonschema import Draft202012Validator, FormatChecker  # type: ignore[import-untyped]  # noqa: PLC0415
     from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]  # noqa: PLC0415
     from jsonschema.validators import validator_for  # type: ignore[import-untyped]  # noqa: PLC0415
 
+    # A pattern is no regular expression of Python: what a contract cannot take is left out where it is read.
+    no_formats = FormatChecker(formats=())
     if not isinstance(document, dict):
         raise InputError(f"{path}: expected a JSON Schema, found no object", fix="give the schema, not a record")
     try:
-        validator_for(document, default=Draft202012Validator).check_schema(document)
+        validator_for(document, default=Draft202012Validator).check_schema(document, no_formats)
     except SchemaError as error:
         place = "/".join(map(str, error.absolute_path)) or "the whole"
         raise InputError(f"{path}: no JSON Schema: {place}: {error.message[:300]}") from error

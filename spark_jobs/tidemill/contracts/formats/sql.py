@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.contracts.changes.described import Described
 from tidemill.contracts.conditions import Condition
-from tidemill.contracts.formats.draft import Column, Draft, Stated
+from tidemill.contracts.formats.draft import Column, Draft, Stated, whole_key
 from tidemill.contracts.formats.exporting import Exported, Rules
 from tidemill.contracts.formats.sources import name_for, text_of
 from tidemill.contracts.formats.sql_checks import Checks, add_check, checks_of, column_of, pairs_of, parts_of
@@ -83,6 +83,7 @@ class _Table:
             if not isinstance(part, exp.ColumnDef):
                 self._constraint(part)
         columns = list(self._columns([part for part in parts if isinstance(part, exp.ColumnDef)]))
+        columns = whole_key(columns, self.key, self.losses)
         for name, checks in self.checks.items():
             for check in checks:
                 self._lose(check, f"`{name}`")
@@ -148,7 +149,7 @@ class _Table:
                 field=Field(name=part.name, type=typed, required=required, description=said),
                 key=key,
                 unique=part.name.lower() in self.single,
-                options={**options_of_sql(kind, typed), **checks.options},
+                options=checks.beside(options_of_sql(kind, typed)),
                 allowed=checks.allowed,
             )
 

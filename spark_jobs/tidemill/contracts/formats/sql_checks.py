@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from tidemill.contracts.conditions import Condition
@@ -35,7 +36,28 @@ class Checks:
         values = self.allowed
         texts = data_type is Scalar.STRING and all(isinstance(v, str) for v in values)
         numbers = is_number_type(data_type) and not any(isinstance(v, str) for v in values)
-        return (not self.options or is_number_type(data_type)) and (not values or texts or numbers)
+        days = data_type is Scalar.DATE and all(_is_day(v) for v in self.options.values())
+        bounds = is_number_type(data_type) and not any(isinstance(v, str) for v in self.options.values())
+        return (not self.options or days or bounds) and (not values or texts or numbers)
+
+    def beside(self, options: Mapping[str, Plain]) -> dict[str, Plain]:
+        """These options of a type, with those of the checks: the narrower bound of each side."""
+        found = {**options, **self.options}
+        for key, narrower in (("minimum", max), ("maximum", min)):
+            exclusive = f"exclusive{key.capitalize()}"
+            if key in options and key in self.options:
+                found[key] = narrower(options[key], self.options[key], key=float)
+            if key in options and exclusive in self.options and key not in self.options:
+                stays = narrower(options[key], self.options[exclusive], key=float) != self.options[exclusive]
+                del found[exclusive if stays else key]
+        return found
+
+
+def _is_day(value: Plain) -> bool:
+    try:
+        return isinstance(value, str) and bool(date.fromisoformat(value))
+    except ValueError:
+        return False
 
 
 def column_of(check: exp.Expr) -> str:
@@ -121,7 +143,7 @@ def _add(found: Checks, part: exp.Expr) -> bool:
 
 def _bound(found: Checks, sign: str, node: exp.Expr) -> bool:
     value, key = _value(node), _OPTIONS[sign]
-    if value is None or isinstance(value, str) or key in found.options:
+    if value is None or key in found.options:
         return False
     found.options[key] = value
     return True
@@ -132,7 +154,7 @@ def _value(node: exp.Expr) -> Plain | None:
     from sqlglot import exp  # noqa: PLC0415
 
     node = node.unnest()
-    if isinstance(node, exp.Cast) and node.is_type("double"):
+    if isinstance(node, exp.Cast) and node.is_type("double", "date"):
         node = node.this.unnest()
     if isinstance(node, exp.Neg) and not isinstance(value := _value(node.this), str | None):
         return LongNumber(f"-{value}") if isinstance(value, LongNumber) else -value

@@ -22,6 +22,18 @@ _KINDS: Mapping[Scalar, str] = {
     Scalar.TIMESTAMP: "TIMESTAMP TIMESTAMPTZ TIMESTAMPLTZ",
 }
 _SCALARS = {kind: scalar for scalar, kinds in _KINDS.items() for kind in kinds.split()}
+_RANGES = {
+    "TINYINT": (-(2**7), 2**7 - 1),
+    "SMALLINT": (-(2**15), 2**15 - 1),
+    "MEDIUMINT": (-(2**23), 2**23 - 1),
+    "UTINYINT": (0, 2**8 - 1),
+    "USMALLINT": (0, 2**16 - 1),
+    "UMEDIUMINT": (0, 2**24 - 1),
+    "UINT": (0, 2**32 - 1),
+    "SMALLSERIAL": (-(2**15), 2**15 - 1),
+}
+"""The least and the greatest value of integers that are shorter than those of contracts."""
+
 _UNSURE = ("DATETIME", "TIMESTAMPNTZ", "DATETIME2", "DATETIME64", "SMALLDATETIME")
 
 
@@ -53,8 +65,10 @@ def counts_up(kind: exp.DataType) -> bool:
 
 
 def options_of_sql(kind: exp.DataType, typed: DataType) -> dict[str, Plain]:
-    """What the type says about values: the greatest length of a text, or that it is a UUID."""
+    """What the type says about values: the greatest length of a text, that it is a UUID, the range of an integer."""
     said = kind.this.value if hasattr(kind.this, "value") else str(kind.this)
+    if said in _RANGES:
+        return dict(zip(("minimum", "maximum"), _RANGES[said], strict=True))
     if typed is not Scalar.STRING:
         return {}
     if said == "UUID":

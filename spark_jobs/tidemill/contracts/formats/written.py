@@ -31,6 +31,7 @@ def written(draft: Draft) -> tuple[str, tuple[str, ...]]:
         InputError: nothing is left that could be a contract.
     """
     document, losses = document_of(draft), list(draft.losses)
+    identifying = [column.field.name for column in draft.columns if column.key]
     for _ in range(_ROUNDS):
         text = _dumped(document)
         findings = Findings(f"{draft.name}{SUFFIX}")
@@ -54,6 +55,7 @@ def written(draft: Draft) -> tuple[str, tuple[str, ...]]:
                 removed.add((id(holder), str(key)))
                 losses.append(f"{name} is left out: {error.message}")
         _remove(parts, removed)
+        losses += _without_part_of_key(document, identifying)
     raise InputError("no contract can be made of this: too much of it is wrong")
 
 
@@ -104,6 +106,18 @@ def _remove(parts: list[Part], removed: set[tuple[int, Any]]) -> None:
     for _, _, holder, key in reversed(parts):
         if (id(holder), str(key)) in removed:
             del holder[key]
+
+
+def _without_part_of_key(document: dict[str, Any], key: list[str]) -> Iterator[str]:
+    """Leave out a primary key of which a column is missing, and say so: the others do not identify a row."""
+    keyed = [each for each in document["schema"][0]["properties"] if "primaryKey" in each]
+    missing = [name for name in key if name not in [each["name"] for each in keyed]]
+    if not keyed or not missing:
+        return
+    for each in keyed:
+        each.pop("primaryKey")
+        each.pop("primaryKeyPosition", None)
+    yield f"the primary key ({', '.join(key)}) is left out: there is no `{missing[0]}` in the contract"
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]

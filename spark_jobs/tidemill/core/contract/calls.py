@@ -54,6 +54,7 @@ def check_call(typed: TypedTree, node: exp.Expr, expression: str) -> None:
             that shall be a schema is none.
     """
     name, arguments = _call(node)
+    _check_unit(name, arguments, expression)
     signature = SIGNATURES.get(name)
     if signature is None or any(isinstance(each, _OF_THEIR_OWN) for each in arguments):
         return
@@ -72,6 +73,18 @@ def _call(node: exp.Expr) -> tuple[str, Sequence[exp.Expr]]:
         return node.name.lower(), node.expressions
     name, keys = _SYNTAX.get(type(node), ("", ()))
     return name, [node.args[key] for key in keys if node.args.get(key) is not None]
+
+
+def _check_unit(name: str, arguments: Sequence[exp.Expr], expression: str) -> None:
+    """Refuse a unit of time that is written as a text."""
+    unit = arguments[0] if name in _WITH_UNITS and len(arguments) == 3 else None
+    if isinstance(unit, exp.Literal) and unit.is_string:
+        rest = ", ".join(argument.sql(dialect="spark") for argument in arguments[1:])
+        raise DeclarationError(
+            f"`{name}` gets the text {unit.name!r} as its unit in {expression!r}, but a unit is a word, not a text: "
+            "Spark refuses it",
+            fix=f"write the unit without quotes: {name}({unit.name}, {rest})",
+        )
 
 
 def _check_number(call: _Called) -> None:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
 from tidemill.core.contract.expression_types import Family, Known, Number, TypedTree, family
-from tidemill.core.contract.schema import Array, Object, spark_type
+from tidemill.core.contract.literals import is_castable
+from tidemill.core.contract.schema import Array, Object, Scalar, spark_type
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.function_types import COMPARES
 
 _ALIKE = ("compared", "put into one column", *(f"given to {name}" for name in (*COMPARES, "if", "nvl2")))
 _APART = (Family.NUMBER, Family.BOOLEAN, Family.MOMENT)
+_MOMENTS: Mapping[exp.DType, Scalar] = {
+    exp.DType.DATE: Scalar.DATE,
+    **dict.fromkeys((exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ), Scalar.TIMESTAMP),
+    exp.DType.TIMESTAMPNTZ: Scalar.TIMESTAMP,
+}
+_EXAMPLES = {Scalar.DATE: "date'2020-02-29'", Scalar.TIMESTAMP: "timestamp'2020-02-29 23:59:59Z'"}
 _WORDS = {Family.NUMBER: "a number", Family.BOOLEAN: "true or false", Family.MOMENT: "a date or a time"}
 
 
@@ -20,8 +27,8 @@ def check_parts(typed: TypedTree, node: exp.Expr, expression: str) -> None:
     """Refuse a node whose parts cannot stand together.
 
     Raises:
-        DeclarationError: a field that an object does not have, a list without values, or more than one character to
-            escape with.
+        DeclarationError: a field that an object does not have, a list without values, a day that there is not, or
+            more than one character to escape with.
     """
     match node:
         case exp.Column():
@@ -31,8 +38,23 @@ def check_parts(typed: TypedTree, node: exp.Expr, expression: str) -> None:
         case exp.Escape() if isinstance(node.expression, exp.Literal) and len(node.expression.name) != 1:
             shown = node.expression.sql(dialect="spark")
             raise DeclarationError(f"{shown} is no single character, so nothing can be escaped with it: {expression!r}")
+        case exp.Cast():
+            _check_moment(node, expression)
         case _:
             pass
+
+
+def _check_moment(node: exp.Cast, expression: str) -> None:
+    """Refuse a date or a time that is written as a text which is none."""
+    wanted = _MOMENTS.get(node.to.this) if isinstance(node.to, exp.DataType) else None
+    text = node.this
+    if wanted is None or node.args.get("safe") or not isinstance(text, exp.Literal) or not text.is_string:
+        return
+    if "\\" not in text.name and not is_castable(text.name, wanted):
+        raise DeclarationError(
+            f"{text.name!r} is no {wanted.value} in {expression!r}: Spark refuses it",
+            fix=f"write a {wanted.value} that there is, for example {_EXAMPLES[wanted]}",
+        )
 
 
 def check_alike(typed: TypedTree, operands: Sequence[exp.Expr], use: str, expression: str) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from tidemill.core.contract.calls import check_call
+from tidemill.core.contract.casts import check_cast
 from tidemill.core.contract.certain_faults import check_alike, check_parts
 from tidemill.core.contract.expression_types import Family, Known, Number, TypedTree, family
 from tidemill.core.contract.literals import is_castable
@@ -43,6 +44,7 @@ def checked_type(expression: str, types: Mapping[str, Known], *, aggregates: boo
     for node in typed.nodes:
         check_parts(typed, node, expression)
         check_call(typed, node, expression)
+        check_cast(typed, node, expression)
         for operands, wanted, use in uses(typed, node):
             _check(typed, operands, wanted, use, expression)
             check_alike(typed, operands, use, expression)

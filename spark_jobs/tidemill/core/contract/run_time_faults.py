@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from tidemill.core.contract.decimal_digits import INTEGERS, Digits, digits_of, of_leaf, overflows
 from tidemill.core.contract.expression_types import Known, TypedTree
+from tidemill.core.contract.guards import is_divided_safely, is_positive
 from tidemill.core.contract.schema import Decimal, Scalar
 from tidemill.core.sql.dialect import tree_of
 from tidemill.core.sql.functions import CONVERSIONS
@@ -30,14 +31,15 @@ _COMPUTED: Mapping[type[exp.Expr], tuple[str, str]] = {
 _TEXTS = (exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR)
 _APPROXIMATE = (exp.DType.FLOAT, exp.DType.DOUBLE)
 _WHOLE = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
-_TIMES = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ)
+_TIMES = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ)
 _SAFE: Mapping[Known, tuple[exp.DType, ...]] = {
     Scalar.BOOLEAN: (exp.DType.BOOLEAN, *_WHOLE, *_APPROXIMATE),
     Scalar.INTEGER: (exp.DType.INT, exp.DType.BIGINT, *_APPROXIMATE, exp.DType.BOOLEAN, *_TIMES),
     Scalar.LONG: (exp.DType.BIGINT, *_APPROXIMATE, exp.DType.BOOLEAN, *_TIMES),
     Scalar.DOUBLE: (*_APPROXIMATE, exp.DType.BOOLEAN),
+    Scalar.STRING: (exp.DType.BINARY,),
     Scalar.BINARY: (exp.DType.BINARY,),
-    Scalar.DATE: (exp.DType.DATE, exp.DType.TIMESTAMP),
+    Scalar.DATE: (exp.DType.DATE, *_TIMES),
     Scalar.TIMESTAMP: (exp.DType.DATE, *_TIMES, exp.DType.BIGINT, *_APPROXIMATE),
 }
 _SHORT, _MOST = 60, 20
@@ -73,7 +75,7 @@ def _faults(typed: TypedTree) -> Iterator[Fault]:
         # What is computed from a part that fails is not told, too.
         if found is not None and not fails:
             digits[id(node)] = found.fitted()
-        if type(node) in _DIVIDED and (fails or not _divides(node)):
+        if type(node) in _DIVIDED and (fails or not _divides(node, typed)):
             instead = "try_mod" if isinstance(node, exp.Mod) else "try_divide"
             yield Fault(_DIVIDED[type(node)], _shown(node), instead)
         elif (cast := _cast(node)) is not None and not _always_casts(*cast, typed):
@@ -95,8 +97,11 @@ def _cast(node: exp.Expr) -> tuple[exp.Expr, exp.DataType] | None:
     return value, exp.DataType.build(kind, dialect="spark")
 
 
-def _divides(node: exp.Expr) -> bool:
-    """Whether every number can be divided: the divisor is written, is not 0, and -1 does not leave a bigint."""
+def _divides(node: exp.Expr, typed: TypedTree) -> bool:
+    """Whether every number can be divided: the divisor is not 0, and -1 does not leave a bigint."""
+    if is_divided_safely(node) and not isinstance(_bare(node.expression), exp.Literal):
+        whole = isinstance(node, exp.IntDiv)
+        return not whole or typed.of(node.this) is Scalar.INTEGER or is_positive(node.expression)
     divisor, sign = node.expression, 1
     while isinstance(divisor, exp.Paren | exp.Neg):
         sign = -sign if isinstance(divisor, exp.Neg) else sign
@@ -108,6 +113,12 @@ def _divides(node: exp.Expr) -> bool:
     return not (isinstance(node, exp.IntDiv) and sign < 0 and divisor.name == "1")
 
 
+def _bare(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.this
+    return node
+
+
 def _always_casts(value: exp.Expr, to: exp.DataType, typed: TypedTree) -> bool:
     """Whether every value of the type fits."""
     known = typed.of(value)
@@ -116,6 +127,8 @@ def _always_casts(value: exp.Expr, to: exp.DataType, typed: TypedTree) -> bool:
         return True
     held = of_leaf(value, known) if isinstance(known, Decimal) or known in INTEGERS else None
     sizes = [int(size.name) for size in to.expressions if size.name.isdigit()]
+    if known is Scalar.BOOLEAN and to.this is exp.DType.DECIMAL:
+        return not sizes or sizes[0] - (sizes[1] if len(sizes) > 1 else 0) >= 1
     if held is None or to.this is not exp.DType.DECIMAL or not sizes:
         return False
     scale = sizes[1] if len(sizes) > 1 else 0

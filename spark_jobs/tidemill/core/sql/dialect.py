@@ -27,6 +27,8 @@ class Written(Spark):
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {n: SparkParser.FUNCTION_PARSERS[n] for n in _SYNTAX}
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
+        # Spark has no ARRAY[0]: in `array(i, j)[0]`, the brackets take an item of what a function gives.
+        ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
 
 
 def tokens_of(text: str) -> list[sqlglot.Token]:

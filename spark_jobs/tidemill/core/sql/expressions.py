@@ -64,16 +64,18 @@ def parsed(expression: str, *, aggregates: bool = False) -> Parsed:
     except UnicodeEncodeError:
         raise DeclarationError(f"half a character in {expression!r}", fix="write the character itself") from None
     except ValueError as error:
-        fix = _backticks(expression)
+        fix = _instead(expression)
         raise DeclarationError(f"not an SQL expression: {expression!r}: {error}", fix=fix) from None
     except RecursionError:
         raise _too_deep(expression) from None
 
 
-def _backticks(expression: str) -> str:
-    """What to do about words of SQL that are meant as columns; empty if there are none."""
-    from tidemill.core.sql.reserved_words import meant_as_columns
+def _instead(expression: str) -> str:
+    """What to do about words of SQL that are meant as columns or as functions; empty if there are none."""
+    from tidemill.core.sql.reserved_words import called_operator, meant_as_columns
 
+    if (called := called_operator(expression)) is not None:
+        return called
     words = ", ".join(f"`{word}`" for word in meant_as_columns(expression))
     return f"put the names of columns that are words of SQL in backticks: {words}" if words else ""
 

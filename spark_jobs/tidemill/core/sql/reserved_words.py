@@ -63,3 +63,25 @@ def _begins_after(token: Token | None) -> bool:
 
 def _is_sign(token: Token) -> bool:
     return token.token_type.name not in ("STRING", "RAW_STRING", "IDENTIFIER", "NUMBER", "HEX_STRING")
+
+
+_CASE = "CASE WHEN condition THEN value ELSE other END"
+WRITTEN_AS = {
+    "between": "value BETWEEN 1 AND 2",
+    "case": _CASE,
+    "when": _CASE,
+    "in": "value IN (1, 2)",
+    "and": "one AND other",
+    "or": "one OR other",
+    "not": "NOT condition",
+    "div": "value DIV divisor",
+}
+"""Words that Spark lists among its functions, but that are operators; and how they are written."""
+
+_CALLED = re.compile(r"(?:^|[(,=<>]|\b(?:and|or|not|then|else)\b)\s*(between|case|when|in)\s*\(", re.IGNORECASE)
+
+
+def called_operator(expression: str) -> str | None:
+    """What to write instead, if an expression that cannot be read calls an operator like a function."""
+    found = _CALLED.search(expression)
+    return None if found is None else f"`{found[1].lower()}` is no function: write {WRITTEN_AS[found[1].lower()]}"

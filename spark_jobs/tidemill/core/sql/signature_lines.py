@@ -88,7 +88,7 @@ moment text? -> count: to_unix_timestamp
 moment whole -> date: date_add date_sub dateadd
 moment? text? -> count: unix_timestamp
 nested any? -> string: to_json
-number -> -: nullifzero zeroifnull abs negative positive ceil ceiling floor median
+number -> -: nullifzero zeroifnull abs negative positive median
 number -> boolean: isnan
 number -> count: factorial
 number -> date: date_from_unix_date
@@ -99,7 +99,7 @@ number -> string: bin chr char space
 number number -> -: shiftleft shiftright shiftrightunsigned mod pmod try_multiply try_divide try_mod
 number number -> double: nanvl atan2 hypot pow power corr covar_pop covar_samp
 number number number -> date: make_date
-number number? -> -: round bround
+number number? -> -: round bround ceil ceiling floor
 number number? -> double: log
 number number? number? number? number? number? number? -> -: try_make_interval
 number plain plain* -> -: elt

@@ -76,7 +76,7 @@ REFUSED = {
         "which is string and no number",
     ),
     "what Spark cannot run": (
-        'select("user").with_columns(n="round(amount, amount)")',
+        'with_columns(n="round(amount, amount)").select("user", "n")',
         {"user": "string", "n": "integer"},
         "Spark cannot run",
     ),

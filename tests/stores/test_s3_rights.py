@@ -101,8 +101,8 @@ def test_spark_is_told_new_keys_and_nothing_twice(of_a_role: Mill, monkeypatch: 
 
 
 def test_keys_are_asked_for_before_every_job_and_every_write_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidemill.engine.storage.row_writers.ensure_table", lambda _: None)
-    monkeypatch.setattr("tidemill.engine.storage.row_writers.newest", lambda _: object())
+    monkeypatch.setattr("tidemill.engine.storage.spark_writer.ensure_table", lambda _: None)
+    monkeypatch.setattr("tidemill.engine.storage.spark_writer.newest", lambda _: object())
     asked: list[str] = []
     session: Any = None
     writers = RowWriters(session, driver_rows=1, writer="spark", before_job=lambda: asked.append("asked"))

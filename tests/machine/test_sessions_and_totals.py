@@ -81,6 +81,14 @@ def test_the_oldest_open_session_is_told(tmp_path: Path) -> None:
     assert size_json(size)["oldest_open_window"] == NOW.isoformat()
 
 
+def test_where_no_session_is_open_none_is_told(tmp_path: Path) -> None:
+    mill = sums(tmp_path, NO_SPARK, **SESSIONS, lateness="1 minute", delay="200 s")
+    mill.feed([an_event(0), an_event(300, "nobody")])
+    commit = mill.run()
+    [size] = state_sizes(mill.project, mill.project.pipeline("sums"), commit.position)
+    assert size_json(size)["oldest_open_window"] is None
+
+
 def test_another_trigger_of_sessions_needs_a_new_generation(tmp_path: Path) -> None:
     mill = sums(tmp_path, NO_SPARK, **SESSIONS, trigger="on_update")
     mill.feed([an_event(0)])

@@ -64,9 +64,11 @@ def state_sizes(project: Project, flow: Flow, position: Position) -> Sequence[St
 
 def _of_sessions(sink: WindowedSink, position: Position) -> int | None:
     """The start of the earliest session that may be open; None if none is."""
-    since = (position.open_since or {})[sink.table].since
-    closed = position.watermark in (BEGINNING, END)
-    return None if closed or since >= sink.session_panes.open_from(position.watermark, 0) else since
+    found = (position.open_since or {})[sink.table]
+    if position.watermark in (BEGINNING, END):
+        return None
+    none_open = sink.session_panes.open_from(position.watermark, found.allowed_lateness)
+    return None if found.since >= none_open else found.since
 
 
 def size_json(found: StateSize) -> dict[str, object]:

@@ -24,10 +24,9 @@ class SlidingFold:
         self._period = trigger.micros if isinstance(trigger, TimePolicy) else None
         self._compares = self._evict_above is not None or self._fire_above is not None
 
-    def fold(
+    def fold(  # noqa: D102
         self, state: State | None, records: Records, before: Moment, after: Moment, first_piece: int = 0
     ) -> Folded:
-        """See `Machine`."""
         folded, key = Folded(), SlidingState(state, first_piece)
         if self._evict_older is not None:
             key.now = max(key.now, before.clock if self._ages_by_clock else before.watermark)

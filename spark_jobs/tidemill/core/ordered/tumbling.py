@@ -42,7 +42,7 @@ class TumblingFold:
     def __init__(self, policy: CountPolicy | DeltaPolicy | PunctuationPolicy) -> None:
         self._policy = policy
 
-    def fold(
+    def fold(  # noqa: D102
         self,
         state: State | None,
         records: Records,
@@ -50,7 +50,6 @@ class TumblingFold:
         after: Moment,
         first_piece: int = 0,
     ) -> Folded:
-        """See `Machine`."""
         folded, buffer = Folded(), _Buffer(state, first_piece)
         match self._policy:
             case CountPolicy(count):

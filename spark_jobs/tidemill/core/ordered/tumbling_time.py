@@ -38,10 +38,9 @@ class TumblingTimeFold:
     def __init__(self, policy: TimePolicy, *, emit_empty: bool) -> None:
         self._length, self._uses_clock, self._emit_empty = policy.micros, policy.uses_clock, emit_empty
 
-    def fold(
+    def fold(  # noqa: D102
         self, state: State | None, records: Records, before: Moment, after: Moment, first_piece: int = 0
     ) -> Folded:
-        """See `Machine`."""
         folded, key = Folded(), _Open(state, first_piece)
         self._take(key, records, before, folded)
         self._flush(key, after.clock if self._uses_clock else after.watermark, folded)

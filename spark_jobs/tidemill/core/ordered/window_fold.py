@@ -39,10 +39,9 @@ class WindowFold:
         self._sessions = Joins(windows.micros, declared, self._rule) if isinstance(windows, Sessions) else None
         self._spans = None if isinstance(windows, Sessions) else Spans(windows)
 
-    def fold(
+    def fold(  # noqa: D102
         self, state: State | None, records: Records, before: Moment, after: Moment, first_piece: int = 0
     ) -> Folded:
-        """See `Machine`."""
         key = KeyWindows(state, first_piece)
         work = _Work(key, records, before)
         if self._spans is not None:

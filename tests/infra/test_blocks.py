@@ -14,11 +14,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import tidemill
 from support.projects import ROOT
 from support.readme import code
 from tidemill.contracts.lint import lint
 from tidemill.contracts.load import load_contract
+from tidemill.core.bind.binding import bind
+from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.contract.contract import Contract, Format
+from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.declare import operators as op
+from tidemill.core.declare.pipeline import Pipeline
 from tidemill.engine.read.decode import decoder_for
 from tidemill.project.project import Project
 from tidemill.project.settings import FILE, Settings, read_settings
@@ -27,6 +33,7 @@ DOCS = ROOT / "docs"
 AIRFLOW = "guides/airflow"
 
 BLOCKS = {
+    ("concepts/time", "python", 0): "here",
     ("guides/kafka", "toml", 0): "here",
     ("guides/kafka", "python", 0): "here",
     ("guides/kafka", "python", 1): "here",
@@ -110,6 +117,27 @@ def test_reading_several_topics_and_publishing_to_one_are_declared_so(shop: Path
         assert (read.pattern is None) == bool(expected)
     file.write_text(re.sub(r"\.publish\(.*\)", to_topic.strip(), text))
     assert Project.load(shop).pipeline("sales").sinks[0].topic == "sales-by-minute"
+
+
+def contract_of(name: str, *columns: str) -> Contract:
+    """A contract whose columns are given as `name type`."""
+    kinds = {"timestamp": Scalar.TIMESTAMP, "string": Scalar.STRING, "boolean": Scalar.BOOLEAN}
+    kinds |= {"bigint": Scalar.LONG, "double": Scalar.DOUBLE}
+    fields = (Field(name=column, type=kinds[kind]) for column, kind in map(str.split, columns))
+    return Contract(name=name, version="1", format=Format.JSON, fields=tuple(fields))
+
+
+def test_a_filter_and_columns_after_an_aggregate_are_declared_as_the_page_says() -> None:
+    with Pipeline("guard", every="1 minute") as pipeline:
+        logins = pipeline.read("logins", contract="logins", event_time="ts")
+        exec(code("concepts/time", "python")[0], {"logins": logins, **vars(tidemill)})
+    window = ("window_start timestamp", "window_end timestamp")
+    columns = {"logins": ("ts timestamp", "source string", "success boolean")}
+    columns["bursts"] = (*window, "source string", "attempts bigint", "failures bigint", "share double")
+    contracts = {name: contract_of(name, *each) for name, each in columns.items()}
+    [sink] = bind(pipeline.spec, contracts).sinks
+    assert isinstance(sink, WindowedSink)
+    assert (sink.table, sink.chooses, sink.row_key) == ("bursts", True, ("window_start", "window_end", "source"))
 
 
 def test_complete_contracts_have_no_finding_and_mean_what_the_page_says(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -120,11 +121,12 @@ def test_reading_several_topics_and_publishing_to_one_are_declared_so(shop: Path
 
 
 def contract_of(name: str, *columns: str) -> Contract:
-    """A contract whose columns are given as `name type`."""
+    """A contract whose columns are given as `name type`; one of records, unless it has windows."""
     kinds = {"timestamp": Scalar.TIMESTAMP, "string": Scalar.STRING, "boolean": Scalar.BOOLEAN}
     kinds |= {"bigint": Scalar.LONG, "double": Scalar.DOUBLE}
     fields = (Field(name=column, type=kinds[kind]) for column, kind in map(str.split, columns))
-    return Contract(name=name, version="1", format=Format.JSON, fields=tuple(fields))
+    made = Contract(name=name, version="1", fields=tuple(fields))
+    return replace(made, format=Format.JSON) if "window_start" not in made.columns else made
 
 
 def test_a_filter_and_columns_after_an_aggregate_are_declared_as_the_page_says() -> None:
@@ -137,7 +139,7 @@ def test_a_filter_and_columns_after_an_aggregate_are_declared_as_the_page_says()
     contracts = {name: contract_of(name, *each) for name, each in columns.items()}
     [sink] = bind(pipeline.spec, contracts).sinks
     assert isinstance(sink, WindowedSink)
-    assert (sink.table, sink.chooses, sink.row_key) == ("bursts", True, ("window_start", "window_end", "source"))
+    assert (sink.table, sink.chooses, sink.row_key) == ("bursts", True, ("window_start", "source"))
 
 
 def test_complete_contracts_have_no_finding_and_mean_what_the_page_says(tmp_path: Path) -> None:

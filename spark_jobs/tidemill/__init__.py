@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from tidemill.core.declare.aggregates import Average, Count, CountIf, Custom, Max, Min, StdDev, Sum, Variance
 from tidemill.core.declare.pipeline import Pipeline
 from tidemill.core.declare.sketches import ApproxDistinct, Collect, Distinct, First, HeavyHitters, Last, Quantiles
+from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
+from tidemill.core.ordered.policies import CountPolicy, DeltaPolicy, PunctuationPolicy, TimePolicy
 from tidemill.core.time.windows import Calendar, Session, Sliding, Tumbling
 
 __all__ = [
@@ -19,7 +21,9 @@ __all__ = [
     "Collect",
     "Count",
     "CountIf",
+    "CountPolicy",
     "Custom",
+    "DeltaPolicy",
     "Distinct",
     "First",
     "HeavyHitters",
@@ -27,12 +31,16 @@ __all__ = [
     "Max",
     "Min",
     "Pipeline",
+    "PunctuationPolicy",
     "Quantiles",
     "Session",
     "Sliding",
+    "SlidingBuffer",
     "StdDev",
     "Sum",
+    "TimePolicy",
     "Tumbling",
+    "TumblingBuffer",
     "Variance",
 ]
 __version__ = "0.1.0"

@@ -116,9 +116,11 @@ def _statements() -> Iterator[tuple[str, str]]:
 
 
 def _of_flow(flow: Flow, where: str) -> Iterator[tuple[str, str]]:
+    from tidemill.core.bind.firing_sink import FiringSink
     from tidemill.core.bind.sinks import WindowedSink
     from tidemill.core.time.window_expressions import pane_start
     from tidemill.engine.aggregate.branches import branch_out, branches_of
+    from tidemill.engine.aggregate.firing_sql import merged_firings
     from tidemill.engine.aggregate.node_sql import merged_nodes, spread_rows
     from tidemill.engine.aggregate.side_outputs import late_rows, rejected_rows
     from tidemill.engine.aggregate.window_sql import folded_state, merged_windows
@@ -132,6 +134,9 @@ def _of_flow(flow: Flow, where: str) -> Iterator[tuple[str, str]]:
         yield f"sql: rejected of {source.topic}{where}", rejected_rows(source)
         yield f"sql: late of {source.topic}{where}", late_rows([branch for branch, _ in ways])
     for sink in flow.sinks:
+        if isinstance(sink, FiringSink):
+            yield f"sql: firings of {sink.table}{where}", merged_firings(ROWS, sink)
+            yield f"sql: folded state of {sink.table}{where}", folded_state(ROWS, sink, (), ("piece_id",))
         if isinstance(sink, WindowedSink):
             yield f"sql: panes of {sink.table}{where}", pane_start(sink.window.panes, "_time")
             yield f"sql: windows of {sink.table}{where}", merged_windows(ROWS, sink)

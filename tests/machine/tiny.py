@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Input
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.contract.schema import Field
@@ -27,6 +28,7 @@ from tidemill.core.declare.aggregates import Count
 from tidemill.core.declare.operators import Filter
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.log.scan import Record
+from tidemill.core.ordered.records import Moment
 from tidemill.core.plan.amendments import Repair
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.failpoints import boundary
@@ -34,7 +36,9 @@ from tidemill.core.time.pane_tree import Node
 from tidemill.core.time.times import micros, moment
 from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.engine.aggregate.counting import Counts
+from tidemill.engine.aggregate.ordered_fold import Epoch, History, OrderedFold
 from tidemill.engine.attempt import Attempt
+from tidemill.engine.publish.firings import Firings
 from tidemill.engine.publish.merged_ahead import Ahead
 from tidemill.engine.publish.side_tables import SideOutputs
 from tidemill.engine.publish.window_results import Fired, Windows
@@ -232,7 +236,7 @@ class TinySideOutputs(SideOutputs):
     def late(self, spec: Any) -> StagedRows | None:
         rows = []
         for sink, row in self._kept():
-            window = sink.window.panes.last_window_of(row.time)
+            window = sink.panes.last_window_of(row.time)
             rows.append(
                 place(row)
                 | {
@@ -294,6 +298,34 @@ def _place(row: Row) -> tuple[str, int, int]:
     return row.record.topic, row.record.partition, row.record.offset
 
 
+def pieces(sink: FiringSink, taken: Sequence[Row], firings: Firings) -> pa.Table:
+    """Records folded into pieces, and what keys keep and fire."""
+    plan, kept, own = firings.plan, firings.kept(sink), ("user", "amount")
+    rows = [
+        dict(zip(("_topic", "_partition", "_offset"), _place(row), strict=True))
+        | {"_time": row.time, "user": row.user, "amount": row.amount, "_value": row.amount, "_marker": row.amount == -1}
+        for row in taken
+    ]
+    places = [("_topic", pa.string()), *((name, LONG) for name in ("_partition", "_offset", "_time"))]
+    fields = [*places, ("user", pa.string()), ("amount", LONG), ("_value", LONG), ("_marker", pa.bool_())]
+    table = pa.Table.from_pylist(rows, pa.schema([*fields, ("_kept", pa.string())]))
+    if kept is not None:
+        old = kept.keys.filter(kept.keys["_kept"].is_valid()).drop_columns(["key_as_of"])
+        table = pa.concat_tables([table, old], promote_options="permissive")
+    now = Moment(plan.position.watermark, micros(plan.clock))
+    epoch, marked = Epoch(plan.batch_id, now, now), sink.marker is not None
+    fold = OrderedFold(keys=sink.keys, window=sink.window, history=History(epochs=(epoch,)), columns=own, marked=marked)
+    sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
+    for row in fold.over(table).to_pylist():
+        found = sums[row["_row"], *(row[key] for key in sink.keys), row["_piece"], row["_told"]]
+        found[0] += 1
+        found[1] += row["amount"] or 0
+    names = [("_row", pa.int32()), *_of_key(sink), ("_piece", LONG), ("_told", pa.string()), *_partials(sink)]
+    schema = pa.schema(names)
+    values = [(*key, *partials(sink, found)) for key, found in sums.items()]
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in values], schema=schema)
+
+
 class TinyAttempt(Attempt):
     """`Attempt` without Spark."""
 
@@ -338,9 +370,9 @@ class TinyAttempt(Attempt):
         lateness = micros(sink.allowed_lateness) if self.plan.live else 0
         watermark, job = self.plan.lateness_watermark, self.plan.job
         spared = (job.whole or {}).get(sink.table, ()) if job is not None else ()
-        if any(span.first <= row.time < sink.window.panes.end_of(span.last) for span in spared):
+        if any(span.first <= row.time < sink.panes.end_of(span.last) for span in spared):
             return False
-        return sink.window.panes.is_late(row.time, watermark=watermark, allowed_lateness=lateness)
+        return sink.panes.is_late(row.time, watermark=watermark, allowed_lateness=lateness)
 
     def aggregate(self, read: Read) -> Aggregated:
         """As in the product; it comes to the boundaries of inputs, too."""
@@ -370,6 +402,8 @@ class TinyAttempt(Attempt):
 
     def job(self, read: Read, sink: Any, without: Any = None) -> Any:
         """Rows of state."""
+        if isinstance(sink, FiringSink):
+            return pieces(sink, self.taken[sink.table], self.firings)
         sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0] * len(sink.aggregates))
         for row in self.taken[sink.table]:
             found = sums[(sink.window.panes.pane_of(row.time), *key_of(sink, row.user))]
@@ -382,6 +416,12 @@ class TinyAttempt(Attempt):
             for (p, *key), values in sorted(sums.items())
         ]
         return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
+
+    def of_nothing(self, sink: FiringSink) -> pa.Table:
+        """No count, and no sum."""
+        schema = pa.schema(_partials(sink))
+        values = [0 if part in ("n__value", "amount__n") else None for part in schema.names]
+        return pa.Table.from_pylist([dict(zip(schema.names, values, strict=True))], schema=schema)
 
     def side_outputs(self, found: Aggregated) -> SideOutputs:
         """What goes aside."""

@@ -15,7 +15,9 @@ from tidemill import (
     Collect,
     Count,
     CountIf,
+    CountPolicy,
     Custom,
+    DeltaPolicy,
     Distinct,
     First,
     HeavyHitters,
@@ -23,12 +25,16 @@ from tidemill import (
     Max,
     Min,
     Pipeline,
+    PunctuationPolicy,
     Quantiles,
     Session,
     Sliding,
+    SlidingBuffer,
     StdDev,
     Sum,
+    TimePolicy,
     Tumbling,
+    TumblingBuffer,
     Variance,
 )
 from tidemill.core.contract.contract import (
@@ -194,12 +200,29 @@ def _sessions() -> Pipeline:
     return pipeline
 
 
-_NEWER = (_late_fields, _calendar, _totals, _sessions)
+def _buffers() -> Pipeline:
+    with Pipeline("buffers", every="1 minute") as pipeline:
+        orders = pipeline.read("orders", contract="orders", event_time="ts").with_columns(closes="amount = 0")
+        by_shop = orders.key_by("shop")
+        sliding = SlidingBuffer(CountPolicy(100), DeltaPolicy("amount", 5))
+        by_shop.window(sliding).aggregate(n=Count()).publish("last_hundred", contract="last_hundred")
+        by_shop.window(TumblingBuffer(PunctuationPolicy("closes"))).aggregate(n=Count()).publish(
+            "closed", contract="closed"
+        )
+        clock = TimePolicy("1 minute", clock="batch_clock")
+        each = orders.window(TumblingBuffer(clock, emit_empty=True)).aggregate(n=Count())
+        each.publish("each_minute", contract="each_minute")
+    return pipeline
+
+
+_NEWER = (_late_fields, _calendar, _totals, _sessions, _buffers)
 NEWER_CONTRACTS = {
     **CONTRACTS,
     "late_fields": a_table("late_fields", "shown_from", "total", "why"),
     "daily": a_table("daily", "window_start", "window_end", "n"),
     "so_far": a_table("so_far", "shop", "n"),
+    **{name: a_table(name, "shop", "n") for name in ("last_hundred", "closed")},
+    "each_minute": a_table("each_minute", "window_start", "window_end", "n"),
     "visits": a_table("visits", "window_start", "window_end", "shop", "n"),
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import assert_never
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import PUBLISHED, Flow, Input
 from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.core.contract.contract import Contract, Severity
@@ -82,6 +83,9 @@ def _rows_of(sink: Sink) -> str:
             each = " and ".join(filter(None, (f"one row per {window} window", ", ".join(map(code, keys)))))
             late = f"; late records count for {show_duration(lateness)}" if lateness else "; late records do not count"
             said = f"{table}: {each}, published {trigger.text}{late}"
+        case FiringSink(window=window, keys=keys):
+            each = "".join(f", for each {code(key)}" for key in keys)
+            said = f"{table}: one row per firing of a buffer{each}: {window}"
         case RowSink():
             said = f"{table}: each row once, as it is"
         case _:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import ClassVar, assert_never
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
-from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
+from tidemill.core.bind.sinks import RowSink, Sink, StatefulSink, WindowedSink
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.log.scan import Scan
 from tidemill.core.plan.amendments import Fold, Repair, Rewind, SideOutput, Switch
@@ -24,17 +25,18 @@ from tidemill.core.protocol.failpoints import boundary
 from tidemill.engine.aggregate.branches import unpack
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.input_stream import Stream
-from tidemill.engine.aggregate.node_sql import of_nodes
-from tidemill.engine.aggregate.types import check_types
-from tidemill.engine.aggregate.window_sql import SLICE_COLUMNS, partial_aggregates
+from tidemill.engine.aggregate.types import check_types, empty_rows
+from tidemill.engine.aggregate.window_sql import partial_aggregates
 from tidemill.engine.publish.beside import Beside
+from tidemill.engine.publish.firings import Firings
 from tidemill.engine.publish.publishing import Publisher, own_values
-from tidemill.engine.publish.session_results import times_of
 from tidemill.engine.publish.side_tables import SideOutputs, Taken
 from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.publish.timing_column import timed
 from tidemill.engine.publish.window_results import Fired, Windows
 from tidemill.engine.read.fitted import fitted, told
+from tidemill.engine.slice_folding import fold_slices
+from tidemill.engine.slice_writer import SliceWriter
 from tidemill.engine.spark.session import pin
 from tidemill.engine.steps import Aggregated, Published, Read, Staged, StateWritten
 from tidemill.engine.storage.expected_versions import ExpectedVersions
@@ -73,6 +75,8 @@ class Attempt:
         self.publisher = Publisher(
             flow=self.flow, plan=self.plan, uris=self.uris, writers=self.writers, expected=self.expected
         )
+        self.slices = SliceWriter(plan=self.plan, number=self.number, uris=self.uris, publisher=self.publisher)
+        self.firings = Firings(plan=self.plan, uris=self.uris, writers=self.writers, expected=self.expected)
 
     def open_writers(self) -> RowWriters:
         """New writers, which carry rows from jobs to tables."""
@@ -113,7 +117,8 @@ class Attempt:
         """Step 3: write partial aggregates to state, and hold rows for tables without windows."""
         match self.plan.work:
             case Fold() as fold:
-                return self._fold(read, fold)
+                state = fold_slices(self.flow, fold, self.windows({}), self.firings, self.slices)
+                return Aggregated(read=read, counts=self.count(read), **vars(state))
             case Rewind() | Switch():
                 return Aggregated(read=read, counts=self.count(read))
             case Live() | Repair() | BackfillStep() | Reading():
@@ -125,7 +130,7 @@ class Attempt:
         for stream in read.streams:
             with boundary(f"input:{stream.source.topic}", self.plan.batch_id):
                 stream.count_kept()
-        state, rows = StateWritten(), dict[str, StagedRows]()
+        state, rows, ordered = StateWritten(), dict[str, StagedRows](), dict[str, pa.Table]()
         unfit: list[CheckResult] = []
         for sink, job in ((sink, self.job(read, sink)) for sink in self.flow.sinks):
             if job is None:
@@ -134,22 +139,15 @@ class Attempt:
                 staged = self.writers.stage(job, at_most=self.plan.records)
             match sink:
                 case WindowedSink():
-                    self._append_state(sink, staged, state)
+                    self.slices.state(sink, staged, state)
                 case RowSink():
                     staged, broken = told(staged, sink.table, sink.contract)
                     unfit += broken
                     rows[sink.table] = staged.stamped(own_values(self.plan))
-        return Aggregated(read=read, counts=self.count(read), rows=rows, unfit=tuple(unfit), **vars(state))
-
-    def _fold(self, read: Read, fold: Fold) -> Aggregated:
-        """Join the slices of some batches into the slice of this attempt."""
-        state, windows = StateWritten(), self.windows({})
-        for sink in self.flow.sinks:
-            if isinstance(sink, WindowedSink):
-                self._append_nodes(sink, windows.folded_nodes(sink, fold))
-                if (staged := windows.folded(sink, fold)) is not None:
-                    self._append_state(sink, staged, state)
-        return Aggregated(read=read, counts=self.count(read), **vars(state))
+                case FiringSink():
+                    ordered[sink.table] = staged.writer.arrow(staged.rows)
+        counts = self.count(read)
+        return Aggregated(read=read, counts=counts, rows=rows, unfit=tuple(unfit), ordered=ordered, **vars(state))
 
     def _shed(self, read: Read) -> Aggregated:
         """Count all records as shed, read none: an earlier attempt may have read them, and each counts at most once."""
@@ -157,35 +155,27 @@ class Attempt:
         shed = {topic: Counts(account=Account(read=n, shed=n)) for topic, n in lengths.items()}
         return Aggregated(read=read, counts={**self.count(read), **shed})
 
-    def _slice(self) -> dict[str, pa.Scalar]:
-        values = (self.plan.batch_id, self.number)
-        return {c: pa.scalar(value, pa.int64()) for c, value in zip(SLICE_COLUMNS, values, strict=True)}
-
-    def _append_state(self, sink: WindowedSink, staged: StagedRows, state: StateWritten) -> None:
-        staged = state.partials[sink.table] = staged.stamped(self._slice())
-        if not staged.count:
-            return
-        state.touched[sink.table] = times_of(sink, staged)
-        spec = self.uris.state(sink, staged.writer.fields(staged.rows))
-        with boundary(f"state:{sink.table}", self.plan.batch_id):
-            handle = self.publisher.append_slice(spec, self.expected.state(sink), staged)
-            state.states[sink.table] = State(spec=spec, handle=handle)
-
-    def _append_nodes(self, sink: WindowedSink, nodes: StagedRows | None) -> None:
-        """Append panes merged ahead, in the slice of this attempt."""
-        if nodes is None or not nodes.count:
-            return
-        names = ("pane_level", "pane_start", *of_nodes(sink), *SLICE_COLUMNS)
-        staged = nodes.stamped(self._slice()).picked({name: name for name in names})
-        with boundary(f"merged:{sink.table}", self.plan.batch_id):
-            spec = self.uris.merged(sink, staged.writer.fields(staged.rows))
-            self.publisher.append_slice(spec, self.expected.merged(sink), staged)
-
     def job(self, read: Read, sink: Sink, without: DataFrame | None = None) -> DataFrame | None:
         """The job of step 3 for a sink, which has not run yet; None when no record leads to the sink.
 
         `without` has the records to leave out, by `_topic`, `_partition` and `_offset`.
         """
+        rows = self.rows(read, sink, without)
+        match sink:
+            case _ if rows is None:
+                return None
+            case RowSink():
+                # In the types of its contract, and with what does not fit them.
+                return rows.selectExpr(*fitted(sink.contract.fields))
+            case WindowedSink():
+                return partial_aggregates(rows, sink)
+            case FiringSink():
+                return self.firings.job(sink, rows, self.firings.kept(sink))
+            case _:
+                assert_never(sink)
+
+    def rows(self, read: Read, sink: Sink, without: DataFrame | None = None) -> DataFrame | None:
+        """The rows that enter a sink; None when no record leads to it. `without` is that of `job`."""
         streams = [(s.counted, [b for b in s.branches if b.sink is sink]) for s in read.streams]
         parts = [unpack(frame, branches) for frame, branches in streams if branches]
         if not parts:
@@ -193,7 +183,7 @@ class Attempt:
         rows = reduce(DataFrame.unionByName, parts)
         if without is not None:
             rows = rows.join(without, ["_topic", "_partition", "_offset"], "left_anti")
-        return _as_published(rows, sink) if isinstance(sink, RowSink) else partial_aggregates(rows, sink)
+        return rows
 
     def count(self, read: Read) -> Mapping[str, Counts]:
         """The counts of the pass, by topic, after its jobs have run; topics without records have empty counts."""
@@ -211,9 +201,11 @@ class Attempt:
             if (staged := fired.windows) is None:
                 continue
             if isinstance(sink, WindowedSink):
-                staged = timed(staged, sink, self.plan, position).stamped(own_values(self.plan))
+                staged = timed(staged, sink, self.plan, position)
+            if isinstance(sink, StatefulSink):
+                staged = staged.stamped(own_values(self.plan))
             rows.append(SinkRows(sink, staged, fired.gone))
-        return Staged(tuple(rows), tuple(windows.unfit), open_since)
+        return Staged(tuple(rows), (*windows.unfit, *self.firings.results.unfit), open_since, self.firings.due)
 
     def _fired(self, sink: Sink, found: Aggregated, position: Position, windows: Windows) -> Fired:
         if isinstance(sink, RowSink):
@@ -221,16 +213,28 @@ class Attempt:
         match self.plan.work:
             case Rewind() | Switch() | Fold():
                 return Fired()
+            case _ if isinstance(sink, FiringSink):
+                return self._firings(sink, found, position)
             case BackfillStep():
                 job = self._job_done(found)
                 return Fired(windows.fire_again(sink, job, position.slices) if job and job.complete else None)
             case Live() | Repair() | Reading():
                 partials, touched = found.partials.get(sink.table), found.touched.get(sink.table, [])
                 fired = windows.fire(sink, position, partials, touched)
-                self._append_nodes(sink, fired.nodes)
+                self.slices.nodes(sink, fired.nodes)
                 return fired
             case _:
                 assert_never(self.plan.work)
+
+    def _firings(self, sink: FiringSink, found: Aggregated, position: Position) -> Fired:
+        nothing = partial(self.of_nothing, sink)
+        fires = self.firings.fire(sink, found.ordered.get(sink.table), position.watermark, nothing)
+        self.slices.keys(sink, fires.state)
+        return Fired(fires.rows)
+
+    def of_nothing(self, sink: FiringSink) -> pa.Table:
+        """One row: the partial aggregates of a table of firings over no record."""
+        return self.firings.results.of_nothing(sink, empty_rows(self.session, self.flow, sink))
 
     def _job_done(self, found: Aggregated) -> Backfill | None:
         """The plan's backfill after this attempt; None for other plans."""
@@ -293,8 +297,3 @@ class Attempt:
     def release(self) -> None:
         """Release everything that is cached on the executors."""
         self.writers.release()
-
-
-def _as_published(rows: DataFrame, sink: RowSink) -> DataFrame:
-    """The rows of the sink in the types of its contract, and which values do not fit."""
-    return rows.selectExpr(*fitted(sink.contract.fields))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa  # type: ignore[import-untyped]
+
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.plan.position import OpenSessions, TableMark
 from tidemill.core.time.spans import PaneSpan
@@ -27,8 +29,8 @@ class Aggregated:
     """Step 3: the result of the pass over the records: `counts` by topic, everything else by published table.
 
     `partials` are the rows of state that this attempt has written, in the panes that start at `touched` (microseconds);
-    `states` are the tables that hold them. `rows` are for tables without windows. `unfit` are broken rules for values
-    that do not fit the types of their contract.
+    `states` are the tables that hold them. `rows` are for tables without windows. `ordered` are records of tables of
+    firings, folded into pieces. `unfit` are broken rules for values that do not fit the types of their contract.
     """
 
     read: Read
@@ -38,6 +40,7 @@ class Aggregated:
     states: Mapping[str, State] = field(default_factory=dict)
     rows: Mapping[str, StagedRows] = field(default_factory=dict)
     unfit: tuple[CheckResult, ...] = ()
+    ordered: Mapping[str, pa.Table] = field(default_factory=dict)
 
     @property
     def panes(self) -> Mapping[str, PaneSpan]:
@@ -49,12 +52,14 @@ class Aggregated:
 class Staged:
     """Step 4: the rows to publish, and broken rules for values that do not fit the types of their contract.
 
-    `open_since` says from when on tables of sessions may have open ones, as `Position.open_since` does.
+    `open_since` says from when on tables of sessions may have open ones, as `Position.open_since` does. `due` is the
+    one of the position, None if it stays.
     """
 
     rows: tuple[SinkRows, ...] = ()
     unfit: tuple[CheckResult, ...] = ()
     open_since: Mapping[str, OpenSessions] = field(default_factory=dict)
+    due: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow, Input
 from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.core.declare import operators as op
@@ -105,7 +106,7 @@ class _Walk:
         match sink:
             case RowSink(columns=columns):
                 self._add(found, {name: self.columns.get(name.lower(), frozenset()) for name in columns})
-            case WindowedSink():
+            case WindowedSink() | FiringSink():
                 time = self._of([event_time], Way.TRANSFORMATION)
                 read = {name: columns_read(each) for name, each in sink.aggregates.items()}
                 parts = {name: self._of(columns, Way.AGGREGATION) for name, columns in read.items()}

@@ -15,7 +15,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.bind.flow import PUBLISHED
 from tidemill.core.bind.meaning import Meaning, meanings
-from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
+from tidemill.core.bind.sinks import RowSink, Sink, StatefulSink, WindowedSink
 from tidemill.core.contract.fitting import Fit, fit
 from tidemill.core.contract.schema import DataType, Field, spark_type
 from tidemill.core.identity.written import described, same
@@ -160,7 +160,7 @@ class _Table:
         if protocol > PROTOCOL:
             yield self._stops("needs a newer protocol of Delta", "", str(protocol), str(PROTOCOL))
         shape = self.view.position.shapes.get(self.sink.table, {})
-        if isinstance(self.sink, WindowedSink) and (before := shape.get("keys")) is not None:
+        if isinstance(self.sink, StatefulSink) and (before := shape.get("keys")) is not None:
             now = self.sink.shape["keys"]
             if not same(before, now) and before != self.sink.legacy_shape.get("keys"):
                 lost = "rows are told apart by other columns: a join by the old ones finds none or several"
@@ -180,7 +180,7 @@ class _Table:
         known, outcome = self._meaning, Outcome.TAKES
         if known is not None and f"column {name}" in known:
             outcome = self._other_meaning
-        elif self._is_known or (known is not None and isinstance(self.sink, RowSink)):
+        elif self._is_known or (known is not None and not isinstance(self.sink, WindowedSink)):
             # Earlier batches left it out already: somebody decided so.
             if not nullable:
                 yield self._may_be_null(name, "not published", "")

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
+from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.bind.sinks import Sink, WindowedSink
 from tidemill.core.change.redefinition import redefined, undecided
 from tidemill.core.history.coverage import Cover, united
 from tidemill.core.plan.amendments import SideOutput
@@ -31,8 +32,10 @@ from tidemill.engine.attempt import Attempt
 from tidemill.engine.publish.comparison import Differences, different_rows, different_windows
 from tidemill.engine.publish.session_results import SessionFiring
 from tidemill.engine.spark.query import ROWS, query
+from tidemill.engine.steps import Read
 from tidemill.engine.storage.state_table import State
 from tidemill.inspect.earlier import Earlier, parted
+from tidemill.inspect.refolding import history_of
 from tidemill.repair.job import AmendmentJob
 from tidemill.run.sessions import project_session
 from tidemill.tables.deltars import DeltaRsTable
@@ -160,7 +163,7 @@ class _Checking:
         attempt = self._attempt(covers)
         read = attempt.read()
         try:
-            job = attempt.job(read, attempt.flow.sinks[0], without=self._aside())
+            job = self._job(attempt, read, covers)
             spec = attempt.uris.published_table(self.sink)
             there = newest(spec) is not None
             writer = attempt.writers.of(rows_of(spec))
@@ -176,8 +179,18 @@ class _Checking:
         finally:
             attempt.release()
 
+    def _job(self, attempt: Attempt, read: Read, covers: Sequence[Cover]) -> DataFrame | None:
+        """The rows that should be there, or the state of windows from which they come; None when there is none."""
+        sink = attempt.flow.sinks[0]
+        if not isinstance(sink, FiringSink):
+            return attempt.job(read, sink, without=self._aside())
+        rows = attempt.rows(read, sink, without=self._aside())
+        history = history_of(self.amendment, sink, covers)
+        found = None if rows is None else attempt.firings.again(sink, rows, history)
+        return None if found is None else attempt.writers.frame([found])
+
     def _differences(self, attempt: Attempt, job: DataFrame | None, found: DataFrame | None) -> Differences:
-        if isinstance(self.sink, RowSink):
+        if not isinstance(self.sink, WindowedSink):
             now = found if found is None else self.earlier.without_rows(found)
             return different_rows(self.session, self.sink, job, now)
         fires = partial(self._sessions, attempt) if self.sink.merging else self._closed

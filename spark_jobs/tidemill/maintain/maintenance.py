@@ -16,7 +16,7 @@ from functools import partial
 from itertools import islice
 
 from tidemill.core.bind.flow import Flow
-from tidemill.core.bind.sinks import RowSink, WindowedSink
+from tidemill.core.bind.sinks import StatefulSink, WindowedSink
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.history.past import Past
 from tidemill.core.plan.amendments import Rewind
@@ -175,10 +175,13 @@ def maintain(
         with boundary("maintenance", newest_commit.batch_id):
             tidy_now(flow, uris, ledger, newest_commit)
     for sink in flow.sinks:
-        if isinstance(sink, WindowedSink):
+        if isinstance(sink, StatefulSink):
             yield from _state(uris, sink, kept, forgotten, dry_run=dry_run)
-            yield from _merged(uris, sink, kept, dry_run=dry_run)
-            for spec in (state.spec for state in (State.of(uris, sink), State.merged(uris, sink)) if state is not None):
+            merged = None
+            if isinstance(sink, WindowedSink):
+                yield from _merged(uris, sink, kept, dry_run=dry_run)
+                merged = State.merged(uris, sink)
+            for spec in (state.spec for state in (State.of(uris, sink), merged) if state is not None):
                 yield _vacuumed(spec, unused, [], dry_run=dry_run)
     lease = None if kept.opened is None else kept.opened.lease
     if left := project.lease(pipeline, flow.spec.takeover_after).sweep(unused, keep=lease, dry_run=dry_run):
@@ -189,7 +192,7 @@ def maintain(
 
 
 def _state(
-    uris: Uris, sink: WindowedSink, kept: _Kept, forgotten: ForgottenState | None, *, dry_run: bool
+    uris: Uris, sink: StatefulSink, kept: _Kept, forgotten: ForgottenState | None, *, dry_run: bool
 ) -> Iterator[MaintenanceTask]:
     """Remove state of slices that no position shows any more, and state that was forgotten."""
     state = State.of(uris, sink)
@@ -197,7 +200,7 @@ def _state(
         horizon = Transaction(state_horizon(uris.owner, sink), kept.horizon)
         rows = KeptTable(state.spec, opened=state.handle).drop(kept.dead, horizon=horizon, dry_run=dry_run)
         yield MaintenanceTask(table=state.spec.name, what="rows of superseded slices removed", count=rows)
-        if forgotten is not None and not isinstance(sink.window, Global):
+        if forgotten is not None and isinstance(sink, WindowedSink) and not isinstance(sink.window, Global):
             yield forgotten.removed(uris, sink, state.spec, dry_run=dry_run)
 
 
@@ -222,7 +225,7 @@ def _readable(flow: Flow, uris: Uris, kept: _Kept, readers: timedelta, *, dry_ru
 
 def _waited(flow: Flow, uris: Uris, kept: _Kept, unused: timedelta, *, dry_run: bool) -> Iterator[MaintenanceTask]:
     """Remove rows that waited for backfills which are now complete or given up."""
-    rows = [uris.published_table(sink) for sink in flow.sinks if isinstance(sink, RowSink)]
+    rows = [uris.published_table(sink) for sink in flow.sinks if not isinstance(sink, WindowedSink)]
     for spec in (uris.waiting(spec) for spec in (*rows, uris.quarantine(), uris.late())):
         if newest(spec) is not None:
             gone = KeptTable(spec).drop(kept.waited, dry_run=dry_run)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import AmendmentError
 from tidemill.core.history.coverage import Cover, batches_of, still_held
@@ -175,8 +176,10 @@ def _job_of(amendment: AmendmentJob, view: View, covers: tuple[Cover, ...], rang
     """The job that reads these ranges again.
 
     Raises:
-        AmendmentError: it would change nothing, or read records of sessions that are forgotten.
+        AmendmentError: it would change nothing, or read records of sessions that are forgotten; or a table has ordered
+            windows.
     """
+    _check_ordered(amendment)
     _check_sessions(amendment, view.position, covers)
     job = backfill_of(amendment.flow, view, amendment.ledger.past(), covers, ranges)
     left = sum(_left_of(amendment, view, job).values())
@@ -193,6 +196,17 @@ def _job_of(amendment: AmendmentJob, view: View, covers: tuple[Cover, ...], rang
             "--windows FROM/TO`",
         )
     return replace(job, by=amendment.reason.by, why=amendment.reason.why)
+
+
+def _check_ordered(amendment: AmendmentJob) -> None:
+    """Refuse to read records again whose order decides what was published after them, up to now."""
+    ordered = [sink for sink in amendment.flow.sinks if isinstance(sink, FiringSink)]
+    if ordered:
+        raise AmendmentError(
+            f"{amendment.pipeline}: windows of {ordered[0].table} follow the order of records ({ordered[0].window}): "
+            "what these offsets hold decides every firing after them; nothing was moved",
+            fix=f"compute all again: `tidemill rebuild {amendment.pipeline}`; or go back: `tidemill rewind`",
+        )
 
 
 def _check_sessions(amendment: AmendmentJob, position: Position, covers: Sequence[Cover]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tidemill.core.bind.flow import PUBLISHED
-from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.bind.sinks import StatefulSink
 from tidemill.core.declare.operators import StartFrom
 from tidemill.core.errors import AmendmentError, OffsetsLost
 from tidemill.core.history.index import asked_of
@@ -118,7 +118,7 @@ def _checked(amendment: AmendmentJob, view: View, past: Past, to: int) -> tuple[
     _check_log(amendment, view, position, past.begin)
     _check_left(amendment, view, past, to)
     for sink in amendment.flow.sinks:
-        if isinstance(sink, WindowedSink):
+        if isinstance(sink, StatefulSink):
             check_horizon(amendment.uris, sink, to)
     published = {sink.table for sink in amendment.flow.sinks}
     own = {amendment.uris.corrections().name, *(spec.name for spec in tables_of(amendment))} - published

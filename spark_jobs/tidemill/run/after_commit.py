@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterator
 
 from tidemill.core.bind.flow import Flow
-from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.bind.sinks import StatefulSink, WindowedSink
 from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.times import micros, moment
@@ -69,9 +69,10 @@ def foldable(flow: Flow, uris: Uris, commit: Committed) -> Iterator[tuple[str, i
 
 def _own_tables(flow: Flow, uris: Uris) -> Iterator[tuple[KeptTable, Between]]:
     for sink in flow.sinks:
-        if not isinstance(sink, WindowedSink):
+        if not isinstance(sink, StatefulSink):
             continue
-        for state in (State.of(uris, sink), State.merged(uris, sink) if sink.merges_ahead else None):
+        merged = State.merged(uris, sink) if isinstance(sink, WindowedSink) and sink.merges_ahead else None
+        for state in (State.of(uris, sink), merged):
             if state is not None:
                 yield KeptTable(state.spec, opened=state.handle), Between(column="pane_start", low=None, high=None)
     for spec in (uris.quarantine(), uris.late()):

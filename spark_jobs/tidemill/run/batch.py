@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from tidemill.contracts.audit import audit
 from tidemill.core.bind.flow import Flow
-from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.bind.sinks import StatefulSink, WindowedSink
 from tidemill.core.change.redefinition import meaning_after
 from tidemill.core.contract.verdict import Verdict, blocked
 from tidemill.core.errors import LogError
@@ -192,7 +192,7 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, times: _Times, *, s
         claim.attempt,
         {tp: time for c in found.counts.values() for tp, time in c.max_event_times.items()},
         {i.topic: micros(i.delay) for i in flow.inputs},
-        shapes={s.table: s.shape for s in flow.sinks if isinstance(s, WindowedSink)},
+        shapes={s.table: s.shape for s in flow.sinks if isinstance(s, StatefulSink)},
         panes=found.panes,
         merged=[s.table for s in flow.sinks if isinstance(s, WindowedSink) and s.merges_ahead],
     )
@@ -209,6 +209,7 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, times: _Times, *, s
         position,
         tables={**plan.position.tables, **published.marks},
         open_since={**(position.open_since or {}), **staged.open_since} or None,
+        due=position.due if staged.due is None else staged.due or None,
     )
     commit = _commit_of(attempt, position, _Done(found, staged, verdict, published), times)
     with step("commit"), boundary("committed", plan.batch_id):

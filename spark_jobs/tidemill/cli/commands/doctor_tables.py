@@ -77,14 +77,14 @@ def check_levels(project: Project, name: str) -> Iterator[Checked]:
 def _specs(project: Project, name: str) -> list[tuple[TableSpec, TableMark | None]]:
     """Every table of a pipeline, each with what the ledger knows of it."""
     from tidemill.core.bind.flow import PUBLISHED
-    from tidemill.core.bind.sinks import WindowedSink
+    from tidemill.core.bind.sinks import StatefulSink
     from tidemill.engine.storage.table_layout import PANE_FIELDS
 
     flow, uris = project.pipeline(name), project.uris(name)
     known = project.ledger(name).view().position.tables
-    windowed = [sink for sink in flow.sinks if isinstance(sink, WindowedSink)]
+    stateful = [sink for sink in flow.sinks if isinstance(sink, StatefulSink)]
     return [
         *((uris.published_table(sink), known.get(PUBLISHED + sink.table)) for sink in flow.sinks),
-        *((uris.state(sink, PANE_FIELDS), known.get(f"state/{sink.table}")) for sink in windowed),
+        *((uris.state(sink, PANE_FIELDS), known.get(f"state/{sink.table}")) for sink in stateful),
         *((spec, known.get(spec.name)) for spec in (uris.quarantine(), uris.late())),
     ]

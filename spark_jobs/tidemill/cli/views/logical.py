@@ -7,12 +7,14 @@ from dataclasses import MISSING, fields
 from enum import StrEnum
 from typing import Any, assert_never
 
+from tidemill.core.bind.firing_sink import Buffer, FiringSink
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.columns import WINDOW_COLUMNS
 from tidemill.core.declare.sketches import ORDER
+from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.time.panes import EvenPanes
 from tidemill.core.time.times import show_duration
 from tidemill.core.time.windows import WindowSpec
@@ -89,7 +91,9 @@ def _assigned(values: Mapping[str, str]) -> str:
     return ", ".join(f"{name} = {text}" for name, text in values.items())
 
 
-def _windows(spec: WindowSpec) -> str:
+def _windows(spec: WindowSpec | Buffer) -> str:
+    if isinstance(spec, TumblingBuffer | SlidingBuffer):
+        return str(spec)
     from datetime import timedelta
 
     match spec.panes:
@@ -122,6 +126,16 @@ def _sink(sink: Sink) -> dict[str, Any]:
                 "columns_of_window": list(sink.bounds),
                 "timing": sink.timing,
                 "allowed_lateness": show_duration(sink.allowed_lateness),
+                "aggregates": {name: _triple(aggregate) for name, aggregate in sink.aggregates.items()},
+            }
+        case FiringSink():
+            return {
+                "table": sink.table,
+                "windowed": False,
+                "window": _windows(sink.window),
+                "keys": list(sink.keys),
+                "topic": sink.topic,
+                "columns_of_window": list(sink.bounds),
                 "aggregates": {name: _triple(aggregate) for name, aggregate in sink.aggregates.items()},
             }
         case _:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.bind.firings import firing_sink
 from tidemill.core.bind.flow import Flow, Input
 from tidemill.core.bind.results import check_results, results_of
-from tidemill.core.bind.sinks import ResultStep, RowSink, Sink, WindowedSink
+from tidemill.core.bind.sinks import ResultStep, RowSink, Sink, StatefulSink, WindowedSink
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.schema import DataType, Scalar
 from tidemill.core.declare import operators as op
@@ -16,6 +19,7 @@ from tidemill.core.declare.pipeline import PipelineSpec
 from tidemill.core.declare.type_checks import check_fits
 from tidemill.core.declare.types import Types, types_by_operator
 from tidemill.core.errors import DeclarationError
+from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.time.trigger import Trigger
 
 
@@ -32,7 +36,7 @@ def bind(spec: PipelineSpec, contracts: Mapping[str, Contract]) -> Flow:
     inputs = tuple(_input(name, topic, read, contracts) for name, read in reads.items() for topic in read.names)
     patterns = tuple(_input(n, read.pattern, read, contracts) for n, read in reads.items() if read.pattern is not None)
     sinks = tuple(
-        _fitting(spec, name, _sink(spec, name, operator, columns, contracts), types[name])
+        _fitting(spec, name, _sink(spec, name, columns, types, contracts), types[name])
         for name, operator in spec.graph.operators.items()
         if isinstance(operator, op.Publish)
     )
@@ -53,11 +57,13 @@ def _input(name: str, topic: str, read: op.Read, contracts: Mapping[str, Contrac
 def _sink(
     spec: PipelineSpec,
     name: str,
-    publish: op.Publish,
     columns: Mapping[str, tuple[str, ...]],
+    types: Mapping[str, Types],
     contracts: Mapping[str, Contract],
 ) -> Sink:
     graph = spec.graph
+    publish = graph.operators[name]
+    assert isinstance(publish, op.Publish)
     contract = contracts.get(publish.contract)
     if contract is None:
         raise no_contract(graph.where(name), publish.contract, contracts)
@@ -71,14 +77,15 @@ def _sink(
             paths=_paths(spec, name),
             topic=publish.topic,
         )
-    return _windowed_sink(spec, name, publish, source, contract, steps, columns[name])
+    return _aggregated_sink(spec, name, source, contract, steps, columns[name], types)
 
 
 def _fitting(spec: PipelineSpec, name: str, sink: Sink, types: Types) -> Sink:
     """Return the sink, once its contract is known to take the values whose types are certain."""
     own: dict[str, DataType] = {}
-    if isinstance(sink, WindowedSink):
+    if isinstance(sink, StatefulSink):
         own = dict.fromkeys(sink.bounds, Scalar.TIMESTAMP)
+    if isinstance(sink, WindowedSink):
         own |= {} if sink.timing is None else {sink.timing: Scalar.STRING}
     for column in sink.contract.columns:
         found = own.get(column) or types.get(column.lower())
@@ -87,33 +94,33 @@ def _fitting(spec: PipelineSpec, name: str, sink: Sink, types: Types) -> Sink:
     return sink
 
 
-def _windowed_sink(  # noqa: PLR0913, PLR0917  what is published, of what
+def _aggregated_sink(  # noqa: PLR0913, PLR0917  what is published, of what
     spec: PipelineSpec,
     name: str,
-    publish: op.Publish,
     source: str,
     contract: Contract,
     steps: tuple[ResultStep, ...],
     columns: tuple[str, ...],
-) -> WindowedSink:
-    graph = spec.graph
+    types: Mapping[str, Types],
+) -> WindowedSink | FiringSink:
+    graph, publish = spec.graph, spec.graph.operators[name]
+    assert isinstance(publish, op.Publish)
     aggregate, window, keys = _windowing(spec, source)
     timing = () if publish.timing is None else (publish.timing,)
-    check_results(graph.where(name), steps, (*window.columns[:1], *keys), columns)
+    ordered = isinstance(window.spec, TumblingBuffer | SlidingBuffer)
+    check_results(graph.where(name), steps, () if ordered else (*window.columns[:1], *keys), columns)
     _check_published(graph.where(name), contract, (*columns, *timing))
-    _check_primary_key(graph.where(name), contract, window.columns, keys)
     head = graph.feeding(source)[0].source
     start = graph.feeding(head)[0].source if keys else head
+    common: dict[str, Any] = {"table": publish.table, "contract": contract, "keys": keys, "window": window.spec}
+    common |= {"aggregates": aggregate.aggregates, "paths": _paths(spec, start), "topic": publish.topic}
+    if ordered:
+        return firing_sink(graph, name, source, types, results=steps, **common)
+    _check_primary_key(graph.where(name), contract, window.columns, keys)
     return WindowedSink(
-        table=publish.table,
-        contract=contract,
-        keys=keys,
-        window=window.spec,
+        **common,
         allowed_lateness=window.allowed_lateness,
-        aggregates=aggregate.aggregates,
         trigger=publish.trigger or Trigger.ON_CLOSE,
-        paths=_paths(spec, start),
-        topic=publish.topic,
         start=window.start,
         end=window.end,
         timing=publish.timing,

@@ -16,8 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow, Input
-from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
+from tidemill.core.bind.sinks import RowSink, Sink, StatefulSink, WindowedSink
 from tidemill.core.contract.contract import Contract, Severity
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregate_columns import columns_read
@@ -50,9 +51,9 @@ def _meaning(flow: Flow, sink: Sink) -> Meaning:
     fields = sink.contract.fields
     if isinstance(sink, WindowedSink):
         parts["trigger"] = sink.trigger.value
-        if sink.results:
-            parts["results"] = [encoded(step) for step in sink.results]
         fields = sink.computed
+    if isinstance(sink, StatefulSink) and sink.results:
+        parts["results"] = [encoded(step) for step in sink.results]
     parts |= {f"column {f.name}": type_meaning(f.type) for f in fields}
     return {name: written(part) for name, part in parts.items()}
 
@@ -132,7 +133,9 @@ def _way(path: Sequence[Step], sink: Sink) -> list[Any]:
 def _used(sink: Sink) -> frozenset[str]:
     if isinstance(sink, RowSink):
         return frozenset(name.lower() for name in sink.columns)
-    read = (name for aggregate in sink.aggregates.values() for name in columns_read(aggregate))
+    read = [name for aggregate in sink.aggregates.values() for name in columns_read(aggregate)]
+    if isinstance(sink, FiringSink):
+        read += [name for name in (sink.attribute, sink.marker) if name is not None]
     return frozenset(name.lower() for name in (*sink.keys, *read))
 
 

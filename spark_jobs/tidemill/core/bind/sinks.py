@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.schema import Field
 from tidemill.core.declare.aggregates import Aggregate
@@ -16,7 +17,7 @@ from tidemill.core.identity.declarations import encoded, written
 from tidemill.core.identity.legacy import legacy_shape
 from tidemill.core.time.calendar import CalendarPanes
 from tidemill.core.time.pane_tree import levels_of
-from tidemill.core.time.panes import EvenPanes
+from tidemill.core.time.panes import EvenPanes, Panes
 from tidemill.core.time.sessions import SessionPanes
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Global, Session, WindowSpec
@@ -100,6 +101,11 @@ class WindowedSink:
         return panes
 
     @property
+    def panes(self) -> Panes:
+        """The arithmetic of its windows."""
+        return self.window.panes
+
+    @property
     def pane_columns(self) -> tuple[str, ...]:
         """The columns of state that say where a pane lies; its end is stored where it does not follow from its start.
 
@@ -161,4 +167,10 @@ class RowSink:
         return ()
 
 
-Sink = WindowedSink | RowSink
+Sink = WindowedSink | RowSink | FiringSink
+
+StatefulSink = WindowedSink | FiringSink
+"""A table whose results need what earlier batches have aggregated."""
+
+AppendedSink = RowSink | FiringSink
+"""A table whose rows are only appended."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidemill.core.bind.flow import Flow
-from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.bind.sinks import StatefulSink
 from tidemill.core.errors import Incompatible
 from tidemill.core.identity.written import described, same
 from tidemill.core.protocol.view import View
@@ -19,7 +19,7 @@ def check_compatibility(flow: Flow, view: View) -> None:
     """
     for sink in flow.sinks:
         before = view.position.shapes.get(sink.table)
-        if not isinstance(sink, WindowedSink) or before is None or before == sink.shape:
+        if not isinstance(sink, StatefulSink) or before is None or before == sink.shape:
             continue
         if changes := _changes(before, sink):
             raise Incompatible(
@@ -31,7 +31,7 @@ def check_compatibility(flow: Flow, view: View) -> None:
             )
 
 
-def _changes(before: Mapping[str, str], sink: WindowedSink) -> list[str]:
+def _changes(before: Mapping[str, str], sink: StatefulSink) -> list[str]:
     now, legacy = sink.shape, sink.legacy_shape
     return [
         f"  {name}: {_shown(before.get(name))}, now {_shown(now.get(name))}"

@@ -13,8 +13,10 @@ from tidemill.core.declare import operators as op
 from tidemill.core.declare import windowed as win
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
-from tidemill.core.declare.windowing import aggregated_by, window_by
+from tidemill.core.declare.windowing import aggregated_by, default_of, window_by
 from tidemill.core.errors import DeclarationError
+from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
+from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Global, WindowSpec
 
 _OF_ROWS = ("filter", "with_columns", "select", "union", "split", "key_by", "window", "aggregate", "publish", "discard")
@@ -128,17 +130,17 @@ class Stream:
 
     def window(
         self,
-        spec: WindowSpec,
+        spec: WindowSpec | TumblingBuffer | SlidingBuffer,
         *,
         allowed_lateness: str | timedelta = timedelta(0),
         start: str = "window_start",
         end: str | None = "window_end",
         name: str | None = None,
     ) -> win.WindowedStream:
-        """The rows in windows of event time, all under one key.
+        """The rows in windows, all under one key.
 
         Args:
-            spec: the kind of windows.
+            spec: the kind of windows: of event time, or a buffer of records in their order.
             allowed_lateness: how long after its end a window still takes records, zero or longer; it is then published
                 again. Later records go to the late table.
             start: the column with the start of the window.
@@ -150,7 +152,7 @@ class Stream:
                 valid name.
         """
         window = window_by(spec, allowed_lateness, start, end)
-        return win.WindowedStream(self.then(window, "window", name))
+        return win.WindowedStream(self.then(window, "window", name), default_of(spec))
 
     def aggregate(self, *, name: str | None = None, **aggregates: Aggregate) -> win.AggregatedStream:
         """One row over all records so far, with a column for each aggregate; after `key_by`, one row for each key.
@@ -167,7 +169,7 @@ class Stream:
         """
         all_times = op.WindowBy(spec=Global(), allowed_lateness=timedelta(0), start=None, end=None)
         stream = self.then(all_times, "window", None).then(aggregated_by(aggregates), "aggregate", name)
-        return win.AggregatedStream(stream, windowed=False)
+        return win.AggregatedStream(stream, Trigger.ON_UPDATE)
 
     def publish(
         self, table: str, *, contract: str | None = None, topic: str | None = None, name: str | None = None

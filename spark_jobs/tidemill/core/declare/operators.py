@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import WindowSpec
 
@@ -124,13 +125,13 @@ class KeyBy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowBy:
-    """Puts rows into windows of event time. A window refuses rows once `end + allowed_lateness <= watermark`.
+    """Puts rows into windows. A window of event time refuses rows once `end + allowed_lateness <= watermark`.
 
     `start` and `end` name the columns of a window's bounds; a column that is None is not published. Rows that are
     aggregated without a window have none.
     """
 
-    spec: WindowSpec
+    spec: WindowSpec | TumblingBuffer | SlidingBuffer
     allowed_lateness: timedelta
     start: str | None = "window_start"
     end: str | None = "window_end"

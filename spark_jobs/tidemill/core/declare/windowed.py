@@ -10,6 +10,8 @@ from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
 from tidemill.core.declare.windowing import aggregated_by, trigger_of
+from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
+from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import WindowSpec
 
 if TYPE_CHECKING:
@@ -24,17 +26,17 @@ class KeyedStream:
 
     def window(
         self,
-        spec: WindowSpec,
+        spec: WindowSpec | TumblingBuffer | SlidingBuffer,
         *,
         allowed_lateness: str | timedelta = timedelta(0),
         start: str = "window_start",
         end: str | None = "window_end",
         name: str | None = None,
     ) -> WindowedStream:
-        """The rows of each key in windows of event time.
+        """The rows of each key in windows.
 
         Args:
-            spec: the kind of windows.
+            spec: the kind of windows: of event time, or a buffer of records in their order.
             allowed_lateness: how long after its end a window still takes records, zero or longer; it is then published
                 again. Later records go to the late table.
             start: the column with the start of the window.
@@ -64,9 +66,10 @@ class KeyedStream:
 
 @dataclass(frozen=True, slots=True)
 class WindowedStream:
-    """Rows in windows: what `window` gives."""
+    """Rows in windows: what `window` gives. `default` says when windows are published (`AggregatedStream`)."""
 
     stream: Stream
+    default: Trigger | None = Trigger.ON_CLOSE
 
     def aggregate(self, *, name: str | None = None, **aggregates: Aggregate) -> AggregatedStream:
         """One row for each window and key that has records, with a column for each aggregate.
@@ -78,7 +81,7 @@ class WindowedStream:
         Raises:
             DeclarationError: there is no aggregate, one is something else, or a column has no valid name.
         """
-        return AggregatedStream(self.stream.then(aggregated_by(aggregates), "aggregate", name))
+        return AggregatedStream(self.stream.then(aggregated_by(aggregates), "aggregate", name), self.default)
 
     def __getattr__(self, name: str) -> NoReturn:
         no_step(name, "what .window(...) gives", ("aggregate",))
@@ -86,10 +89,13 @@ class WindowedStream:
 
 @dataclass(frozen=True, slots=True)
 class AggregatedStream:
-    """One row for each window and key, or for each key: what `aggregate` gives."""
+    """One row for each window and key, or for each key: what `aggregate` gives.
+
+    `default` says when rows are published; None if the windows say it themselves.
+    """
 
     stream: Stream
-    windowed: bool = True
+    default: Trigger | None
 
     def filter(self, predicate: str, *, name: str | None = None) -> AggregatedStream:
         """The results for which a predicate is true (SQL's HAVING). A published row that no longer meets it is removed.
@@ -133,12 +139,14 @@ class AggregatedStream:
     ) -> None:
         """Insert or update the rows in a published table, by window and key, or by key alone without windows.
 
+        Rows of buffers are appended: each firing is a row of its own.
+
         Args:
             table: the table's name in the lake: lower-case letters, digits and underscores, a letter first.
             contract: the contract of the table, by the name of its file without `.odcs.yaml`; always needed.
             trigger: "on_close" publishes a window when the watermark passes its end, and again after late records that
                 it still takes; "on_update" publishes it in every batch that brings it records. By default on close, or
-                on update without windows, which never close.
+                on update without windows, which never close. Buffers say themselves when they fire.
             topic: a topic of Kafka to which each row is sent, too, as JSON, with window and key as the message's key.
             timing: a text column that says why the row was last published: EARLY, ON_TIME, LATE, REPAIR or BACKFILL.
                 None leaves the column out.
@@ -152,7 +160,7 @@ class AggregatedStream:
         publish = op.Publish(
             table=checked_name(table, "a table"),
             contract=checked_contract(contract, table),
-            trigger=trigger_of(trigger, windowed=self.windowed),
+            trigger=trigger_of(trigger, self.default),
             topic=topic,
             timing=timing,
         )

@@ -9,18 +9,24 @@ from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.names import checked_column
 from tidemill.core.errors import DeclarationError
+from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
+from tidemill.core.ordered.policies import Clock, Policy, TimePolicy
 from tidemill.core.time.times import duration
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Calendar, Session, Sliding, Tumbling, WindowSpec
 
 
-def window_by(spec: WindowSpec, allowed_lateness: str | timedelta, start: str, end: str | None) -> op.WindowBy:
+def window_by(
+    spec: WindowSpec | TumblingBuffer | SlidingBuffer, allowed_lateness: str | timedelta, start: str, end: str | None
+) -> op.WindowBy:
     """The operator for these windows, with the columns of their bounds.
 
     Raises:
         DeclarationError: `spec` is no kind of windows, or one whose end must be published; the lateness is no duration,
             or negative; or a column has no valid name.
     """
+    if isinstance(spec, TumblingBuffer | SlidingBuffer):
+        return _buffer(spec, allowed_lateness, start, end)
     if not isinstance(spec, Tumbling | Sliding | Calendar | Session):
         raise DeclarationError(
             f"window takes a kind of windows, found {spec!r}",
@@ -35,6 +41,37 @@ def window_by(spec: WindowSpec, allowed_lateness: str | timedelta, start: str, e
     for column in (start, *window.columns):
         checked_column(column)
     return window
+
+
+def _buffer(
+    spec: TumblingBuffer | SlidingBuffer, allowed_lateness: str | timedelta, start: str, end: str | None
+) -> op.WindowBy:
+    """The operator for a buffer of records in their order, which has bounds only if time flushes it."""
+    if duration(allowed_lateness, "allowed_lateness"):
+        raise DeclarationError(
+            f"{spec} has no allowed lateness: its records are taken as they arrive", fix="leave out allowed_lateness"
+        )
+    if isinstance(spec, SlidingBuffer) and any(_of_event_time(each) for each in (spec.evict, spec.trigger)):
+        raise DeclarationError(
+            f"{spec} drops records that are older than its content: a record that is late for one key is not late for "
+            "another",
+            fix='write .window(Sliding(size, slide)), or TimePolicy(..., clock="batch_clock")',
+        )
+    timed = isinstance(spec, TumblingBuffer) and isinstance(spec.flush, TimePolicy)
+    bounds = (start, end) if timed else (None, None)
+    window = op.WindowBy(spec=spec, allowed_lateness=timedelta(0), start=bounds[0], end=bounds[1])
+    for column in window.columns:
+        checked_column(column)
+    return window
+
+
+def _of_event_time(policy: Policy) -> bool:
+    return isinstance(policy, TimePolicy) and policy.clock == Clock.EVENT_TIME
+
+
+def default_of(spec: WindowSpec | TumblingBuffer | SlidingBuffer) -> Trigger | None:
+    """When windows of this kind are published if nothing is said; None if they say it themselves."""
+    return None if isinstance(spec, TumblingBuffer | SlidingBuffer) else Trigger.ON_CLOSE
 
 
 def aggregated_by(aggregates: Mapping[str, Aggregate]) -> op.AggregateBy:
@@ -52,16 +89,20 @@ def aggregated_by(aggregates: Mapping[str, Aggregate]) -> op.AggregateBy:
     return op.AggregateBy(aggregates)
 
 
-def trigger_of(said: str | None, *, windowed: bool) -> Trigger:
-    """When rows are published, as it is said or by default."""
+def trigger_of(said: str | None, default: Trigger | None) -> Trigger | None:
+    """When rows are published, as it is said or by `default`: None if windows say it themselves."""
     if said is None:
-        return Trigger.ON_CLOSE if windowed else Trigger.ON_UPDATE
+        return default
+    if default is None:
+        raise DeclarationError(
+            f"trigger={said!r}, but a buffer says itself when it fires", fix="leave out trigger, or change the buffer"
+        )
     try:
         trigger = Trigger(said)
     except ValueError:
         known = " or ".join(f'"{each.value}"' for each in Trigger)
         raise DeclarationError(f"trigger is {known}, found {said!r}") from None
-    if trigger.fires_on_close and not windowed:
+    if trigger.fires_on_close and not default.fires_on_close:
         raise DeclarationError(
             f'trigger="{said}" would never publish a row: without .window(...), nothing closes',
             fix='leave the trigger out, or say trigger="on_update"',

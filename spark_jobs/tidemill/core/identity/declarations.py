@@ -23,6 +23,8 @@ from tidemill.core.declare import aggregates as agg
 from tidemill.core.declare import operators as op
 from tidemill.core.declare import sketches
 from tidemill.core.errors import DeclarationError
+from tidemill.core.ordered import policies
+from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.time.times import micros
 from tidemill.core.time.windows import Calendar, Global, Session, Sliding, Tumbling
 
@@ -103,6 +105,14 @@ FORMS: Mapping[type, Form] = {
     Calendar: Form("calendar", {"unit": Part("unit"), "zone": Part("zone", "UTC")}),
     Session: Form("session", {"gap": Part("gap_us")}),
     Global: Form("global"),
+    TumblingBuffer: Form("tumbling_buffer", {"flush": Part("flush"), "emit_empty": Part("emit_empty", default=False)}),
+    SlidingBuffer: Form(
+        "sliding_buffer", {"evict": Part("evict"), "trigger": Part("trigger", policies.CountPolicy(1))}
+    ),
+    policies.CountPolicy: Form("count_policy", {"count": Part("count")}),
+    policies.DeltaPolicy: Form("delta_policy", {"attribute": Part("attribute"), "threshold": Part("threshold")}),
+    policies.TimePolicy: Form("time_policy", {"length": Part("length_us"), "clock": Part("clock", "event_time")}),
+    policies.PunctuationPolicy: Form("punctuation_policy", {"marker": Part("marker")}),
     agg.Count: Form("count", {"expression": Part("of", "*", sql=True)}),
     agg.CountIf: Form("count_if", {"predicate": Part("of", sql=True)}),
     agg.Sum: Form("sum", {**_OF, "overflow": Part("overflow", "saturate")}),

@@ -54,9 +54,9 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
     not exist. `gone` are partitions that somebody declares gone with this plan.
 
     There is something to do when the log has records beyond the position, when an idle partition lets the watermark
-    move, when the input is drained and windows are open, when partitions are declared `gone`, when numbers are
-    `redefined`, or when an input begins at the end of its topic: the batch stores where that was. `drain` takes effect
-    in the plan that reaches the end of the log.
+    move, when the clock of a table of firings is due, when the input is drained and windows are open, when partitions
+    are declared `gone`, when numbers are `redefined`, or when an input begins at the end of its topic: the batch stores
+    where that was. `drain` takes effect in the plan that reaches the end of the log.
 
     Raises:
         TopicRecreated: a topic has the name of one that was read, but another id.
@@ -90,8 +90,10 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
 
 
 def _moves(flow: Flow, plan: BatchPlan) -> bool:
-    """Whether a plan without records has something to do: the watermark moves, or an input begins at its end."""
+    """Whether a plan without records has something to do: the watermark moves, a clock is due, or an input begins."""
     position, delays = plan.position, {i.topic: micros(i.delay) for i in flow.inputs}
+    if any(due <= micros(plan.clock) for due in (position.due or {}).values()):
+        return True
     begins = any(i.start is StartFrom.LATEST and i.topic not in position.topics for i in flow.inputs)
     return begins or plan.watermark_after({}, delays) > position.watermark
 

@@ -86,7 +86,8 @@ class Position:
     merged panes are valid (`tidemill.core.time.pane_tree`). Windows that end at `forgotten_until` or earlier never fire
     from state again, because their state may be removed (`tidemill.core.repair.state_retention`); None if no state was.
     `open_since` says for each table of sessions from when on some may be open; a table that is not named may have some
-    from the beginning on.
+    from the beginning on. `due` says for each table of firings at which batch clock, in microseconds, time alone has
+    something to do.
     """
 
     batch_id: int = 0
@@ -103,6 +104,7 @@ class Position:
     forgotten_until: int | None = None
     matched: Mapping[str, tuple[str, ...]] | None = None
     open_since: Mapping[str, OpenSessions] | None = None
+    due: Mapping[str, int] | None = None
 
     def first_of_meaning(self, table: str) -> int:
         """The first batch whose numbers in a table have their present meaning; 0 if the meaning never changed."""

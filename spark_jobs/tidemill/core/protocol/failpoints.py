@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidemill.core.bind.flow import Flow
-from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.bind.sinks import StatefulSink, WindowedSink
 from tidemill.core.errors import ConfigError, EngineError
 
 VARIABLE = "TIDEMILL_FAILPOINT"
@@ -60,11 +60,11 @@ class Boundary:
 def boundaries_of(flow: Flow) -> tuple[Boundary, ...]:
     """Every boundary that a live batch of this pipeline can have: the reads, then the writes, each in order."""
     tables = [s.table for s in flow.sinks]
-    windowed = [s.table for s in flow.sinks if isinstance(s, WindowedSink)]
+    stateful = [s.table for s in flow.sinks if isinstance(s, StatefulSink)]
     reads = [*_READS, *(f"input:{i.topic}" for i in flow.inputs), *(f"records:{t}" for t in tables)]
-    reads += [*(f"panes:{t}" for t in windowed), "side_outputs"]
+    reads += [*(f"panes:{t}" for t in stateful), "side_outputs"]
     merged = [s.table for s in flow.sinks if isinstance(s, WindowedSink) and s.merges_ahead]
-    writes = ["planned", "claimed", "cancelled", *(f"state:{t}" for t in windowed), *(f"merged:{t}" for t in merged)]
+    writes = ["planned", "claimed", "cancelled", *(f"state:{t}" for t in stateful), *(f"merged:{t}" for t in merged)]
     writes += ["audited", "quarantine", "late"]
     writes += [*(f"published:{t}" for t in tables), *(f"sent:{s.topic}" for s in flow.sinks if s.topic)]
     writes += ["committed", "upkeep"]

@@ -48,13 +48,14 @@ def _check_amended(plan: BatchPlan, event: Committed) -> None:
     expected, found = plan.position_after(event.attempt, {}, {}, shapes={}, panes=event.panes), event.position
     known = [(found.meanings or {}, expected.meanings or {}), (found.matched or {}, expected.matched or {})]
     only_less = all(now.items() <= before.items() for now, before in known)
-    # Records of an amendment may join sessions, which only state can tell.
+    # Records of an amendment may join sessions and buffers, which only state can tell.
     other = replace(
         found,
         tables=expected.tables,
         meanings=expected.meanings,
         matched=expected.matched,
         open_since=expected.open_since,
+        due=expected.due,
     )
     if not only_less or other != expected:
         raise LedgerDamaged(f"batch {plan.batch_id}, a {plan.kind}, would commit another position than its plan's")

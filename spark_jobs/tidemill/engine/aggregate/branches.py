@@ -13,6 +13,7 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow, Input
 from tidemill.core.bind.sinks import RowSink, Sink
 from tidemill.core.declare import operators as op
@@ -86,7 +87,7 @@ def _allowed(sink: Sink, plan: BatchPlan | None) -> tuple[int, tuple[tuple[int, 
     if plan is None or plan.live:
         return micros(sink.allowed_lateness), ()
     whole = (plan.job.whole or {}).get(sink.table, ()) if plan.job is not None else ()
-    return 0, tuple((span.first, sink.window.panes.end_of(span.last)) for span in whole)
+    return 0, tuple((span.first, sink.panes.end_of(span.last)) for span in whole)
 
 
 def needed_columns(sink: Sink) -> tuple[str, ...]:
@@ -94,6 +95,8 @@ def needed_columns(sink: Sink) -> tuple[str, ...]:
     if isinstance(sink, RowSink):
         return sink.columns
     used = {c.lower(): c for a in sink.aggregates.values() for c in sorted(columns_read(a))}
+    if isinstance(sink, FiringSink):
+        used |= {c.lower(): c for c in (sink.attribute, sink.marker) if c is not None}
     known = {c.lower() for c in (*sink.keys, *HIDDEN)}
     return (*sink.keys, *sorted(c for lower, c in used.items() if lower not in known))
 
@@ -182,8 +185,19 @@ def _lateness(sink: Sink, allowed: int) -> tuple[str, str]:
     """SQL: whether a row is late for all windows of the sink, and how many of its windows refuse it."""
     if isinstance(sink, RowSink):
         return "false", "0L"
-    told = (sink.window.panes, "_time", "_behind", allowed)
-    return is_late(*told), refusing_windows(*told)
+    told = (sink.panes, "_time", "_behind", allowed)
+    late = is_late(*told)
+    if isinstance(sink, FiringSink) and (nothing := nothing_to_compare(sink)) is not None:
+        late = f"({late} OR {nothing})"
+    return late, refusing_windows(*told)
+
+
+def nothing_to_compare(sink: FiringSink) -> str | None:
+    """SQL for whether a row has no value of the attribute that a delta compares; None where none is compared."""
+    if sink.attribute is None:
+        return None
+    value = f"CAST({quoted(sink.attribute)} AS DOUBLE)"
+    return f"({value} IS NULL OR isnan({value}) OR abs({value}) = double('Infinity'))"
 
 
 def unpack(frame: DataFrame, branches: Sequence[Branch]) -> DataFrame:

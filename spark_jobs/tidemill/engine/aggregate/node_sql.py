@@ -12,7 +12,15 @@ from tidemill.core.contract.schema import Field, cast_or_null
 from tidemill.core.sql.text import quoted, renamed, select
 from tidemill.core.time.pane_tree import levels_of
 from tidemill.core.time.window_expressions import fires_again, fires_on_time
-from tidemill.engine.aggregate.window_sql import beyond, finished_values, merges, results, state_columns, types_of
+from tidemill.engine.aggregate.aggregate_sql import (
+    beyond,
+    finished_values,
+    merges,
+    results,
+    state_columns,
+    types_of,
+)
+from tidemill.engine.aggregate.window_sql import window_bounds
 from tidemill.engine.read.fitted import fitted
 from tidemill.engine.storage.spread import CERTAIN, LEVEL, START, TOUCHED
 
@@ -40,7 +48,9 @@ def merged_nodes(rows: str, sink: WindowedSink, types: Sequence[Field]) -> str:
         group_by=[LEVEL, START, *sink.keys],
     )
     of = types_of(sink, types)
-    windows = {c: f"CASE WHEN {LEVEL} = 0 THEN {value} END" for c, value in finished_values(sink).items()}
+    windows = {
+        c: f"CASE WHEN {LEVEL} = 0 THEN {value} END" for c, value in finished_values(sink, window_bounds(sink)).items()
+    }
     parts = {_NODE + c: f"CASE WHEN {LEVEL} > 0 THEN {cast_or_null(quoted(c), of[c])} END" for c in of_nodes(sink)}
     start = {_NODE + "pane_start": "timestamp_micros(_start)", _NODE + "pane_level": LEVEL}
     columns = {**windows, **start, **parts}

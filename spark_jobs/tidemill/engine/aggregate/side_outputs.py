@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidemill.core.bind.flow import Input
-from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.bind.sinks import StatefulSink
 from tidemill.core.contract.row_rules import reasons_expression
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.repair.side_outputs import LATE_FIELDS, QUARANTINE_FIELDS
@@ -42,7 +42,7 @@ def rejected_rows(source: Input) -> str:
 
 def late_rows(branches: Sequence[Branch]) -> str:
     """A statement: the rows that every window of a sink refused, once per sink; empty text without windowed sinks."""
-    parts = [_rows(_late(b, b.sink), b.late) for b in branches if isinstance(b.sink, WindowedSink)]
+    parts = [_rows(_late(b, b.sink), b.late) for b in branches if isinstance(b.sink, StatefulSink)]
     return "\nUNION ALL\n".join(parts)
 
 
@@ -51,7 +51,7 @@ def held_rows(source: Input, branches: Sequence[Branch]) -> Mapping[str, str]:
     late = {
         f"{_LATE}{number}": _collected(_late(b, b.sink), b.late, LATE_FIELDS)
         for number, b in enumerate(branches)
-        if isinstance(b.sink, WindowedSink)
+        if isinstance(b.sink, StatefulSink)
     }
     return {_REJECTED: _collected(_rejected(source), "_rejected", QUARANTINE_FIELDS), **late}
 
@@ -73,8 +73,8 @@ def _rejected(source: Input) -> Values:
     return {**_RECORD, "reasons": reasons, "value": "_raw"}
 
 
-def _late(branch: Branch, sink: WindowedSink) -> Values:
-    panes = sink.window.panes
+def _late(branch: Branch, sink: StatefulSink) -> Values:
+    panes = sink.panes
     start, end = last_window_start(panes, "_time"), last_window_end(panes, "_time")
     columns = ", ".join(renamed(quoted(branch.prefix + c), c) for c in branch.columns)
     return {

@@ -10,20 +10,24 @@ from functools import reduce
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow, Input
-from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
+from tidemill.core.bind.sinks import RowSink, Sink, StatefulSink, WindowedSink
 from tidemill.core.contract.row_rules import patterns_of
 from tidemill.core.contract.schema import Array, DataType, Decimal, Field, Object, Scalar, ddl, spark_type
 from tidemill.core.declare.operators import Publish
 from tidemill.core.declare.type_checks import Foreign, check_fits, check_numbers, check_united
 from tidemill.core.errors import DeclarationError, Incompatible
-from tidemill.core.sql.text import quoted
+from tidemill.core.sql.text import quoted, renamed
 from tidemill.core.time.window_expressions import BOUNDS
+from tidemill.engine.aggregate.aggregate_sql import partials_of, results
 from tidemill.engine.aggregate.branches import Branch, Path, branch_out, branches_of, unpack
+from tidemill.engine.aggregate.firing_sql import OF_FIRINGS, merged_firings
 from tidemill.engine.aggregate.time_zones import check_zone
-from tidemill.engine.aggregate.window_sql import finished_windows, partial_aggregates, results
+from tidemill.engine.aggregate.window_sql import finished_windows, partial_aggregates
 from tidemill.engine.read.decode import decoder_for
 from tidemill.engine.read.typed_rows import checked, row_schema
 from tidemill.engine.spark.query import ROWS, query
@@ -80,6 +84,13 @@ def _check(session: SparkSession, flow: Flow, sink: Sink, uris: Uris, where: str
     columns = sink.contract.columns
     if isinstance(sink, RowSink):
         published = rows
+    elif isinstance(sink, FiringSink):
+        _check_numbers(rows, sink, where)
+        state = rows.groupBy(*map(quoted, sink.keys)).agg(
+            *(F.expr(renamed(t, n)) for n, t in partials_of(sink).items())
+        )
+        _check_state(flow, sink, uris, state)
+        published = query(session, merged_firings(ROWS, sink), state.selectExpr("*", *OF_FIRINGS))
     else:
         _check_numbers(rows, sink, where)
         check_zone(session, sink, where)
@@ -93,6 +104,13 @@ def _check(session: SparkSession, flow: Flow, sink: Sink, uris: Uris, where: str
             check_fits(where, field.name, data_type(field.dataType), sink.contract)
     _check_clock(published, where)
     _check_published(flow, sink, uris)
+
+
+def empty_rows(session: SparkSession, flow: Flow, sink: Sink) -> DataFrame:
+    """A frame without rows that has the columns of those that enter a sink, which some input leads to."""
+    rows = _rows(session, flow, sink, sink.table)
+    assert rows is not None
+    return rows
 
 
 def _rows(session: SparkSession, flow: Flow, sink: Sink, where: str) -> DataFrame | None:
@@ -129,7 +147,7 @@ def _firing(sink: WindowedSink) -> list[str]:
     return ["true AS _touched", *(f"0L AS {bound}" for bound in bounds)]
 
 
-def _check_numbers(rows: DataFrame, sink: WindowedSink, where: str) -> None:
+def _check_numbers(rows: DataFrame, sink: StatefulSink, where: str) -> None:
     """Refuse sums and averages of texts: Spark would convert them, and fail at the first text that is not a number."""
     over = {name: a.over[0] for name, a in sink.aggregates.items() if a.over and a.over[0] != "*"}
     found = rows.selectExpr(*(f"({text}) AS `_over_{name}`" for name, text in over.items())).schema
@@ -139,7 +157,7 @@ def _check_numbers(rows: DataFrame, sink: WindowedSink, where: str) -> None:
             check_numbers(where, name, sink.aggregates[name], known)
 
 
-def _check_state(flow: Flow, sink: WindowedSink, uris: Uris, state: DataFrame) -> None:
+def _check_state(flow: Flow, sink: StatefulSink, uris: Uris, state: DataFrame) -> None:
     """The state that a batch adds must have the types of the existing state."""
     there = State.of(uris, sink)
     if there is None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.core.bind.sinks import WindowedSink
-from tidemill.core.contract.schema import DataType, Field, Scalar, cast_or_null
-from tidemill.core.declare.aggregates import Aggregate
-from tidemill.core.declare.operators import Filter, Select, WithColumns
-from tidemill.core.sql.expressions import filled
+from tidemill.core.bind.sinks import StatefulSink, WindowedSink
+from tidemill.core.contract.schema import Field, Scalar, cast_or_null
 from tidemill.core.sql.text import quoted, renamed, select
 from tidemill.core.time.panes import EvenPanes, OnePane
 from tidemill.core.time.sessions import SessionPanes
@@ -24,8 +21,9 @@ from tidemill.core.time.window_expressions import (
     pane_start,
     window_starts,
 )
+from tidemill.engine.aggregate.aggregate_sql import beyond, finished_values, merges, partials_of, results, types_of
 from tidemill.engine.driver.translation import translated
-from tidemill.engine.read.fitted import BEYOND, fitted
+from tidemill.engine.read.fitted import fitted
 from tidemill.engine.spark.query import ROWS
 
 SLICE_COLUMNS = ("batch_id", "attempt")
@@ -33,34 +31,12 @@ SLICE_COLUMNS = ("batch_id", "attempt")
 DROPPED = "_dropped"
 """The column that is 1 for a finished row that does not meet a filter, and 0 for others."""
 
-_KEPT, _STALE = "_kept", "_stale"
-
-
-def _state_columns(name: str, aggregate: Aggregate) -> Mapping[str, str]:
-    return {part: f"{name}__{part}" for part in aggregate.triple.partial}
-
-
-def state_columns(sink: WindowedSink) -> tuple[str, ...]:
-    """The columns of state that the aggregates of a sink merge."""
-    return tuple(merges(sink))
-
-
-def merges(sink: WindowedSink) -> Mapping[str, str]:
-    """For each column of state, the SQL aggregate that merges several rows."""
-    return {
-        _state_columns(name, aggregate)[part]: _filled(name, aggregate, text)
-        for name, aggregate in sink.aggregates.items()
-        for part, text in aggregate.triple.merge.items()
-    }
+_STALE = "_stale"
 
 
 def partial_aggregates(rows: DataFrame, sink: WindowedSink) -> DataFrame:
     """One row of state for each pane and key of the sink's rows; the slice columns are still missing."""
-    partials = {
-        _state_columns(name, aggregate)[part]: text
-        for name, aggregate in sink.aggregates.items()
-        for part, text in aggregate.triple.partial.items()
-    }
+    partials = partials_of(sink)
     parts = [F.expr(renamed(text, name)) for name, text in partials.items()]
     if isinstance(sink.window.panes, SessionPanes):
         session = F.session_window(F.expr("timestamp_micros(_time)"), f"{sink.window.panes.gap} microseconds")
@@ -110,7 +86,16 @@ def finished_windows(state: str, sink: WindowedSink) -> str:
         group_by=["_start", *sink.keys],
     )
     stale = [_STALE] if sink.chooses else []
-    return select([*(renamed(value, c) for c, value in finished_values(sink).items()), *stale], merged, where="_fires")
+    return select(
+        [*(renamed(value, c) for c, value in finished_values(sink, window_bounds(sink)).items()), *stale],
+        merged,
+        where="_fires",
+    )
+
+
+def window_bounds(sink: WindowedSink) -> tuple[str, str]:
+    """SQL for start and end of the window that starts at `_start`."""
+    return "timestamp_micros(_start)", f"timestamp_micros{_end_of(sink)}"
 
 
 def _fires(sink: WindowedSink) -> str:
@@ -143,48 +128,6 @@ def _last_end(fires: Callable[[str], str]) -> str:
     return text
 
 
-def finished_values(sink: WindowedSink) -> Mapping[str, str]:
-    """The columns of `finished_windows`, as SQL over the merged state of the window that starts at `_start`."""
-    types, direct = {f.name: f.type for f in sink.contract.fields}, sink.direct
-    bounds = ("timestamp_micros(_start)", f"timestamp_micros{_end_of(sink)}")
-    values = {
-        **dict(zip(sink.bounds, bounds, strict=False)),
-        **{k: quoted(k) for k in sink.keys},
-        **{
-            name: _filled(name, a, a.finish_as(types[name]) if name in direct else a.triple.finish)
-            for name, a in sink.aggregates.items()
-        },
-    }
-    over = {BEYOND + name: _filled(name, sink.aggregates[name], text) for name, text in beyond(sink).items()}
-    published = [f.name for f in sink.computed] if not sink.results else list(values)
-    return {**{name: values[name] for name in published}, **over}
-
-
-def results(rows: str, sink: WindowedSink, carried: Sequence[str] = ()) -> tuple[str, str]:
-    """A statement over finished rows after the steps that follow `aggregate`, and SQL for whether a row is kept.
-
-    Columns are computed only for rows that are kept so far. `carried` are other columns of the rows, which stay.
-    """
-    if not sink.results:
-        return "true", rows
-    names = [*sink.bounds, *sink.keys, *sink.aggregates]
-    others = [*map(quoted, carried), *(quoted(BEYOND + name) for name in beyond(sink))]
-    text = select([*map(quoted, names), *others, renamed("true", _KEPT)], rows)
-    for step in sink.results:
-        made, kept = {name: quoted(name) for name in names}, _KEPT
-        match step:
-            case Filter(predicate):
-                kept = f"{_KEPT} AND coalesce(({predicate}), false)"
-            case WithColumns(columns):
-                known = {name.lower(): name for name in names}
-                made |= {known.get(n.lower(), n): f"CASE WHEN {_KEPT} THEN ({e}) END" for n, e in columns.items()}
-            case Select(columns):
-                made = {name: quoted(name) for name in columns}
-        names = list(made)
-        text = select([*(renamed(value, c) for c, value in made.items()), *others, renamed(kept, _KEPT)], text)
-    return _KEPT, text
-
-
 def left_to_spark(sink: WindowedSink, state: Sequence[Field]) -> str:
     """What has to be merged by Spark, although the rows are in the driver; empty where the driver merges them.
 
@@ -197,14 +140,7 @@ def left_to_spark(sink: WindowedSink, state: Sequence[Field]) -> str:
     return found if isinstance(found, str) else ""
 
 
-def beyond(sink: WindowedSink) -> Mapping[str, str]:
-    """For each aggregate whose value may exceed its column: SQL for whether it does."""
-    fields = [f for f in sink.contract.fields if f.name in sink.direct]
-    texts = {f.name: sink.aggregates[f.name].overflowed(f.type) for f in fields}
-    return {name: text for name, text in texts.items() if text is not None}
-
-
-def folded_state(state: str, sink: WindowedSink, types: Sequence[Field], by: Sequence[str]) -> str:
+def folded_state(state: str, sink: StatefulSink, types: Sequence[Field], by: Sequence[str]) -> str:
     """A statement over state: one row per key and pane (or node, as the columns `by` say); it can be merged further.
 
     Columns have the `types` of state; the slice columns are missing.
@@ -222,12 +158,6 @@ def folded_sessions(state: str, sink: WindowedSink, types: Sequence[Field]) -> s
     places = [renamed(pane[name], name) for name in sink.pane_columns]
     parts = [renamed(cast_or_null(text, of[name]), name) for name, text in merges(sink).items()]
     return select([*places, *map(quoted, sink.keys), *parts], state, group_by=["_start", *sink.keys])
-
-
-def types_of(sink: WindowedSink, types: Sequence[Field]) -> Mapping[str, DataType]:
-    """The types of the state columns; `types` has those of the columns that exist in the table."""
-    # Older state may lack columns; all columns that were added later are 64-bit integers.
-    return {**dict.fromkeys(merges(sink), Scalar.LONG), **{f.name: f.type for f in types}}
 
 
 def _candidates(state: str, sink: WindowedSink) -> str:
@@ -253,11 +183,3 @@ def _end_of(sink: WindowedSink) -> str:
             return f"({NEVER})"
         case _:
             return "(_end)"
-
-
-def _filled(name: str, aggregate: Aggregate, text: str) -> str:
-    return filled(text, _quoted(name, aggregate))
-
-
-def _quoted(name: str, aggregate: Aggregate) -> dict[str, str]:
-    return {part: quoted(column) for part, column in _state_columns(name, aggregate).items()}

@@ -16,7 +16,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
+from tidemill.core.bind.sinks import Sink, WindowedSink
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.scope import Scope
 from tidemill.core.plan.backfill_job import Backfill
@@ -71,7 +71,7 @@ class Beside:
     @property
     def is_of_rows(self) -> bool:
         """Whether the table has single rows, whose keys are about all of it."""
-        return isinstance(self.sink, RowSink)
+        return not isinstance(self.sink, WindowedSink)
 
     def asked(self) -> Contract:
         """The contract of the table with the rules that can be told of this batch.
@@ -93,7 +93,7 @@ class Beside:
         Raises:
             TableDamaged: a file of the table is missing or damaged.
         """
-        if isinstance(self.sink, RowSink):
+        if not isinstance(self.sink, WindowedSink):
             for spec, parts in self._places():
                 yield from self._read(spec, parts, tuple(columns) or spec.columns[:1])
         elif newest(spec := self.uris.published_table(self.sink)) is not None:
@@ -155,7 +155,7 @@ class Beside:
         Raises:
             TableDamaged: a file of the table is missing or damaged.
         """
-        if not isinstance(self.sink, RowSink):
+        if isinstance(self.sink, WindowedSink):
             return None
         wanted = tuple(columns)
         if self._in_driver:

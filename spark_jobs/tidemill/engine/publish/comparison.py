@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tidemill.core.bind.sinks import RowSink, WindowedSink
+from tidemill.core.bind.sinks import AppendedSink, WindowedSink
 from tidemill.core.contract.schema import Field, Scalar, ddl
 from tidemill.core.sql.text import quoted
 
@@ -61,7 +61,7 @@ def different_windows(
 
 
 def different_rows(
-    session: SparkSession, sink: RowSink, expected: DataFrame | None, found: DataFrame | None
+    session: SparkSession, sink: AppendedSink, expected: DataFrame | None, found: DataFrame | None
 ) -> Differences:
     """Compare rows as multisets, without any key."""
     fields = list(sink.contract.fields)

@@ -13,7 +13,8 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
+from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.bind.sinks import RowSink, Sink, StatefulSink, WindowedSink
 from tidemill.core.plan.amendments import Repair, Rewind
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
@@ -48,13 +49,13 @@ class Publisher(TableWriter):
         """Publish the staged rows of a sink; None when there are none. `job` is the backfill after this batch."""
         staged, gone = (None, None) if item is None else (item.staged, item.gone)
         match sink, job:
-            case RowSink(), Backfill(complete=False):
+            case RowSink() | FiringSink(), Backfill(complete=False):
                 self._wait(self.uris.published_table(sink), staged)
-            case RowSink(), Backfill() as job:
+            case RowSink() | FiringSink(), Backfill() as job:
                 self._replace_batches(self.uris.published_table(sink), staged, job)
             case WindowedSink(), Backfill(complete=True) as job:
                 self._replace_windows(sink, staged, job)
-            case RowSink(), _ if staged is not None and staged.count:
+            case RowSink() | FiringSink(), _ if staged is not None and staged.count:
                 self._append(self.uris.published_table(sink), staged)
             case WindowedSink(), _ if staged is not None and (staged.count or gone is not None):
                 self._upsert(sink, staged, gone)
@@ -127,7 +128,7 @@ class Publisher(TableWriter):
     def go_back(self, rewind: Rewind) -> None:
         """Take published tables, quarantine and late table back to the versions that `rewind` names."""
         for sink in self.flow.sinks:
-            if isinstance(sink, WindowedSink):
+            if isinstance(sink, StatefulSink):
                 # Maintenance may have removed state since the batch was planned.
                 check_horizon(self.uris, sink, rewind.position.batch_id)
         specs = [*(self.uris.published_table(s) for s in self.flow.sinks), self.uris.quarantine(), self.uris.late()]

@@ -17,9 +17,10 @@ from tidemill.core.plan.position import OpenSessions, Position
 from tidemill.core.plan.slices import SliceSet
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.watermarks import END
+from tidemill.engine.aggregate.aggregate_sql import state_columns
 from tidemill.engine.aggregate.firing import Firing, Refiring
 from tidemill.engine.aggregate.node_sql import merged_nodes, node_columns
-from tidemill.engine.aggregate.window_sql import DROPPED, folded_sessions, folded_state, merged_windows, state_columns
+from tidemill.engine.aggregate.window_sql import DROPPED, folded_sessions, folded_state, merged_windows
 from tidemill.engine.publish.merged_ahead import Ahead, edges_of, rows_for_nodes, tree_of
 from tidemill.engine.publish.session_results import SessionFiring
 from tidemill.engine.read.fitted import UNFIT, told

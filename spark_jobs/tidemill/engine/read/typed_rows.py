@@ -20,7 +20,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
 from tidemill.core.bind.flow import Flow, Input
-from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.bind.sinks import StatefulSink
 from tidemill.core.contract.contract import Matches
 from tidemill.core.contract.reasons import stored_reason
 from tidemill.core.contract.row_rules import UNMATCHED, mask_expression, patterns_of, rejecting_bits
@@ -101,8 +101,8 @@ class EventTimes:
     @staticmethod
     def of(flow: Flow, source: Input, clock: datetime) -> EventTimes:
         """The bounds: not too far in the future, and no window and no watermark before year 1."""
-        windows = [s for s in flow.sinks if isinstance(s, WindowedSink)]
-        reach = max((2 * s.window.panes.longest + micros(s.allowed_lateness) for s in windows), default=0)
+        windows = [s for s in flow.sinks if isinstance(s, StatefulSink)]
+        reach = max((2 * s.panes.longest + micros(s.allowed_lateness) for s in windows), default=0)
         first = micros(datetime.min.replace(tzinfo=UTC))
         return EventTimes(
             earliest=first + reach + micros(source.delay), latest=micros(clock + flow.spec.future_tolerance)

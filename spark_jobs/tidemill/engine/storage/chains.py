@@ -65,7 +65,7 @@ class Chain:
 
     def over(self, rows: pa.Table) -> pa.Table:
         """The rows of sessions that fire, then those of other kinds, with `KIND`, `START` and `END`."""
-        found = _Sessions.of(_numbered(rows, self.keys), _micros(rows["pane_start"]), _micros(rows["pane_end"]))
+        found = _Sessions.of(numbered(rows, self.keys), _micros(rows["pane_start"]), _micros(rows["pane_end"]))
         touched = np.asarray(rows["_touched"])
         changed = found.any(touched)
         on_time = (found.ends > self.before) & (found.ends <= self.after)
@@ -173,7 +173,7 @@ def _micros(column: pa.ChunkedArray) -> Numbers:
     return np.asarray(column.cast(pa.int64()))
 
 
-def _numbered(rows: pa.Table, keys: Sequence[str]) -> Numbers:
+def numbered(rows: pa.Table, keys: Sequence[str]) -> Numbers:
     """A number for each row; rows with the same key have the same, null being a value."""
     if not keys or not rows.num_rows:
         return np.zeros(rows.num_rows, np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tidemill.core.bind.flow import PUBLISHED, Flow
-from tidemill.core.bind.sinks import Sink, WindowedSink
+from tidemill.core.bind.sinks import Sink, StatefulSink, WindowedSink
 from tidemill.core.plan.amendments import Switch
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import slice_number
@@ -32,8 +32,8 @@ class ExpectedVersions:
     attempt: int
     published: bool = True
 
-    def state(self, sink: WindowedSink) -> ExpectedVersion:
-        """The state of a windowed sink."""
+    def state(self, sink: StatefulSink) -> ExpectedVersion:
+        """The state of a sink."""
         number = slice_number(self.plan.batch_id, self.attempt)
         until = self.plan.position.forgotten_until
         removed = Transaction(forgotten_app(self.plan.pipeline, sink), BEGINNING if until is None else until)
@@ -54,12 +54,16 @@ class ExpectedVersions:
 
     def all(self, flow: Flow, uris: Uris) -> list[tuple[TableSpec, ExpectedVersion]]:
         """Every table that the batch may write."""
-        windowed = [s for s in flow.sinks if isinstance(s, WindowedSink)]
+        stateful = [s for s in flow.sinks if isinstance(s, StatefulSink)]
         # Until the switch is done, published tables belong to the generation before.
         published = () if isinstance(self.plan.work, Switch) else flow.sinks
         return [
-            *((uris.state(s, PANE_FIELDS), self.state(s)) for s in windowed),
-            *((uris.merged(s, NODE_FIELDS), self.merged(s)) for s in windowed if s.merges_ahead),
+            *((uris.state(s, PANE_FIELDS), self.state(s)) for s in stateful),
+            *(
+                (uris.merged(s, NODE_FIELDS), self.merged(s))
+                for s in stateful
+                if isinstance(s, WindowedSink) and s.merges_ahead
+            ),
             *((spec, self.own(spec)) for spec in (uris.quarantine(), uris.late())),
             *((uris.published_table(s), self.table(s)) for s in published),
         ]

@@ -70,7 +70,7 @@ class SparkWriter:
         return Chained((fires, many[FIRES]), (gone, many[GONE]), since)
 
     def fields(self, rows: DataFrame) -> tuple[Field, ...]:  # noqa: D102
-        return schema_fields(to_arrow_schema(rows.schema, timezone="UTC"))
+        return fields_of(rows)
 
     def stamped(self, rows: DataFrame, values: Mapping[str, pa.Scalar]) -> DataFrame:  # noqa: D102
         types = {name: spark_type(data_type(value.type)) for name, value in values.items()}
@@ -128,6 +128,11 @@ class SparkWriter:
             with suppress(PySparkException):
                 frame.unpersist()
         self._cached.clear()
+
+
+def fields_of(rows: DataFrame) -> tuple[Field, ...]:
+    """The columns of a frame."""
+    return schema_fields(to_arrow_schema(rows.schema, timezone="UTC"))
 
 
 def _plain(chain: Chain) -> Encode:

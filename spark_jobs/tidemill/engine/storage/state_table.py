@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 
-from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.bind.sinks import StatefulSink, WindowedSink
 from tidemill.core.errors import EngineError
 from tidemill.core.plan.slices import SliceSet
 from tidemill.core.time.times import moment
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from tidemill.engine.storage.row_writers import RowWriter
 
 
-def state_horizon(pipeline: str, sink: WindowedSink) -> str:
+def state_horizon(pipeline: str, sink: StatefulSink) -> str:
     """The app id of the transaction in which a state table stores the first batch whose state it holds completely."""
     return f"{pipeline}/horizon/{sink.table}"
 
 
-def forgotten_app(pipeline: str, sink: WindowedSink) -> str:
+def forgotten_app(pipeline: str, sink: StatefulSink) -> str:
     """The app id of the transaction in which a state table stores up to which event time windows are forgotten."""
     return f"{pipeline}/forgotten/{sink.table}"
 
 
-def check_horizon(uris: Uris, sink: WindowedSink, to: int) -> None:
+def check_horizon(uris: Uris, sink: StatefulSink, to: int) -> None:
     """Refuse to go back to batch `to` if maintenance has removed state that was visible after it.
 
     The published tables may still have all versions of that time, so they cannot tell.
@@ -72,7 +72,7 @@ class State:
     handle: DeltaTable
 
     @staticmethod
-    def of(uris: Uris, sink: WindowedSink, expected: ExpectedVersion | None = None) -> State | None:
+    def of(uris: Uris, sink: StatefulSink, expected: ExpectedVersion | None = None) -> State | None:
         """The state of a sink; None if there is none. It is first checked against what is `expected`.
 
         Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tidemill.core.bind.sinks import Sink, WindowedSink
+from tidemill.core.bind.sinks import Sink, StatefulSink, WindowedSink
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.repair.side_outputs import LATE_FIELDS, QUARANTINE_FIELDS
 from tidemill.engine.storage.corrections import CORRECTION_FIELDS
@@ -37,8 +37,8 @@ class Uris:
     published: Callable[[str], str]
     storage: Callable[[], Mapping[str, str]] = field(default=dict, repr=False)
 
-    def state(self, sink: WindowedSink, fields: tuple[Field, ...]) -> TableSpec:
-        """The state of a windowed sink: one row per pane, key and slice."""
+    def state(self, sink: StatefulSink, fields: tuple[Field, ...]) -> TableSpec:
+        """The state of a sink: one row per pane, or piece, and key and slice."""
         return TableSpec(
             name=f"state of {sink.table}",
             uri=self.table(self.pipeline, "state", sink.table),

@@ -1,0 +1,76 @@
+"""SQL for tables of firings: records folded into pieces, pieces merged into what is published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.contract.schema import Field, Scalar, ddl
+from tidemill.core.sql.text import quoted, renamed, select
+from tidemill.engine.aggregate.aggregate_sql import beyond, finished_values, merges, partials_of, results
+from tidemill.engine.aggregate.ordered_fold import KEPT, MARKER, PIECE, ROW, TOLD, VALUE, OrderedFold
+from tidemill.engine.read.fitted import fitted
+from tidemill.engine.storage.row_writers import Encode
+from tidemill.engine.storage.spark_writer import fields_of
+
+FIRING = "_firing"
+"""The number of the firing that a row of state is for."""
+
+START, END = "_start", "_end"
+"""The bounds of the window that fires, in microseconds; null where it has none."""
+
+
+OF_FIRINGS = tuple(f"0L AS {column}" for column in (FIRING, START, END))
+"""These columns as SQL, for state without rows."""
+
+
+def folded_rows(rows: DataFrame, kept: DataFrame | None, sink: FiringSink, fold: OrderedFold) -> DataFrame:
+    """One job: records that entered the sink, with what keys have `kept`, folded, and partial aggregates of each piece.
+
+    The columns are `ROW`, the keys, `PIECE`, `TOLD`, and those of partial aggregates, which mean something only for
+    pieces. `kept` has the keys and `KEPT`.
+    """
+    value = "NULL" if sink.attribute is None else quoted(sink.attribute)
+    marker = "false" if sink.marker is None else f"coalesce({quoted(sink.marker)}, false)"
+    whole = rows.selectExpr("*", renamed(value, VALUE), renamed(marker, MARKER))
+    if kept is not None:
+        whole = whole.unionByName(kept, allowMissingColumns=True)
+    else:
+        whole = whole.selectExpr("*", renamed("CAST(NULL AS STRING)", KEPT))
+    by_key = whole.repartition(*map(quoted, sink.keys)) if sink.keys else whole.coalesce(1)
+    told = {ROW: Scalar.INTEGER, PIECE: Scalar.LONG, TOLD: Scalar.STRING}
+    fields = (*fields_of(rows), *(Field(name=name, type=of) for name, of in told.items()))
+    folded = by_key.mapInArrow(_plain(fold), ddl(fields))
+    parts = [F.expr(renamed(text, name)) for name, text in partials_of(sink).items()]
+    grouped = folded.groupBy(ROW, *map(quoted, sink.keys), PIECE, TOLD).agg(*parts)
+    return grouped.select(ROW, *map(quoted, sink.keys), PIECE, TOLD, *map(quoted, partials_of(sink)))
+
+
+def nothing_folded(rows: DataFrame, sink: FiringSink) -> DataFrame:
+    """One row: the partial aggregates over no record."""
+    return rows.where("false").agg(*(F.expr(renamed(text, name)) for name, text in partials_of(sink).items()))
+
+
+def merged_firings(state: str, sink: FiringSink) -> str:
+    """A statement: the rows to publish, in the types of the contract, and which values do not fit.
+
+    The state has partial aggregates of pieces, once for each `FIRING` that is made of them, with its `START` and `END`.
+    """
+    bounds = [renamed(f"max({bound})", bound) for bound in (START, END)]
+    parts = [renamed(text, name) for name, text in merges(sink).items()]
+    merged = select([FIRING, *map(quoted, sink.keys), *bounds, *parts], state, group_by=[FIRING, *sink.keys])
+    values = finished_values(sink, [f"timestamp_micros({bound})" for bound in (START, END)])
+    kept, rows = results(select([renamed(value, c) for c, value in values.items()], merged), sink)
+    return select(fitted(sink.computed, beyond(sink)), rows, where=kept)
+
+
+def _plain(fold: OrderedFold) -> Encode:
+    # It must be a function: Spark's signature check refuses an object with __call__.
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return fold.of_partition(batches)
+
+    return run

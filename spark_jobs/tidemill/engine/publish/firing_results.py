@@ -1,0 +1,99 @@
+"""The rows of firings, merged from the pieces that each is made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
+
+from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.contract.verdict import CheckResult
+from tidemill.engine.aggregate.aggregate_sql import state_columns
+from tidemill.engine.aggregate.firing_sql import END, FIRING, START, merged_firings, nothing_folded
+from tidemill.engine.aggregate.ordered_fold import TOLD
+from tidemill.engine.aggregate.window_sql import folded_state
+from tidemill.engine.publish.pieces import PIECE_ID, PieceIndex, check_whole, in_parts
+from tidemill.engine.read.fitted import told
+from tidemill.engine.spark.query import ROWS
+from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
+
+_AT_ONCE = 2_000_000
+"""The most rows of pieces that are merged at once."""
+
+Nothing = Callable[[], pa.Table]
+"""Gives one row: the partial aggregates of a sink over no record."""
+
+
+@dataclass(kw_only=True)
+class FiringResults:
+    """Merges pieces into the rows to publish. `unfit` collects values that do not fit the contract."""
+
+    writers: RowWriters
+    unfit: list[CheckResult] = field(default_factory=list)
+
+    def merged(self, sink: FiringSink, fires: pa.Table, pieces: Sequence[pa.Table], nothing: Nothing) -> StagedRows:
+        """The rows to publish for these firings."""
+        read = [json.loads(text) for text in fires[TOLD].to_pylist()]
+        bounds = pa.table([pa.array(c, pa.int64()) for c in _bounds(read)], [START, END])
+        fires = pa.table({**{k: fires[k] for k in sink.keys}, START: bounds[START], END: bounds[END]})
+        runs = [(number, *run) for number, each in enumerate(read) for run in each["pieces"]]
+        empty = [number for number, each in enumerate(read) if not each["pieces"]]
+        parts = list(self._expanded(sink, fires, pieces, runs)) if runs else []
+        if empty:
+            parts.append(self._of_nothing(sink, fires, empty, nothing))
+        statement = merged_firings(ROWS, sink)
+        staged = [self.writers.merged(statement, [self.writers.in_driver(p)], at_most=p.num_rows) for p in parts]
+        rows, unfit = told(self.writers.together(staged), sink.table, sink.contract)
+        self.unfit += unfit
+        return rows
+
+    def _expanded(
+        self, sink: FiringSink, fires: pa.Table, pieces: Sequence[pa.Table], runs: Sequence[tuple[int, int, int]]
+    ) -> Iterator[pa.Table]:
+        """Rows of pieces, once for each firing that is made of them, in parts that fit in memory."""
+        each = self.one_each(sink, pieces)
+        index = PieceIndex.of(each, fires, sink.keys, PIECE_ID)
+        for part in in_parts(runs, _AT_ONCE):
+            found = index.rows_of(part)
+            check_whole(sink.table, found, part)
+            rows = each.select([*sink.keys, *state_columns(sink)]).take(pa.array(found.rows))
+            yield _for_firings(rows, fires, found.owners)
+
+    def one_each(self, sink: FiringSink, pieces: Sequence[pa.Table]) -> pa.Table:
+        """One row for each piece and key."""
+        parts = [self.writers.in_driver(part) for part in pieces]
+        statement = folded_state(ROWS, sink, self.writers.fields(parts), (PIECE_ID,))
+        merged = self.writers.merged(statement, parts, at_most=sum(part.count for part in parts))
+        return merged.writer.arrow(merged.rows)
+
+    def _of_nothing(self, sink: FiringSink, fires: pa.Table, empty: Sequence[int], nothing: Nothing) -> pa.Table:
+        """A row for each firing without records."""
+        numbers = np.asarray(empty)
+        rows = nothing().take(pa.array(np.zeros(len(numbers), np.int64)))
+        for key in reversed(sink.keys):
+            rows = rows.add_column(0, fires.schema.field(key), fires[key].take(pa.array(numbers)))
+        return _for_firings(rows, fires, numbers)
+
+    def of_nothing(self, sink: FiringSink, rows: DataFrame) -> pa.Table:
+        """One row: the partial aggregates over none of these rows."""
+        staged = self.writers.stage(nothing_folded(rows, sink), at_most=1)
+        return staged.writer.arrow(staged.rows)
+
+
+def _bounds(read: Sequence[Mapping[str, Any]]) -> tuple[list[int | None], list[int | None]]:
+    windows = [each["window"] or (None, None) for each in read]
+    return [w[0] for w in windows], [w[1] for w in windows]
+
+
+def _for_firings(rows: pa.Table, fires: pa.Table, owners: np.ndarray) -> pa.Table:
+    """Rows with the number and the bounds of the firing that each is for."""
+    numbers = pa.array(owners)
+    rows = rows.append_column(FIRING, numbers)
+    for bound in (START, END):
+        rows = rows.append_column(bound, fires[bound].take(numbers))
+    return rows

@@ -1,0 +1,230 @@
+"""The firings that a batch publishes, and the state of ordered windows that it leaves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from functools import partial
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
+
+from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.ordered.records import Moment
+from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.slices import SliceSet
+from tidemill.core.protocol.failpoints import boundary
+from tidemill.core.time.times import micros
+from tidemill.engine.aggregate.aggregate_sql import state_columns
+from tidemill.engine.aggregate.firing_sql import folded_rows
+from tidemill.engine.aggregate.ordered_fold import FIRING as FIRES
+from tidemill.engine.aggregate.ordered_fold import (
+    KEPT,
+    KEY,
+    PIECE,
+    RECORD,
+    ROW,
+    TOLD,
+    Epoch,
+    History,
+    OrderedFold,
+)
+from tidemill.engine.publish.firing_results import FiringResults, Nothing
+from tidemill.engine.publish.pieces import PIECE_ID, alive, newest_of, picked, shared
+from tidemill.engine.storage.expected_versions import ExpectedVersions
+from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
+from tidemill.engine.storage.state_table import State, pane_predicates
+from tidemill.engine.storage.table_layout import Uris
+
+AS_OF, STATE = "key_as_of", "key_state"
+"""Columns of state: how late the key was looked at, and what it kept.
+
+A row has either a piece (`PIECE_ID`) or what a key kept; one with neither says that the key keeps nothing any more.
+"""
+
+_NOWHERE: Mapping[str, pa.Scalar] = {
+    "pane_day": pa.scalar(date(1970, 1, 1), pa.date32()),
+    "pane_start": pa.scalar(datetime(1970, 1, 1, tzinfo=UTC), pa.timestamp("us", "UTC")),
+}
+"""Ordered windows are no panes of event time: all state lies in one place."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The state of an ordered sink before a batch: what keys kept, with `AS_OF` and `KEPT`, and rows of pieces."""
+
+    keys: pa.Table
+    pieces: pa.Table
+
+
+@dataclass(frozen=True)
+class Fires:
+    """What a batch brings forth: rows to publish, and rows of state to append; None where there are none."""
+
+    rows: StagedRows | None
+    state: StagedRows | None
+
+
+@dataclass(kw_only=True)
+class Firings:
+    """Folds the records of a batch, lets time pass, and merges what fires.
+
+    `due` collects for each table at which batch clock time alone has something to do; None before anything fired.
+    """
+
+    plan: BatchPlan
+    uris: Uris
+    writers: RowWriters
+    expected: ExpectedVersions
+    due: dict[str, int] | None = None
+    results: FiringResults = field(init=False)
+    _kept: dict[str, Kept | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.results = FiringResults(writers=self.writers)
+
+    def kept(self, sink: FiringSink) -> Kept | None:
+        """The state of a sink that the plan shows; None when there is none. It is read once."""
+        if sink.table not in self._kept:
+            self._kept[sink.table] = self._read(sink, self.plan.position.slices)
+        return self._kept[sink.table]
+
+    def _read(self, sink: FiringSink, slices: SliceSet) -> Kept | None:
+        with boundary(f"panes:{sink.table}", self.plan.batch_id):
+            state = State.of(self.uris, sink, self.expected.state(sink))
+            if state is None:
+                return None
+            rows = state.read(self.writers.driver, [pane_predicates((None, None))], slices)
+        of_keys = rows.filter(rows[PIECE_ID].is_null()).select([*sink.keys, AS_OF, STATE])
+        keys = newest_of(of_keys.rename_columns([*sink.keys, AS_OF, KEPT]), sink.keys, AS_OF)
+        pieces = rows.filter(rows[PIECE_ID].is_valid()).select([*sink.keys, PIECE_ID, *state_columns(sink)])
+        return Kept(keys, pieces)
+
+    def job(self, sink: FiringSink, rows: DataFrame, kept: Kept | None, history: History | None = None) -> DataFrame:
+        """The job that folds the records of a batch; by default no time passes in it."""
+        now = Moment(self.plan.position.watermark, micros(self.plan.clock))
+        history = history or History(epochs=(Epoch(self.plan.batch_id, now, now),))
+        columns, marked = tuple(rows.columns), sink.marker is not None
+        fold = OrderedFold(keys=sink.keys, window=sink.window, history=history, columns=columns, marked=marked)
+        old = None if kept is None else _waiting(kept.keys)
+        frame = self.writers.frame([self.writers.in_driver(old)]) if old is not None and old.num_rows else None
+        return folded_rows(rows, frame, sink, fold)
+
+    def fire(self, sink: FiringSink, found: pa.Table | None, after: int, nothing: Nothing) -> Fires:
+        """What fires once the watermark has come to `after`, of the rows that `job` found, if it ran."""
+        kept = self.kept(sink)
+        parts = [] if found is None else [found]
+        keys = self._newest(sink, parts, kept)
+        passed = self._let_time_pass(sink, keys, after)
+        if passed is not None:
+            parts.append(passed)
+            keys = self._newest(sink, parts, kept)
+        self._note_due(sink, keys)
+        own = None if found is None else _pieces(sink, found)
+        fires = [picked(part, ROW, FIRES).select([*sink.keys, TOLD]) for part in parts]
+        fired = pa.concat_tables(fires, promote_options="permissive") if fires else None
+        there = [part for part in (own, None if kept is None else kept.pieces) if part is not None and part.num_rows]
+        rows = self.results.merged(sink, fired, there, nothing) if fired is not None and fired.num_rows else None
+        return Fires(rows, self._state(sink, keys, own, kept))
+
+    def again(self, sink: FiringSink, rows: DataFrame, history: History) -> StagedRows | None:
+        """All rows of a table, of the records of its whole history; None when nothing has fired."""
+        staged = self.writers.stage(self.job(sink, rows, None, history), at_most=self.plan.records)
+        found = staged.writer.arrow(staged.rows)
+        fires = picked(found, ROW, FIRES)
+        nothing = partial(self.results.of_nothing, sink, rows)
+        return self.results.merged(sink, fires, [_pieces(sink, found)], nothing) if fires.num_rows else None
+
+    def folded(self, sink: FiringSink, slices: SliceSet) -> StagedRows | None:
+        """The state of some slices as one: the newest of each key, and the pieces that keys still need."""
+        whole, some = self.kept(sink), self._read(sink, slices)
+        if whole is None or some is None:
+            return None
+        pieces = alive(whole.keys, some.pieces, sink.keys, KEPT, PIECE_ID)
+        return self._rows(sink, some.keys, self.results.one_each(sink, [pieces]) if pieces.num_rows else pieces)
+
+    def _newest(self, sink: FiringSink, parts: Sequence[pa.Table], kept: Kept | None) -> pa.Table | None:
+        """What each key keeps after these rows, with `AS_OF`; None when no key keeps anything."""
+        found = [] if kept is None else [kept.keys]
+        for number, part in enumerate(parts):
+            of_keys = picked(part, ROW, KEY).select([*sink.keys, TOLD])
+            stamp = pa.repeat(pa.scalar(self._stamp + number, pa.int64()), of_keys.num_rows)
+            columns = {**{k: of_keys[k] for k in sink.keys}, AS_OF: stamp, KEPT: _states(of_keys[TOLD])}
+            found.append(pa.table(columns))
+        if not found:
+            return None
+        return newest_of(pa.concat_tables(found, promote_options="permissive"), sink.keys, AS_OF)
+
+    @property
+    def _stamp(self) -> int:
+        """`AS_OF` of what the records of this batch leave; time that passes after them leaves the next number."""
+        return self.plan.batch_id * 2
+
+    def _let_time_pass(self, sink: FiringSink, keys: pa.Table | None, after: int) -> pa.Table | None:
+        """Fold, without records, the keys that wait for what this batch moves watermark and clock to."""
+        waiting = None if keys is None or self.plan.live is None else _waiting(keys)
+        if waiting is None or not waiting.num_rows:
+            return None
+        before, clock = self.plan.position.watermark, micros(self.plan.clock)
+        epoch = Epoch(self.plan.batch_id, Moment(before, clock), Moment(after, clock))
+        fold = OrderedFold(keys=sink.keys, window=sink.window, history=History(epochs=(epoch,)), columns=sink.keys)
+        return fold.over(waiting)
+
+    def _note_due(self, sink: FiringSink, keys: pa.Table | None) -> None:
+        """Note when a window of the clock fires next."""
+        self.due = self.due or {}
+        if keys is None or not sink.uses_clock:
+            return
+        clocks = [json.loads(text)["wake"][1] for text in _waiting(keys)[KEPT].to_pylist()]
+        if known := [clock for clock in clocks if clock is not None]:
+            self.due[sink.table] = min(known)
+
+    def _state(
+        self, sink: FiringSink, keys: pa.Table | None, own: pa.Table | None, kept: Kept | None
+    ) -> StagedRows | None:
+        """The rows of state that this batch adds: what it left of the keys that it touched, and their new pieces."""
+        if keys is None:
+            return None
+        new = keys.filter(pc.greater_equal(keys[AS_OF], self._stamp))
+        # Nothing has to be said of a key that kept nothing before and keeps nothing now.
+        if kept is None or not kept.keys.num_rows:
+            new = new.filter(new[KEPT].is_valid())
+        else:
+            known = shared(new, kept.keys, sink.keys)
+            new = new.filter(pc.or_(new[KEPT].is_valid(), pa.array(known)))
+        if own is not None and own.num_rows:
+            own = alive(new, own, sink.keys, KEPT, PIECE_ID)
+        return self._rows(sink, new, own)
+
+    def _rows(self, sink: FiringSink, keys: pa.Table, pieces: pa.Table | None) -> StagedRows | None:
+        if not keys.num_rows and (pieces is None or not pieces.num_rows):
+            return None
+        of_keys = pa.table({**{k: keys[k] for k in sink.keys}, AS_OF: keys[AS_OF], STATE: keys[KEPT]})
+        parts = [of_keys] if pieces is None else [of_keys, pieces]
+        rows = _nullable(pa.concat_tables(parts, promote_options="permissive"))
+        for name, value in reversed(list(_NOWHERE.items())):
+            rows = rows.add_column(0, name, pa.repeat(value, rows.num_rows))
+        return self.writers.taken(rows)
+
+
+def _nullable(rows: pa.Table) -> pa.Table:
+    """The rows with columns that may be null: a row of state is about a key or about a piece."""
+    return rows.cast(pa.schema([column.with_nullable(True) for column in rows.schema]))
+
+
+def _waiting(keys: pa.Table) -> pa.Table:
+    """The keys that keep something, without `AS_OF`."""
+    return keys.filter(keys[KEPT].is_valid()).drop_columns([AS_OF])
+
+
+def _states(texts: pa.ChunkedArray) -> pa.Array:
+    """What keys keep; null for those that keep nothing."""
+    return pa.array([None if text.startswith('{"state":null') else text for text in texts.to_pylist()], pa.string())
+
+
+def _pieces(sink: FiringSink, found: pa.Table) -> pa.Table:
+    names = [*sink.keys, PIECE, *state_columns(sink)]
+    return picked(found, ROW, RECORD).select(names).rename_columns([*sink.keys, PIECE_ID, *state_columns(sink)])

@@ -1,0 +1,130 @@
+"""Rows of pieces, found by key and id: which ones a firing is made of, and which ones keys still need."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from tidemill.core.errors import EngineError
+from tidemill.engine.storage.chains import Flags, Numbers, numbered
+
+
+def newest_of(rows: pa.Table, keys: Sequence[str], column: str) -> pa.Table:
+    """For each key, the row with the greatest value of a column of whole numbers."""
+    numbers = numbered(rows, keys)
+    order = np.lexsort((np.asarray(rows[column]), numbers))
+    last = np.append(numbers[order][1:] != numbers[order][:-1], True)[: len(order)]
+    return rows.take(pa.array(order[last]))
+
+
+def shared(rows: pa.Table, others: pa.Table, keys: Sequence[str]) -> Flags:
+    """For each row, whether another table has a row with the same key."""
+    numbers = _together([rows, others], keys)
+    return np.isin(numbers[: rows.num_rows], numbers[rows.num_rows :])
+
+
+def alive(rows: pa.Table, pieces: pa.Table, keys: Sequence[str], kept: str, piece: str) -> pa.Table:
+    """Those of `pieces` that what keys have `kept` still names."""
+    texts = rows[kept].to_pylist()
+    runs = [(row, *run) for row, text in enumerate(texts) if text for run in json.loads(text)["alive"]]
+    found = PieceIndex.of(pieces, rows.select(list(keys)), keys, piece).rows_of(runs)
+    return pieces.take(pa.array(np.unique(found.rows)))
+
+
+PIECE_ID = "piece_id"
+"""The column of state that says which piece a row has aggregates of."""
+
+
+@dataclass(frozen=True)
+class Expanded:
+    """Rows of pieces by their number, each with the number of what it was looked up for, in that order."""
+
+    owners: Numbers
+    rows: Numbers
+
+
+@dataclass(frozen=True)
+class PieceIndex:
+    """Rows of pieces in the order of key and id. `codes` say both of each; `of_owners` has the key of what looks up."""
+
+    codes: Numbers
+    order: Numbers
+    ids: Numbers
+    of_owners: Numbers
+
+    @staticmethod
+    def of(pieces: pa.Table, owners: pa.Table, keys: Sequence[str], piece: str) -> PieceIndex:
+        """An index of `pieces`, for the keys of `owners`."""
+        numbers = _together([pieces, owners], keys)
+        ids, ranks = np.unique(np.asarray(pieces[piece]), return_inverse=True)
+        codes = numbers[: pieces.num_rows] * (len(ids) + 1) + ranks
+        order = np.argsort(codes, kind="stable")
+        return PieceIndex(codes[order], order, ids, numbers[pieces.num_rows :])
+
+    def rows_of(self, runs: Sequence[tuple[int, int, int]]) -> Expanded:
+        """The rows of these runs of pieces: each has the number of its owner, the first id and the last one."""
+        table = np.array(runs, np.int64).reshape(-1, 3)
+        owners, base = table[:, 0], self.of_owners[table[:, 0]] * (len(self.ids) + 1)
+        low = np.searchsorted(self.codes, base + np.searchsorted(self.ids, table[:, 1]))
+        high = np.searchsorted(self.codes, base + np.searchsorted(self.ids, table[:, 2], side="right"))
+        sizes = high - low
+        first = np.repeat(low - np.append(0, np.cumsum(sizes)[:-1]), sizes) if len(sizes) else sizes
+        return Expanded(np.repeat(owners, sizes), self.order[first + np.arange(len(first))])
+
+
+def check_whole(table: str, expanded: Expanded, runs: Sequence[tuple[int, int, int]]) -> None:
+    """Refuse to publish if a piece of a firing is not there, or twice.
+
+    Raises:
+        EngineError: the state of the table is not what its keys say.
+    """
+    wanted = sum(last - first + 1 for _, first, last in runs)
+    if wanted != len(expanded.rows):
+        raise EngineError(
+            f"state of {table} has {len(expanded.rows):,} rows of the {wanted:,} pieces that fire",
+            fix="`tidemill doctor` checks the table; `tidemill rebuild` builds it again from the log",
+        )
+
+
+def in_parts(runs: Sequence[tuple[int, int, int]], most: int) -> Iterator[Sequence[tuple[int, int, int]]]:
+    """The runs in parts of whole owners, each with at most `most` pieces, or with one owner. Owners are in order."""
+    part: list[tuple[int, int, int]] = []
+    size = 0
+    for run in runs:
+        more = run[2] - run[1] + 1
+        if part and size + more > most and part[-1][0] != run[0]:
+            yield part
+            part, size = [], 0
+        part.append(run)
+        size += more
+    if part:
+        yield part
+
+
+def _together(tables: Sequence[pa.Table], keys: Sequence[str]) -> Numbers:
+    """Numbers of keys over several tables, whose types of keys are the same but for how Arrow lays them out."""
+    names, first = list(keys), tables[0]
+    parts = [first.select(names), *(table.select(names).cast(first.select(names).schema) for table in tables[1:])]
+    if not names:
+        return np.zeros(sum(table.num_rows for table in tables), np.int64)
+    return numbered(pa.concat_tables(parts), keys)
+
+
+def filled(rows: pa.Table, like: pa.Schema) -> pa.Table:
+    """The rows with the columns of a schema, null where they have none."""
+    columns: list[Any] = []
+    for column in like:
+        there = column.name in rows.column_names
+        columns.append(rows[column.name].cast(column.type) if there else pa.nulls(rows.num_rows, column.type))
+    return pa.table(columns, schema=like)
+
+
+def picked(rows: pa.Table, column: str, value: int) -> pa.Table:
+    """The rows where a column of whole numbers has this value."""
+    return rows.filter(pc.equal(rows[column], value))

@@ -11,33 +11,60 @@ from tidemill.core.declare.aggregates import Average, Count, CountIf, Custom, Ma
 from tidemill.core.declare.pipeline import Pipeline
 from tidemill.core.declare.sketches import ApproxDistinct, Collect, Distinct, First, HeavyHitters, Last, Quantiles
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
+from tidemill.core.ordered.evictors import CountEvictor, DeltaEvictor, TimeEvictor
 from tidemill.core.ordered.policies import CountPolicy, DeltaPolicy, PunctuationPolicy, TimePolicy
-from tidemill.core.time.windows import Calendar, Session, Sliding, Tumbling
+from tidemill.core.ordered.triggers import (
+    AfterAll,
+    AfterAny,
+    AfterCount,
+    AfterEach,
+    AfterProcessingTime,
+    AfterWatermark,
+    DefaultTrigger,
+    Never,
+    OrFinally,
+    Repeatedly,
+)
+from tidemill.core.time.windows import Calendar, Global, Session, Sliding, Tumbling
 
 __all__ = [
+    "AfterAll",
+    "AfterAny",
+    "AfterCount",
+    "AfterEach",
+    "AfterProcessingTime",
+    "AfterWatermark",
     "ApproxDistinct",
     "Average",
     "Calendar",
     "Collect",
     "Count",
+    "CountEvictor",
     "CountIf",
     "CountPolicy",
     "Custom",
+    "DefaultTrigger",
+    "DeltaEvictor",
     "DeltaPolicy",
     "Distinct",
     "First",
+    "Global",
     "HeavyHitters",
     "Last",
     "Max",
     "Min",
+    "Never",
+    "OrFinally",
     "Pipeline",
     "PunctuationPolicy",
     "Quantiles",
+    "Repeatedly",
     "Session",
     "Sliding",
     "SlidingBuffer",
     "StdDev",
     "Sum",
+    "TimeEvictor",
     "TimePolicy",
     "Tumbling",
     "TumblingBuffer",

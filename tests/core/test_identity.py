@@ -30,7 +30,8 @@ from tidemill.core.declare.operators import Operator, Publish
 from tidemill.core.errors import DeclarationError, Incompatible
 from tidemill.core.identity import declarations, legacy
 from tidemill.core.identity.contracts import fingerprint_of
-from tidemill.core.identity.declarations import FORMS, Form, Part, check_forms, digest, encoded
+from tidemill.core.identity.declarations import FORMS, check_forms, digest, encoded
+from tidemill.core.identity.forms import Form, Part
 from tidemill.core.identity.legacy import legacy_hash, legacy_shape
 from tidemill.core.identity.written import described, same
 from tidemill.core.plan.position import Position

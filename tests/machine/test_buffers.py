@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,14 @@ import pytest
 from amend.conftest import an_amendment, done
 from machine.failing import failing
 from machine.tiny import TinyAttempt
+from machine.told import USERS, Told
 from support.firings import firings
 from support.ordered import Record
 from support.ordered_oracle import buffered
 from support.projects import NO_SPARK, Mill, an_event
 from tidemill import CountPolicy, DeltaPolicy, PunctuationPolicy, SlidingBuffer, TumblingBuffer
 from tidemill.core.errors import AmendmentError, TidemillError
-from tidemill.core.history.index import IndexedBatch
 from tidemill.core.plan.amendments import SideOutput
-from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.failpoints import Injected, boundaries_of
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
@@ -33,10 +31,8 @@ from tidemill.maintain.maintenance import maintain
 from tidemill.maintain.state_compaction import fold
 from tidemill.repair.backfill import backfill
 from tidemill.repair.repair import repair
-from tidemill.repair.rewind import rewind
 from tidemill.run import batch
 
-USERS = ("a", "b", "c")
 BUFFERS = {
     "TumblingBuffer(CountPolicy(3))": TumblingBuffer(CountPolicy(3)),
     "TumblingBuffer(DeltaPolicy('amount', 4))": TumblingBuffer(DeltaPolicy("amount", 4)),
@@ -54,52 +50,15 @@ def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     return
 
 
-@dataclass
-class Told:
-    """The records that count, in their order, as the commits say; and what the log holds."""
-
-    mill: Mill
-    log: dict[int, list[tuple[str, int]]] = field(default_factory=lambda: {0: [], 1: []})
-    order: list[tuple[str, int]] = field(default_factory=list)
-    known: dict[int, int] = field(default_factory=dict)
-    seen: set[int] = field(default_factory=set)
-
-    def feed(self, draw: random.Random) -> None:
-        for _ in range(draw.randint(0, 12)):
-            partition, event = draw.randint(0, 1), (draw.choice(USERS), draw.choice([-1, 1, 2, 3, 5, 8]))
-            self.log[partition].append(event)
-            self.mill.feed([an_event(len(self.order), *event)], partition=partition)
-
-    def run(self) -> None:
-        try:
-            self.mill.run()
-        finally:
-            ledger = self.mill.project.ledger(self.mill.name)
-            # The answer of a commit may be lost.
-            self._note(ledger.past().batches() if ledger.exists else ())
-
-    def _note(self, batches: Iterable[IndexedBatch]) -> None:
-        for each in batches:
-            if each.kind is Kind.LIVE and each.batch_id not in self.seen:
-                self.seen.add(each.batch_id)
-                for item in sorted(each.ranges.get("events", ()), key=lambda r: r.topic_partition.partition):
-                    self.order += self.log[item.topic_partition.partition][item.from_offset : item.until_offset]
-                self.known[each.batch_id] = len(self.order)
-
-    def rewind(self, to: int) -> None:
-        done(rewind(an_amendment(self.mill), to))
-        del self.order[self.known[to] :]
-        self.known = {batch: count for batch, count in self.known.items() if batch <= to}
-
-    def expected(self, declared: Any) -> list[tuple[str, int, int | None]]:
-        found = []
-        for user in USERS:
-            own = [amount for name, amount in self.order if name == user]
-            marked = isinstance(getattr(declared, "flush", None), PunctuationPolicy)
-            records = [Record(value=amount, marker=marked and amount == -1) for amount in own]
-            for fires in buffered(declared, records):
-                found.append((user, len(fires), sum(own[i] for i in fires) if fires else None))
-        return sorted(found, key=str)
+def expected(told: Told, declared: Any) -> list[tuple[str, int, int | None]]:
+    found = []
+    for user in USERS:
+        own = [amount for _, name, amount in told.order if name == user]
+        marked = isinstance(getattr(declared, "flush", None), PunctuationPolicy)
+        records = [Record(value=amount, marker=marked and amount == -1) for amount in own]
+        for fires in buffered(declared, records):
+            found.append((user, len(fires), sum(own[i] for i in fires) if fires else None))
+    return sorted(found, key=str)
 
 
 def shown(mill: Mill) -> list[tuple[str, int, int | None]]:
@@ -131,7 +90,7 @@ def test_firings_are_those_of_the_plain_rule_whatever_is_done_to_the_batches(
             case _:
                 pass
         told.run()
-        assert shown(mill) == told.expected(BUFFERS[text])
+        assert shown(mill) == expected(told, BUFFERS[text])
 
 
 def test_a_backfill_is_refused_and_a_record_that_is_admitted_counts_in_the_batch_that_admits_it(
@@ -140,7 +99,7 @@ def test_a_backfill_is_refused_and_a_record_that_is_admitted_counts_in_the_batch
     mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(3))", collect=False)
     mill.feed([an_event(0, "a", 1), an_event(1, "a", 2_000_000), an_event(2, "a", 2)])
     mill.run()
-    with pytest.raises(AmendmentError, match="windows of firings follow the order of records .*nothing was"):
+    with pytest.raises(AmendmentError, match=r"windows of firings follow the order of records .*nothing was"):
         done(backfill(an_amendment(mill), OfOffsets(since={}, until={})))
     path = tmp_path / "data_contracts" / "events.odcs.yaml"
     path.write_text(path.read_text().replace("maximum: 1000000", "maximum: 3000000"))

@@ -9,14 +9,23 @@ from __future__ import annotations
 from typing import Any
 
 from tidemill import (
+    AfterAll,
+    AfterAny,
+    AfterCount,
+    AfterEach,
+    AfterProcessingTime,
+    AfterWatermark,
     ApproxDistinct,
     Average,
     Calendar,
     Collect,
     Count,
+    CountEvictor,
     CountIf,
     CountPolicy,
     Custom,
+    DefaultTrigger,
+    DeltaEvictor,
     DeltaPolicy,
     Distinct,
     First,
@@ -24,14 +33,18 @@ from tidemill import (
     Last,
     Max,
     Min,
+    Never,
+    OrFinally,
     Pipeline,
     PunctuationPolicy,
     Quantiles,
+    Repeatedly,
     Session,
     Sliding,
     SlidingBuffer,
     StdDev,
     Sum,
+    TimeEvictor,
     TimePolicy,
     Tumbling,
     TumblingBuffer,
@@ -116,7 +129,8 @@ OF_TABLES = (
 def a_table(name: str, *columns: str, rules: tuple[TableRule, ...] = ()) -> Contract:
     """A contract of a published table."""
     moments = dict.fromkeys(("window_start", "window_end", "shown_from"), Scalar.TIMESTAMP)
-    texts = dict.fromkeys(("shop", "first", "last", "why"), Scalar.STRING)
+    texts = dict.fromkeys(("shop", "first", "last", "why", "operation"), Scalar.STRING)
+    texts["is_last"] = Scalar.BOOLEAN
     doubles = dict.fromkeys(("mean", "spread", "deviation", "product"), Scalar.DOUBLE)
     lists = {"ranks": Array(Scalar.DOUBLE), "median": Array(Scalar.DOUBLE), "all": Array(Scalar.LONG)}
     kinds: dict[str, Any] = {**moments, **texts, **doubles, **lists, "often": OFTEN, "oftener": OFTEN}
@@ -215,13 +229,36 @@ def _buffers() -> Pipeline:
     return pipeline
 
 
-_NEWER = (_late_fields, _calendar, _totals, _sessions, _buffers)
+def _triggers() -> Pipeline:
+    early = AfterAny(AfterCount(10), AfterAll(AfterCount(5), AfterProcessingTime("1 minute")))
+    late = AfterEach(AfterCount(1), Repeatedly(AfterCount(10)))
+    told = {"timing": "why", "index": "nth", "last": "is_last", "operation": "operation"}
+    mode = {"accumulation": "accumulating_and_retracting", "empty_on_time": False, "accept_loss": True}
+    with Pipeline("triggers", every="1 minute") as pipeline:
+        orders = pipeline.read("orders", contract="orders", event_time="ts")
+        hours = orders.window(Tumbling("1 hour"), allowed_lateness="1 hour", evictor=CountEvictor(100, after=True))
+        hours.aggregate(n=Count()).publish(
+            "refined", contract="refined", trigger=AfterWatermark(early, late), **mode, **told
+        )
+        for name, evictor, trigger in (
+            ("newest", TimeEvictor("1 minute", after=True), OrFinally(Repeatedly(AfterCount(9)), AfterWatermark())),
+            ("rising", DeltaEvictor("amount", 2, after=True), Never()),
+            ("plain", None, DefaultTrigger()),
+        ):
+            each = orders.window(Tumbling("1 hour"), evictor=evictor).aggregate(n=Count())
+            each.publish(name, contract=name, trigger=trigger, accumulation="accumulating", accept_loss=True)
+    return pipeline
+
+
+_NEWER = (_late_fields, _calendar, _totals, _sessions, _buffers, _triggers)
 NEWER_CONTRACTS = {
     **CONTRACTS,
     "late_fields": a_table("late_fields", "shown_from", "total", "why"),
     "daily": a_table("daily", "window_start", "window_end", "n"),
     "so_far": a_table("so_far", "shop", "n"),
     **{name: a_table(name, "shop", "n") for name in ("last_hundred", "closed")},
+    "refined": a_table("refined", "window_start", "window_end", "n", "why", "nth", "is_last", "operation"),
+    **{name: a_table(name, "window_start", "window_end", "n") for name in ("newest", "rising", "plain")},
     "each_minute": a_table("each_minute", "window_start", "window_end", "n"),
     "visits": a_table("visits", "window_start", "window_end", "shop", "n"),
 }

@@ -31,11 +31,16 @@ BOUNDS = """\
       - {name: window_end, logicalType: timestamp, required: true}
 """
 
+TOLD = {
+    "timing": "      - {name: timing, logicalType: string}\n",
+    "index": "      - {name: nth, logicalType: integer}\n",
+    "last": "      - {name: last, logicalType: boolean}\n",
+    "operation": "      - {name: operation, logicalType: string}\n",
+}
+"""The columns that tell of a firing, for what a declaration calls them: timing, index, last and operation."""
+
 PIPELINE = """
-from tidemill import (
-    Collect, Count, CountPolicy, DeltaPolicy, Pipeline, PunctuationPolicy, SlidingBuffer, Sum, TimePolicy,
-    TumblingBuffer,
-)
+from tidemill import *
 
 with Pipeline("firings", every="1 minute") as pipeline:
     (
@@ -43,9 +48,9 @@ with Pipeline("firings", every="1 minute") as pipeline:
         .filter("coalesce(user, '') != 'nobody'")
         .with_columns(user="coalesce(user, 'unknown')", marker="amount = -1")
         KEYED
-        .window(WINDOW)
+        .window(WINDOW, allowed_lateness="LATENESS")
         .aggregate(n=Count(), amount=Sum("amount"), amounts=Collect("amount"))
-        .publish("firings", contract="firings")
+        .publish("firings", contract="firings"TRIGGER)
     )
 """
 
@@ -57,15 +62,19 @@ def firings(
     *,
     bounds: bool = False,
     keyed: bool = True,
+    trigger: str = "",
+    lateness: str = "0 s",
     collect: bool = True,
     delay: str = "0 s",
     partitions: int = 1,
     **settings: Any,
 ) -> Mill:
     """A pipeline that counts, sums and collects amounts of events per user, or of all, and its empty topic `events`."""
-    text = PIPELINE.replace("WINDOW", window).replace("DELAY", delay)
+    text = PIPELINE.replace("WINDOW", window).replace("DELAY", delay).replace("LATENESS", lateness)
+    text = text.replace("TRIGGER", f", {trigger}" if trigger else "")
     text = text.replace("KEYED", '.key_by("user")' if keyed else "")
     contract = CONTRACT + BOUNDS if bounds else CONTRACT
+    contract += "".join(line for name, line in TOLD.items() if f'{name}="' in trigger)
     if not collect:
         text = text.replace(', amounts=Collect("amount")', "")
         contract = "".join(line for line in contract.splitlines(keepends=True) if "name: amounts" not in line)

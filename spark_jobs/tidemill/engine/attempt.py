@@ -205,7 +205,8 @@ class Attempt:
             if isinstance(sink, StatefulSink):
                 staged = staged.stamped(own_values(self.plan))
             rows.append(SinkRows(sink, staged, fired.gone))
-        return Staged(tuple(rows), (*windows.unfit, *self.firings.results.unfit), open_since, self.firings.due)
+        ordered, unfit = self.firings, (*windows.unfit, *self.firings.results.unfit)
+        return Staged(tuple(rows), unfit, open_since, ordered.due, ordered.lost)
 
     def _fired(self, sink: Sink, found: Aggregated, position: Position, windows: Windows) -> Fired:
         if isinstance(sink, RowSink):

@@ -53,13 +53,15 @@ class Staged:
     """Step 4: the rows to publish, and broken rules for values that do not fit the types of their contract.
 
     `open_since` says from when on tables of sessions may have open ones, as `Position.open_since` does. `due` is the
-    one of the position, None if it stays.
+    one of the position, None if it stays. `lost` counts records whose windows had
+    a finished trigger.
     """
 
     rows: tuple[SinkRows, ...] = ()
     unfit: tuple[CheckResult, ...] = ()
     open_since: Mapping[str, OpenSessions] = field(default_factory=dict)
     due: Mapping[str, int] | None = None
+    lost: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,12 @@ from tidemill.core.bind.sinks import RowSink, Sink, WindowedSink
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.columns import WINDOW_COLUMNS
+from tidemill.core.declare.ports import output_ports
 from tidemill.core.declare.sketches import ORDER
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.time.panes import EvenPanes
 from tidemill.core.time.times import show_duration
+from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import WindowSpec
 
 _SHOWN_ORDER = ORDER.replace("_time", "event_time", 1)
@@ -35,7 +37,7 @@ def logical_json(flow: Flow) -> dict[str, Any]:
                 "kind": type(graph.operators[name]).__name__,
                 "does": _does(graph.operators[name]),
                 "fed_by": [f"{edge.source}.{edge.source_port}" for edge in graph.feeding(name)],
-                "ports": list(op.output_ports(graph.operators[name])),
+                "ports": list(output_ports(graph.operators[name])),
                 "declared_at": graph.places.get(name, ""),
             }
             for name in graph.in_order()
@@ -82,7 +84,8 @@ def _does(operator: op.Operator) -> str:  # noqa: C901  one case for each operat
         case op.Publish(table=table, contract=contract, trigger=trigger, topic=topic, timing=timing):
             sent = f"; timing in column {timing}" if timing else ""
             sent += f"; sent to topic {topic}" if topic else ""
-            return f"{table}, contract {contract}{f', {trigger.value}' if trigger else ', row by row'}{sent}"
+            how = trigger.value if isinstance(trigger, Trigger) else "row by row" if trigger is None else str(trigger)
+            return f"{table}, contract {contract}, {how}{sent}"
         case _:
             assert_never(operator)
 
@@ -132,7 +135,7 @@ def _sink(sink: Sink) -> dict[str, Any]:
             return {
                 "table": sink.table,
                 "windowed": False,
-                "window": _windows(sink.window),
+                "window": _windows(sink.declared),
                 "keys": list(sink.keys),
                 "topic": sink.topic,
                 "columns_of_window": list(sink.bounds),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidemill.core.bind.firing_sink import FiringSink
-from tidemill.core.bind.firings import firing_sink
+from tidemill.core.bind.firings import columns_of, firing_sink
 from tidemill.core.bind.flow import Flow, Input
 from tidemill.core.bind.results import check_results, results_of
 from tidemill.core.bind.sinks import ResultStep, RowSink, Sink, StatefulSink, WindowedSink
@@ -85,6 +85,8 @@ def _fitting(spec: PipelineSpec, name: str, sink: Sink, types: Types) -> Sink:
     own: dict[str, DataType] = {}
     if isinstance(sink, StatefulSink):
         own = dict.fromkeys(sink.bounds, Scalar.TIMESTAMP)
+    if isinstance(sink, FiringSink):
+        own |= sink.told.types
     if isinstance(sink, WindowedSink):
         own |= {} if sink.timing is None else {sink.timing: Scalar.STRING}
     for column in sink.contract.columns:
@@ -107,18 +109,27 @@ def _aggregated_sink(  # noqa: PLR0913, PLR0917  what is published, of what
     assert isinstance(publish, op.Publish)
     aggregate, window, keys = _windowing(spec, source)
     timing = () if publish.timing is None else (publish.timing,)
-    ordered = isinstance(window.spec, TumblingBuffer | SlidingBuffer)
+    ordered = publish.firing is not None or isinstance(window.spec, TumblingBuffer | SlidingBuffer)
+    told = columns_of(publish).types if ordered else dict.fromkeys(timing)
     check_results(graph.where(name), steps, () if ordered else (*window.columns[:1], *keys), columns)
-    _check_published(graph.where(name), contract, (*columns, *timing))
+    _check_published(graph.where(name), contract, (*columns, *told))
     head = graph.feeding(source)[0].source
     start = graph.feeding(head)[0].source if keys else head
-    common: dict[str, Any] = {"table": publish.table, "contract": contract, "keys": keys, "window": window.spec}
+    common: dict[str, Any] = {"table": publish.table, "contract": contract, "keys": keys}
     common |= {"aggregates": aggregate.aggregates, "paths": _paths(spec, start), "topic": publish.topic}
     if ordered:
         return firing_sink(graph, name, source, types, results=steps, **common)
     _check_primary_key(graph.where(name), contract, window.columns, keys)
+    assert not isinstance(window.spec, TumblingBuffer | SlidingBuffer)
+    assert isinstance(publish.trigger, Trigger | None)
+    if window.evictor is not None:
+        raise DeclarationError(
+            f"{graph.where(name)}: the evictor of {window.spec} needs a trigger of the trigger language",
+            fix="write for example trigger=AfterWatermark()",
+        )
     return WindowedSink(
         **common,
+        window=window.spec,
         allowed_lateness=window.allowed_lateness,
         trigger=publish.trigger or Trigger.ON_CLOSE,
         start=window.start,

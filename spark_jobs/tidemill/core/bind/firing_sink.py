@@ -7,17 +7,50 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from tidemill.core.contract.contract import Contract
-from tidemill.core.contract.schema import Field
+from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.graph import Step
 from tidemill.core.declare.operators import Filter, Select, WithColumns
 from tidemill.core.identity.declarations import encoded, written
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
+from tidemill.core.ordered.event_windows import EventWindows
+from tidemill.core.ordered.evictors import DeltaEvictor
 from tidemill.core.ordered.policies import DeltaPolicy, PunctuationPolicy, TimePolicy
+from tidemill.core.ordered.trigger_laws import uses_clock
 from tidemill.core.time.panes import EvenPanes, OnePane, Panes
+from tidemill.core.time.times import duration
+from tidemill.core.time.windows import WindowSpec
 
 Buffer = TumblingBuffer | SlidingBuffer
-"""The kinds of ordered windows that are declared as such."""
+"""Windows of records in their order, as they are declared."""
+
+Ordered = Buffer | EventWindows
+"""What is folded record by record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FiringColumns:
+    """The columns that say of a row which firing it is; those that are None are not published.
+
+    `timing` is EARLY, ON_TIME or LATE, `index` counts the firings of a window from 0, `last` says that no other follows
+    and `operation` is "insert", or "delete" for a row that takes an earlier one back.
+    """
+
+    timing: str | None = None
+    index: str | None = None
+    last: str | None = None
+    operation: str | None = None
+
+    @property
+    def types(self) -> Mapping[str, Scalar]:
+        """The columns that are published, with their types."""
+        kinds = (
+            (self.timing, Scalar.STRING),
+            (self.index, Scalar.LONG),
+            (self.last, Scalar.BOOLEAN),
+            (self.operation, Scalar.STRING),
+        )
+        return {name: kind for name, kind in kinds if name is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,17 +60,20 @@ class FiringSink:
     Rows are appended: a later firing does not replace them. Records of a key are taken in the order of their batches,
     and in the order of topic, partition and offset within one. If `topic` is set, its rows are also sent there. `start`
     and `end` name the columns of a window's bounds, where windows have some. `results` are steps over finished rows.
+    `declared` is what was declared as window, `window` what is folded.
     """
 
     table: str
     contract: Contract
     keys: tuple[str, ...]
-    window: Buffer
+    declared: Buffer | WindowSpec
+    window: Ordered
     aggregates: Mapping[str, Aggregate]
     paths: Mapping[str, tuple[tuple[Step, ...], ...]]
     topic: str | None = None
     start: str | None = None
     end: str | None = None
+    told: FiringColumns = FiringColumns()
     results: tuple[Filter | WithColumns | Select, ...] = ()
 
     @property
@@ -48,12 +84,12 @@ class FiringSink:
     @property
     def allowed_lateness(self) -> timedelta:
         """How long after its end a window takes records."""
-        return timedelta(0)
+        return duration(self.window.allowed_lateness) if isinstance(self.window, EventWindows) else timedelta(0)
 
     @property
     def computed(self) -> tuple[Field, ...]:
         """The fields of its contract whose values come from records."""
-        return self.contract.fields
+        return tuple(f for f in self.contract.fields if f.name not in self.told.types)
 
     @property
     def bounds(self) -> tuple[str, ...]:
@@ -69,22 +105,26 @@ class FiringSink:
     @property
     def panes(self) -> Panes:
         """The windows of event time that decide which records are late; one that never ends for other buffers."""
-        match self.window:
+        match self.declared:
             case TumblingBuffer(flush=TimePolicy(uses_clock=False) as time):
                 return EvenPanes(size=time.micros, slide=time.micros, offset=0)
-            case _:
+            case TumblingBuffer() | SlidingBuffer():
                 return OnePane()
+            case declared:
+                return declared.panes
 
     @property
     def uses_clock(self) -> bool:
         """Whether a window may fire because the clock of batches moves on."""
+        if isinstance(self.window, EventWindows):
+            return uses_clock(self.window.trigger)
         return any(isinstance(each, TimePolicy) and each.uses_clock for each in policies_of(self.window))
 
     @property
     def attribute(self) -> str | None:
         """The column that a delta compares: a record without a value of it joins no window."""
-        policies = [each for each in policies_of(self.window) if isinstance(each, DeltaPolicy)]
-        return policies[0].attribute if policies else None
+        found = [each for each in policies_of(self.window) if isinstance(each, DeltaPolicy | DeltaEvictor)]
+        return found[0].attribute if found else None
 
     @property
     def marker(self) -> str | None:
@@ -96,7 +136,11 @@ class FiringSink:
     def shape(self) -> Mapping[str, str]:
         """What decides how a key goes on, one text for each part; state of another shape cannot be continued."""
         aggregates = {f"aggregate {name}": encoded(aggregate) for name, aggregate in self.aggregates.items()}
-        parts = {"keys": list(self.keys), "window": encoded(self.window), **aggregates}
+        parts: dict[str, object] = {"keys": list(self.keys), "window": encoded(self.declared), **aggregates}
+        if isinstance(self.window, EventWindows):
+            evictor = self.window.evictor
+            parts |= {"trigger": encoded(self.window.trigger), "accumulation": self.window.accumulation}
+            parts |= {} if evictor is None else {"evictor": encoded(evictor)}
         return {name: written(part) for name, part in parts.items()}
 
     @property
@@ -105,6 +149,12 @@ class FiringSink:
         return {}
 
 
-def policies_of(window: Buffer) -> tuple[object, ...]:
-    """The policies of a buffer."""
-    return (window.flush,) if isinstance(window, TumblingBuffer) else (window.evict, window.trigger)
+def policies_of(window: Ordered) -> tuple[object, ...]:
+    """What decides when a window fires and what it keeps."""
+    match window:
+        case TumblingBuffer(flush=flush):
+            return (flush,)
+        case SlidingBuffer(evict=evict, trigger=trigger):
+            return evict, trigger
+        case EventWindows(evictor=evictor):
+            return () if evictor is None else (evictor,)

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.bind.firing_sink import FiringColumns, FiringSink, Ordered
 from tidemill.core.contract.schema import DataType, Scalar, spark_type
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.columns import unknown
 from tidemill.core.declare.graph import Graph
+from tidemill.core.declare.names import told
 from tidemill.core.declare.types import Types
 from tidemill.core.errors import DeclarationError
+from tidemill.core.ordered.accumulation import Accumulation
+from tidemill.core.ordered.assigners import Sessions
+from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
+from tidemill.core.ordered.event_windows import EventWindows
+from tidemill.core.time.trigger import Trigger
+from tidemill.core.time.windows import Session
 
 _NUMBERS = (Scalar.INTEGER, Scalar.LONG, Scalar.DOUBLE)
 
@@ -20,34 +27,68 @@ def firing_sink(graph: Graph, name: str, source: str, types: Mapping[str, Types]
     """The sink of the publication `name`, whose rows come from the aggregation `source` of an ordered window.
 
     Raises:
-        DeclarationError: the publication has a column of timing; or a policy looks at a column that is not there, or is
-            of another type.
+        DeclarationError: the windows cannot fire so; or a policy looks at a column that is not there, or is of another
+            type.
     """
     publish, window_name = graph.operators[name], graph.feeding(source)[0].source
     window, where = graph.operators[window_name], graph.where(name)
     assert isinstance(publish, op.Publish)
     assert isinstance(window, op.WindowBy)
-    if publish.timing is not None:
+    with told(where):
+        folded = _folded(window, publish)
+    sink = FiringSink(
+        declared=window.spec, window=folded, start=window.start, end=window.end, told=columns_of(publish), **common
+    )
+    retracts = isinstance(folded, EventWindows) and folded.accumulation == Accumulation.RETRACTING
+    if retracts and sink.told.operation is None:
         raise DeclarationError(
-            f"{where}: each firing of {window.spec} is on time, so there is no timing to publish",
-            fix="leave out timing",
+            f"{where}: rows that take earlier ones back look like others without a column that says so",
+            fix='name one: operation="operation"',
         )
-    sink = FiringSink(start=window.start, end=window.end, **common)
     before = types[graph.feeding(window_name)[0].source]
-    for column, kinds, told in ((sink.attribute, _NUMBERS, "a number"), (sink.marker, (Scalar.BOOLEAN,), "a boolean")):
+    for column, kinds in ((sink.attribute, _NUMBERS), (sink.marker, (Scalar.BOOLEAN,))):
         if column is not None:
-            _check(graph.where(window_name), column, before, kinds, told)
+            _check(graph.where(window_name), column, before, kinds)
     return sink
 
 
-def _check(where: str, column: str, types: Types, kinds: tuple[DataType, ...], told: str) -> None:
+def columns_of(publish: op.Publish) -> FiringColumns:
+    """The columns of a publication that say which firing a row is."""
+    firing = publish.firing or op.Firing()
+    return FiringColumns(timing=publish.timing, index=firing.index, last=firing.last, operation=firing.operation)
+
+
+def _folded(window: op.WindowBy, publish: op.Publish) -> Ordered:
+    """What is folded: the buffer, or windows of event time with their trigger."""
+    if isinstance(window.spec, TumblingBuffer | SlidingBuffer):
+        if publish.timing is not None:
+            raise DeclarationError(
+                f"each firing of {window.spec} is on time, so there is no timing to publish", fix="leave out timing"
+            )
+        return window.spec
+    firing = publish.firing
+    assert firing is not None
+    assert not isinstance(publish.trigger, Trigger | None)
+    spec = window.spec
+    return EventWindows(
+        windows=Sessions(spec.gap) if isinstance(spec, Session) else spec.panes,
+        trigger=publish.trigger,
+        allowed_lateness=window.allowed_lateness,
+        accumulation=firing.accumulation,
+        evictor=window.evictor,
+        empty_on_time=firing.empty_on_time,
+        accept_loss=firing.accept_loss,
+    )
+
+
+def _check(where: str, column: str, types: Types, kinds: tuple[DataType, ...]) -> None:
     """Refuse a column that does not reach the window, or that is certainly of another type."""
     if column.lower() not in types:
         raise unknown(where, "column", column, types)
     found = types[column.lower()]
     if found is not None and found not in kinds:
-        names = ", ".join(map(spark_type, kinds))
+        names = " or ".join(map(spark_type, kinds))
         raise DeclarationError(
-            f"{where}: the policy looks at `{column}`, which is {spark_type(found)}; expected {told}: {names}",
+            f"{where}: the policy looks at `{column}`, which is {spark_type(found)}; expected {names}",
             fix=f'convert it before: .with_columns({column}="CAST({column} AS {spark_type(kinds[-1])})")',
         )

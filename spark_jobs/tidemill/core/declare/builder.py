@@ -16,6 +16,7 @@ from tidemill.core.declare.names import checked_column, checked_contract, checke
 from tidemill.core.declare.windowing import aggregated_by, default_of, window_by
 from tidemill.core.errors import DeclarationError
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
+from tidemill.core.ordered.evictors import Evictor
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import Global, WindowSpec
 
@@ -128,13 +129,14 @@ class Stream:
             raise DeclarationError(f"key_by takes different columns, at least one, found {columns}")
         return win.KeyedStream(self.then(op.KeyBy(columns), "key_by", name))
 
-    def window(
+    def window(  # noqa: PLR0913  most of them are rarely said
         self,
         spec: WindowSpec | TumblingBuffer | SlidingBuffer,
         *,
         allowed_lateness: str | timedelta = timedelta(0),
         start: str = "window_start",
         end: str | None = "window_end",
+        evictor: Evictor | None = None,
         name: str | None = None,
     ) -> win.WindowedStream:
         """The rows in windows, all under one key.
@@ -145,13 +147,14 @@ class Stream:
                 again. Later records go to the late table.
             start: the column with the start of the window.
             end: the column with its end, which is exclusive; None leaves the column out.
+            evictor: which records a firing leaves out, where `publish` has a trigger of the trigger language.
             name: the step's name in `explain` and in errors; by default its kind and a number: `window_1`.
 
         Raises:
             DeclarationError: `spec` is no kind of windows; the lateness is no duration, or negative; or a column has no
                 valid name.
         """
-        window = window_by(spec, allowed_lateness, start, end)
+        window = window_by(spec, allowed_lateness, start, end, evictor)
         return win.WindowedStream(self.then(window, "window", name), default_of(spec))
 
     def aggregate(self, *, name: str | None = None, **aggregates: Aggregate) -> win.AggregatedStream:

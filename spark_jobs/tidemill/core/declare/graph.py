@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
-from tidemill.core.declare.operators import AggregateBy, KeyBy, Operator, WindowBy, input_ports, output_ports
+from tidemill.core.declare.operators import AggregateBy, KeyBy, Operator, WindowBy
+from tidemill.core.declare.ports import input_ports, output_ports
 from tidemill.core.errors import DeclarationError
 
 _LEFT = {

@@ -1,7 +1,6 @@
 """The operators of a pipeline: frozen values without effects.
 
-An operator takes rows at its input ports and gives rows at its output ports. Port names are unique within an operator;
-a single input port is called `in`, a single output port `out`.
+An operator takes rows at its input ports and gives rows at its output ports (`tidemill.core.declare.ports`).
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import assert_never
 
 from tidemill.core.declare.aggregates import Aggregate
+from tidemill.core.ordered import triggers as ordered
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
+from tidemill.core.ordered.evictors import Evictor
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import WindowSpec
 
@@ -128,13 +128,14 @@ class WindowBy:
     """Puts rows into windows. A window of event time refuses rows once `end + allowed_lateness <= watermark`.
 
     `start` and `end` name the columns of a window's bounds; a column that is None is not published. Rows that are
-    aggregated without a window have none.
+    aggregated without a window have none. `evictor` says which records a firing leaves out.
     """
 
     spec: WindowSpec | TumblingBuffer | SlidingBuffer
     allowed_lateness: timedelta
     start: str | None = "window_start"
     end: str | None = "window_end"
+    evictor: Evictor | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -150,42 +151,36 @@ class AggregateBy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Firing:
+    """How the firings of a window relate (`tidemill.core.ordered.accumulation`), and which columns tell of them.
+
+    `accept_loss` allows a trigger that can finish while its window still takes records. Without `empty_on_time` a
+    window does not fire on time if no record came since its last firing.
+    """
+
+    accumulation: str | None = None
+    accept_loss: bool = False
+    empty_on_time: bool = True
+    index: str | None = None
+    last: str | None = None
+    operation: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Publish:
     """Writes rows that meet the contract to a published table, and sends them to `topic` if there is one.
 
     The topic does not change what is computed, so a declaration with another topic is still the same pipeline. `timing`
-    names a column that says why a window's row was published (`tidemill.core.time.timing`).
+    names a column that says why a window's row was published (`tidemill.core.time.timing`). `firing` says more where
+    the trigger is one of the trigger language.
     """
 
     table: str
     contract: str
-    trigger: Trigger | None
+    trigger: Trigger | ordered.Trigger | None
     topic: str | None = field(default=None, repr=False)
     timing: str | None = None
+    firing: Firing | None = None
 
 
 Operator = Read | Filter | WithColumns | Select | Union | Split | Discard | KeyBy | WindowBy | AggregateBy | Publish
-
-
-def input_ports(operator: Operator) -> tuple[str, ...]:
-    """The names of the input ports, all of which must be fed."""
-    match operator:
-        case Read():
-            return ()
-        case Union(inputs):
-            return tuple(f"in{i}" for i in range(inputs))
-        case _:
-            return ("in",)
-
-
-def output_ports(operator: Operator) -> tuple[str, ...]:
-    """The names of the output ports, each of which must lead somewhere."""
-    match operator:
-        case Publish() | Discard():
-            return ()
-        case Split(routes=routes, default=default):
-            return (*routes, default)
-        case Read() | Filter() | WithColumns() | Select() | Union() | KeyBy() | WindowBy() | AggregateBy():
-            return ("out",)
-        case _:
-            assert_never(operator)

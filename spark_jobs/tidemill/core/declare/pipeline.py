@@ -29,6 +29,7 @@ from tidemill.core.declare.graph import Edge, Graph
 from tidemill.core.declare.guarantees import Guarantee, OnLoss, one_of
 from tidemill.core.declare.names import checked_contract, checked_name, no_step
 from tidemill.core.declare.places import FINISHED, caller
+from tidemill.core.declare.ports import input_ports
 from tidemill.core.errors import DeclarationError
 from tidemill.core.time.times import duration, positive_duration
 
@@ -162,7 +163,7 @@ class Pipeline:
     def add(self, operator: op.Operator, kind: str, feeds: tuple[Stream, ...], name: str | None = None) -> str:
         """Add an operator fed by streams, in the order of its ports, and return its name."""
         node = self._add(operator, kind, name)
-        for stream, port in zip(feeds, op.input_ports(operator), strict=True):
+        for stream, port in zip(feeds, input_ports(operator), strict=True):
             if stream.pipeline is not self:
                 raise DeclarationError(f"`{node}` of `{self.name}` uses a stream of `{stream.pipeline.name}`")
             self._edges.append(Edge(stream.node, stream.port, node, port))

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, NoReturn
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.names import checked_column, checked_contract, checked_name, no_step
-from tidemill.core.declare.windowing import aggregated_by, trigger_of
+from tidemill.core.declare.windowing import aggregated_by, firing_of, trigger_of
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
+from tidemill.core.ordered.evictors import Evictor
+from tidemill.core.ordered.triggers import Trigger as FiringTrigger
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import WindowSpec
 
@@ -24,13 +26,14 @@ class KeyedStream:
 
     stream: Stream
 
-    def window(
+    def window(  # noqa: PLR0913  most of them are rarely said
         self,
         spec: WindowSpec | TumblingBuffer | SlidingBuffer,
         *,
         allowed_lateness: str | timedelta = timedelta(0),
         start: str = "window_start",
         end: str | None = "window_end",
+        evictor: Evictor | None = None,
         name: str | None = None,
     ) -> WindowedStream:
         """The rows of each key in windows.
@@ -41,12 +44,15 @@ class KeyedStream:
                 again. Later records go to the late table.
             start: the column with the start of the window.
             end: the column with its end, which is exclusive; None leaves the column out.
+            evictor: which records a firing leaves out, where `publish` has a trigger of the trigger language.
             name: the step's name in `explain` and in errors; by default its kind and a number: `window_1`.
 
         Raises:
             DeclarationError: the lateness is no duration, or negative; or a column has no valid name.
         """
-        return self.stream.window(spec, allowed_lateness=allowed_lateness, start=start, end=end, name=name)
+        return self.stream.window(
+            spec, allowed_lateness=allowed_lateness, start=start, end=end, evictor=evictor, name=name
+        )
 
     def aggregate(self, *, name: str | None = None, **aggregates: Aggregate) -> AggregatedStream:
         """One row for each key, over all records so far; see `Stream.aggregate`.
@@ -132,14 +138,20 @@ class AggregatedStream:
         table: str,
         *,
         contract: str | None = None,
-        trigger: str | None = None,
+        trigger: str | FiringTrigger | None = None,
+        accumulation: str | None = None,
         topic: str | None = None,
         timing: str | None = None,
+        index: str | None = None,
+        last: str | None = None,
+        operation: str | None = None,
+        empty_on_time: bool = True,
+        accept_loss: bool = False,
         name: str | None = None,
     ) -> None:
         """Insert or update the rows in a published table, by window and key, or by key alone without windows.
 
-        Rows of buffers are appended: each firing is a row of its own.
+        Rows of buffers, and of windows with a trigger of the trigger language, are appended: each firing is a row.
 
         Args:
             table: the table's name in the lake: lower-case letters, digits and underscores, a letter first.
@@ -147,22 +159,43 @@ class AggregatedStream:
             trigger: "on_close" publishes a window when the watermark passes its end, and again after late records that
                 it still takes; "on_update" publishes it in every batch that brings it records. By default on close, or
                 on update without windows, which never close. Buffers say themselves when they fire.
+                Or a trigger such as `Repeatedly(AfterCount(100))`: then each firing is a row of its own.
+            accumulation: how the firings of a window relate, if it may fire more than once: "discarding" publishes what
+                came since the last firing, "accumulating" all so far, "accumulating_and_retracting" also takes the last
+                firing back, as rows whose `operation` is "delete".
             topic: a topic of Kafka to which each row is sent, too, as JSON, with window and key as the message's key.
             timing: a text column that says why the row was last published: EARLY, ON_TIME, LATE, REPAIR or BACKFILL.
                 None leaves the column out.
+            index: a whole number that counts the firings of a window from 0; only with a trigger of the trigger
+                language, as the columns that follow.
+            last: a boolean column: whether no other firing of the window follows.
+            operation: a text column: "insert", or "delete" for a row that takes an earlier one back.
+            empty_on_time: whether a window fires on time even if no record came since its last firing.
+            accept_loss: allow a trigger that may finish while its window still takes records, which are then dropped.
             name: the step's name in `explain` and in errors; by default its kind and a number: `publish_1`.
 
         Raises:
-            DeclarationError: the table or the column has no valid name, there is no contract, or no such trigger.
+            DeclarationError: the table or a column has no valid name, there is no contract, or no such trigger; or how
+                firings relate is missing, or said where windows do not fire so.
         """
-        if timing is not None:
-            checked_column(timing)
+        firing = op.Firing(
+            accumulation=accumulation,
+            accept_loss=accept_loss,
+            empty_on_time=empty_on_time,
+            index=index,
+            last=last,
+            operation=operation,
+        )
+        for column in (timing, index, last, operation):
+            if column is not None:
+                checked_column(column)
         publish = op.Publish(
             table=checked_name(table, "a table"),
             contract=checked_contract(contract, table),
             trigger=trigger_of(trigger, self.default),
             topic=topic,
             timing=timing,
+            firing=firing_of(trigger, firing),
         )
         self.stream.pipeline.add(publish, "publish", (self.stream,), name)
 

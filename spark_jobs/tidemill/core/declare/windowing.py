@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import timedelta
 
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.declare.names import checked_column
 from tidemill.core.errors import DeclarationError
+from tidemill.core.ordered import triggers as ordered
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
+from tidemill.core.ordered.evictors import Evictor
 from tidemill.core.ordered.policies import Clock, Policy, TimePolicy
 from tidemill.core.time.times import duration
 from tidemill.core.time.trigger import Trigger
-from tidemill.core.time.windows import Calendar, Session, Sliding, Tumbling, WindowSpec
+from tidemill.core.time.windows import Calendar, Global, Session, Sliding, Tumbling, WindowSpec
 
 
 def window_by(
-    spec: WindowSpec | TumblingBuffer | SlidingBuffer, allowed_lateness: str | timedelta, start: str, end: str | None
+    spec: WindowSpec | TumblingBuffer | SlidingBuffer,
+    allowed_lateness: str | timedelta,
+    start: str,
+    end: str | None,
+    evictor: Evictor | None = None,
 ) -> op.WindowBy:
     """The operator for these windows, with the columns of their bounds.
 
@@ -25,8 +32,14 @@ def window_by(
         DeclarationError: `spec` is no kind of windows, or one whose end must be published; the lateness is no duration,
             or negative; or a column has no valid name.
     """
+    if evictor is not None and not isinstance(evictor, Evictor):
+        raise DeclarationError(f"not an evictor: {evictor!r}", fix="write for example CountEvictor(100)")
     if isinstance(spec, TumblingBuffer | SlidingBuffer):
+        if evictor is not None:
+            raise DeclarationError(f"{spec} has an eviction policy of its own", fix="leave out evictor")
         return _buffer(spec, allowed_lateness, start, end)
+    if isinstance(spec, Global):
+        return op.WindowBy(spec=spec, allowed_lateness=timedelta(0), start=None, end=None, evictor=evictor)
     if not isinstance(spec, Tumbling | Sliding | Calendar | Session):
         raise DeclarationError(
             f"window takes a kind of windows, found {spec!r}",
@@ -37,7 +50,7 @@ def window_by(
             "sessions have no length of their own, so their end must be published", fix="leave out end=None"
         )
     lateness = duration(allowed_lateness, "allowed_lateness")
-    window = op.WindowBy(spec=spec, allowed_lateness=lateness, start=start, end=end)
+    window = op.WindowBy(spec=spec, allowed_lateness=lateness, start=start, end=end, evictor=evictor)
     for column in (start, *window.columns):
         checked_column(column)
     return window
@@ -69,9 +82,28 @@ def _of_event_time(policy: Policy) -> bool:
     return isinstance(policy, TimePolicy) and policy.clock == Clock.EVENT_TIME
 
 
+def firing_of(trigger: object, firing: op.Firing) -> op.Firing | None:
+    """What is said of firings; None where windows do not fire by the trigger language.
+
+    Raises:
+        DeclarationError: something is said although they do not.
+    """
+    if isinstance(trigger, ordered.Trigger):
+        return firing
+    if firing != op.Firing():
+        said = next(f.name for f in fields(firing) if getattr(firing, f.name) != getattr(op.Firing(), f.name))
+        raise DeclarationError(
+            f"{said} is about windows that fire by the trigger language, and this trigger is {trigger!r}",
+            fix=f"leave out {said}, or write for example trigger=Repeatedly(AfterCount(100))",
+        )
+    return None
+
+
 def default_of(spec: WindowSpec | TumblingBuffer | SlidingBuffer) -> Trigger | None:
     """When windows of this kind are published if nothing is said; None if they say it themselves."""
-    return None if isinstance(spec, TumblingBuffer | SlidingBuffer) else Trigger.ON_CLOSE
+    if isinstance(spec, TumblingBuffer | SlidingBuffer):
+        return None
+    return Trigger.ON_UPDATE if isinstance(spec, Global) else Trigger.ON_CLOSE
 
 
 def aggregated_by(aggregates: Mapping[str, Aggregate]) -> op.AggregateBy:
@@ -89,7 +121,7 @@ def aggregated_by(aggregates: Mapping[str, Aggregate]) -> op.AggregateBy:
     return op.AggregateBy(aggregates)
 
 
-def trigger_of(said: str | None, default: Trigger | None) -> Trigger | None:
+def trigger_of(said: str | ordered.Trigger | None, default: Trigger | None) -> Trigger | ordered.Trigger | None:
     """When rows are published, as it is said or by `default`: None if windows say it themselves."""
     if said is None:
         return default
@@ -97,6 +129,8 @@ def trigger_of(said: str | None, default: Trigger | None) -> Trigger | None:
         raise DeclarationError(
             f"trigger={said!r}, but a buffer says itself when it fires", fix="leave out trigger, or change the buffer"
         )
+    if isinstance(said, ordered.Trigger):
+        return said
     try:
         trigger = Trigger(said)
     except ValueError:

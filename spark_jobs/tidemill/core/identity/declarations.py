@@ -14,7 +14,6 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -23,35 +22,13 @@ from tidemill.core.declare import aggregates as agg
 from tidemill.core.declare import operators as op
 from tidemill.core.declare import sketches
 from tidemill.core.errors import DeclarationError
-from tidemill.core.ordered import policies
-from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
+from tidemill.core.identity.forms import ALWAYS, Form, Part
+from tidemill.core.identity.ordered_forms import ORDERED_FORMS
 from tidemill.core.time.times import micros
 from tidemill.core.time.windows import Calendar, Global, Session, Sliding, Tumbling
 
 VERSION = 2
 """The version of this encoding. Version 1 was Python's `repr` (`tidemill.core.identity.legacy`)."""
-
-ALWAYS: Any = object()
-"""The default of a field that is never left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """How one field is written: its name, the default that is left out, and whether it is SQL."""
-
-    name: str
-    default: Any = ALWAYS
-    sql: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """How one kind is written. `parts` has the name of the Python field as key; `ignored` fields are never written."""
-
-    tag: str
-    parts: Mapping[str, Part] = field(default_factory=dict)
-    ignored: frozenset[str] = frozenset()
-
 
 _NO_TIME = timedelta(0)
 _OF = {"expression": Part("of", sql=True)}
@@ -85,6 +62,7 @@ FORMS: Mapping[type, Form] = {
             "allowed_lateness": Part("allowed_lateness_us", _NO_TIME),
             "start": Part("start", "window_start"),
             "end": Part("end", "window_end"),
+            "evictor": Part("evictor", None),
         },
     ),
     op.AggregateBy: Form("aggregate", {"aggregates": Part("columns")}),
@@ -95,8 +73,20 @@ FORMS: Mapping[type, Form] = {
             "contract": Part("contract"),
             "trigger": Part("trigger", None),
             "timing": Part("timing", None),
+            "firing": Part("firing", None),
         },
         ignored=frozenset({"topic"}),
+    ),
+    op.Firing: Form(
+        "firing",
+        {
+            "accumulation": Part("accumulation", None),
+            "accept_loss": Part("accept_loss", default=False),
+            "empty_on_time": Part("empty_on_time", default=True),
+            "index": Part("index", None),
+            "last": Part("last", None),
+            "operation": Part("operation", None),
+        },
     ),
     Tumbling: Form("tumbling", {"size": Part("size_us"), "offset": Part("offset_us", _NO_TIME)}),
     Sliding: Form(
@@ -105,14 +95,7 @@ FORMS: Mapping[type, Form] = {
     Calendar: Form("calendar", {"unit": Part("unit"), "zone": Part("zone", "UTC")}),
     Session: Form("session", {"gap": Part("gap_us")}),
     Global: Form("global"),
-    TumblingBuffer: Form("tumbling_buffer", {"flush": Part("flush"), "emit_empty": Part("emit_empty", default=False)}),
-    SlidingBuffer: Form(
-        "sliding_buffer", {"evict": Part("evict"), "trigger": Part("trigger", policies.CountPolicy(1))}
-    ),
-    policies.CountPolicy: Form("count_policy", {"count": Part("count")}),
-    policies.DeltaPolicy: Form("delta_policy", {"attribute": Part("attribute"), "threshold": Part("threshold")}),
-    policies.TimePolicy: Form("time_policy", {"length": Part("length_us"), "clock": Part("clock", "event_time")}),
-    policies.PunctuationPolicy: Form("punctuation_policy", {"marker": Part("marker")}),
+    **ORDERED_FORMS,
     agg.Count: Form("count", {"expression": Part("of", "*", sql=True)}),
     agg.CountIf: Form("count_if", {"predicate": Part("of", sql=True)}),
     agg.Sum: Form("sum", {**_OF, "overflow": Part("overflow", "saturate")}),

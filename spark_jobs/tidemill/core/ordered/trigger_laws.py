@@ -66,6 +66,25 @@ def may_fire_again(trigger: Trigger, *, takes_late: bool) -> bool:
             assert_never(trigger)
 
 
+def uses_clock(trigger: Trigger) -> bool:
+    """Whether it can fire because the clock of batches moves on."""
+    match trigger:
+        case AfterProcessingTime():
+            return True
+        case AfterWatermark(early, late):
+            return any(each is not None and uses_clock(each) for each in (early, late))
+        case Repeatedly(one):
+            return uses_clock(one)
+        case OrFinally(one, other):
+            return uses_clock(one) or uses_clock(other)
+        case AfterEach(triggers=triggers) | AfterAny(triggers=triggers) | AfterAll(triggers=triggers):
+            return any(map(uses_clock, triggers))
+        case DefaultTrigger() | AfterCount() | Never():
+            return False
+        case _:
+            assert_never(trigger)
+
+
 def uses_watermark(trigger: Trigger) -> bool:
     """Whether it can fire because the watermark passes the end of a window."""
     match trigger:

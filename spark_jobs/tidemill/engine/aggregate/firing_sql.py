@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
@@ -23,8 +23,25 @@ FIRING = "_firing"
 START, END = "_start", "_end"
 """The bounds of the window that fires, in microseconds; null where it has none."""
 
+TIMING, INDEX, LAST, OPERATION = "_timing", "_index", "_last", "_operation"
+"""What is told of a firing (`FiringColumns`)."""
 
-OF_FIRINGS = tuple(f"0L AS {column}" for column in (FIRING, START, END))
+OF_FIRING: Mapping[str, pa.DataType] = {
+    START: pa.int64(),
+    END: pa.int64(),
+    TIMING: pa.string(),
+    INDEX: pa.int64(),
+    LAST: pa.bool_(),
+    OPERATION: pa.string(),
+}
+"""The columns of a firing, with their types."""
+
+
+OF_FIRINGS = (
+    *(f"0L AS {column}" for column in (FIRING, START, END, INDEX)),
+    *(f"'' AS {column}" for column in (TIMING, OPERATION)),
+    f"false AS {LAST}",
+)
 """These columns as SQL, for state without rows."""
 
 
@@ -60,12 +77,16 @@ def merged_firings(state: str, sink: FiringSink) -> str:
 
     The state has partial aggregates of pieces, once for each `FIRING` that is made of them, with its `START` and `END`.
     """
-    bounds = [renamed(f"max({bound})", bound) for bound in (START, END)]
+    of_firing = [renamed(f"max({column})", column) for column in OF_FIRING]
     parts = [renamed(text, name) for name, text in merges(sink).items()]
-    merged = select([FIRING, *map(quoted, sink.keys), *bounds, *parts], state, group_by=[FIRING, *sink.keys])
+    merged = select([FIRING, *map(quoted, sink.keys), *of_firing, *parts], state, group_by=[FIRING, *sink.keys])
     values = finished_values(sink, [f"timestamp_micros({bound})" for bound in (START, END)])
-    kept, rows = results(select([renamed(value, c) for c, value in values.items()], merged), sink)
-    return select(fitted(sink.computed, beyond(sink)), rows, where=kept)
+    told = {name: name for name in (TIMING, INDEX, LAST, OPERATION)}
+    finished = select([renamed(value, c) for c, value in {**values, **told}.items()], merged)
+    kept, rows = results(finished, sink, carried=list(told))
+    names = (sink.told.timing, sink.told.index, sink.told.last, sink.told.operation)
+    published = [renamed(of, name) for of, name in zip(told, names, strict=True) if name is not None]
+    return select([*published, *fitted(sink.computed, beyond(sink))], rows, where=kept)
 
 
 def _plain(fold: OrderedFold) -> Encode:

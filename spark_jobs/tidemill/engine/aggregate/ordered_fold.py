@@ -17,12 +17,13 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from tidemill.core.bind.firing_sink import Buffer
+from tidemill.core.bind.firing_sink import Ordered
 from tidemill.core.ordered.alive import pieces_of
-from tidemill.core.ordered.firing import Firing, Folded, State, Wake
+from tidemill.core.ordered.firing import Firing, Folded, Reason, State, Wake
 from tidemill.core.ordered.kept import runs_of
 from tidemill.core.ordered.machine import Machine, machine_of
 from tidemill.core.ordered.records import Moment, Records
+from tidemill.core.time.panes import Window
 from tidemill.engine.storage.chains import Numbers, numbered
 
 ROW, PIECE, TOLD = "_row", "_piece", "_told"
@@ -88,7 +89,7 @@ class OrderedFold:
     """
 
     keys: tuple[str, ...]
-    window: Buffer
+    window: Ordered
     history: History
     columns: tuple[str, ...]
     marked: bool = False
@@ -197,22 +198,28 @@ class _Sorted:
 
 @dataclass
 class _Found:
-    """What folds gave; rows are told by their place in the sorted order."""
+    """What folds gave; rows are told by their place in the sorted order.
+
+    `lost` counts the records that the present key could not take, because the trigger of their window was finished.
+    """
 
     rows: list[int] = field(default_factory=list)
     pieces: list[int] = field(default_factory=list)
     told: list[tuple[int, int, str]] = field(default_factory=list)
+    lost: int = 0
 
     def add(self, folded: Folded, row: int, first: int) -> None:
         """The records of a fold that began at `first`, and its firings of the key of `row`."""
         self.rows += folded.positions if not first else [first + position for position in folded.positions]
         self.pieces += folded.pieces
+        self.lost += sum(each.reason is Reason.FINISHED for each in folded.dropped)
         self.told += [(row, FIRING, _firing(each, len(self.told) + n)) for n, each in enumerate(folded.firings)]
 
     def key(self, row: int, kept: _Kept) -> None:
         """What the key of `row` keeps from now on."""
         alive = [] if kept.state is None else sorted(pieces_of(kept.state))
-        told = {"state": kept.state, "wake": [*kept.wake], "alive": runs_of(alive)}
+        told = {"state": kept.state, "wake": [*kept.wake], "alive": runs_of(alive), "lost": self.lost}
+        self.lost = 0
         self.told.append((row, KEY, json.dumps(told, separators=(",", ":"))))
 
     def table(self, rows: pa.Table, order: Numbers, keys: tuple[str, ...], columns: tuple[str, ...]) -> pa.Table:
@@ -242,9 +249,20 @@ def _own(kinds: list[int], pieces: list[int] | None, told: list[str] | None) -> 
 
 def _firing(firing: Firing, number: int) -> str:
     """A firing as JSON. `number` makes the text differ from that of each other firing."""
-    window = None if firing.window is None else [firing.window.start, firing.window.end]
-    told = {"n": number, "window": window, "pieces": runs_of(firing.pieces)}
+    told = {
+        "n": number,
+        "window": _bounds(firing.window),
+        "pieces": runs_of(firing.pieces),
+        "timing": firing.timing.value,
+        "index": firing.index,
+        "last": firing.is_last,
+        "retracts": [[_bounds(window), runs_of(pieces)] for window, pieces in firing.retracts],
+    }
     return json.dumps(told, separators=(",", ":"))
+
+
+def _bounds(window: Window | None) -> list[int] | None:
+    return None if window is None else [window.start, window.end]
 
 
 def _kept(told: str) -> _Kept:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.engine.aggregate.aggregate_sql import state_columns
-from tidemill.engine.aggregate.firing_sql import END, FIRING, START, merged_firings, nothing_folded
+from tidemill.engine.aggregate.firing_sql import FIRING, OF_FIRING, merged_firings, nothing_folded
 from tidemill.engine.aggregate.ordered_fold import TOLD
 from tidemill.engine.aggregate.window_sql import folded_state
 from tidemill.engine.publish.pieces import PIECE_ID, PieceIndex, check_whole, in_parts
@@ -38,11 +38,12 @@ class FiringResults:
 
     def merged(self, sink: FiringSink, fires: pa.Table, pieces: Sequence[pa.Table], nothing: Nothing) -> StagedRows:
         """The rows to publish for these firings."""
-        read = [json.loads(text) for text in fires[TOLD].to_pylist()]
-        bounds = pa.table([pa.array(c, pa.int64()) for c in _bounds(read)], [START, END])
-        fires = pa.table({**{k: fires[k] for k in sink.keys}, START: bounds[START], END: bounds[END]})
-        runs = [(number, *run) for number, each in enumerate(read) for run in each["pieces"]]
-        empty = [number for number, each in enumerate(read) if not each["pieces"]]
+        told_of, owners = _told(fires[TOLD].to_pylist())
+        read = told_of.pop("pieces")
+        columns = {name: pa.array(told_of[name], of) for name, of in OF_FIRING.items()}
+        fires = pa.table({**{k: fires[k].take(owners) for k in sink.keys}, **columns})
+        runs = [(number, *run) for number, each in enumerate(read) for run in each]
+        empty = [number for number, each in enumerate(read) if not each]
         parts = list(self._expanded(sink, fires, pieces, runs)) if runs else []
         if empty:
             parts.append(self._of_nothing(sink, fires, empty, nothing))
@@ -85,15 +86,29 @@ class FiringResults:
         return staged.writer.arrow(staged.rows)
 
 
-def _bounds(read: Sequence[Mapping[str, Any]]) -> tuple[list[int | None], list[int | None]]:
-    windows = [each["window"] or (None, None) for each in read]
-    return [w[0] for w in windows], [w[1] for w in windows]
+def _told(texts: Sequence[str]) -> tuple[dict[str, list[Any]], pa.Array]:
+    """What is told of each row to publish, and the number of the firing that it comes from.
+
+    A firing that takes earlier ones back gives a row for each of these, too.
+    """
+    found: dict[str, list[Any]] = {name: [] for name in (*OF_FIRING, "pieces")}
+    owners = []
+    for number, text in enumerate(texts):
+        read = json.loads(text)
+        rows = [(*row, "delete") for row in read["retracts"]] + [(read["window"], read["pieces"], "insert")]
+        for window, pieces, operation in rows:
+            start, end = window or (None, None)
+            values = (start, end, read["timing"], read["index"], read["last"], operation, pieces)
+            for column, value in zip(found.values(), values, strict=True):
+                column.append(value)
+            owners.append(number)
+    return found, pa.array(owners, pa.int64())
 
 
 def _for_firings(rows: pa.Table, fires: pa.Table, owners: np.ndarray) -> pa.Table:
-    """Rows with the number and the bounds of the firing that each is for."""
+    """Rows with the number of the firing that each is for, and what is told of it."""
     numbers = pa.array(owners)
     rows = rows.append_column(FIRING, numbers)
-    for bound in (START, END):
-        rows = rows.append_column(bound, fires[bound].take(numbers))
+    for column in OF_FIRING:
+        rows = rows.append_column(column, fires[column].take(numbers))
     return rows

@@ -13,6 +13,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
 from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.records import Moment
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import SliceSet
@@ -73,6 +74,7 @@ class Firings:
     """Folds the records of a batch, lets time pass, and merges what fires.
 
     `due` collects for each table at which batch clock time alone has something to do; None before anything fired.
+    `lost` counts records that came to windows whose trigger had finished.
     """
 
     plan: BatchPlan
@@ -80,6 +82,7 @@ class Firings:
     writers: RowWriters
     expected: ExpectedVersions
     due: dict[str, int] | None = None
+    lost: int = 0
     results: FiringResults = field(init=False)
     _kept: dict[str, Kept | None] = field(default_factory=dict)
 
@@ -123,6 +126,7 @@ class Firings:
             parts.append(passed)
             keys = self._newest(sink, parts, kept)
         self._note_due(sink, keys)
+        self._note_lost(sink, parts)
         own = None if found is None else _pieces(sink, found)
         fires = [picked(part, ROW, FIRES).select([*sink.keys, TOLD]) for part in parts]
         fired = pa.concat_tables(fires, promote_options="permissive") if fires else None
@@ -172,6 +176,12 @@ class Firings:
         epoch = Epoch(self.plan.batch_id, Moment(before, clock), Moment(after, clock))
         fold = OrderedFold(keys=sink.keys, window=sink.window, history=History(epochs=(epoch,)), columns=sink.keys)
         return fold.over(waiting)
+
+    def _note_lost(self, sink: FiringSink, parts: Sequence[pa.Table]) -> None:
+        """Note how many records came to windows whose trigger had finished."""
+        if isinstance(sink.window, EventWindows) and sink.window.accept_loss:
+            texts = (text for part in parts for text in picked(part, ROW, KEY)[TOLD].to_pylist())
+            self.lost += sum(json.loads(text)["lost"] for text in texts)
 
     def _note_due(self, sink: FiringSink, keys: pa.Table | None) -> None:
         """Note when a window of the clock fires next."""

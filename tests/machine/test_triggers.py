@@ -1,0 +1,121 @@
+"""Windows with triggers through the whole protocol on the tiny engine, against the plain rule of `ordered_oracle`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from amend.conftest import an_amendment
+from machine.failing import failing
+from machine.tiny import TinyAttempt
+from machine.told import USERS, Told
+from support.firings import firings
+from support.ordered import Batch, Record
+from support.ordered_oracle import WindowOracle
+from support.projects import NO_SPARK, NOW, Mill
+from tidemill import AfterCount, AfterWatermark, Calendar, Never, Repeatedly, Sliding, Tumbling
+from tidemill.core.errors import TidemillError
+from tidemill.core.ordered.event_windows import EventWindows
+from tidemill.core.ordered.records import Moment
+from tidemill.core.protocol.failpoints import Injected, boundaries_of
+from tidemill.core.repair.state_compaction import Folding
+from tidemill.core.time.times import micros
+from tidemill.maintain import maintenance
+from tidemill.maintain.maintenance import maintain
+from tidemill.maintain.state_compaction import fold
+from tidemill.run import batch
+
+WINDOWS = {
+    "Tumbling('10 s')": Tumbling("10 s"),
+    "Sliding('12 s', '5 s')": Sliding("12 s", "5 s"),
+    "Calendar('day')": Calendar("day"),
+}
+TRIGGERS = {
+    "Repeatedly(AfterCount(3))": Repeatedly(AfterCount(3)),
+    "AfterWatermark(early=AfterCount(2), late=AfterCount(1))": AfterWatermark(early=AfterCount(2), late=AfterCount(1)),
+    "Never()": Never(),
+}
+MODES = ("discarding", "accumulating", "accumulating_and_retracting")
+
+
+@pytest.fixture(autouse=True)
+def _tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(batch, "Attempt", TinyAttempt)
+    monkeypatch.setattr(maintenance, "AT_LEAST", 2)
+    return
+
+
+def expected(told: Told, declared: EventWindows) -> list[tuple[Any, ...]]:
+    """User, start, timing, index, whether it is the last one, operation, count and sum of each row."""
+    found, start = [], micros(NOW)
+    for user in USERS:
+        oracle, batches, first = WindowOracle(declared), list[Batch](), 0
+        own = [(number, event) for number, event in enumerate(told.order) if event.user == user]
+        for until, watermark in told.after:
+            records = [Record(start + e.second * 1_000_000, e.amount) for n, e in own if first <= n < until]
+            batches.append(Batch(records, Moment(watermark)))
+            first = until
+        oracle.run(batches, Moment())
+        for each in oracle.results:
+            amounts = [event.amount for _, event in own]
+            taken = [("delete", window, numbers) for window, numbers in each.retracts]
+            for operation, window, numbers in [*taken, ("insert", each.window, each.records)]:
+                rest = (each.timing.value, each.index, each.is_last, operation, len(numbers))
+                found.append((user, window.start, *rest, sum(amounts[i] for i in numbers) if numbers else None))
+    return sorted(found, key=str)
+
+
+def shown(mill: Mill) -> list[tuple[Any, ...]]:
+    rows = [
+        (r["user"], micros(r["window_start"]), r["timing"], r["nth"], r["last"], r["operation"], r["n"], r["amount"])
+        for r in mill.published()
+    ]
+    return sorted(rows, key=str)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("trigger", TRIGGERS)
+@pytest.mark.parametrize("window", WINDOWS)
+def test_firings_are_those_of_the_plain_rule_whatever_is_done_to_the_batches(
+    tmp_path: Path, window: str, trigger: str, mode: str, seed: int
+) -> None:
+    columns = 'timing="timing", index="nth", last="last", operation="operation"'
+    said = f'trigger={trigger}, accumulation="{mode}", {columns}'
+    draw = random.Random(f"{window}{trigger}{mode}{seed}")
+    lateness = draw.choice(["0 s", "8 s"])
+    declared = EventWindows(WINDOWS[window].panes, TRIGGERS[trigger], lateness, mode)
+    mill = firings(
+        tmp_path,
+        NO_SPARK,
+        window,
+        trigger=said,
+        lateness=lateness,
+        delay="4 s",
+        partitions=2,
+        bounds=True,
+        collect=False,
+    )
+    told, places = Told(mill, disorder=12), [b.name for b in boundaries_of(mill.project.pipeline("firings"))]
+    for _ in range(6):
+        told.feed(draw)
+        match draw.randint(0, 5):
+            case 0 | 1:
+                with failing(f"{draw.choice(['before', 'after'])}:{draw.choice(places)}=raise"), suppress(Injected):
+                    told.run()
+            case 2:
+                list(fold(an_amendment(mill), Folding(group=3, overlap=0.1, groups=1)))
+                list(maintain(mill.project, mill.name, keep=timedelta(0), now=datetime.now(UTC)))
+            case 3 if told.known:
+                with suppress(TidemillError):
+                    told.rewind(draw.choice(list(told.known)))
+            case _:
+                pass
+        told.run()
+        assert shown(mill) == expected(told, declared)

@@ -1,0 +1,68 @@
+"""What a random history of batches told: which records count, in which order, and when the watermark moved."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from amend.conftest import an_amendment, done
+from support.projects import Mill, an_event
+from tidemill.core.history.index import IndexedBatch
+from tidemill.core.plan.work import Kind
+from tidemill.repair.rewind import rewind
+
+USERS = ("a", "b", "c")
+
+
+class Event(NamedTuple):
+    second: int
+    user: str
+    amount: int
+
+
+@dataclass
+class Told:
+    """The records that count, in their order, as the commits say; and what the log holds.
+
+    `after` has, for each batch, how many records there are after it, and the watermark then.
+    """
+
+    mill: Mill
+    disorder: int = 0
+    log: dict[int, list[Event]] = field(default_factory=lambda: {0: [], 1: []})
+    order: list[Event] = field(default_factory=list)
+    after: list[tuple[int, int]] = field(default_factory=list)
+    known: dict[int, int] = field(default_factory=dict)
+    seen: set[int] = field(default_factory=set)
+
+    def feed(self, draw: random.Random) -> None:
+        for _ in range(draw.randint(0, 12)):
+            partition, second = draw.randint(0, 1), len(self.order) + draw.randint(-self.disorder, 0)
+            event = Event(second, draw.choice(USERS), draw.choice([-1, 1, 2, 3, 5, 8]))
+            self.log[partition].append(event)
+            self.mill.feed([an_event(*event)], partition=partition)
+
+    def run(self) -> None:
+        try:
+            self.mill.run()
+        finally:
+            ledger = self.mill.project.ledger(self.mill.name)
+            # The answer of a commit may be lost.
+            self._note(ledger.past().batches() if ledger.exists else ())
+
+    def _note(self, batches: Iterable[IndexedBatch]) -> None:
+        for each in batches:
+            if each.kind is Kind.LIVE and each.batch_id not in self.seen:
+                self.seen.add(each.batch_id)
+                for item in sorted(each.ranges.get("events", ()), key=lambda r: r.topic_partition.partition):
+                    self.order += self.log[item.topic_partition.partition][item.from_offset : item.until_offset]
+                self.known[each.batch_id] = len(self.order)
+                self.after.append((len(self.order), each.after))
+
+    def rewind(self, to: int) -> None:
+        done(rewind(an_amendment(self.mill), to))
+        del self.order[self.known[to] :]
+        self.known = {batch: count for batch, count in self.known.items() if batch <= to}
+        del self.after[len(self.known) :]

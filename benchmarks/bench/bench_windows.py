@@ -6,6 +6,7 @@ sessions   1,000,000 records of 100,000 keys in 10 batches, with a gap of 30 s, 
            Spark's own `session_window` takes for all of them in one batch, and 0.5 s for each batch
 totals     batches of 10,000 records over a state of 1,000,000 keys, without a window: at most 1.5 s each
 sliding    an hour by a minute, batches of a minute with 5,000 keys, after 90 of them: at most 1.3 times tumbling
+counts     1,000,000 records of 50,000 keys, a firing for each 100 of a key, in one batch and in ten: 10 s
 many       1,000,000 records in one batch, an hour by a minute: at most 1.3 times tumbling
 
 A first batch of a small topic warms Spark before each. `--scale` makes all of it smaller, to try it out.
@@ -198,6 +199,18 @@ def sliding(spark: Any, folder: Path, scale: float) -> Iterator[Row]:
     )
 
 
+def counts(spark: Any, folder: Path, scale: float) -> Iterator[Row]:
+    """Buffers that fill across batches."""
+    _warm(spark, folder, "hundreds")
+    for batches in (1, BATCHES):
+        size, keys = int(1_000_000 * scale) // batches, int(50_000 * scale)
+        mill, spent = Mill(spark, folder / str(batches), Requests(size, keys)), 0.0
+        for _ in range(batches):
+            mill.feed.deliver()
+            spent += mill.seconds("hundreds")
+        yield Row.of(f"count window (100), 1,000,000 records of 50,000 keys, batches: {batches}", spent, 10.0)
+
+
 def many(spark: Any, folder: Path, scale: float) -> Iterator[Row]:
     """A million records at once."""
     _warm(spark, folder, "by_minute", "by_hour")
@@ -215,6 +228,7 @@ MEASURES: dict[str, Callable[[Any, Path, float], Iterator[Row]]] = {
     "sessions": sessions,
     "totals": totals,
     "sliding": sliding,
+    "counts": counts,
     "many": many,
 }
 

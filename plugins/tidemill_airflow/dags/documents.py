@@ -83,9 +83,9 @@ def _rows_of(sink: Sink) -> str:
             each = " and ".join(filter(None, (f"one row per {window} window", ", ".join(map(code, keys)))))
             late = f"; late records count for {show_duration(lateness)}" if lateness else "; late records do not count"
             said = f"{table}: {each}, published {trigger.text}{late}"
-        case FiringSink(window=window, keys=keys):
+        case FiringSink(keys=keys):
             each = "".join(f", for each {code(key)}" for key in keys)
-            said = f"{table}: one row per firing of a buffer{each}: {window}"
+            said = f"{table}: one row for each firing{each}: {sink.text}"
         case RowSink():
             said = f"{table}: each row once, as it is"
         case _:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tidemill.core.bind.flow import Flow
-from tidemill.core.bind.sinks import RowSink
+from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.declare.guarantees import Guarantee
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import TableMark
@@ -38,7 +38,8 @@ def send(
         return
     for item in staged:
         topic = item.sink.topic
-        if topic is None or not (item.count or item.gone) or (isinstance(item.sink, RowSink) and plan.job is not None):
+        of_rows = not isinstance(item.sink, WindowedSink)
+        if topic is None or not (item.count or item.gone) or (of_rows and plan.job is not None):
             continue
         outgoing = OutgoingBatch(
             topic=topic,

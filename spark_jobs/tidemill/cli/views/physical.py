@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidemill.core.bind.flow import Flow
-from tidemill.core.bind.sinks import Sink, WindowedSink
+from tidemill.core.bind.sinks import Sink, StatefulSink
 from tidemill.core.contract.contract import Severity
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def writer(settings: Settings) -> str:
 
 def steps_of(flow: Flow) -> tuple[StepOfBatch, ...]:
     """The steps of every batch of this pipeline, in order."""
-    windowed = [s for s in flow.sinks if isinstance(s, WindowedSink)]
+    windowed = [s for s in flow.sinks if isinstance(s, StatefulSink)]
     formats = ", ".join(sorted({i.contract.format.value for i in flow.sources if i.contract.format}))
     row_rules = sum(len(i.contract.row_rules) for i in flow.sources)
     rules = [r for s in flow.sinks for r in s.contract.table_rules]
@@ -88,7 +88,7 @@ def steps_of(flow: Flow) -> tuple[StepOfBatch, ...]:
     )
 
 
-def _aggregate(flow: Flow, windowed: list[WindowedSink]) -> StepOfBatch:
+def _aggregate(flow: Flow, windowed: list[StatefulSink]) -> StepOfBatch:
     count = len(flow.sinks)
     fused = count == 1 and all(len(paths) == 1 for sink in flow.sinks for paths in sink.paths.values())
     jobs = "1: read to partial aggregate, counted on the way" if fused else f"1 a input to count, {count} on its rows"

@@ -144,6 +144,12 @@ class FiringSink:
         return {name: written(part) for name, part in parts.items()}
 
     @property
+    def text(self) -> str:
+        """When its windows fire, for people."""
+        fires = f", firing {self.window.trigger}" if isinstance(self.window, EventWindows) else ""
+        return f"{self.declared}{fires}"
+
+    @property
     def legacy_shape(self) -> Mapping[str, str]:
         """Empty: older ledgers have no such tables."""
         return {}

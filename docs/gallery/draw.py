@@ -1,7 +1,7 @@
-"""Draws the pictures of the gallery from published tables: `python draw.py PICTURE LAKE [FOLDER]`.
+"""Draws the pictures of the gallery from published tables: `python draw.py PICTURE LAKE FOLDER`.
 
-PICTURE is `logins` or `social-volume`. LAKE is the folder that `[lake] path` names. The picture is written to FOLDER, by
-default the folder of this program, as PICTURE.svg. The same rows give the same bytes.
+PICTURE is `logins` or `social-volume`. LAKE is the folder that `[lake] path` names. The picture is written to FOLDER as
+PICTURE.svg. The same rows give the same bytes.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ PICTURES: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
 """For each picture, what draws it, and the tables whose rows it takes."""
 
 
-def main(name: str, lake: str, folder: str | Path = Path(__file__).parent) -> None:
+def main(name: str, lake: str, folder: str) -> None:
     """Draw one picture."""
     draw, tables = PICTURES[name]
     rows = [DeltaTable(f"{lake}/published/{table}").to_pyarrow_table().to_pylist() for table in tables]
@@ -147,6 +147,6 @@ def main(name: str, lake: str, folder: str | Path = Path(__file__).parent) -> No
 
 
 if __name__ == "__main__":
-    if not 3 <= len(sys.argv) <= 4 or sys.argv[1] not in PICTURES:
-        sys.exit(f"expected: draw.py PICTURE LAKE [FOLDER], where PICTURE is one of {', '.join(PICTURES)}")
+    if len(sys.argv) != 4 or sys.argv[1] not in PICTURES:
+        sys.exit(f"expected: draw.py PICTURE LAKE FOLDER, where PICTURE is one of {', '.join(PICTURES)}")
     main(*sys.argv[1:])

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import tidemill
 from support.projects import ROOT
 from support.readme import code
 from tidemill.contracts.lint import lint
@@ -27,6 +28,7 @@ DOCS = ROOT / "docs"
 AIRFLOW = "guides/airflow"
 
 BLOCKS = {
+    ("concepts/time", "python", 0): "here",
     ("guides/kafka", "toml", 0): "here",
     ("guides/kafka", "python", 0): "here",
     ("guides/kafka", "python", 1): "here",
@@ -60,6 +62,11 @@ BLOCKS = {
     ("guides/airflow-deployment", "python", 0): "here",
     ("guides/airflow-events", "python", 0): "here",
     ("guides/airflow-events", "python", 1): "here",
+    **{
+        (f"gallery/{name}", kind, 0): "test_gallery_pages"
+        for name in ("logins", "social-volume")
+        for kind in ("sh", "python")
+    },
     ("house", "", 0): "a drawing",
 }
 """Page, language and number of each block, and the test that executes it; README's own are in `test_readme`."""
@@ -75,6 +82,14 @@ def test_no_block_is_left_out() -> None:
         for number in range(len(code(page, language)))
     }
     assert found == BLOCKS.keys()
+
+
+def test_steps_after_aggregates_are_declared_in_their_order() -> None:
+    with tidemill.Pipeline("bursts", every="1 minute") as pipeline:
+        logins = pipeline.read("logins", contract="logins", event_time="datetime")
+        exec(code("concepts/time", "python")[0], {**vars(tidemill), "logins": logins})
+    kinds = [type(each).__name__ for each in pipeline.spec.graph.operators.values()]
+    assert kinds == "Read KeyBy Window Aggregate Filter WithColumns Publish".split()
 
 
 def settings_of(shop: Path, text: str) -> Settings:

@@ -89,7 +89,7 @@ def test_steps_after_aggregates_are_declared_in_their_order() -> None:
         logins = pipeline.read("logins", contract="logins", event_time="datetime")
         exec(code("concepts/time", "python")[0], {**vars(tidemill), "logins": logins})
     kinds = [type(each).__name__ for each in pipeline.spec.graph.operators.values()]
-    assert kinds == "Read KeyBy Window Aggregate Filter WithColumns Publish".split()
+    assert kinds == ["Read", "KeyBy", "WindowBy", "AggregateBy", "Filter", "WithColumns", "Publish"]
 
 
 def settings_of(shop: Path, text: str) -> Settings:

@@ -75,7 +75,7 @@ check: setup ## lint, format, types, layers; contracts, and what the work since 
 	@$(RUN) mypy infra/setup
 	@$(RUN) mypy infra/local
 	@$(RUN) lint-imports
-	@$(RUN) BASE=$$(infra/ci/base.sh) infra/ci/contracts.sh
+	@$(RUN) for project in . spark_jobs/gallery; do PROJECT=$$project BASE=$$(infra/ci/base.sh) infra/ci/contracts.sh || exit 1; done
 
 format: setup ## put imports and layout in order
 	@$(RUN) ruff check --fix-only

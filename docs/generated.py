@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,13 @@ _ABOUT_STANDARD = (
     "`a: b` is a key and a value that other keys depend on. What tags, custom properties and the like have inside is "
     "listed at their first place."
 )
+_SHOWN_COLUMNS = ("number", "capability", "the case", "shown on", "test")
+_ABOUT_SHOWN = (
+    "What a stream processor is expected to do, and the test that shows it. Tidemill was planned with a numbered list "
+    "of such capabilities; the numbers are from it. The tests under [guarantees](concepts/guarantees.md) show others "
+    "of that list. A test on *the engine* runs whole batches, or the log that they read. A test on *the rules* runs "
+    "the plain Python that decides, in `core`; where no other test is named, pipelines cannot declare all of it yet."
+)
 _TITLES = {"agg": "aggregates", "lambda": "higher-order", "st": "geospatial", "datetime": "date and time"}
 
 
@@ -60,6 +68,7 @@ def pages() -> dict[str, str]:
     """Every page that is made, as a whole or in parts, by its path in `docs`."""
     made = {"commands": commands(), "errors": all_errors(), "contract-standard": standard()}
     found = {f"reference/{name}.md": MADE + text for name, text in made.items()}
+    found["semantics-shown.md"] = MADE + shown()
     for path in sorted(DOCS.rglob("*.md")):
         name, text = path.relative_to(DOCS).as_posix(), path.read_text(encoding="utf-8")
         if name not in found and _PART.search(text):
@@ -136,6 +145,17 @@ def standard() -> str:
             keys.append(f"`{of_records.construct.key}`")
     listed = [(f"`{p}`" if p else "", ", ".join(k), a, "the same" if a == b else b) for (p, a, b), k in rows.items()]
     return "\n\n".join(["# Contracts of the standard", _ABOUT_STANDARD, table(_STANDARD_COLUMNS, listed)]) + "\n"
+
+
+def shown() -> str:
+    """The capabilities of stream processors, each with the test that shows it."""
+    rows = tomllib.loads((DOCS / "semantics_shown.toml").read_text(encoding="utf-8"))["shown"]
+    listed = [(str(each["number"]), each["capability"], each["case"], *_test(each["test"])) for each in rows]
+    return "\n\n".join(["# Which test shows what", _ABOUT_SHOWN, table(_SHOWN_COLUMNS, listed)]) + "\n"
+
+
+def _test(name: str) -> tuple[str, str]:
+    return "the rules" if name.startswith("tests/core/") else "the engine", f"`{name}`"
 
 
 def contract_changes() -> str:

@@ -1,4 +1,4 @@
-"""Every file in dags/, parsed as Airflow's DAG processor parses it, on a machine without Spark."""
+"""Every file in the folders dags, parsed as Airflow's DAG processor parses it, on a machine without Spark."""
 
 from __future__ import annotations
 
@@ -81,9 +81,19 @@ def parse(folder: Path, home: Path) -> dict[str, Any]:
 pytestmark = pytest.mark.airflow
 
 
+PROJECTS = {ROOT: {"page_views"}, ROOT / "spark_jobs" / "gallery": {"login_bursts", "social_volume"}}
+"""The projects of this checkout, with pipelines that each has."""
+
+
+@pytest.fixture(scope="module", params=PROJECTS, ids=["reference", "gallery"])
+def project(request: pytest.FixtureRequest) -> Path:
+    found: Path = request.param
+    return found
+
+
 @pytest.fixture(scope="module")
-def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return parse(ROOT / "dags", tmp_path_factory.mktemp("airflow"))
+def parsed(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return parse(project / "dags", tmp_path_factory.mktemp("airflow"))
 
 
 def test_every_file_is_parsed_without_an_error_or_a_warning_where_spark_is_not_installed(
@@ -107,9 +117,11 @@ BESIDE = ("rebuild", "verify")
 MAINTENANCE = "tidemill.maintenance"
 
 
-def test_every_pipeline_of_this_project_has_its_dags_and_there_is_one_of_maintenance(parsed: dict[str, Any]) -> None:
-    names = Project.load(ROOT).pipeline_names()
-    assert "page_views" in names
+def test_every_pipeline_of_a_project_has_its_dags_and_there_is_one_of_maintenance(
+    project: Path, parsed: dict[str, Any]
+) -> None:
+    names = Project.load(project).pipeline_names()
+    assert PROJECTS[project] <= set(names)
     kinds = [f"{name}.{kind}".rstrip(".") for name in names for kind in FORMS]
     assert sorted(parsed["dags"]) == sorted([*kinds, MAINTENANCE])
 
@@ -137,9 +149,9 @@ def test_every_dag_survives_its_way_through_airflows_database(parsed: dict[str, 
     assert {name: dag["serialized"] for name, dag in parsed["dags"].items()} == {n: n for n in parsed["dags"]}
 
 
-def test_every_dag_is_shown_with_the_file_that_made_it(parsed: dict[str, Any]) -> None:
+def test_every_dag_is_shown_with_the_file_that_made_it(project: Path, parsed: dict[str, Any]) -> None:
     files = {Path(dag["file"]).parent for dag in parsed["dags"].values()}
-    assert files == {ROOT / "dags"}
+    assert files == {project / "dags"}
 
 
 def a_project(folder: Path, declaration: str) -> dict[str, Any]:

@@ -21,7 +21,8 @@ from support.readme import code
 from tidemill.contracts.lint import lint
 from tidemill.contracts.load import load_contract
 from tidemill.core.bind.binding import bind
-from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.bind.sinks import Sink, WindowedSink
 from tidemill.core.contract.contract import Contract, Format
 from tidemill.core.contract.schema import Field, Scalar
 from tidemill.core.declare import operators as op
@@ -34,7 +35,7 @@ DOCS = ROOT / "docs"
 AIRFLOW = "guides/airflow"
 
 BLOCKS = {
-    ("concepts/time", "python", 0): "here",
+    **{("concepts/time", "python", number): "here" for number in range(3)},
     ("guides/kafka", "toml", 0): "here",
     ("guides/kafka", "python", 0): "here",
     ("guides/kafka", "python", 1): "here",
@@ -68,6 +69,11 @@ BLOCKS = {
     ("guides/airflow-deployment", "python", 0): "here",
     ("guides/airflow-events", "python", 0): "here",
     ("guides/airflow-events", "python", 1): "here",
+    **{
+        (f"gallery/{name}", kind, 0): "test_gallery_pages"
+        for name in ("logins", "social-volume")
+        for kind in ("sh", "python")
+    },
     ("house", "", 0): "a drawing",
 }
 """Page, language and number of each block, and the test that executes it; README's own are in `test_readme`."""
@@ -120,24 +126,49 @@ def test_reading_several_topics_and_publishing_to_one_are_declared_so(shop: Path
     assert Project.load(shop).pipeline("sales").sinks[0].topic == "sales-by-minute"
 
 
+WINDOW = ("window_start timestamp", "window_end timestamp")
+
+
 def contract_of(name: str, *columns: str) -> Contract:
-    """A contract whose columns are given as `name type`; one of records, unless it has windows."""
+    """A contract whose columns are given as `name type`; one of records, if there is `ts`."""
     kinds = {"timestamp": Scalar.TIMESTAMP, "string": Scalar.STRING, "boolean": Scalar.BOOLEAN}
     kinds |= {"bigint": Scalar.LONG, "double": Scalar.DOUBLE}
     fields = (Field(name=column, type=kinds[kind]) for column, kind in map(str.split, columns))
     made = Contract(name=name, version="1", fields=tuple(fields))
-    return replace(made, format=Format.JSON) if "window_start" not in made.columns else made
+    return replace(made, format=Format.JSON) if "ts" in made.columns else made
+
+
+def sink_of(block: int, **columns: tuple[str, ...]) -> Sink:
+    """The sink that a block of the page about time declares. The first contract is that of its stream."""
+    contracts = {name: contract_of(name, *each) for name, each in columns.items()}
+    read = next(iter(columns))
+    with Pipeline("declared", every="1 minute") as pipeline:
+        stream = pipeline.read(read, contract=read, event_time="ts")
+        exec(code("concepts/time", "python")[block], {read: stream, **vars(tidemill)})
+    [sink] = bind(pipeline.spec, contracts).sinks
+    return sink
+
+
+def test_a_buffer_is_declared_as_the_page_says() -> None:
+    readings = ("ts timestamp", "sensor string", "celsius double")
+    sink = sink_of(0, readings=readings, smoothed=("sensor string", "mean double"))
+    assert isinstance(sink, FiringSink)
+    assert (sink.keys, sink.window) == (("sensor",), tidemill.SlidingBuffer(tidemill.CountPolicy(3)))
+
+
+def test_a_trigger_is_declared_as_the_page_says() -> None:
+    quakes = ("ts timestamp", "region string", "magnitude double")
+    told = ("timing string", "nth bigint", "operation string")
+    activity = (*WINDOW, "region string", "events bigint", "strongest double", *told)
+    sink = sink_of(1, quakes=quakes, activity=activity)
+    assert isinstance(sink, FiringSink)
+    assert list(sink.told.types) == ["timing", "nth", "operation"]
 
 
 def test_a_filter_and_columns_after_an_aggregate_are_declared_as_the_page_says() -> None:
-    with Pipeline("guard", every="1 minute") as pipeline:
-        logins = pipeline.read("logins", contract="logins", event_time="ts")
-        exec(code("concepts/time", "python")[0], {"logins": logins, **vars(tidemill)})
-    window = ("window_start timestamp", "window_end timestamp")
-    columns = {"logins": ("ts timestamp", "source string", "success boolean")}
-    columns["bursts"] = (*window, "source string", "attempts bigint", "failures bigint", "share double")
-    contracts = {name: contract_of(name, *each) for name, each in columns.items()}
-    [sink] = bind(pipeline.spec, contracts).sinks
+    logins = ("ts timestamp", "source string", "success boolean")
+    bursts = (*WINDOW, "source string", "attempts bigint", "failures bigint", "share double")
+    sink = sink_of(2, logins=logins, bursts=bursts)
     assert isinstance(sink, WindowedSink)
     assert (sink.table, sink.chooses, sink.row_key) == ("bursts", True, ("window_start", "source"))
 

@@ -1,20 +1,51 @@
-"""The table of what is shown names tests that exist, and no row is forgotten."""
+"""Each row of what is shown names a test that exists, and no row is forgotten."""
 
 from __future__ import annotations
 
 import ast
-import re
-from pathlib import Path
+import tomllib
+from typing import Any
 
-ROOT = Path(__file__).parents[2]
-ROWS = {10, 18, 20, 32, 33, 38, 40, 43, 54, 62, 77, 79, 82, 84, 86, 93, 100}
+import pytest
+
+from support.projects import ROOT
+
+IN_SCOPE = {18, 19, 20, *range(23, 54), *range(65, 70), 90}
+"""Windows, triggers, refinements and what they need."""
+
+OTHERS = {10, 54, 62, 77, 79, 82, 84, 86, 93, 100}
+
+TO_COME = {
+    19: "state has no Bloom filters and no bitmaps",
+    36: "no test of one record in a window of event time and in one of the clock",
+    41: "fast inputs are not held back for slow ones",
+    42: "no marker record sets the watermark",
+    68: "no test of a batch that is planned again with other records",
+    69: "no deduplication by the id of a record",
+}
+"""Rows that no test shows on the engine, and why."""
 
 
-def test_every_row_that_is_said_to_be_shown_has_its_test() -> None:
-    text = (ROOT / "docs" / "semantics-shown.md").read_text()
-    shown = re.findall(r"^\| (\d+) \| .* \| `([\w/.]+)::(\w+)` \|$", text, re.MULTILINE)
-    assert {int(row) for row, _, _ in shown} == ROWS
-    assert len(shown) == len(re.findall(r"^\| \d+ \|", text, re.MULTILINE))
-    for _, path, name in shown:
-        functions = [n.name for n in ast.parse((ROOT / path).read_text()).body if isinstance(n, ast.FunctionDef)]
-        assert name in functions
+def rows() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = tomllib.loads((ROOT / "docs" / "semantics_shown.toml").read_text())["shown"]
+    return found
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row['number']} {row['test'].partition('::')[2]}"[:70])
+def test_a_row_names_a_test_that_exists(row: dict[str, Any]) -> None:
+    assert row.keys() == {"number", "capability", "case", "test"}
+    path, _, name = row["test"].partition("::")
+    functions = [n.name for n in ast.parse((ROOT / path).read_text()).body if isinstance(n, ast.FunctionDef)]
+    assert name.startswith("test_")
+    assert name in functions
+
+
+def test_every_row_is_shown_on_the_engine_or_it_is_said_why_not() -> None:
+    on_the_engine = {row["number"] for row in rows() if not row["test"].startswith("tests/core/")}
+    assert IN_SCOPE - on_the_engine == TO_COME.keys()
+    assert {row["number"] for row in rows()} - IN_SCOPE == OTHERS
+
+
+def test_rows_are_in_the_order_of_their_numbers() -> None:
+    numbers = [row["number"] for row in rows()]
+    assert numbers == sorted(numbers)

@@ -116,7 +116,7 @@ def test_spark_agrees_about_the_largest_values(spark: SparkSession) -> None:
         "a": pa.array([2**63 - 1], pa.int64()),
         "i": pa.array([2**31 - 1], pa.int32()),
         "x": pa.array([1e300]),
-        "t": pa.array(["no number"]),
+        "t": pa.array(["no a number"]),
         "z": pa.array([0], pa.int64()),
         "d": pa.array([Exact("9" * 28 + "." + "9" * 10)], pa.decimal128(38, 10)),
         "e": pa.array([Exact("99999999.99")], pa.decimal128(10, 2)),

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from support.columns import TYPES
-from tidemill.core.contract.schema import Field, ddl
-from tidemill.core.sql.function_signatures import LETTERS, SIGNATURES, WORDS, Signature
+from support.columns import TYPES, VALUES
+from support.spark_analysis import a_view, types_in_spark
+from tidemill.core.sql.function_signatures import SIGNATURES, WORDS, Signature
 from tidemill.core.sql.functions import AGGREGATE_FUNCTIONS, ROW_FUNCTIONS
 
 pytestmark = pytest.mark.spark
 
-VALUES = dict(
-    zip(
-        LETTERS,
-        ["note", "small", "count", "ratio", "price", "flag", "day", "ts", "bytes", "tags", "map('a', 1)", "person"],
-        strict=True,
-    )
-)
+LETTERS = "".join(VALUES)
 MOST = 4
 GIVEN = {
     "string": ("string",),
@@ -41,32 +34,8 @@ GIVEN = {
 
 @pytest.fixture(scope="module")
 def session(spark: Any) -> Iterator[Any]:
-    spark.sql("DROP VIEW IF EXISTS signatures")
-    columns = ddl(Field(name=n, type=t) for n, t in TYPES.items())
-    spark.createDataFrame([], columns).createTempView("signatures")
-    # Spark's client logs every expression that Spark refuses.
-    logging.disable(logging.ERROR)
-    yield spark
-    logging.disable(logging.NOTSET)
-    spark.sql("DROP VIEW signatures")
-
-
-def types_in_spark(session: Any, calls: Sequence[str]) -> list[str | None]:
-    """The type of each call, None where Spark refuses it: many of them are analyzed in one statement."""
-    if not calls:
-        return []
-    state = session._jsparkSession.sessionState()
-    columns = ", ".join(f"{call} AS c{i}" for i, call in enumerate(calls))
-    try:
-        plan = state.analyzer().execute(state.sqlParser().parsePlan(f"SELECT {columns} FROM signatures"))
-        found = [plan.expressions().apply(i) for i in range(len(calls))]
-        return [each.dataType().simpleString() if each.resolved() else None for each in found]
-    except Exception:
-        # Spark refuses some calls while it looks for their function, and then the statement as a whole.
-        if len(calls) == 1:
-            return [None]
-        half = len(calls) // 2
-        return [*types_in_spark(session, calls[:half]), *types_in_spark(session, calls[half:])]
+    with a_view(spark, "signatures", TYPES):
+        yield spark
 
 
 def wrong_numbers(name: str, signature: Signature) -> Iterator[str]:
@@ -83,7 +52,8 @@ def wrong_kinds(name: str, signature: Signature, chance: random.Random) -> Itera
         if not signature.takes(count):
             continue
         for place in range(count):
-            for letter in set(LETTERS) - WORDS[signature.word(place)].letters:
+            wrong = sorted(set(LETTERS) - WORDS[signature.word(place)].letters)
+            for letter in chance.sample(wrong, min(len(wrong), 4)):
                 for others in (None, "first", "any"):
                     values = [other(signature.word(at), others, chance) for at in range(count)]
                     values[place] = VALUES[letter]
@@ -103,7 +73,7 @@ def test_the_functions_of_the_table_are_those_that_are_allowed() -> None:
 
 def test_spark_refuses_what_is_refused_for_the_number_of_its_arguments(session: Any) -> None:
     calls = [call for name, signature in SIGNATURES.items() for call in wrong_numbers(name, signature)]
-    found = zip(calls, (types_in_spark(session, [call])[0] for call in calls), strict=True)
+    found = zip(calls, (types_in_spark(session, "signatures", [call])[0] for call in calls), strict=True)
     assert [call for call, kind in found if kind is not None] == []
 
 
@@ -112,7 +82,11 @@ def test_spark_refuses_what_is_refused_for_the_kind_of_an_argument(session: Any)
     taken: list[str] = []
     for name, signature in SIGNATURES.items():
         calls = [*dict.fromkeys(wrong_kinds(name, signature, chance))]
-        taken += [f"{call}: {kind}" for call, kind in zip(calls, types_in_spark(session, calls), strict=True) if kind]
+        taken += [
+            f"{call}: {kind}"
+            for call, kind in zip(calls, types_in_spark(session, "signatures", calls), strict=True)
+            if kind
+        ]
     assert taken == []
 
 
@@ -126,7 +100,7 @@ def test_what_fits_gives_what_is_said(session: Any) -> None:
                 calls = [f"{name}({', '.join(other(w, 'any', chance) for w in words)})" for _ in range(12)]
                 wrong += [
                     f"{call}: {kind}"
-                    for call, kind in zip(calls, types_in_spark(session, calls), strict=True)
+                    for call, kind in zip(calls, types_in_spark(session, "signatures", calls), strict=True)
                     if kind and kind not in GIVEN.get(signature.gives, (kind,))
                 ]
     assert wrong == []

@@ -54,6 +54,9 @@ FAIL = [
     ("coalesce(w, 0) * 10 > 1", "*", "try_multiply"),
     ("CASE WHEN a > 0 THEN w ELSE 0 END * 10 > 1", "*", "try_multiply"),
     ("abs(w) + 1 > 1", "+", "try_add"),
+    ("substring(t, a) = 'x'", "substring", "try_cast(... AS INT)"),
+    ("left(t, x) = 'x'", "left", "try_cast(... AS INT)"),
+    ("get(n, a) = 1", "get", "try_cast(... AS INT)"),
 ]
 FAIL_AT_THE_LEAST = [("a div -1 > 1", "div", "try_divide"), ("a div nullif(z, 0) > 1", "div", "try_divide")]
 """What fails for the least value, and not for the largest."""
@@ -89,6 +92,8 @@ HOLD = [
     "cast(a AS TIMESTAMP) > timestamp'2020-01-01'",
     "string(d) = 'x'",
     "greatest(w, d) > 1",
+    "substring(t, i) = 'x'",
+    "left(t, 3) = 'x'",
 ]
 
 
@@ -111,12 +116,13 @@ def test_spark_agrees_about_the_largest_values(spark: SparkSession) -> None:
         "a": pa.array([2**63 - 1], pa.int64()),
         "i": pa.array([2**31 - 1], pa.int32()),
         "x": pa.array([1e300]),
-        "t": pa.array(["no number"]),
+        "t": pa.array(["no a number"]),
         "z": pa.array([0], pa.int64()),
         "d": pa.array([Exact("9" * 28 + "." + "9" * 10)], pa.decimal128(38, 10)),
         "e": pa.array([Exact("99999999.99")], pa.decimal128(10, 2)),
         "w": pa.array([Exact("9" * 38)], pa.decimal128(38, 0)),
         "b": pa.array([True]),
+        "n": pa.array([[1]], pa.list_(pa.int64())),
     }
     rows = spark.createDataFrame(pa.table(largest)).repartition(1).persist()
     for predicate in (*HOLD, *NOT_BY_NAME):
@@ -130,6 +136,9 @@ def test_spark_agrees_about_the_largest_values(spark: SparkSession) -> None:
 
 
 BY_NAME = [
+    ("unix_timestamp(t) = 1", "unix_timestamp"),
+    ("to_unix_timestamp(t, 'yyyy') = 1", "to_unix_timestamp"),
+    ("unbase64(t) IS NULL", "unbase64"),
     ("make_date(i, 1, 1) IS NULL", "make_date"),
     ("timestamp_millis(a) IS NULL", "timestamp_millis"),
     ("next_day(date'2020-01-01', t) IS NULL", "next_day"),

@@ -46,6 +46,8 @@ from tidemill.core.contract.run_time_faults import possible_faults
         "timestamp(day) = ts",
         "make_date(2020, 1, 1) = day",
         "to_date('2020-01-01') = day",
+        "unix_timestamp(ts) = count",
+        "unbase64('YWI=') = bytes",
         "make_timestamp(2020, 1, 1, 0, 0, 0) = ts",
     ],
 )

@@ -19,3 +19,24 @@ TYPES: Mapping[str, DataType] = {
     "tags": Array(Scalar.STRING),
     "person": Object((Field(name="name", type=Scalar.STRING), Field(name="age", type=Scalar.LONG))),
 }
+
+VALUES = {
+    **dict(
+        zip(
+            "slixdbDTyao",
+            ("note", "count", "small", "ratio", "price", "flag", "day", "ts", "bytes", "tags", "person"),
+            strict=True,
+        )
+    ),
+    "t": "1Y",
+    "h": "2S",
+    "f": "cast(ratio AS FLOAT)",
+    "N": "to_timestamp_ntz('2026-01-01')",
+    "n": "NULL",
+    "m": "map('a', small)",
+    "Y": "interval '1' month",
+    "V": "(ts - ts)",
+    "C": "make_interval(1)",
+    "k": "parse_json('1')",
+}
+"""A value of each kind, by its letter."""

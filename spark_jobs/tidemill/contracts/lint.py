@@ -24,6 +24,8 @@ _INSTEAD = {
     **dict.fromkeys(("date_format", "from_unixtime"), "write the format itself, instead of a value of the row"),
     **dict.fromkeys(("from_utc_timestamp", "to_utc_timestamp"), "write the time zone itself"),
     **dict.fromkeys(("bit_get", "getbit"), "write the number of the bit itself"),
+    **dict.fromkeys(("unix_timestamp", "to_unix_timestamp"), "use unix_seconds(try_to_timestamp(...))"),
+    "unbase64": "use try_to_binary(value, 'base64')",
     **dict.fromkeys(("mod", "pmod"), "use try_mod, which is null for a divisor of 0"),
     "next_day": "write the day of the week itself, for example 'MO'",
     "encode": "write the charset itself, for example 'UTF-8'",

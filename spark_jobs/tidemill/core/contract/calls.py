@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from tidemill.core.contract.expression_types import Family, Known, Number, TypedTree, family
+from tidemill.core.contract.expression_types import TypedTree
+from tidemill.core.contract.known_types import Family, Known, Number, family
 from tidemill.core.contract.schema import Array, Decimal, Object, Scalar, spark_type
 from tidemill.core.contract.schema_texts import SCHEMA_AT, fault_of_schema
+from tidemill.core.contract.sql_types import SqlType
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.function_signatures import SIGNATURES, WORDS, Signature
+from tidemill.core.sql.kinds import KINDS
+from tidemill.core.sql.result_lines import CONSTANTS
 from tidemill.core.sql.syntax_parts import is_unit
 
 _LETTERS: dict[Known, str] = {
@@ -53,7 +57,7 @@ def check_call(typed: TypedTree, node: exp.Expr, expression: str) -> None:
         DeclarationError: a function does not take so many arguments, or values of this kind in this place; or a text
             that shall be a schema is none.
     """
-    name, arguments = _call(node)
+    name, arguments = call_of(node)
     _check_unit(name, arguments, expression)
     signature = SIGNATURES.get(name)
     if signature is None or any(isinstance(each, _OF_THEIR_OWN) for each in arguments):
@@ -64,10 +68,11 @@ def check_call(typed: TypedTree, node: exp.Expr, expression: str) -> None:
     _check_number(call)
     for place in range(len(arguments)):
         _check_kind(typed, call, place)
+        _check_constant(call, place)
     _check_schema(call)
 
 
-def _call(node: exp.Expr) -> tuple[str, Sequence[exp.Expr]]:
+def call_of(node: exp.Expr) -> tuple[str, Sequence[exp.Expr]]:
     """The function that a node calls, and its arguments; an empty name if it calls none."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower(), node.expressions
@@ -99,24 +104,34 @@ def _check_number(call: _Called) -> None:
 
 def _check_kind(typed: TypedTree, call: _Called, place: int) -> None:
     argument, word = call.arguments[place], call.signature.word(place)
-    known = typed.of(argument)
-    letters = _letters(known)
-    if known is None or not letters:
+    known, exact = typed.of(argument), typed.exact(argument)
+    letters = _letters(known) if exact is None else exact.letter
+    if isinstance(argument, exp.Lambda) or not letters or not set(letters) & KINDS.keys():
         return
     if not WORDS[word].letters.intersection(letters):
         shown = argument.sql(dialect="spark")
         shown = shown if len(shown) <= _SHORT else f"{shown[: _SHORT - 3]}..."
         raise DeclarationError(
-            f"`{call.name}` takes {WORDS[word].shown} as argument {place + 1}, but `{shown}` is {_shown(known)} in "
-            f"{call.expression!r}: Spark refuses it",
+            f"`{call.name}` takes {WORDS[word].shown} as argument {place + 1}, but `{shown}` is "
+            f"{_shown(known, exact)} in {call.expression!r}: Spark refuses it",
             fix=f"give `{call.name}` {WORDS[word].shown} there",
         )
     array = typed.of(call.arguments[0])
-    if word == "item" and isinstance(array, Array) and _is_stranger(known, array.item):
+    if known is not None and word == "item" and isinstance(array, Array) and _is_stranger(known, array.item):
         raise DeclarationError(
-            f"`{call.name}` looks for {_shown(known)} in an array of {spark_type(array.item)} in {call.expression!r}: "
-            "Spark refuses it",
+            f"`{call.name}` looks for {_shown(known, exact)} in an array of {spark_type(array.item)} in "
+            f"{call.expression!r}: Spark refuses it",
             fix=f"give `{call.name}` a value of type {spark_type(array.item)}",
+        )
+
+
+def _check_constant(call: _Called, place: int) -> None:
+    argument = call.arguments[place]
+    if place in CONSTANTS.get(call.name, ()) and argument.find(exp.Column, exp.Identifier) is not None:
+        raise DeclarationError(
+            f"`{call.name}` takes a constant as argument {place + 1}, but `{argument.sql(dialect='spark')}` has "
+            f"a value per record in {call.expression!r}: Spark refuses it",
+            fix="write the value itself",
         )
 
 
@@ -152,7 +167,7 @@ def _letters(known: Known) -> str:
             return _LETTERS.get(known, "")
 
 
-def _shown(known: Known) -> str:
+def _shown(known: Known, exact: SqlType | None) -> str:
     if isinstance(known, Number):
         return known.value
-    return f"a value of type {spark_type(known)}" if known is not None else ""
+    return f"a value of type {exact if known is None else spark_type(known)}"

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
-from tidemill.core.contract.expression_types import Family, Known, Number, TypedTree, family
+from tidemill.core.contract.expression_types import TypedTree
+from tidemill.core.contract.known_types import Family, Known, Number, family
 from tidemill.core.contract.literals import is_castable
 from tidemill.core.contract.schema import Array, Object, Scalar, spark_type
 from tidemill.core.errors import DeclarationError
@@ -52,7 +53,7 @@ def _check_moment(node: exp.Cast, expression: str) -> None:
         return
     if "\\" not in text.name and not is_castable(text.name, wanted):
         raise DeclarationError(
-            f"{text.name!r} is no {wanted.value} in {expression!r}: Spark refuses it",
+            f"{text.name!r} is no {wanted.value} in {expression!r}: Spark would fail the batch",
             fix=f"write a {wanted.value} that there is, for example {_EXAMPLES[wanted]}",
         )
 

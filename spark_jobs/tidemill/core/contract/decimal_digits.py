@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from tidemill.core.contract.expression_types import Known, TypedTree
+from tidemill.core.contract.expression_types import TypedTree
+from tidemill.core.contract.known_types import Known
 from tidemill.core.contract.schema import Decimal, Scalar
 
 INTEGERS: Mapping[Known, int] = {Scalar.INTEGER: 10, Scalar.LONG: 19}

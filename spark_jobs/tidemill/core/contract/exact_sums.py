@@ -13,7 +13,8 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from tidemill.core.contract.expression_types import Family, Known, Number, TypedTree, family
+from tidemill.core.contract.expression_types import TypedTree
+from tidemill.core.contract.known_types import Family, Known, Number, family
 from tidemill.core.contract.schema import Scalar
 from tidemill.core.sql.dialect import tree_of
 

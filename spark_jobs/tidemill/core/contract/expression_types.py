@@ -3,45 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import Enum
 
 from sqlglot import exp
 
-from tidemill.core.contract.schema import Array, DataType, Decimal, Object, Scalar
+from tidemill.core.contract.analysis import Analysis
+from tidemill.core.contract.known_types import Family, Known, Number, family, roughly
+from tidemill.core.contract.schema import Array, Object, Scalar
+from tidemill.core.contract.sql_types import SqlType, sql_type
 from tidemill.core.sql import function_types as of
 from tidemill.core.sql.function_signatures import SIGNATURES
 
-
-class Number(Enum):
-    """A number whose exact type only Spark knows."""
-
-    WHOLE = "a whole number"
-    ANY = "a number"
-
-
-Known = DataType | Number | None
-"""What is known of a type; None is nothing."""
-
-
-class Family(Enum):
-    """Types between which Spark converts as it likes."""
-
-    TEXT = "text"
-    NUMBER = "number"
-    BOOLEAN = "boolean"
-    MOMENT = "date or time"
-    OTHER = "other"
-
-
-_FAMILIES = {
-    Scalar.STRING: Family.TEXT,
-    Scalar.BOOLEAN: Family.BOOLEAN,
-    Scalar.INTEGER: Family.NUMBER,
-    Scalar.LONG: Family.NUMBER,
-    Scalar.DOUBLE: Family.NUMBER,
-    Scalar.DATE: Family.MOMENT,
-    Scalar.TIMESTAMP: Family.MOMENT,
-}
 _CASTS: Mapping[exp.DType, Known] = {
     **dict.fromkeys((exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR), Scalar.STRING),
     **dict.fromkeys((exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT), Number.WHOLE),
@@ -66,15 +37,6 @@ _GIVES: Mapping[str, Known] = {
 """What functions give, by the words of their signatures. A count is an integer that no record makes large."""
 
 
-def family(known: Known) -> Family | None:
-    """The family of a type; None if nothing is known."""
-    if known is None:
-        return None
-    if isinstance(known, Number | Decimal):
-        return Family.NUMBER
-    return _FAMILIES.get(known, Family.OTHER) if isinstance(known, Scalar) else Family.OTHER
-
-
 class TypedTree:
     """A tree whose columns have these types, by their names in lower case. `nodes` has parents before children."""
 
@@ -82,6 +44,8 @@ class TypedTree:
         self.nodes: list[exp.Expr] = []
         self._types: dict[int, Known] = {}
         self._columns = types
+        exact = {name.lower(): sql_type(t) for name, t in types.items() if t is not None and not isinstance(t, Number)}
+        self.analysis = Analysis(tree, exact)
         self._around: dict[int, tuple[exp.Lambda, ...]] = {}
         pending: list[tuple[exp.Expr, tuple[exp.Lambda, ...]]] = [(tree, ())]
         while pending:
@@ -97,7 +61,12 @@ class TypedTree:
         self._variables = {variable.name.lower() for node in lambdas for variable in node.expressions}
         # Without recursion: a chain of AND may be as long as the text.
         for node in reversed(self.nodes):
-            self._types[id(node)] = self._found(node)
+            known = self._found(node)
+            self._types[id(node)] = known if known is not None else roughly(self.analysis.of(node))
+
+    def exact(self, node: object) -> SqlType | None:
+        """The type that Spark's analyzer gives a part of the tree; None if it is not certain."""
+        return self.analysis.of(node)
 
     def of(self, node: object) -> Known:
         """What is known of a part of the tree."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from datetime import date, time
 
 from sqlglot import exp
 
-from tidemill.core.contract.expression_types import Known, TypedTree
+from tidemill.core.contract.expression_types import TypedTree
 from tidemill.core.contract.guards import is_divided_safely, is_item_there
+from tidemill.core.contract.known_types import Known
 from tidemill.core.contract.literals import is_castable
 from tidemill.core.contract.schema import Scalar
 from tidemill.core.sql.dialect import tree_of
 from tidemill.core.sql.functions import FAILING_FUNCTIONS
 from tidemill.core.sql.syntax_parts import fails_by_an_argument, is_written
 
+_OF_SECONDS = ("unix_timestamp", "to_unix_timestamp")
 _OF_MOMENTS = ("to_date", "to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz")
 _MOMENTS = (Scalar.DATE, Scalar.TIMESTAMP)
 
@@ -51,6 +54,8 @@ def _holds(node: exp.Anonymous, name: str, arguments: Sequence[exp.Expr], typed:
         return is_divided_safely(node)
     if name == "element_at" and len(arguments) == 2:
         return is_item_there(node)
+    if name in _OF_SECONDS and arguments and typed.of(arguments[0]) in _MOMENTS:
+        return True
     return name in _OF_MOMENTS and len(arguments) == 1 and typed.of(arguments[0]) in _MOMENTS
 
 
@@ -66,6 +71,8 @@ def _is_right(name: str, values: Sequence[str]) -> bool:
                 return len(clock) == 3
             case (("timestamp_seconds" | "timestamp_millis"), [number]):
                 return abs(int(number)) < 2**40
+            case "unbase64", [text]:
+                b64decode(text, validate=True)
             case _ if name in _OF_MOMENTS and len(values) == 1:
                 return is_castable(values[0], Scalar.DATE if name == "to_date" else Scalar.TIMESTAMP)
             case _:

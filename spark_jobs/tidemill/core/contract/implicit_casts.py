@@ -15,10 +15,12 @@ from sqlglot import exp
 from tidemill.core.contract.calls import check_call
 from tidemill.core.contract.casts import check_cast
 from tidemill.core.contract.certain_faults import check_alike, check_parts
-from tidemill.core.contract.expression_types import Family, Known, Number, TypedTree, family
+from tidemill.core.contract.expression_types import TypedTree
+from tidemill.core.contract.known_types import Family, Known, Number, family
 from tidemill.core.contract.literals import is_castable
 from tidemill.core.contract.operands import AS_CONDITION, uses
 from tidemill.core.contract.schema import Decimal, Scalar, spark_type
+from tidemill.core.contract.written_faults import check_written
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.dialect import tree_of
 from tidemill.core.sql.expressions import parsed
@@ -45,10 +47,24 @@ def checked_type(expression: str, types: Mapping[str, Known], *, aggregates: boo
         check_parts(typed, node, expression)
         check_call(typed, node, expression)
         check_cast(typed, node, expression)
+        check_written(typed, node, expression)
         for operands, wanted, use in uses(typed, node):
             _check(typed, operands, wanted, use, expression)
             check_alike(typed, operands, use, expression)
+    check_analysis(typed, expression)
     return typed.of(tree)
+
+
+def check_analysis(typed: TypedTree, expression: str) -> None:
+    """Refuse what Spark's analyzer refuses: values of types that do not go together.
+
+    Raises:
+        DeclarationError: a part is refused; the first one is named.
+    """
+    for refused in typed.analysis.refused:
+        raise DeclarationError(
+            f"Spark refuses `{_shown(refused.node)}` in {expression!r}: {refused.why}", fix=refused.fix
+        )
 
 
 def check_predicate(expression: str, types: Mapping[str, Known]) -> None:

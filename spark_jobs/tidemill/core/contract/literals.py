@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import date
 
-from tidemill.core.contract.expression_types import Family, Known, Number, family
+from tidemill.core.contract.known_types import Family, Known, Number, family
 from tidemill.core.contract.schema import Scalar
 
 _BOOLEANS = ("t", "true", "y", "yes", "1", "f", "false", "n", "no", "0")

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
-from tidemill.core.contract.expression_types import Family, Known, Number, TypedTree, family
+from tidemill.core.contract.expression_types import TypedTree
+from tidemill.core.contract.known_types import Family, Known, Number, family
 from tidemill.core.contract.schema import Scalar
 from tidemill.core.sql.function_types import COMPARES, NEEDS_MOMENT, NEEDS_NUMBER
 

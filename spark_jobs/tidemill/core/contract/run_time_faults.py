@@ -13,11 +13,14 @@ from itertools import islice
 
 from sqlglot import exp
 
+from tidemill.core.contract.calls import call_of
 from tidemill.core.contract.decimal_digits import INTEGERS, Digits, digits_of, of_leaf, overflows
-from tidemill.core.contract.expression_types import Known, TypedTree
+from tidemill.core.contract.expression_types import TypedTree
 from tidemill.core.contract.guards import is_divided_safely, is_positive
+from tidemill.core.contract.known_types import Known
 from tidemill.core.contract.schema import Decimal, Scalar
 from tidemill.core.sql.dialect import tree_of
+from tidemill.core.sql.function_types import INTS_AT
 from tidemill.core.sql.functions import CONVERSIONS
 from tidemill.core.sql.syntax import is_safe
 from tidemill.core.sql.syntax_parts import is_written
@@ -80,6 +83,8 @@ def _faults(typed: TypedTree) -> Iterator[Fault]:
             yield Fault(_DIVIDED[type(node)], _shown(node), instead)
         elif (cast := _cast(node)) is not None and not _always_casts(*cast, typed):
             yield Fault("cast" if isinstance(node, exp.Cast) else node.name.lower(), _shown(node), "try_cast")
+        elif (wide := _cast_to_int(node, typed)) is not None:
+            yield Fault(wide, _shown(node), "try_cast(... AS INT)")
         elif fails and type(node) in _COMPUTED:
             yield Fault(_COMPUTED[type(node)][0], _shown(node), _COMPUTED[type(node)][1])
 
@@ -95,6 +100,17 @@ def _cast(node: exp.Expr) -> tuple[exp.Expr, exp.DataType] | None:
     if kind is None or is_written(value):
         return None
     return value, exp.DataType.build(kind, dialect="spark")
+
+
+def _cast_to_int(node: exp.Expr, typed: TypedTree) -> str | None:
+    """The name of a call to which a number is given that Spark casts to an int, and that may be none."""
+    name, arguments = call_of(node)
+    for place in INTS_AT.get(name, ()):
+        argument = arguments[place] if place < len(arguments) else None
+        found = typed.exact(argument)
+        if argument is not None and not is_written(argument) and found is not None and found.letter in "lfxd":
+            return name
+    return None
 
 
 def _divides(node: exp.Expr, typed: TypedTree) -> bool:

@@ -21,7 +21,7 @@ from tidemill.core.declare.names import told
 from tidemill.core.declare.type_checks import check_numbers, check_united
 
 if TYPE_CHECKING:
-    from tidemill.core.contract.expression_types import Known
+    from tidemill.core.contract.known_types import Known
 
 Types = Mapping[str, DataType | None]
 """The types of columns by their names in lower case; None where only Spark knows."""

@@ -24,6 +24,14 @@ _MOMENTS_AT = {
     (0, 1): "months_between",
     (1,): "date_trunc date_part datepart",
 }
+_INTS_AT = {
+    (1,): "left right repeat lpad rpad add_months get",
+    (0,): "space elt",
+    (2,): "locate split_part substring_index regexp_extract regexp_extract_all regexp_instr",
+    (1, 2): "substring substr slice conv",
+    (2, 3): "overlay",
+    (0, 1, 2): "make_date",
+}
 _GIVES_ITS_ARGUMENTS = "coalesce ifnull nvl greatest least min max"
 _COMPARES = "equal_null nullif coalesce ifnull nvl array"
 
@@ -35,6 +43,9 @@ NEEDS_NUMBER = {
 
 NEEDS_MOMENT = {name: places for places, names in _MOMENTS_AT.items() for name in names.split()}
 """Functions, and the places of their arguments that must be dates or times."""
+
+INTS_AT = {name: places for places, names in _INTS_AT.items() for name in names.split()}
+"""Functions, and the places of their arguments that Spark casts to an int, if they are other numbers."""
 
 GIVES_TEXT_OF_TEXT = frozenset(("left", "right", "lpad", "rpad", "reverse", "concat"))
 """Functions whose result is a text if their arguments are texts or numbers; they take other values, too."""

@@ -72,7 +72,7 @@ AGGREGATE_FUNCTIONS = frozenset(name for names in AGGREGATE_GROUPS.values() for 
 _FAILING_TEXT = """
     aes_decrypt conv element_at elt make_date make_timestamp make_timestamp_ltz make_timestamp_ntz parse_json parse_url
     timestamp_millis timestamp_seconds to_binary to_date to_number to_time to_timestamp to_timestamp_ltz
-    to_timestamp_ntz url_decode validate_utf8 variant_get
+    to_timestamp_ntz to_unix_timestamp unbase64 unix_timestamp url_decode validate_utf8 variant_get
     xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string
 """
 FAILING_FUNCTIONS = frozenset(_FAILING_TEXT.split())

@@ -10,16 +10,29 @@ what is tested.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
+from machine.tiny_pieces import pieces
+from machine.tiny_rows import (
+    TIMESTAMP,
+    Row,
+    decoded,
+    key_of,
+    node_schema,
+    partial_columns,
+    partials,
+    place,
+    place_of,
+    row_schema,
+    state_schema,
+)
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Input
 from tidemill.core.bind.sinks import WindowedSink
@@ -27,8 +40,6 @@ from tidemill.core.contract.schema import Field
 from tidemill.core.declare.aggregates import Count
 from tidemill.core.declare.operators import Filter
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.log.scan import Record
-from tidemill.core.ordered.records import Moment
 from tidemill.core.plan.amendments import Repair
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.failpoints import boundary
@@ -36,86 +47,13 @@ from tidemill.core.time.pane_tree import Node
 from tidemill.core.time.times import micros, moment
 from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.engine.aggregate.counting import Counts
-from tidemill.engine.aggregate.ordered_fold import Epoch, History, OrderedFold
 from tidemill.engine.attempt import Attempt
-from tidemill.engine.publish.firings import Firings
 from tidemill.engine.publish.merged_ahead import Ahead
 from tidemill.engine.publish.side_tables import SideOutputs
 from tidemill.engine.publish.window_results import Fired, Windows
 from tidemill.engine.steps import Aggregated, Read
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.log.reading import read_records
-
-TIMESTAMP = pa.timestamp("us", "UTC")
-LONG = pa.int64()
-
-
-def state_schema(sink: WindowedSink) -> pa.Schema:
-    """Rows of state of a table."""
-    places = [(name, pa.date32() if name == "pane_day" else TIMESTAMP) for name in sink.pane_columns]
-    return pa.schema([*places, *_of_key(sink), *_partials(sink)])
-
-
-def node_schema(sink: WindowedSink) -> pa.Schema:
-    """Rows of state that is merged ahead."""
-    return pa.schema(
-        [
-            ("pane_level", pa.int32()),
-            ("pane_start", TIMESTAMP),
-            *_of_key(sink),
-            *_partials(sink),
-            ("_touched", pa.bool_()),
-        ]
-    )
-
-
-def row_schema(sink: WindowedSink) -> pa.Schema:
-    """Rows to publish."""
-    return pa.schema(
-        [*((name, TIMESTAMP) for name in sink.bounds), *_of_key(sink), *((name, LONG) for name in sink.aggregates)]
-    )
-
-
-def _of_key(sink: WindowedSink) -> list[tuple[str, pa.DataType]]:
-    return [(key, pa.string()) for key in sink.keys]
-
-
-def _partials(sink: WindowedSink) -> list[tuple[str, pa.DataType]]:
-    return [(f"{name}__{part}", LONG) for name, a in sink.aggregates.items() for part in a.triple.partial]
-
-
-def partials(sink: WindowedSink, found: Sequence[int]) -> list[int]:
-    """The columns of state for these counts and sums; how many a sum is of, is what the first aggregate counts."""
-    parts = {"n": found[0], "high": 0}
-    return [parts.get(p, v) for v, a in zip(found, sink.aggregates.values(), strict=True) for p in a.triple.partial]
-
-
-def key_of(sink: WindowedSink, user: str) -> tuple[str, ...]:
-    """The key of a row of this user."""
-    return (user,) if sink.keys else ()
-
-
-@dataclass(frozen=True)
-class Row:
-    """A record with what became of it: `error` for a rejected one."""
-
-    record: Record
-    time: int = 0
-    user: str = ""
-    amount: int = 0
-    error: str = ""
-
-
-def decoded(record: Record, most: int) -> Row:
-    """The record as the contract of `events` has it."""
-    try:
-        event = json.loads(record.value or b"")
-        time, user, amount = datetime.fromisoformat(event["ts"]), event["user"], event["amount"]
-    except (ValueError, KeyError):
-        return Row(record, error="not an event")
-    if amount > most:
-        return Row(record, error="amount too large")
-    return Row(record, micros(time.astimezone(UTC)), user, amount)
 
 
 class TinyWriters(RowWriters):
@@ -255,7 +193,7 @@ class TinySideOutputs(SideOutputs):
         if self.plan.job is None:
             return self.attempt.refused
         before = {(r["table_name"], r["topic"], r["partition"], r["offset"]) for r in self.superseded().to_pylist()}
-        return [(sink, r) for sink, r in self.attempt.refused if (sink.table, *_place(r)) in before]
+        return [(sink, r) for sink, r in self.attempt.refused if (sink.table, *place_of(r)) in before]
 
     def _rows(self, rows: list[dict[str, Any]]) -> StagedRows | None:
         if not rows:
@@ -281,49 +219,11 @@ def _known(watermark: int) -> datetime | None:
     return None if watermark in (BEGINNING, END) else moment(watermark)
 
 
-def place(row: Row) -> dict[str, Any]:
-    """Where the record is in the log."""
-    found = row.record
-    return {"topic": found.topic, "partition": found.partition, "offset": found.offset, "timestamp": found.timestamp}
-
-
 def left_out(sink: Any, source: str) -> str:
     """The user that the filter of a table leaves out."""
     [path] = sink.paths[source]
     [filtering] = [step.operator for step in path if isinstance(step.operator, Filter)]
     return re.findall(r"'(\w+)'", filtering.predicate)[-1]
-
-
-def _place(row: Row) -> tuple[str, int, int]:
-    return row.record.topic, row.record.partition, row.record.offset
-
-
-def pieces(sink: FiringSink, taken: Sequence[Row], firings: Firings) -> pa.Table:
-    """Records folded into pieces, and what keys keep and fire."""
-    plan, kept, own = firings.plan, firings.kept(sink), ("user", "amount")
-    rows = [
-        dict(zip(("_topic", "_partition", "_offset"), _place(row), strict=True))
-        | {"_time": row.time, "user": row.user, "amount": row.amount, "_value": row.amount, "_marker": row.amount == -1}
-        for row in taken
-    ]
-    places = [("_topic", pa.string()), *((name, LONG) for name in ("_partition", "_offset", "_time"))]
-    fields = [*places, ("user", pa.string()), ("amount", LONG), ("_value", LONG), ("_marker", pa.bool_())]
-    table = pa.Table.from_pylist(rows, pa.schema([*fields, ("_kept", pa.string())]))
-    if kept is not None:
-        old = kept.keys.filter(kept.keys["_kept"].is_valid()).drop_columns(["key_as_of"])
-        table = pa.concat_tables([table, old], promote_options="permissive")
-    now = Moment(plan.position.watermark, micros(plan.clock))
-    epoch, marked = Epoch(plan.batch_id, now, now), sink.marker is not None
-    fold = OrderedFold(keys=sink.keys, window=sink.window, history=History(epochs=(epoch,)), columns=own, marked=marked)
-    sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
-    for row in fold.over(table).to_pylist():
-        found = sums[row["_row"], *(row[key] for key in sink.keys), row["_piece"], row["_told"]]
-        found[0] += 1
-        found[1] += row["amount"] or 0
-    names = [("_row", pa.int32()), *_of_key(sink), ("_piece", LONG), ("_told", pa.string()), *_partials(sink)]
-    schema = pa.schema(names)
-    values = [(*key, *partials(sink, found)) for key, found in sums.items()]
-    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in values], schema=schema)
 
 
 class TinyAttempt(Attempt):
@@ -387,9 +287,9 @@ class TinyAttempt(Attempt):
 
     def _counts(self, topic: str) -> Counts:
         bad, good = ([r for r in rows if r.record.topic == topic] for rows in (self.bad, self.good))
-        taken = {_place(r) for rows in self.taken.values() for r in rows if r.record.topic == topic}
+        taken = {place_of(r) for rows in self.taken.values() for r in rows if r.record.topic == topic}
         refused = [r for _, r in self.refused if r.record.topic == topic]
-        late = {_place(r) for r in refused} - taken
+        late = {place_of(r) for r in refused} - taken
         account = Account(
             read=len(good) + len(bad),
             aggregated=len(taken),
@@ -419,7 +319,7 @@ class TinyAttempt(Attempt):
 
     def of_nothing(self, sink: FiringSink) -> pa.Table:
         """No count, and no sum."""
-        schema = pa.schema(_partials(sink))
+        schema = pa.schema(partial_columns(sink))
         values = [0 if part in ("n__value", "amount__n") else None for part in schema.names]
         return pa.Table.from_pylist([dict(zip(schema.names, values, strict=True))], schema=schema)
 

@@ -8,12 +8,13 @@ from typing import Any
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.firings import columns_of, firing_sink
 from tidemill.core.bind.flow import Flow, Input
+from tidemill.core.bind.published import check_primary_key, check_published
 from tidemill.core.bind.results import check_results, results_of
 from tidemill.core.bind.sinks import ResultStep, RowSink, Sink, StatefulSink, WindowedSink
 from tidemill.core.contract.contract import Contract
 from tidemill.core.contract.schema import DataType, Scalar
 from tidemill.core.declare import operators as op
-from tidemill.core.declare.columns import PUBLISHED_COLUMNS, columns_by_operator, no_contract
+from tidemill.core.declare.columns import columns_by_operator, no_contract
 from tidemill.core.declare.graph import Step
 from tidemill.core.declare.pipeline import PipelineSpec
 from tidemill.core.declare.type_checks import check_fits
@@ -69,7 +70,7 @@ def _sink(
         raise no_contract(graph.where(name), publish.contract, contracts)
     source, steps = results_of(graph, name)
     if not isinstance(graph.operators[source], op.AggregateBy):
-        _check_published(graph.where(name), contract, columns[name], change=".select(...)")
+        check_published(graph.where(name), contract, columns[name], change=".select(...)")
         return RowSink(
             table=publish.table,
             contract=contract,
@@ -112,14 +113,14 @@ def _aggregated_sink(  # noqa: PLR0913, PLR0917  what is published, of what
     ordered = publish.firing is not None or isinstance(window.spec, TumblingBuffer | SlidingBuffer)
     told = columns_of(publish).types if ordered else dict.fromkeys(timing)
     check_results(graph.where(name), steps, () if ordered else (*window.columns[:1], *keys), columns)
-    _check_published(graph.where(name), contract, (*columns, *told))
+    check_published(graph.where(name), contract, (*columns, *told))
     head = graph.feeding(source)[0].source
     start = graph.feeding(head)[0].source if keys else head
     common: dict[str, Any] = {"table": publish.table, "contract": contract, "keys": keys}
     common |= {"aggregates": aggregate.aggregates, "paths": _paths(spec, start), "topic": publish.topic}
     if ordered:
         return firing_sink(graph, name, source, types, results=steps, **common)
-    _check_primary_key(graph.where(name), contract, window.columns, keys)
+    check_primary_key(graph.where(name), contract, window.columns, keys)
     assert not isinstance(window.spec, TumblingBuffer | SlidingBuffer)
     assert isinstance(publish.trigger, Trigger | None)
     if window.evictor is not None:
@@ -154,53 +155,3 @@ def _paths(spec: PipelineSpec, target: str) -> dict[str, tuple[tuple[Step, ...],
     reads = (n for n, o in spec.graph.operators.items() if isinstance(o, op.Read))
     found = {read: spec.graph.paths(read, target) for read in reads}
     return {read: paths for read, paths in found.items() if paths}
-
-
-def _check_published(
-    where: str, contract: Contract, columns: tuple[str, ...], *, change: str = "the keys and aggregates"
-) -> None:
-    if contract.format is not None:
-        raise DeclarationError(
-            f"{where} publishes under `{contract.name}`, a contract of records in the format {contract.format.value}",
-            fix="name a contract of a table: one without a format",
-        )
-    lower = [column.lower() for column in columns]
-    twice = [column for column in columns if lower.count(column.lower()) > 1]
-    if twice:
-        raise DeclarationError(
-            f"{where} publishes `{twice[0]}` twice: ({', '.join(columns)})",
-            fix=f"rename one of them in {change}",
-        )
-    own = [c for c in contract.columns if c in PUBLISHED_COLUMNS]
-    missing = [c for c in columns if c not in contract.columns]
-    extra = [c for c in contract.columns if c not in columns]
-    if own or missing or extra:
-        found = [
-            f"the contract lacks {', '.join(missing)}" if missing else "",
-            f"the contract has {', '.join(extra)}, which are not published" if extra else "",
-            f"{', '.join(own)} are added by Tidemill" if own else "",
-        ]
-        raise DeclarationError(
-            f"{where} publishes ({', '.join(columns)}): {'; '.join(f for f in found if f)}",
-            fix=f"change {change} or {contract.source or contract.name}",
-        )
-
-
-def _check_primary_key(where: str, contract: Contract, bounds: tuple[str, ...], keys: tuple[str, ...]) -> None:
-    """The primary key of a contract is what tells published rows apart: there is one for each window and key."""
-    named = contract.primary_key
-    others = [column for column in named if column not in (*bounds, *keys)]
-    if others:
-        raise DeclarationError(
-            f"{where}: the primary key of {contract.source or contract.name} has {', '.join(others)}, which is "
-            "no window and no key: its value may change when a window is published again",
-            fix=f"remove primaryKey at {', '.join(others)}: windows and keys are enough",
-        )
-    missing = [] if set(bounds) & set(named) else [*bounds[:1]]
-    missing += [key for key in keys if key not in named]
-    if named and missing:
-        raise DeclarationError(
-            f"{where}: the primary key of {contract.source or contract.name} is ({', '.join(named)}), but a row is "
-            f"published for each window and key: rows that differ in {', '.join(missing)} only would agree in it",
-            fix=f"set primaryKey: true at {', '.join(missing)} as well, or nowhere: windows and keys are enough",
-        )

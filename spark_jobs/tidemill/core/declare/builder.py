@@ -151,8 +151,7 @@ class Stream:
             name: the step's name in `explain` and in errors; by default its kind and a number: `window_1`.
 
         Raises:
-            DeclarationError: `spec` is no kind of windows; the lateness is no duration, or negative; or a column has no
-                valid name.
+            DeclarationError: something is not of its kind, or a column has no valid name.
         """
         window = window_by(spec, allowed_lateness, start, end, evictor)
         return win.WindowedStream(self.then(window, "window", name), default_of(spec))

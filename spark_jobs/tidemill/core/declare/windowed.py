@@ -48,7 +48,7 @@ class KeyedStream:
             name: the step's name in `explain` and in errors; by default its kind and a number: `window_1`.
 
         Raises:
-            DeclarationError: the lateness is no duration, or negative; or a column has no valid name.
+            DeclarationError: something is not of its kind, or a column has no valid name.
         """
         return self.stream.window(
             spec, allowed_lateness=allowed_lateness, start=start, end=end, evictor=evictor, name=name
@@ -166,8 +166,7 @@ class AggregatedStream:
             topic: a topic of Kafka to which each row is sent, too, as JSON, with window and key as the message's key.
             timing: a text column that says why the row was last published: EARLY, ON_TIME, LATE, REPAIR or BACKFILL.
                 None leaves the column out.
-            index: a whole number that counts the firings of a window from 0; only with a trigger of the trigger
-                language, as the columns that follow.
+            index: a number that counts the firings of a window from 0; it and the following need such a trigger.
             last: a boolean column: whether no other firing of the window follows.
             operation: a text column: "insert", or "delete" for a row that takes an earlier one back.
             empty_on_time: whether a window fires on time even if no record came since its last firing.
@@ -175,8 +174,7 @@ class AggregatedStream:
             name: the step's name in `explain` and in errors; by default its kind and a number: `publish_1`.
 
         Raises:
-            DeclarationError: the table or a column has no valid name, there is no contract, or no such trigger; or how
-                firings relate is missing, or said where windows do not fire so.
+            DeclarationError: a name is not valid, there is no contract or no such trigger, or firings relate not so.
         """
         firing = op.Firing(
             accumulation=accumulation,

@@ -20,7 +20,7 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.builder import Stream
@@ -47,6 +47,7 @@ class PipelineSpec:
     takeover_after: timedelta
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
     on_loss: OnLoss = OnLoss.REFUSE
+    max_drift: timedelta | None = None
     graph: Graph
 
 
@@ -67,6 +68,8 @@ class Pipeline:
             "at_most_once", which never reads again what a failed attempt had begun to read.
         on_loss: what happens when retention deleted records before they were read: "refuse" runs no batch, "skip" goes
             on after them and records which they were.
+        max_drift: a batch reads nothing of a partition whose watermark is further ahead of the slowest one's, so that a
+            fast input does not fill state while a slow one catches up. None: every partition is read as it comes.
 
     Raises:
         DeclarationError: a name, a duration or a choice is not valid; or, at the end of the block, a stream leads
@@ -85,15 +88,20 @@ class Pipeline:
         takeover_after: str | timedelta = "15 minutes",
         guarantee: str = Guarantee.EXACTLY_ONCE,
         on_loss: str = OnLoss.REFUSE,
+        max_drift: str | timedelta | None = None,
     ) -> None:
         self.name = checked_name(name, "a pipeline")
-        self._every = interval(every)
-        self._owner, self._description = owner, description
-        self._idle_timeout = None if idle_timeout is None else positive_duration(idle_timeout, "idle_timeout")
-        self._future_tolerance = positive_duration(future_tolerance, "future_tolerance")
-        self._takeover_after = positive_duration(takeover_after, "takeover_after")
-        self._guarantee = one_of(Guarantee, guarantee, "guarantee")
-        self._on_loss = one_of(OnLoss, on_loss, "on_loss")
+        self._settings: dict[str, Any] = {
+            "every": interval(every),
+            "owner": owner,
+            "description": description,
+            "idle_timeout": None if idle_timeout is None else positive_duration(idle_timeout, "idle_timeout"),
+            "future_tolerance": positive_duration(future_tolerance, "future_tolerance"),
+            "takeover_after": positive_duration(takeover_after, "takeover_after"),
+            "guarantee": one_of(Guarantee, guarantee, "guarantee"),
+            "on_loss": one_of(OnLoss, on_loss, "on_loss"),
+            "max_drift": None if max_drift is None else duration(max_drift, "max_drift"),
+        }
         self._operators: dict[str, op.Operator] = {}
         self._edges: list[Edge] = []
         self._places: dict[str, str] = {}
@@ -185,15 +193,4 @@ class Pipeline:
     def _checked_spec(self) -> PipelineSpec:
         graph = Graph(dict(self._operators), tuple(self._edges), dict(self._places))
         check_published(self.name, graph)
-        return PipelineSpec(
-            name=self.name,
-            every=self._every,
-            owner=self._owner,
-            description=self._description,
-            idle_timeout=self._idle_timeout,
-            future_tolerance=self._future_tolerance,
-            takeover_after=self._takeover_after,
-            guarantee=self._guarantee,
-            on_loss=self._on_loss,
-            graph=graph,
-        )
+        return PipelineSpec(name=self.name, graph=graph, **self._settings)

@@ -13,6 +13,7 @@ from tidemill.core.errors import TopicRecreated
 from tidemill.core.identity.semantics import SEMANTICS
 from tidemill.core.log.no_copy import without_copy
 from tidemill.core.log.offsets import OffsetRange, TopicPartition
+from tidemill.core.plan.alignment import aligned
 from tidemill.core.plan.amendments import Redefined
 from tidemill.core.plan.lost_offsets import missing_of, rest_of, skipped_of
 from tidemill.core.plan.plan import BatchPlan
@@ -65,7 +66,10 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
     """
     shown = {topic: found.partitions for topic, found in bounds.items()}
     missing = missing_of(flow, position, shown, (*(position.gone or ()), *gone))
-    taken = _taken(flow, position, bounds, limit)
+    backlog = _backlogs(flow, position, bounds)
+    # What is drained has come to its end: nothing has to wait.
+    readable = backlog if drain else aligned(flow, position, backlog, clock=micros(clock))
+    taken = _taken(readable, limit)
     timeout = None if flow.spec.idle_timeout is None else micros(flow.spec.idle_timeout)
     judged = partial(_topic_plan, clock=micros(clock), idle_timeout=timeout, silent=silent)
     topics = {topic: judged(position.topics.get(topic), bounds[topic], ranges) for topic, ranges in taken.items()}
@@ -98,12 +102,16 @@ def _moves(flow: Flow, plan: BatchPlan) -> bool:
     return begins or plan.watermark_after({}, delays) > position.watermark
 
 
-def _taken(
-    flow: Flow, position: Position, bounds: Mapping[str, TopicBounds], limit: ReadLimit
-) -> dict[str, tuple[OffsetRange, ...]]:
-    """The offsets that the batch reads, by topic: one range for each partition, some of them empty."""
+def _backlogs(
+    flow: Flow, position: Position, bounds: Mapping[str, TopicBounds]
+) -> Mapping[str, tuple[OffsetRange, ...]]:
+    """All offsets beyond the position, by topic: one range for each partition, some of them empty."""
     there = [i for i in flow.inputs if i.topic in bounds]
-    backlog = {i.topic: _backlog(flow, i, position.topics.get(i.topic), bounds[i.topic]) for i in there}
+    return {i.topic: _backlog(flow, i, position.topics.get(i.topic), bounds[i.topic]) for i in there}
+
+
+def _taken(backlog: Mapping[str, tuple[OffsetRange, ...]], limit: ReadLimit) -> dict[str, tuple[OffsetRange, ...]]:
+    """The offsets that the batch reads."""
     taken = iter(limit.apply([r for ranges in backlog.values() for r in ranges]))
     return {topic: tuple(next(taken) for _ in ranges) for topic, ranges in backlog.items()}
 

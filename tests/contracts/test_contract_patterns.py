@@ -13,6 +13,7 @@ import pytest
 from tidemill.contracts.audit import audit
 from tidemill.contracts.load import load_contract
 from tidemill.contracts.masks import broken
+from tidemill.contracts.patterns import complaint
 from tidemill.core.contract.contract import Matches
 from tidemill.core.contract.schema import Scalar
 
@@ -62,3 +63,19 @@ def test_spark_takes_the_same_texts(file: Any, spark: SparkSession) -> None:
         [result] = audit("orders", rows, load_contract(file.an_output(column)))
         assert result.observed.startswith(f"{len(TEXTS) - len(taken)} "), (pattern, result.observed)
     assert found == TAKES
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        (r"\p{Cc}x", r"`\p{Cc}` is a category of Unicode that engines read in other ways; known are L, M, N"),
+        (r"a\pL+", r"`\p` has no name of a category in braces, as in \p{L}"),
+        (r"\P", r"`\P` has no name of a category in braces"),
+    ],
+)
+def test_a_category_of_unicode_that_is_not_known_is_named(pattern: str, said: str) -> None:
+    assert complaint(pattern).startswith(said)
+
+
+def test_a_backslash_before_a_letter_p_is_no_category() -> None:
+    assert complaint(r"\\p") == ""

@@ -27,6 +27,7 @@ def promised(level: str) -> str:
             "the text 'parsec', which is no unit of time",
             "write one of second, minute",
         ),
+        ("property: latency, value: 4, unit: ms", "'ms', which is no unit of time", "value: 0.25, unit: s"),
         ("property: latency, value: 4, unit: xyzzy", "which is no unit of time", "write one of second, minute"),
         (
             "property: latency, value: abc, unit: h",

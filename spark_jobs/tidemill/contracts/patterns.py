@@ -52,6 +52,8 @@ def complaint(pattern: str) -> str:
         return (
             f"`{flags[0]}` sets flags for the whole pattern, which engines read in other ways: known are (?i) and (?s)"
         )
+    if unknown := _unknown_category(pattern):
+        return unknown
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -65,6 +67,20 @@ def complaint(pattern: str) -> str:
     except (Warning, OverflowError) as problem:
         return str(problem)
     return _refused_by_re2(linear(pattern)[0])
+
+
+def _unknown_category(pattern: str) -> str:
+    """What is wrong with a category of Unicode in a pattern; empty if nothing is."""
+    for token in _TOKEN.findall(pattern):
+        if token[:2] in ("\\p", "\\P") and token[3:-1] not in _OF_UNICODE:
+            name = token[3:-1]
+            said = (
+                f"`{token}` is a category of Unicode that engines read in other ways"
+                if name
+                else (f"`{token}` has no name of a category in braces, as in \\p{{L}}")
+            )
+            return f"{said}; known are L, M, N, P, S, Z, and parts of them such as Lu"
+    return ""
 
 
 def _without_categories(pattern: str) -> str:

@@ -49,6 +49,7 @@ _SECONDS = {
     "year": 31_536_000,
 }
 
+_SHORTEST = 2
 _LONGEST = 10_000 * _SECONDS["year"] * 1_000_000
 
 
@@ -124,7 +125,11 @@ def _note_unknown(name: str, place: Node, known: tuple[str, ...], findings: Find
 def _check_duration(name: str, node: Node, findings: Findings) -> None:
     value, unit = node.child("value"), node.child("unit")
     if unit is not None and isinstance(unit.value, str) and unit.value.lower() not in _spellings():
-        fix = closest(unit.value, _spellings()) or f"write one of {', '.join(UNITS)}"
+        # A unit of two letters is another one, not a slip of the pen: `ms` is not meant as `m`.
+        meant = closest(unit.value, _spellings()) if len(unit.value) > _SHORTEST else ""
+        fix = (
+            meant or f"write one of {', '.join(UNITS)}; a part of a second is a fraction, such as value: 0.25, unit: s"
+        )
         findings.error(unit.line, f"{PROMISES}: the unit of {name} is {shown(unit)}, which is no unit of time", fix=fix)
     is_text = value is not None and isinstance(value.value, str)
     if value is None or (unit is None and is_text and name.lower() not in MEASURED):

@@ -69,7 +69,11 @@ class Rules:
 
     def losses(self) -> tuple[str, ...]:
         """Everything that the format does not say."""
-        return (*self.lost, *(self._why(r) for n, r in self.source.rules.items() if n not in self._taken))
+        levels = (
+            f"{self.source.file}:{node.line}: the service level `{name}` is left out: {self.format} cannot say it"
+            for name, node in self.source.promises.items()
+        )
+        return (*self.lost, *(self._why(r) for n, r in self.source.rules.items() if n not in self._taken), *levels)
 
     def _strict(self) -> list[Rule]:
         rules = self.source.rules.values()

@@ -15,6 +15,7 @@ from amend.conftest import an_amendment, done
 from machine.failing import failing
 from machine.tiny import TinyAttempt
 from machine.told import USERS, Told
+from support.commands import type_command
 from support.firings import firings
 from support.ordered import Record
 from support.ordered_oracle import buffered
@@ -26,6 +27,7 @@ from tidemill.core.protocol.failpoints import Injected, boundaries_of
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_compaction import Folding
+from tidemill.inspect.state_size import state_sizes
 from tidemill.maintain import maintenance
 from tidemill.maintain.maintenance import maintain
 from tidemill.maintain.state_compaction import fold
@@ -105,3 +107,15 @@ def test_a_backfill_is_refused_and_a_record_that_is_admitted_counts_in_the_batch
     path.write_text(path.read_text().replace("maximum: 1000000", "maximum: 3000000"))
     done(repair(an_amendment(mill), SideOutput.QUARANTINE, Selection()))
     assert shown(mill) == [("a", 3, 2_000_003)]
+
+
+def test_status_tells_how_much_the_keys_of_buffers_keep(tmp_path: Path) -> None:
+    mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(3))", collect=False)
+    mill.feed([an_event(0, "a", 1), an_event(1, "b", 1), an_event(2, "c", 1), an_event(3, "c", 1), an_event(4, "c", 1)])
+    position = mill.run().position
+    [size] = state_sizes(mill.project, mill.project.pipeline("firings"), position)
+    # What two keys keep, and a piece for each.
+    assert (size.table, size.rows, size.oldest_open) == ("firings", 4, None)
+    assert size.bytes > 0
+    told = type_command(tmp_path, "status", "firings")
+    assert (told.code, "firings: 4 rows" in told.out) == (0, True), told

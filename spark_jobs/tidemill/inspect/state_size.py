@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.bind.sinks import StatefulSink, WindowedSink
 from tidemill.core.repair.state_retention import lacking
 from tidemill.core.time.times import micros, moment
 from tidemill.core.time.watermarks import BEGINNING, END
@@ -26,7 +26,7 @@ class StateSize:
 
     `oldest_open` is the start of the earliest window that still accepts records and may have state, in microseconds;
     None if there is none. Windows that start at `kept_from` or later can still be repaired from state; None means all
-    windows can.
+    windows can. Tables of firings have neither: what their keys keep is not ordered by event time.
     """
 
     table: str
@@ -37,7 +37,7 @@ class StateSize:
 
 
 def state_sizes(project: Project, flow: Flow, position: Position) -> Sequence[StateSize]:
-    """Return the size of the state of each windowed table, as of a position. Opens each table.
+    """Return the size of the state of each table that has state, as of a position. Opens each table.
 
     Raises:
         EngineError: a table cannot be opened.
@@ -48,18 +48,24 @@ def state_sizes(project: Project, flow: Flow, position: Position) -> Sequence[St
 
     uris, found = project.uris(flow.name), []
     for sink in flow.sinks:
-        if isinstance(sink, WindowedSink):
+        if isinstance(sink, StatefulSink):
             extent = Extent.of(uris.state(sink, PANE_FIELDS), "pane_start")
-            closed = _closed(position.watermark, micros(sink.allowed_lateness))
-            oldest = _oldest_open(extent, sink.window.panes, max(closed, lacking(sink, position)))
-            if sink.merging and sink.table in (position.open_since or {}):
-                oldest = _of_sessions(sink, position)
-            until = position.forgotten_until
-            kept = None if until is None else sink.window.panes.first_ending_after(until).start
-            oldest, kept = (None if at in (BEGINNING, END) else at for at in (oldest, kept))
+            open_, kept = _bounds(sink, extent, position) if isinstance(sink, WindowedSink) else (None, None)
             sizes = {"rows": extent.rows, "bytes": extent.bytes}
-            found.append(StateSize(table=sink.table, **sizes, oldest_open=oldest, kept_from=kept))
+            found.append(StateSize(table=sink.table, **sizes, oldest_open=open_, kept_from=kept))
     return found
+
+
+def _bounds(sink: WindowedSink, extent: Extent, position: Position) -> tuple[int | None, int | None]:
+    """When the earliest window starts that may be open, and the earliest one that can be repaired from state."""
+    closed = _closed(position.watermark, micros(sink.allowed_lateness))
+    oldest = _oldest_open(extent, sink.window.panes, max(closed, lacking(sink, position)))
+    if sink.merging and sink.table in (position.open_since or {}):
+        oldest = _of_sessions(sink, position)
+    until = position.forgotten_until
+    kept = None if until is None else sink.window.panes.first_ending_after(until).start
+    oldest, kept = (None if at in (BEGINNING, END) else at for at in (oldest, kept))
+    return oldest, kept
 
 
 def _of_sessions(sink: WindowedSink, position: Position) -> int | None:

@@ -76,6 +76,9 @@ class Windows:
             return self._fire_ahead(Ahead.of(sink, self.plan, firing), partials, touched)
         ranges = [pane_predicates(panes) for panes in firing.pane_ranges(sink, touched)]
         state = [part.stamped({"_touched": pa.scalar(False)}) for part in self._panes(sink, ranges)]
+        if sink.start is None and partials:
+            # Nothing closes, so only keys of this batch fire: what follows costs as much as they do.
+            state = [self.writers.of_keys(part, partials, sink.keys) for part in state]
         if partials and ranges:
             state.append(partials.stamped({"_touched": pa.scalar(True)}))
         bounds, most = _scalars(firing.bounds), firing.most_windows(sink.window.panes)

@@ -14,7 +14,7 @@ from tidemill.core.contract.schema import Field
 from tidemill.core.sql.text import quoted
 from tidemill.engine.driver.statement import run
 from tidemill.engine.spark.query import ROWS, query
-from tidemill.engine.storage.chains import Chain
+from tidemill.engine.storage.chains import Chain, of_keys
 from tidemill.engine.storage.row_writers import DriverWriter, RowWriter
 from tidemill.engine.storage.spark_writer import SparkWriter
 from tidemill.engine.storage.spread import Spread
@@ -206,6 +206,12 @@ class RowWriters:
         self._before_job()
         joined = self.spark.chained([self.frame(parts)], chain)
         return Joined(self._moved(*joined.fires), self._moved(*joined.gone), joined.open_since)
+
+    def of_keys(self, part: StagedRows, others: StagedRows, keys: Sequence[str]) -> StagedRows:
+        """The rows of a part whose key others have, too, if all are in the driver; otherwise the whole part."""
+        if part.writer is not self.driver or others.writer is not self.driver:
+            return part
+        return self.in_driver(of_keys(part.rows, others.rows, keys))
 
     def together(self, parts: Sequence[StagedRows]) -> StagedRows:
         """All rows in one part; there must be at least one."""

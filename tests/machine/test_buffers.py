@@ -19,7 +19,7 @@ from support.commands import type_command
 from support.firings import firings
 from support.ordered import Record
 from support.ordered_oracle import buffered
-from support.projects import NO_SPARK, NOW, Mill, an_event
+from support.projects import NO_SPARK, Mill, an_event
 from tidemill import CountPolicy, DeltaPolicy, PunctuationPolicy, SlidingBuffer, TumblingBuffer
 from tidemill.core.errors import AmendmentError, TidemillError
 from tidemill.core.plan.amendments import SideOutput
@@ -119,18 +119,3 @@ def test_status_tells_how_much_the_keys_of_buffers_keep(tmp_path: Path) -> None:
     assert size.bytes > 0
     told = type_command(tmp_path, "status", "firings")
     assert (told.code, "firings: 4 rows" in told.out) == (0, True), told
-
-
-def test_a_late_record_that_is_admitted_fires_its_window_alone_and_no_empty_one_again(tmp_path: Path) -> None:
-    window = "TumblingBuffer(TimePolicy('10 s'), emit_empty=True)"
-    mill = firings(tmp_path, NO_SPARK, window, bounds=True, collect=False)
-    mill.feed([an_event(1, "a", 1), an_event(45, "a", 2)])
-    mill.run()
-    mill.feed([an_event(2, "a", 5), an_event(46, "a", 1)])
-    mill.run()
-    list(repair(an_amendment(mill), SideOutput.LATE, Selection()))
-    mill.feed([an_event(55, "a", 1)])
-    mill.run()
-    rows = [((r["window_start"] - NOW).total_seconds(), r["n"], r["amount"]) for r in mill.published()]
-    empty = [(second, 0, None) for second in (10, 20, 30)]
-    assert sorted(rows, key=str) == sorted([(0, 1, 1), *empty, (0, 1, 5), (40, 2, 3)], key=str)

@@ -18,20 +18,17 @@ from machine.told import USERS, Told
 from support.firings import firings
 from support.ordered import Batch, Record
 from support.ordered_oracle import WindowOracle
-from support.projects import NO_SPARK, NOW, Mill, an_event
+from support.projects import NO_SPARK, NOW, Mill
 from tidemill import AfterCount, AfterWatermark, Calendar, Never, Repeatedly, Sliding, Tumbling
 from tidemill.core.errors import TidemillError
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.records import Moment
-from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.protocol.failpoints import Injected, boundaries_of
-from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_compaction import Folding
 from tidemill.core.time.times import micros
 from tidemill.maintain import maintenance
 from tidemill.maintain.maintenance import maintain
 from tidemill.maintain.state_compaction import fold
-from tidemill.repair.repair import repair
 from tidemill.run import batch
 
 WINDOWS = {
@@ -122,24 +119,3 @@ def test_firings_are_those_of_the_plain_rule_whatever_is_done_to_the_batches(
                 pass
         told.run()
         assert shown(mill) == expected(told, declared)
-
-
-def admitted(mill: Mill) -> list[tuple[str, int, int]]:
-    """Feed a record that is late, admit it, and let a batch follow: timing, count and sum of each firing of 'a'."""
-    mill.feed([an_event(1, "a", 1), an_event(100, "b", 1)])
-    mill.run()
-    mill.feed([an_event(2, "a", 5), an_event(101, "b", 1)])
-    assert mill.run().accounts["events"].late == 1
-    list(repair(an_amendment(mill), SideOutput.LATE, Selection()))
-    mill.feed([an_event(120, "b", 1)])
-    mill.run()
-    assert mill.own("late") == []
-    return [(r["timing"], r["n"], r["amount"]) for r in mill.published() if r["user"] == "a"]
-
-
-@pytest.mark.parametrize("trigger", ["DefaultTrigger()", "Repeatedly(AfterCount(3))", "Never()"])
-def test_a_late_record_that_is_admitted_fires_with_the_next_batch_and_is_not_lost(tmp_path: Path, trigger: str) -> None:
-    said = f'trigger={trigger}, accumulation="discarding", timing="timing"'
-    mill = firings(tmp_path, NO_SPARK, "Tumbling('10 s')", trigger=said, bounds=True, collect=False)
-    found = admitted(mill)
-    assert sorted(found) == [("LATE", 1, 5), ("ON_TIME", 1, 1)]

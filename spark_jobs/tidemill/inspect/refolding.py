@@ -13,8 +13,8 @@ from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import BatchRange
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Planned
+from tidemill.core.time.times import micros
 from tidemill.engine.aggregate.ordered_fold import Epoch, History
-from tidemill.engine.publish.firings import standing
 from tidemill.repair.job import AmendmentJob
 
 
@@ -49,5 +49,5 @@ def _feeds(plan: BatchPlan, sink: FiringSink) -> bool:
 
 
 def _epoch(plan: BatchPlan, after: int) -> Epoch:
-    now = standing(plan)
-    return now if plan.live is None else now._replace(after=Moment(after, now.before.clock))
+    before, clock = plan.position.watermark, micros(plan.clock)
+    return Epoch(plan.batch_id, Moment(before, clock), Moment(after if plan.live else before, clock))

@@ -8,34 +8,28 @@ from tidemill.core.ordered.policies import TimePolicy
 from tidemill.core.ordered.records import Moment, Records
 from tidemill.core.time.panes import Window
 from tidemill.core.time.timing import Timing
-from tidemill.core.time.watermarks import BEGINNING, END
+from tidemill.core.time.watermarks import END
 
 _MACHINE = "tumbling time"
 
 
 class _Open:
-    """The open windows of one key: the piece of each start, the next id, and the first start that did not fire.
+    """The open windows of one key: the piece of each start, the next id, and the first start that did not fire."""
 
-    Windows that end at `flushed` or before have fired, or were found to be empty.
-    """
-
-    __slots__ = ("flushed", "next", "pieces", "since")
+    __slots__ = ("next", "pieces", "since")
 
     def __init__(self, state: State | None, first_piece: int) -> None:
         self.next, self.pieces = first_piece, dict[int, int]()
         self.since: int | None = None
-        self.flushed = BEGINNING
         if state is not None:
             check_state(state, _MACHINE)
             self.next, self.pieces, self.since = state["next"], dict(state["pieces"]), state["since"]
-            self.flushed = state["flushed"]
 
     def kept(self) -> State | None:
         """The state, if a window is open, or an empty one will fire."""
         if not self.pieces and self.since is None:
             return None
-        pieces = sorted(map(list, self.pieces.items()))
-        return kept(_MACHINE, next=self.next, pieces=pieces, since=self.since, flushed=self.flushed)
+        return kept(_MACHINE, next=self.next, pieces=sorted(map(list, self.pieces.items())), since=self.since)
 
 
 class TumblingTimeFold:
@@ -67,7 +61,7 @@ class TumblingTimeFold:
             if piece is None:
                 piece = key.pieces[start] = key.next
                 key.next += 1
-                if self._emit_empty and start + length > key.flushed:
+                if self._emit_empty:
                     key.since = start if key.since is None else min(start, key.since)
             folded.positions.append(position)
             folded.pieces.append(piece)
@@ -80,7 +74,6 @@ class TumblingTimeFold:
             last = max(key.pieces, default=key.since - length) if now >= END else now - length
             starts.update(range(key.since, last + 1, length))
             key.since = None if now >= END else max(key.since, now - now % length)
-        key.flushed = max(key.flushed, now)
         for start in sorted(starts):
             piece = key.pieces.pop(start, None)
             pieces = () if piece is None else (piece,)

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,9 +113,8 @@ class OrderedFold:
 
     @cached_property
     def _moments(self) -> tuple[list[int], list[int]]:
-        """How far watermark and clock have come after each epoch."""
-        after = [epoch.after for epoch in self.history.epochs]
-        return list(accumulate((at.watermark for at in after), max)), list(accumulate((at.clock for at in after), max))
+        """The watermarks and the clocks after the epochs; both never go back."""
+        return [e.after.watermark for e in self.history.epochs], [e.after.clock for e in self.history.epochs]
 
     def _fold_key(self, rows: _Sorted, first: int, last: int, found: _Found) -> None:
         """The rows of one key, from `first` to `last`, epoch by epoch; time passes in between."""

@@ -108,7 +108,8 @@ class Firings:
 
     def job(self, sink: FiringSink, rows: DataFrame, kept: Kept | None, history: History | None = None) -> DataFrame:
         """The job that folds the records of a batch; by default no time passes in it."""
-        history = history or History(epochs=(standing(self.plan),))
+        now = Moment(self.plan.position.watermark, micros(self.plan.clock))
+        history = history or History(epochs=(Epoch(self.plan.batch_id, now, now),))
         columns, marked = tuple(rows.columns), sink.marker is not None
         fold = OrderedFold(keys=sink.keys, window=sink.window, history=history, columns=columns, marked=marked)
         old = None if kept is None else _waiting(kept.keys)
@@ -217,12 +218,6 @@ class Firings:
         for name, value in reversed(list(_NOWHERE.items())):
             rows = rows.add_column(0, name, pa.repeat(value, rows.num_rows))
         return self.writers.taken(rows)
-
-
-def standing(plan: BatchPlan) -> Epoch:
-    """The batch of a plan, in which no time passes. In amendments no record is late: a window may open once more."""
-    now = Moment(plan.lateness_watermark, micros(plan.clock))
-    return Epoch(plan.batch_id, now, now)
 
 
 def _nullable(rows: pa.Table) -> pa.Table:

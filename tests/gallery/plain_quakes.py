@@ -96,6 +96,16 @@ WHERE next IS NOT NULL
 then each one that is reported. The row before is taken back each time."""
 
 
+ON_TIME = f"""
+WITH not_late AS (
+    SELECT region, arg_max(quakes, nth) AS quakes FROM ({FIRINGS})
+    WHERE operation = 'insert' AND timing != 'LATE' GROUP BY region, window_start
+)
+SELECT region, sum(quakes) AS quakes FROM not_late GROUP BY region
+"""
+"""How many earthquakes of each region the last rows of hours tell that are not late."""
+
+
 def quakes(file: Path, batches: Sequence[int], *, drained: bool) -> duckdb.DuckDBPyConnection:
     """A database with the reports of a file in the order of `updated`, and the batches, which read so many of them."""
     database = duckdb.connect()

@@ -161,6 +161,11 @@ def test_regions_of_earthquakes_on_the_page_are_those_of_the_file(shared_data: P
             "the last one after {} days",
         ),
         (
+            "SELECT floor(median(updated - time) / 86400000) FROM quakes JOIN reports USING (position) "
+            "WHERE region = 'Alaska' AND window_start BETWEEN '2018-09-24' AND '2018-09-30 23:00:00'",
+            "half of Alaska's came more than {:.0f} days after the quake",
+        ),
+        (
             "SELECT strftime(min(happened), '%-d %B') || ' to ' || strftime(max(happened), '%-d %B %Y') FROM reports",
             "from {}",
         ),

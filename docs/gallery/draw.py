@@ -1,7 +1,7 @@
 """Draws the pictures of the gallery from published tables: `python draw.py PICTURE LAKE FOLDER`.
 
-PICTURE is `logins` or `social-volume`. LAKE is the folder that `[lake] path` names. The picture is written to FOLDER as
-PICTURE.svg. The same rows give the same bytes.
+PICTURE is `logins`, `social-volume` or `earthquakes`. LAKE is the folder that `[lake] path` names. The picture is
+written to FOLDER as PICTURE.svg. The same rows give the same bytes.
 """
 
 from __future__ import annotations
@@ -95,10 +95,8 @@ def logins(waves: Rows, sessions: Rows) -> str:
     parts = [
         *panel.axes("failed attempts", range(0, 251, 50), months, "%b"),
         *(panel.bars(kind, _upright(rows)) for kind, rows in (("all", waves), ("some", sessions))),
-        f'<path class="all" d="M{LEFT} 14h20"/>',
-        text(LEFT + 26, 18, f"waves over all sources: {len(waves)}", "start"),
-        f'<path class="some" d="M{LEFT + 230} 14h20"/>',
-        text(LEFT + 256, 18, f"sessions of one source: {len(sessions)}", "start"),
+        *_legend("all", 0, f"waves over all sources: {len(waves)}"),
+        *_legend("some", 230, f"sessions of one source: {len(sessions)}"),
         text(WIDTH - RIGHT, 290, f"{year}, UTC", "end"),
     ]
     return picture(300, f"Failed logins of attacks in {year}: waves over all sources, sessions of one source", parts)
@@ -130,9 +128,59 @@ def social_volume(scores: Rows) -> str:
     return picture(height, f"Volume of {' and '.join(sorted(found))} against the last day", parts)
 
 
+def earthquakes(rows: Rows) -> str:
+    """The two regions with the most earthquakes, in their fullest week: what of each hour was known on time, and later.
+
+    Rows are firings. Of each region and hour, the last one that is inserted holds; of those that are not late, it is
+    what was known on time.
+    """
+    inserted = sorted((row for row in rows if row["operation"] == "insert"), key=lambda row: row["nth"])
+    known = _numbers(inserted)
+    on_time = _numbers(row for row in inserted if row["timing"] != "LATE")
+    regions = sorted(known, key=lambda region: (-sum(known[region].values()), region))[:2]
+    first = _fullest_week([known[region] for region in regions])
+    days = [first + timedelta(days=number) for number in range(8)]
+    parts = [*_legend("all", 0, "known on time"), *_legend("some", 230, "added by later reports")]
+    for number, region in enumerate(regions):
+        panel = Panel(times=(days[0], days[-1]), numbers=(0, 25), top=60 + 200 * number, bottom=200 + 200 * number)
+        hours = [(time, on_time.get(region, {}).get(time, 0), n) for time, n in sorted(known[region].items())]
+        hours = [(time + timedelta(minutes=30), early, n) for time, early, n in hours if days[0] <= time < days[-1]]
+        parts += panel.axes("earthquakes in an hour", range(0, 26, 5), days, "%d %b")
+        parts += [
+            panel.bars("all", ((time, 0, early) for time, early, _ in hours if early)),
+            panel.bars("some", ((time, early, n) for time, early, n in hours if n > early)),
+            text(WIDTH - RIGHT, panel.top - 10, region, "end", "key"),
+        ]
+    parts.append(text(WIDTH - RIGHT, 440, f"{first.year}, UTC", "end"))
+    return picture(450, f"Earthquakes of {' and '.join(regions)} by hour: known on time, added by later reports", parts)
+
+
+def _numbers(rows: Rows) -> dict[str, dict[datetime, int]]:
+    """How many quakes the last row of each region and hour says."""
+    found: dict[str, dict[datetime, int]] = {}
+    for row in rows:
+        found.setdefault(row["region"], {})[row["window_start"]] = row["quakes"]
+    return found
+
+
+def _fullest_week(regions: Sequence[Mapping[datetime, int]]) -> datetime:
+    """The first of the seven days with the most of all of them."""
+    days: dict[datetime, int] = {}
+    for time, number in (pair for numbers in regions for pair in numbers.items()):
+        day = time.replace(hour=0)
+        days[day] = days.get(day, 0) + number
+    return max(sorted(days), key=lambda day: sum(days.get(day + timedelta(days=n), 0) for n in range(7)))
+
+
+def _legend(kind: str, x: int, words: str) -> Iterator[str]:
+    yield f'<path class="{kind}" d="M{LEFT + x} 14h20"/>'
+    yield text(LEFT + x + 26, 18, words, "start")
+
+
 PICTURES: dict[str, tuple[Callable[..., str], tuple[str, ...]]] = {
     "logins": (logins, ("attack_waves", "attacker_sessions")),
     "social-volume": (social_volume, ("volume_scores",)),
+    "earthquakes": (earthquakes, ("quake_hours",)),
 }
 """For each picture, what draws it, and the tables whose rows it takes."""
 

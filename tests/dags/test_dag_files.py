@@ -81,7 +81,7 @@ def parse(folder: Path, home: Path) -> dict[str, Any]:
 pytestmark = pytest.mark.airflow
 
 
-PROJECTS = {ROOT: {"page_views"}, ROOT / "spark_jobs" / "gallery": {"login_bursts", "social_volume"}}
+PROJECTS = {ROOT: {"page_views"}, ROOT / "spark_jobs" / "gallery": {"earthquakes", "login_bursts", "social_volume"}}
 """The projects of this checkout, with pipelines that each has."""
 
 

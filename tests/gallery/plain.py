@@ -117,7 +117,11 @@ def tweets(files: Mapping[str, Path]) -> duckdb.DuckDBPyConnection:
 
 def rows(database: duckdb.DuckDBPyConnection, query: str) -> Rows:
     """What a query gives. Its times are in UTC and have that zone."""
-    found = database.execute(query)
+    return fetched(database.execute(query))
+
+
+def fetched(found: duckdb.DuckDBPyConnection) -> Rows:
+    """What a query has given."""
     names = [column[0] for column in found.description or ()]
     return [dict(zip(names, map(_zoned, row), strict=True)) for row in found.fetchall()]
 

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from gallery import plain
+from gallery import plain, plain_quakes
 from gallery.conftest import GALLERY
 from support.projects import ROOT
 from support.readme import code, page, typed
@@ -108,15 +108,98 @@ def the_tweets(folder: Path) -> plain.duckdb.DuckDBPyConnection:
     return plain.tweets({company: folder / f"tweets_{company}.csv" for company in COMPANIES})
 
 
+def the_quakes(folder: Path, batch: int = 400) -> plain.duckdb.DuckDBPyConnection:
+    return plain_quakes.quakes(folder / "quakes.csv", [batch] * -(-9_332 // batch), drained=True)
+
+
+def test_firings_of_earthquakes_on_the_page_are_those_of_the_file(shared_data: Path) -> None:
+    database, text = the_quakes(shared_data), page("gallery/earthquakes")
+    database.execute(f"CREATE TABLE rows AS {plain_quakes.FIRINGS}")
+    table = database.execute(
+        "WITH inserted AS (SELECT *, lead(nth) OVER (PARTITION BY region, window_start ORDER BY nth) AS next "
+        "FROM rows WHERE operation = 'insert') SELECT timing, count(*), count_if(nth = 0), count_if(next > nth) "
+        "FROM inserted GROUP BY timing ORDER BY timing = 'LATE', timing"
+    ).fetchall()
+    assert [row[0] for row in table] == ["EARLY", "ON_TIME", "LATE"]
+    for timing, *numbers in table:
+        [line] = [line for line in text.splitlines() if line.startswith(f"| `{timing}` |")]
+        assert line.endswith(cells(*(f"{number:,}" for number in numbers)))
+    [(rows, deleted, hours, batches)] = database.execute(
+        "SELECT count(*), count_if(operation = 'delete'), count(DISTINCT (region, window_start)), max(batch) FROM rows"
+    ).fetchall()
+    assert f"So {deleted:,} rows are taken back" in text
+    assert f"{rows:,} rows in all tell of {hours:,} hours" in text
+    assert f"`--limit 400` makes {batches} batches" in text
+
+
+def test_regions_of_earthquakes_on_the_page_are_those_of_the_file(shared_data: Path) -> None:
+    database, text = the_quakes(shared_data), page("gallery/earthquakes")
+    table = database.execute(
+        "SELECT region, format('{:,}', a.quakes::BIGINT), hours, hours_of_three, format('{:,}', b.quakes::BIGINT), "
+        "format('{:.0f} %', 100 * b.quakes / a.quakes) "
+        f"FROM ({plain_quakes.REGIONS}) AS a JOIN ({plain_quakes.ON_TIME}) AS b USING (region)"
+    ).fetchall()
+    assert len(table) == 5
+    assert [row for row in table if cells(*row) not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("SELECT count(*) FROM reports", "{:,} events that seismometers noticed from 18 September to 13 October"),
+        ("SELECT count(*) FROM quakes", "of which {:,} are earthquakes"),
+        (
+            "SELECT count(*) FROM reports WHERE type = 'earthquake' AND updated - time <= 600000",
+            "Only {:,} came within",
+        ),
+        (
+            "SELECT floor(median(updated - time) / 3600000) FROM reports WHERE type = 'earthquake'",
+            "half of the reports came more than {:.0f} hours after",
+        ),
+        (
+            "SELECT max(updated - time) // 86400000 FROM reports WHERE type = 'earthquake'",
+            "the last one after {} days",
+        ),
+        (
+            "SELECT floor(median(updated - time) / 86400000) FROM quakes JOIN reports USING (position) "
+            "WHERE region = 'Alaska' AND window_start BETWEEN '2018-09-24' AND '2018-09-30 23:00:00'",
+            "half of Alaska's came more than {:.0f} days after the quake",
+        ),
+        (
+            "SELECT strftime(min(happened), '%-d %B') || ' to ' || strftime(max(happened), '%-d %B %Y') FROM reports",
+            "from {}",
+        ),
+    ],
+)
+def test_figures_in_the_text_about_earthquakes_are_those_of_the_file(shared_data: Path, query: str, says: str) -> None:
+    [[found]] = the_quakes(shared_data).execute(query).fetchall()
+    assert says.format(found) in page("gallery/earthquakes")
+
+
+def test_batches_change_what_is_late_and_no_sum(shared_data: Path) -> None:
+    query = (
+        "SELECT count_if(timing = 'LATE' AND operation = 'insert'), "
+        f"sum(CASE operation WHEN 'insert' THEN quakes ELSE -quakes END) FROM ({plain_quakes.FIRINGS})"
+    )
+    found = [the_quakes(shared_data, batch).execute(query).fetchone() for batch in (50, 400, 9_332)]
+    (small, total), (_, same), (none, too) = (row or () for row in found)
+    assert f"with batches of 50 reports, {small:,} rows would be inserted late, and in one single batch none" in page(
+        "gallery/earthquakes"
+    )
+    assert (total, same, too, none) == (9_081, 9_081, 9_081, 0)
+
+
 def test_pictures_are_those_of_the_files(shared_data: Path, draw: ModuleType) -> None:
     logins = plain.logins(shared_data)
     waves, sessions = (plain.rows(logins, query) for query in (plain.WAVES, plain.SESSIONS))
     assert draw.logins(waves, sessions) == (PICTURES / "logins.svg").read_text()
     scores = plain.rows(the_tweets(shared_data), plain.SCORES)
     assert draw.social_volume(scores) == (PICTURES / "social-volume.svg").read_text()
+    firings = plain.rows(the_quakes(shared_data), plain_quakes.FIRINGS)
+    assert draw.earthquakes(firings) == (PICTURES / "earthquakes.svg").read_text()
 
 
-@pytest.mark.parametrize("name", ["logins", "social-volume"])
+@pytest.mark.parametrize("name", ["logins", "social-volume", "earthquakes"])
 def test_declarations_on_the_pages_are_parts_of_the_pipelines(name: str) -> None:
     pipelines = "".join(path.read_text() for path in sorted((GALLERY / "pipelines").glob("*.py")))
     [block] = code(f"gallery/{name}", "python")
@@ -125,7 +208,7 @@ def test_declarations_on_the_pages_are_parts_of_the_pipelines(name: str) -> None
 
 @pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["logins", "social-volume"])
+@pytest.mark.parametrize("name", ["logins", "social-volume", "earthquakes"])
 def test_commands_of_the_pages_make_the_pictures(gallery: Path, shared_data: Path, name: str) -> None:
     [script] = code(f"gallery/{name}", "sh")
     assert "~/Downloads" in script

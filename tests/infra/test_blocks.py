@@ -71,9 +71,10 @@ BLOCKS = {
     ("guides/airflow-events", "python", 1): "here",
     **{
         (f"gallery/{name}", kind, 0): "test_gallery_pages"
-        for name in ("logins", "social-volume")
+        for name in ("logins", "social-volume", "earthquakes")
         for kind in ("sh", "python")
     },
+    ("gallery/earthquakes", "sql", 0): "test_earthquakes",
     ("house", "", 0): "a drawing",
 }
 """Page, language and number of each block, and the test that executes it; README's own are in `test_readme`."""

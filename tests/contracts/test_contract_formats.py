@@ -147,20 +147,6 @@ def test_rules_that_only_warn_or_are_of_users_are_named(tmp_path: Path) -> None:
     assert "enum" not in said.out
 
 
-@pytest.mark.parametrize("form", ["json-schema", "avro", "sql", "dbt"])
-def test_service_levels_are_named_with_their_lines(tmp_path: Path, form: str) -> None:
-    levels = (
-        "slaProperties:\n  - {property: latency, value: 4, unit: h}\n  - {property: retention, value: 3, unit: y}\n"
-    )
-    path = tmp_path / "it.odcs.yaml"
-    one(path, RULES)
-    path.write_text(path.read_text() + levels)
-    line = path.read_text().splitlines().index("slaProperties:") + 2
-    said = export(form, path).err
-    assert f"it.odcs.yaml:{line}: the service level `latency` is left out" in said
-    assert f"it.odcs.yaml:{line + 1}: the service level `retention` is left out" in said
-
-
 def imported(folder: Path, form: str, source: Any, *words: object) -> tuple[Described, list[str]]:
     file = folder / f"in.{ENDINGS[form]}"
     file.write_text(source if isinstance(source, str) else json.dumps(source), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Importers keep what a contract can say, and name what they leave out."""
+"""Importers keep what a contract can say, and name what they leave out; so do exports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.test_contract_formats import imported
+from contracts.test_contract_formats import RULES, export, imported, one
 from support.commands import type_command
 from tidemill.core.contract.contract import Between, Matches, OneOf, Severity
 from tidemill.core.contract.row_checks import Bounded
@@ -76,3 +76,15 @@ def test_bounds_of_days_are_bounds(tmp_path: Path, day: str) -> None:
     found, lost = imported(tmp_path, "sql", f"CREATE TABLE t (d DATE CHECK (d >= {day}), s TEXT CHECK (s > 'a'))")
     assert [rule.condition for rule in found.rules.values()] == [Bounded(column="d", operator=">=", bound="2020-01-01")]
     assert len(lost) == 1
+
+
+@pytest.mark.parametrize("form", ["json-schema", "avro", "sql", "dbt"])
+def test_service_levels_are_named_with_their_lines_by_exports(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "it.odcs.yaml"
+    one(path, RULES)
+    levels = ("{property: latency, value: 4, unit: h}", "{property: retention, value: 3, unit: y}")
+    path.write_text(path.read_text() + "slaProperties:\n" + "".join(f"  - {level}\n" for level in levels))
+    line = path.read_text().splitlines().index("slaProperties:") + 2
+    said = export(form, path).err
+    assert f"it.odcs.yaml:{line}: the service level `latency` is left out" in said
+    assert f"it.odcs.yaml:{line + 1}: the service level `retention` is left out" in said

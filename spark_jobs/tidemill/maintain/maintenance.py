@@ -174,15 +174,11 @@ def maintain(
     if not dry_run:
         with boundary("maintenance", newest_commit.batch_id):
             tidy_now(flow, uris, ledger, newest_commit)
-    for sink in flow.sinks:
-        if isinstance(sink, StatefulSink):
-            yield from _state(uris, sink, kept, forgotten, dry_run=dry_run)
-            merged = None
-            if isinstance(sink, WindowedSink):
-                yield from _merged(uris, sink, kept, dry_run=dry_run)
-                merged = State.merged(uris, sink)
-            for spec in (state.spec for state in (State.of(uris, sink), merged) if state is not None):
-                yield _vacuumed(spec, unused, [], dry_run=dry_run)
+    for sink in (sink for sink in flow.sinks if isinstance(sink, StatefulSink)):
+        yield from _state(uris, sink, kept, forgotten, dry_run=dry_run)
+        yield from _merged(uris, sink, kept, dry_run=dry_run)
+        for spec in (s.spec for s in (State.of(uris, sink), State.merged(uris, sink)) if s is not None):
+            yield _vacuumed(spec, unused, [], dry_run=dry_run)
     lease = None if kept.opened is None else kept.opened.lease
     if left := project.lease(pipeline, flow.spec.takeover_after).sweep(unused, keep=lease, dry_run=dry_run):
         yield MaintenanceTask(table=f"leases of {pipeline}", what="of runs that were killed removed", count=left)
@@ -204,9 +200,11 @@ def _state(
             yield forgotten.removed(uris, sink, state.spec, dry_run=dry_run)
 
 
-def _merged(uris: Uris, sink: WindowedSink, kept: _Kept, *, dry_run: bool) -> Iterator[MaintenanceTask]:
+def _merged(uris: Uris, sink: StatefulSink, kept: _Kept, *, dry_run: bool) -> Iterator[MaintenanceTask]:
     """Remove panes merged ahead that belong to superseded slices or only to windows that are closed for good."""
-    state = State.merged(uris, sink) if sink.merges_ahead else None
+    if not isinstance(sink, WindowedSink) or not sink.merges_ahead:
+        return
+    state = State.merged(uris, sink)
     if state is not None:
         table = KeptTable(state.spec, opened=state.handle)
         there = batch_ranges(table.read(columns=("batch_id",))["batch_id"].unique().to_pylist())

@@ -190,15 +190,14 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, times: _Times, *, s
     _check_accounts(attempt, {topic: c.account for topic, c in found.counts.items()})
     position = plan.position_after(
         claim.attempt,
-        {tp: time for c in found.counts.values() for tp, time in c.max_event_times.items()},
+        dict(item for c in found.counts.values() for item in c.max_event_times.items()),
         {i.topic: micros(i.delay) for i in flow.inputs},
         shapes={s.table: s.shape for s in flow.sinks if isinstance(s, StatefulSink)},
         panes=found.panes,
         merged=[s.table for s in flow.sinks if isinstance(s, WindowedSink) and s.merges_ahead],
     )
-    position = meaning_after(flow, plan, position)
     with step("stage"):
-        staged = attempt.stage(found, position)
+        staged = attempt.stage(found, position := meaning_after(flow, plan, position))
     with step("audit"):
         verdict = _audit(attempt, claim, found, staged, ledger)
     times.timed.watcher.audited(plan.batch_id, verdict)

@@ -121,11 +121,17 @@ def _aggregated_sink(  # noqa: PLR0913, PLR0917  what is published, of what
     if ordered:
         return firing_sink(graph, name, source, types, results=steps, **common)
     check_primary_key(graph.where(name), contract, window.columns, keys)
+    return _windowed_sink(graph.where(name), publish, window, steps, common)
+
+
+def _windowed_sink(
+    where: str, publish: op.Publish, window: op.WindowBy, steps: tuple[ResultStep, ...], common: Mapping[str, Any]
+) -> WindowedSink:
     assert not isinstance(window.spec, TumblingBuffer | SlidingBuffer)
     assert isinstance(publish.trigger, Trigger | None)
     if window.evictor is not None:
         raise DeclarationError(
-            f"{graph.where(name)}: the evictor of {window.spec} needs a trigger of the trigger language",
+            f"{where}: the evictor of {window.spec} needs a trigger of the trigger language",
             fix="write for example trigger=AfterWatermark()",
         )
     return WindowedSink(

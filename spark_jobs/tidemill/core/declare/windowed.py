@@ -158,14 +158,13 @@ class AggregatedStream:
             contract: the contract of the table, by the name of its file without `.odcs.yaml`; always needed.
             trigger: "on_close" publishes a window when the watermark passes its end, and again after late records that
                 it still takes; "on_update" publishes it in every batch that brings it records. By default on close, or
-                on update without windows, which never close. Buffers say themselves when they fire.
-                Or a trigger such as `Repeatedly(AfterCount(100))`: then each firing is a row of its own.
+                on update without windows, which never close. Buffers say themselves when they fire. A trigger such as
+                `Repeatedly(AfterCount(100))` makes each firing a row of its own.
             accumulation: how the firings of a window relate, if it may fire more than once: "discarding" publishes what
                 came since the last firing, "accumulating" all so far, "accumulating_and_retracting" also takes the last
                 firing back, as rows whose `operation` is "delete".
             topic: a topic of Kafka to which each row is sent, too, as JSON, with window and key as the message's key.
             timing: a text column that says why the row was last published: EARLY, ON_TIME, LATE, REPAIR or BACKFILL.
-                None leaves the column out.
             index: a number that counts the firings of a window from 0; it and the following need such a trigger.
             last: a boolean column: whether no other firing of the window follows.
             operation: a text column: "insert", or "delete" for a row that takes an earlier one back.
@@ -174,7 +173,7 @@ class AggregatedStream:
             name: the step's name in `explain` and in errors; by default its kind and a number: `publish_1`.
 
         Raises:
-            DeclarationError: a name is not valid, there is no contract or no such trigger, or firings relate not so.
+            DeclarationError: a name, a trigger or a mode is not valid, or there is no contract.
         """
         firing = op.Firing(
             accumulation=accumulation,

@@ -96,10 +96,8 @@ class _Several:
 
     def __init__(self, *triggers: Trigger) -> None:
         if not triggers:
-            raise DeclarationError(
-                f"{type(self).__name__} needs at least one trigger",
-                fix=f"write for example {type(self).__name__}(AfterCount(100), AfterWatermark())",
-            )
+            name = type(self).__name__
+            raise DeclarationError(f"{name} needs at least one trigger", fix=f"write for example {name}(AfterCount(9))")
         _check(*triggers)
         object.__setattr__(self, "triggers", triggers)
 
@@ -108,7 +106,11 @@ class _Several:
 
 
 class AfterEach(_Several):
-    """One trigger after the other: the next one begins when the one before is finished."""
+    """One trigger after the other: the next one begins when the one before is finished.
+
+    Args:
+        triggers: at least one.
+    """
 
     __slots__ = ()
 
@@ -117,7 +119,11 @@ class AfterEach(_Several):
 
 
 class AfterAny(_Several):
-    """Whenever one of the triggers fires; finished as soon as one of them is."""
+    """Whenever one of the triggers fires; finished as soon as one of them is.
+
+    Args:
+        triggers: at least one.
+    """
 
     __slots__ = ()
 
@@ -126,7 +132,11 @@ class AfterAny(_Several):
 
 
 class AfterAll(_Several):
-    """When all of the triggers are ready to fire; finished when all of them are."""
+    """When all of the triggers are ready to fire; finished when all of them are.
+
+    Args:
+        triggers: at least one.
+    """
 
     __slots__ = ()
 
@@ -178,18 +188,8 @@ class Never:
         return "when the window is closed"
 
 
-Trigger: TypeAlias = (
-    DefaultTrigger
-    | AfterWatermark
-    | AfterCount
-    | AfterProcessingTime
-    | AfterEach
-    | AfterAny
-    | AfterAll
-    | Repeatedly
-    | OrFinally
-    | Never
-)
+_Simple: TypeAlias = DefaultTrigger | AfterWatermark | AfterCount | AfterProcessingTime | Never
+Trigger: TypeAlias = _Simple | AfterEach | AfterAny | AfterAll | Repeatedly | OrFinally
 
 
 def _check(*triggers: object) -> None:

@@ -83,7 +83,7 @@ class State:
         return State._of(uris.state(sink, PANE_FIELDS), expected)
 
     @staticmethod
-    def merged(uris: Uris, sink: WindowedSink, expected: ExpectedVersion | None = None) -> State | None:
+    def merged(uris: Uris, sink: StatefulSink, expected: ExpectedVersion | None = None) -> State | None:
         """The merged panes of a sink; None if there are none. Checks and errors are those of `of`."""
         return State._of(uris.merged(sink, NODE_FIELDS), expected)
 

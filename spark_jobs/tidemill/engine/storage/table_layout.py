@@ -51,7 +51,7 @@ class Uris:
             description=f"Partial aggregates of {sink.table}: only rows whose slice is committed count.",
         )
 
-    def merged(self, sink: WindowedSink, fields: tuple[Field, ...]) -> TableSpec:
+    def merged(self, sink: StatefulSink, fields: tuple[Field, ...]) -> TableSpec:
         """The merged panes of a sink: one row per node, key and slice."""
         return TableSpec(
             name=f"merged panes of {sink.table}",

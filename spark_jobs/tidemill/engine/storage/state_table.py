@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from deltalake import DeltaTable
 
-from tidemill.core.bind.sinks import StatefulSink, WindowedSink
+from tidemill.core.bind.sinks import StatefulSink
 from tidemill.core.errors import EngineError
 from tidemill.core.plan.slices import SliceSet
 from tidemill.core.time.times import moment

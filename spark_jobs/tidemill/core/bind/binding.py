@@ -111,7 +111,7 @@ def _aggregated_sink(  # noqa: PLR0913, PLR0917  what is published, of what
     aggregate, window, keys = _windowing(spec, source)
     timing = () if publish.timing is None else (publish.timing,)
     ordered = publish.firing is not None or isinstance(window.spec, TumblingBuffer | SlidingBuffer)
-    told = columns_of(publish).types if ordered else dict.fromkeys(timing)
+    told = columns_of(publish).names if ordered else timing
     check_results(graph.where(name), steps, () if ordered else (*window.columns[:1], *keys), columns)
     check_published(graph.where(name), contract, (*columns, *told))
     head = graph.feeding(source)[0].source

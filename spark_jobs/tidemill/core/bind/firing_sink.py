@@ -28,6 +28,16 @@ Ordered = Buffer | EventWindows
 """What is folded record by record."""
 
 
+OWN_COLUMNS = frozenset(
+    {
+        *("piece_id", "key_as_of", "key_state"),
+        *("_row", "_piece", "_told", "_value", "_marker", "_kept"),
+        *("_firing", "_start", "_end", "_timing", "_index", "_last", "_operation"),
+    }
+)
+"""Columns of rows while they are folded, and of state. What windows need of the rows must have other names."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiringColumns:
     """The columns that say of a row which firing it is; those that are None are not published.
@@ -40,6 +50,11 @@ class FiringColumns:
     index: str | None = None
     last: str | None = None
     operation: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are published."""
+        return tuple(name for name in (self.timing, self.index, self.last, self.operation) if name is not None)
 
     @property
     def types(self) -> Mapping[str, Scalar]:

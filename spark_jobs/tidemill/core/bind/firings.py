@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tidemill.core.bind.firing_sink import FiringColumns, FiringSink, Ordered
+from tidemill.core.bind.firing_sink import OWN_COLUMNS, FiringColumns, FiringSink, Ordered
 from tidemill.core.contract.schema import DataType, Scalar, spark_type
 from tidemill.core.declare import operators as op
+from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.declare.columns import unknown
 from tidemill.core.declare.graph import Graph
 from tidemill.core.declare.names import told
@@ -49,6 +50,7 @@ def firing_sink(graph: Graph, name: str, source: str, types: Mapping[str, Types]
     for column, kinds in ((sink.attribute, _NUMBERS), (sink.marker, (Scalar.BOOLEAN,))):
         if column is not None:
             _check(graph.where(window_name), column, before, kinds)
+    _check_names(where, sink)
     return sink
 
 
@@ -79,6 +81,19 @@ def _folded(window: op.WindowBy, publish: op.Publish) -> Ordered:
         empty_on_time=firing.empty_on_time,
         accept_loss=firing.accept_loss,
     )
+
+
+def _check_names(where: str, sink: FiringSink) -> None:
+    """Refuse keys that would be columns of state twice, and columns that rows have twice while they are folded."""
+    read = {column for aggregate in sink.aggregates.values() for column in columns_read(aggregate)}
+    used = {*sink.keys, *read, *(c for c in (sink.attribute, sink.marker) if c is not None)}
+    found = {column for column in used if column.lower() in OWN_COLUMNS}
+    if own := sorted(column for column in found if column in sink.keys or column.startswith("_")):
+        other = f"{own[0].strip('_')}_"
+        raise DeclarationError(
+            f"{where}: state of firings has a column `{own[0]}` of its own, so windows can use no column of that name",
+            fix=f'give the column another name before: .with_columns({other}="`{own[0]}`")',
+        )
 
 
 def _check(where: str, column: str, types: Types, kinds: tuple[DataType, ...]) -> None:

@@ -11,9 +11,11 @@ import pytest
 from amend.conftest import an_amendment, done
 from batch.test_batch_buffers import checked
 from support.firings import firings
-from support.projects import NOW, an_event
-from tidemill.core.plan.amendments import SideOutput
+from support.projects import NOW, Mill, an_event
+from tidemill.core.plan.amendments import Reason, SideOutput
 from tidemill.core.repair.side_outputs import Selection
+from tidemill.inspect.verify import Scope, verify
+from tidemill.project.project import Project
 from tidemill.repair.repair import repair
 
 pytestmark = pytest.mark.spark
@@ -68,3 +70,17 @@ def test_a_window_whose_end_and_delay_pass_in_one_batch_fires_once(tmp_path: Pat
     mill.run()
     assert sorted((row["timing"], row["amounts"]) for row in mill.published()) == [("EARLY", [2]), ("ON_TIME", [1])]
     checked(mill)
+
+
+def test_firings_that_may_mix_two_meanings_are_not_compared(tmp_path: Path, spark: Any) -> None:
+    mill = firings(tmp_path, spark, "TumblingBuffer(CountPolicy(3))")
+    mill.feed([an_event(n, "a", n) for n in range(2)])
+    mill.run()
+    path = tmp_path / "pipelines" / "pipeline.py"
+    path.write_text(path.read_text().replace("!= 'nobody'", "!= 'none'"))
+    mill = Mill(Project.load(tmp_path), spark, "firings")
+    mill.feed([an_event(n, "a", n) for n in range(2, 6)])
+    mill.run(from_now=Reason(by="somebody", why="a test"))
+    assert sorted(row["amounts"] for row in mill.published()) == [[0, 1, 2], [3, 4, 5]]
+    [found] = verify(an_amendment(mill), Scope())
+    assert (found.differences.count, found.differences.compared, found.since is not None) == (0, 0, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.repair.state_retention import lacking
 from tidemill.core.time.times import micros, moment
@@ -25,8 +26,8 @@ class StateSize:
     """The state of one published table: rows of all slices, visible or not, and bytes of its files.
 
     `oldest_open` is the start of the earliest window that still accepts records and may have state, in microseconds;
-    None if there is none. Windows that start at `kept_from` or later can still be repaired from state; None means all
-    windows can.
+    None if there is none, and for tables of firings. Windows that start at `kept_from` or later can still be repaired
+    from state; None means all windows can.
     """
 
     table: str
@@ -37,7 +38,7 @@ class StateSize:
 
 
 def state_sizes(project: Project, flow: Flow, position: Position) -> Sequence[StateSize]:
-    """Return the size of the state of each windowed table, as of a position. Opens each table.
+    """Return the size of the state of each table that has some, as of a position. Opens each table.
 
     Raises:
         EngineError: a table cannot be opened.
@@ -48,7 +49,10 @@ def state_sizes(project: Project, flow: Flow, position: Position) -> Sequence[St
 
     uris, found = project.uris(flow.name), []
     for sink in flow.sinks:
-        if isinstance(sink, WindowedSink):
+        if isinstance(sink, FiringSink):
+            extent = Extent.of(uris.state(sink, PANE_FIELDS), "pane_start")
+            found.append(StateSize(table=sink.table, rows=extent.rows, bytes=extent.bytes, oldest_open=None))
+        elif isinstance(sink, WindowedSink):
             extent = Extent.of(uris.state(sink, PANE_FIELDS), "pane_start")
             closed = _closed(position.watermark, micros(sink.allowed_lateness))
             oldest = _oldest_open(extent, sink.window.panes, max(closed, lacking(sink, position)))

@@ -104,9 +104,8 @@ def verify(amendment: AmendmentJob, scope: Scope) -> Iterator[Verified]:
             yield Verified(table=sink.table, differences=Differences())
             continue
         earlier = Earlier.of(sink, view.position, covers)
-        if isinstance(sink, WindowedSink) and sink.start is None and earlier.batches:
-            # Each total has records of both meanings.
-            since = (view.position.since or {}).get(sink.table)
+        since = (view.position.since or {}).get(sink.table)
+        if earlier.batches and _mixes(sink, since):
             yield Verified(table=sink.table, differences=Differences(), earlier=earlier.batches, since=since)
             continue
         lacking = parted(sink, past.batches()) if isinstance(sink, WindowedSink) else ()
@@ -114,6 +113,13 @@ def verify(amendment: AmendmentJob, scope: Scope) -> Iterator[Verified]:
         now = earlier.others(covers)
         yield checking.compare(_of_windows(sink, now, wanted) if isinstance(sink, WindowedSink) else now)
     redefined(amendment.flow, view.position)
+
+
+def _mixes(sink: Sink, since: Since | None) -> bool:
+    """Whether any row may have records of both meanings: totals, and firings, whose windows went on where they were."""
+    if isinstance(sink, FiringSink):
+        return since is None or since.event_time is None
+    return isinstance(sink, WindowedSink) and sink.start is None
 
 
 def _windows(amendment: AmendmentJob, sink: WindowedSink, scope: Scope) -> Sequence[Window] | None:

@@ -78,16 +78,30 @@ def _does(operator: op.Operator) -> str:  # noqa: C901  one case for each operat
             return "rows count as filtered"
         case op.WindowBy(spec=spec, allowed_lateness=lateness) as window:
             named = "" if window.columns == WINDOW_COLUMNS else f"; published as {', '.join(window.columns)}"
-            return f"{_windows(spec)}; allowed lateness {show_duration(lateness)}{named}"
+            if isinstance(spec, TumblingBuffer | SlidingBuffer):
+                return f"{_windows(spec)}{named if window.columns else ''}"
+            evicts = f"; {window.evictor}" if window.evictor is not None else ""
+            return f"{_windows(spec)}; allowed lateness {show_duration(lateness)}{named}{evicts}"
         case op.AggregateBy(aggregates):
             return _assigned({name: _call(aggregate) for name, aggregate in aggregates.items()})
-        case op.Publish(table=table, contract=contract, trigger=trigger, topic=topic, timing=timing):
+        case op.Publish(table=table, contract=contract, trigger=trigger, topic=topic, timing=timing, firing=firing):
             sent = f"; timing in column {timing}" if timing else ""
+            sent += _told(firing) if firing is not None else ""
             sent += f"; sent to topic {topic}" if topic else ""
             how = trigger.value if isinstance(trigger, Trigger) else "row by row" if trigger is None else str(trigger)
             return f"{table}, contract {contract}, {how}{sent}"
         case _:
             assert_never(operator)
+
+
+def _told(firing: op.Firing) -> str:
+    """How firings relate, and which columns say which firing a row is."""
+    names = {"index": firing.index, "last": firing.last, "operation": firing.operation}
+    parts = [] if firing.accumulation is None else [firing.accumulation]
+    parts += [f"{what} in column {column}" for what, column in names.items() if column]
+    parts += [] if firing.empty_on_time else ["not on time without new records"]
+    parts += ["records after the last firing are lost"] if firing.accept_loss else []
+    return "".join(f"; {part}" for part in parts)
 
 
 def _assigned(values: Mapping[str, str]) -> str:
@@ -139,6 +153,9 @@ def _sink(sink: Sink) -> dict[str, Any]:
                 "keys": list(sink.keys),
                 "topic": sink.topic,
                 "columns_of_window": list(sink.bounds),
+                "fires": sink.text,
+                "allowed_lateness": show_duration(sink.allowed_lateness),
+                "columns_of_firing": list(sink.told.names),
                 "aggregates": {name: _triple(aggregate) for name, aggregate in sink.aggregates.items()},
             }
         case _:

@@ -8,7 +8,9 @@ import pytest
 
 from support.firings import firings
 from support.projects import NO_SPARK, Mill
+from tidemill.core.bind.meaning import meanings
 from tidemill.core.errors import DeclarationError
+from tidemill.project.project import Project
 
 EACH = 'trigger=Repeatedly(AfterCount(1)), accumulation="discarding"'
 
@@ -45,3 +47,17 @@ def test_records_cannot_have_a_column_that_the_fold_adds(tmp_path: Path) -> None
     changed(mill, "pipelines/pipeline.py", 'Sum("amount")', 'Sum("_value")')
     with pytest.raises(DeclarationError, match="has a column `_value` of its own"):
         mill.project.pipeline("firings")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('allowed_lateness="0 s"', 'allowed_lateness="5 s"'), ("empty_on_time=False", "empty_on_time=True")],
+)
+def test_what_changes_earlier_firings_changes_the_meaning_of_the_table(tmp_path: Path, old: str, new: str) -> None:
+    told = f'{EACH}, index="nth", empty_on_time=False'
+    mill = firings(tmp_path, NO_SPARK, "Tumbling('10 s')", trigger=told, bounds=True)
+    [before] = meanings(mill.project.pipeline("firings")).values()
+    changed(mill, "pipelines/pipeline.py", old, new)
+    [after] = meanings(Project.load(tmp_path).pipeline("firings")).values()
+    assert before != after
+    assert "column nth" not in before

@@ -18,7 +18,7 @@ from tidemill.core.ordered.evictors import DeltaEvictor
 from tidemill.core.ordered.policies import DeltaPolicy, PunctuationPolicy, TimePolicy
 from tidemill.core.ordered.trigger_laws import uses_clock
 from tidemill.core.time.panes import EvenPanes, OnePane, Panes
-from tidemill.core.time.times import duration
+from tidemill.core.time.times import duration, micros
 from tidemill.core.time.windows import WindowSpec
 
 Buffer = TumblingBuffer | SlidingBuffer
@@ -157,6 +157,14 @@ class FiringSink:
             parts |= {"trigger": encoded(self.window.trigger), "accumulation": self.window.accumulation}
             parts |= {} if evictor is None else {"evictor": encoded(evictor)}
         return {name: written(part) for name, part in parts.items()}
+
+    @property
+    def timing(self) -> Mapping[str, object]:
+        """What else decides when windows fire; keys can go on after a change of it, but earlier firings were others."""
+        if not isinstance(self.window, EventWindows):
+            return {}
+        lateness = micros(self.allowed_lateness)
+        return {"allowed lateness": lateness, "fires on time without new records": self.window.empty_on_time}
 
     @property
     def text(self) -> str:

@@ -61,3 +61,12 @@ def test_what_changes_earlier_firings_changes_the_meaning_of_the_table(tmp_path:
     [after] = meanings(Project.load(tmp_path).pipeline("firings")).values()
     assert before != after
     assert "column nth" not in before
+
+
+def test_firings_are_not_published_at_most_once(tmp_path: Path) -> None:
+    mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(2))")
+    changed(mill, "pipelines/pipeline.py", 'every="1 minute"', 'every="1 minute", guarantee="at_most_once"')
+    with pytest.raises(
+        DeclarationError, match=r"pipeline.py:\d+\): with guarantee=\"at_most_once\" .* would fire again"
+    ):
+        mill.project.pipeline("firings")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidemill.core.bind.firing_sink import FiringSink
-from tidemill.core.bind.firings import columns_of, firing_sink
+from tidemill.core.bind.firings import check_guarantee, columns_of, firing_sink
 from tidemill.core.bind.flow import Flow, Input
 from tidemill.core.bind.published import check_primary_key, check_published
 from tidemill.core.bind.results import check_results, results_of
@@ -119,6 +119,7 @@ def _aggregated_sink(  # noqa: PLR0913, PLR0917  what is published, of what
     common: dict[str, Any] = {"table": publish.table, "contract": contract, "keys": keys}
     common |= {"aggregates": aggregate.aggregates, "paths": _paths(spec, start), "topic": publish.topic}
     if ordered:
+        check_guarantee(graph.where(name), spec.guarantee)
         return firing_sink(graph, name, source, types, results=steps, **common)
     check_primary_key(graph.where(name), contract, window.columns, keys)
     assert not isinstance(window.spec, TumblingBuffer | SlidingBuffer)

@@ -11,6 +11,7 @@ from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.declare.columns import unknown
 from tidemill.core.declare.graph import Graph
+from tidemill.core.declare.guarantees import Guarantee
 from tidemill.core.declare.names import told
 from tidemill.core.declare.types import Types
 from tidemill.core.errors import DeclarationError
@@ -52,6 +53,20 @@ def firing_sink(graph: Graph, name: str, source: str, types: Mapping[str, Types]
             _check(graph.where(window_name), column, before, kinds)
     _check_names(where, sink)
     return sink
+
+
+def check_guarantee(where: str, guarantee: Guarantee) -> None:
+    """Refuse to give batches up: rows that one had published would fire again from the state before it.
+
+    Raises:
+        DeclarationError: the pipeline counts records at most once.
+    """
+    if guarantee is Guarantee.AT_MOST_ONCE:
+        raise DeclarationError(
+            f'{where}: with guarantee="{guarantee}" a batch that fails is given up, and what its windows had published '
+            "would fire again; tables of firings cannot take that back",
+            fix='leave out guarantee: "exactly_once" costs a table of firings nothing extra',
+        )
 
 
 def columns_of(publish: op.Publish) -> FiringColumns:

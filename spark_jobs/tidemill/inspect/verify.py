@@ -17,6 +17,7 @@ from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.sinks import Sink, WindowedSink
 from tidemill.core.change.redefinition import redefined, undecided
 from tidemill.core.history.coverage import Cover, united
+from tidemill.core.history.past import Past
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.plan.position import Since
 from tidemill.core.plan.slices import BatchRange
@@ -105,7 +106,7 @@ def verify(amendment: AmendmentJob, scope: Scope) -> Iterator[Verified]:
             continue
         earlier = Earlier.of(sink, view.position, covers)
         since = (view.position.since or {}).get(sink.table)
-        if earlier.batches and _mixes(sink, since):
+        if earlier.batches and _mixes(amendment, sink, view, past):
             yield Verified(table=sink.table, differences=Differences(), earlier=earlier.batches, since=since)
             continue
         lacking = parted(sink, past.batches()) if isinstance(sink, WindowedSink) else ()
@@ -115,11 +116,12 @@ def verify(amendment: AmendmentJob, scope: Scope) -> Iterator[Verified]:
     redefined(amendment.flow, view.position)
 
 
-def _mixes(sink: Sink, since: Since | None) -> bool:
+def _mixes(amendment: AmendmentJob, sink: Sink, view: View, past: Past) -> bool:
     """Whether any row may have records of both meanings: totals, and firings, whose windows went on where they were."""
-    if isinstance(sink, FiringSink):
-        return since is None or since.event_time is None
-    return isinstance(sink, WindowedSink) and sink.start is None
+    if not isinstance(sink, FiringSink):
+        return isinstance(sink, WindowedSink) and sink.start is None
+    first, state = view.position.first_of_meaning(sink.table), amendment.uris.state(sink, ()).name
+    return any(batch.batch_id < first and state in batch.tables for batch in past.batches())
 
 
 def _windows(amendment: AmendmentJob, sink: WindowedSink, scope: Scope) -> Sequence[Window] | None:

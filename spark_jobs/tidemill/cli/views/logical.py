@@ -76,12 +76,8 @@ def _does(operator: op.Operator) -> str:  # noqa: C901  one case for each operat
             return f"{how}: {_assigned(routes)}; else {default}"
         case op.Discard():
             return "rows count as filtered"
-        case op.WindowBy(spec=spec, allowed_lateness=lateness) as window:
-            named = "" if window.columns == WINDOW_COLUMNS else f"; published as {', '.join(window.columns)}"
-            if isinstance(spec, TumblingBuffer | SlidingBuffer):
-                return f"{_windows(spec)}{named if window.columns else ''}"
-            evicts = f"; {window.evictor}" if window.evictor is not None else ""
-            return f"{_windows(spec)}; allowed lateness {show_duration(lateness)}{named}{evicts}"
+        case op.WindowBy() as window:
+            return _windowing(window)
         case op.AggregateBy(aggregates):
             return _assigned({name: _call(aggregate) for name, aggregate in aggregates.items()})
         case op.Publish(table=table, contract=contract, trigger=trigger, topic=topic, timing=timing, firing=firing):
@@ -92,6 +88,15 @@ def _does(operator: op.Operator) -> str:  # noqa: C901  one case for each operat
             return f"{table}, contract {contract}, {how}{sent}"
         case _:
             assert_never(operator)
+
+
+def _windowing(window: op.WindowBy) -> str:
+    parts = [_windows(window.spec)]
+    if not isinstance(window.spec, TumblingBuffer | SlidingBuffer):
+        parts.append(f"allowed lateness {show_duration(window.allowed_lateness)}")
+    if window.columns and window.columns != WINDOW_COLUMNS:
+        parts.append(f"published as {', '.join(window.columns)}")
+    return "; ".join([*parts, *([] if window.evictor is None else [str(window.evictor)])])
 
 
 def _told(firing: op.Firing) -> str:
@@ -146,20 +151,24 @@ def _sink(sink: Sink) -> dict[str, Any]:
                 "aggregates": {name: _triple(aggregate) for name, aggregate in sink.aggregates.items()},
             }
         case FiringSink():
-            return {
-                "table": sink.table,
-                "windowed": False,
-                "window": _windows(sink.declared),
-                "keys": list(sink.keys),
-                "topic": sink.topic,
-                "columns_of_window": list(sink.bounds),
-                "fires": sink.text,
-                "allowed_lateness": show_duration(sink.allowed_lateness),
-                "columns_of_firing": list(sink.told.names),
-                "aggregates": {name: _triple(aggregate) for name, aggregate in sink.aggregates.items()},
-            }
+            return _firings(sink)
         case _:
             assert_never(sink)
+
+
+def _firings(sink: FiringSink) -> dict[str, Any]:
+    return {
+        "table": sink.table,
+        "windowed": False,
+        "window": _windows(sink.declared),
+        "fires": sink.text,
+        "keys": list(sink.keys),
+        "topic": sink.topic,
+        "columns_of_window": list(sink.bounds),
+        "columns_of_firing": list(sink.told.names),
+        "allowed_lateness": show_duration(sink.allowed_lateness),
+        "aggregates": {name: _triple(aggregate) for name, aggregate in sink.aggregates.items()},
+    }
 
 
 def _triple(aggregate: Aggregate) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from tidemill.core.contract.schema import DataType, Scalar, spark_type
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.declare.columns import unknown
-from tidemill.core.declare.graph import Graph
 from tidemill.core.declare.guarantees import Guarantee
 from tidemill.core.declare.names import told
+from tidemill.core.declare.pipeline import PipelineSpec
 from tidemill.core.declare.types import Types
 from tidemill.core.errors import DeclarationError
 from tidemill.core.ordered.accumulation import Accumulation
@@ -25,13 +25,14 @@ from tidemill.core.time.windows import Session
 _NUMBERS = (Scalar.INTEGER, Scalar.LONG, Scalar.DOUBLE)
 
 
-def firing_sink(graph: Graph, name: str, source: str, types: Mapping[str, Types], **common: Any) -> FiringSink:
+def firing_sink(spec: PipelineSpec, name: str, source: str, types: Mapping[str, Types], **common: Any) -> FiringSink:
     """The sink of the publication `name`, whose rows come from the aggregation `source` of an ordered window.
 
     Raises:
         DeclarationError: the windows cannot fire so; or a policy looks at a column that is not there, or is of another
             type.
     """
+    graph = spec.graph
     publish, window_name = graph.operators[name], graph.feeding(source)[0].source
     window, where = graph.operators[window_name], graph.where(name)
     assert isinstance(publish, op.Publish)
@@ -52,10 +53,11 @@ def firing_sink(graph: Graph, name: str, source: str, types: Mapping[str, Types]
         if column is not None:
             _check(graph.where(window_name), column, before, kinds)
     _check_names(where, sink)
+    _check_guarantee(where, spec.guarantee)
     return sink
 
 
-def check_guarantee(where: str, guarantee: Guarantee) -> None:
+def _check_guarantee(where: str, guarantee: Guarantee) -> None:
     """Refuse to give batches up: rows that one had published would fire again from the state before it.
 
     Raises:

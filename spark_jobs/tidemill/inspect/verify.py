@@ -35,6 +35,7 @@ from tidemill.engine.publish.session_results import SessionFiring
 from tidemill.engine.spark.query import ROWS, query
 from tidemill.engine.steps import Read
 from tidemill.engine.storage.state_table import State
+from tidemill.engine.storage.table_layout import PANE_FIELDS
 from tidemill.inspect.earlier import Earlier, parted
 from tidemill.inspect.refolding import history_of
 from tidemill.repair.job import AmendmentJob
@@ -120,7 +121,7 @@ def _mixes(amendment: AmendmentJob, sink: Sink, view: View, past: Past) -> bool:
     """Whether any row may have records of both meanings: totals, and firings, whose windows went on where they were."""
     if not isinstance(sink, FiringSink):
         return isinstance(sink, WindowedSink) and sink.start is None
-    first, state = view.position.first_of_meaning(sink.table), amendment.uris.state(sink, ()).name
+    first, state = view.position.first_of_meaning(sink.table), amendment.uris.state(sink, PANE_FIELDS).name
     return any(batch.batch_id < first and state in batch.tables for batch in past.batches())
 
 

@@ -19,7 +19,7 @@ from support.commands import type_command
 from support.firings import firings
 from support.ordered import Record
 from support.ordered_oracle import buffered
-from support.projects import NO_SPARK, Mill, an_event
+from support.projects import NO_SPARK, Mill, an_event, rows_of
 from tidemill import CountPolicy, DeltaPolicy, PunctuationPolicy, SlidingBuffer, TumblingBuffer
 from tidemill.core.errors import AmendmentError, TidemillError
 from tidemill.core.plan.amendments import SideOutput
@@ -93,6 +93,21 @@ def test_firings_are_those_of_the_plain_rule_whatever_is_done_to_the_batches(
                 pass
         told.run()
         assert shown(mill) == expected(told, BUFFERS[text])
+
+
+def test_state_of_firings_is_folded_to_what_keys_still_need_and_ended_keys_stay_ended(tmp_path: Path) -> None:
+    mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(4))", collect=False)
+    for second, user in enumerate("aaababbaab"):
+        mill.feed([an_event(second, user, second)])
+        mill.run()
+    [first, _] = list(fold(an_amendment(mill), Folding(group=4, overlap=1.0, groups=1)))
+    assert first.tables["state of firings"]
+    list(maintain(mill.project, mill.name, keep=timedelta(0), now=datetime.now(UTC)))
+    rows = rows_of(mill.project.table_uri(mill.name, "state/firings"))
+    assert sum(row["piece_id"] is not None for row in rows) < 10
+    mill.feed([an_event(20, "a", 20), an_event(21, "a", 21), an_event(22, "b", 22)])
+    mill.run()
+    assert shown(mill) == [("a", 4, 7 + 8 + 20 + 21), ("a", 4, 0 + 1 + 2 + 4), ("b", 4, 3 + 5 + 6 + 9)]
 
 
 def test_a_backfill_is_refused_and_a_record_that_is_admitted_counts_in_the_batch_that_admits_it(

@@ -40,10 +40,12 @@ from tidemill.core.contract.schema import Field
 from tidemill.core.declare.aggregates import Count
 from tidemill.core.declare.operators import Filter
 from tidemill.core.log.offsets import TopicPartition
+from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.plan.amendments import Repair
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.pane_tree import Node
+from tidemill.core.time.panes import OnePane
 from tidemill.core.time.times import micros, moment
 from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.engine.aggregate.counting import Counts
@@ -180,8 +182,8 @@ class TinySideOutputs(SideOutputs):
                 | {
                     "event_time": moment(row.time),
                     "table_name": sink.table,
-                    "window_start": moment(window.start),
-                    "window_end": moment(window.end),
+                    "window_start": _known(window.start),
+                    "window_end": _known(window.end),
                     "watermark": _known(self.plan.lateness_watermark),
                     "row": "{}",
                     "value": row.record.value,
@@ -215,8 +217,8 @@ class TinySideOutputs(SideOutputs):
             return self.writers.stage(pa.table(columns), at_most=len(rows))
 
 
-def _known(watermark: int) -> datetime | None:
-    return None if watermark in (BEGINNING, END) else moment(watermark)
+def _known(time: int) -> datetime | None:
+    return None if time in (BEGINNING, END) else moment(time)
 
 
 def left_out(sink: Any, source: str) -> str:
@@ -267,12 +269,21 @@ class TinyAttempt(Attempt):
             self.times[tp] = max(self.times.get(tp, row.time), row.time)
 
     def _is_late(self, sink: Any, row: Row) -> bool:
+        if isinstance(sink, FiringSink):
+            return self._is_late_for_firings(sink, row)
         lateness = micros(sink.allowed_lateness) if self.plan.live else 0
         watermark, job = self.plan.lateness_watermark, self.plan.job
         spared = (job.whole or {}).get(sink.table, ()) if job is not None else ()
         if any(span.first <= row.time < sink.panes.end_of(span.last) for span in spared):
             return False
         return sink.panes.is_late(row.time, watermark=watermark, allowed_lateness=lateness)
+
+    def _is_late_for_firings(self, sink: FiringSink, row: Row) -> bool:
+        """Whether its windows are closed, in repairs as in live batches; buffers without an end take all records."""
+        watermark = self.plan.position.watermark
+        if isinstance(sink.panes, OnePane):
+            return watermark >= END and isinstance(sink.window, EventWindows)
+        return sink.panes.is_late(row.time, watermark=watermark, allowed_lateness=micros(sink.allowed_lateness))
 
     def aggregate(self, read: Read) -> Aggregated:
         """As in the product; it comes to the boundaries of inputs, too."""

@@ -10,15 +10,13 @@ import pyarrow as pa
 
 from machine.tiny_rows import LONG, Row, of_key, partial_columns, partials, place_of
 from tidemill.core.bind.firing_sink import FiringSink
-from tidemill.core.ordered.records import Moment
-from tidemill.core.time.times import micros
-from tidemill.engine.aggregate.ordered_fold import Epoch, History, OrderedFold
+from tidemill.engine.aggregate.ordered_fold import History, OrderedFold
 from tidemill.engine.publish.firings import Firings
 
 
 def pieces(sink: FiringSink, taken: Sequence[Row], firings: Firings) -> pa.Table:
     """Records folded into pieces, and what keys keep and fire."""
-    plan, kept, own = firings.plan, firings.kept(sink), ("user", "amount")
+    kept, own = firings.kept(sink), ("user", "amount")
     rows = [
         dict(zip(("_topic", "_partition", "_offset"), place_of(row), strict=True))
         | {"_time": row.time, "user": row.user, "amount": row.amount, "_value": row.amount, "_marker": row.amount == -1}
@@ -30,9 +28,8 @@ def pieces(sink: FiringSink, taken: Sequence[Row], firings: Firings) -> pa.Table
     if kept is not None:
         old = kept.keys.filter(kept.keys["_kept"].is_valid()).drop_columns(["key_as_of"])
         table = pa.concat_tables([table, old], promote_options="permissive")
-    now = Moment(plan.position.watermark, micros(plan.clock))
-    epoch, marked = Epoch(plan.batch_id, now, now), sink.marker is not None
-    fold = OrderedFold(keys=sink.keys, window=sink.window, history=History(epochs=(epoch,)), columns=own, marked=marked)
+    history, marked = History(epochs=(firings.epoch,)), sink.marker is not None
+    fold = OrderedFold(keys=sink.keys, window=sink.window, history=history, columns=own, marked=marked)
     sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
     for row in fold.over(table).to_pylist():
         found = sums[row["_row"], *(row[key] for key in sink.keys), row["_piece"], row["_told"]]

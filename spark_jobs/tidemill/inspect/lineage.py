@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import InputError
@@ -163,6 +164,13 @@ def _sink(flow: Flow, table: str | None) -> WindowedSink:
     windowed = {s.table: s for s in flow.sinks if isinstance(s, WindowedSink)}
     if table is None and len(windowed) == 1:
         return next(iter(windowed.values()))
+    firings = [s.table for s in flow.sinks if isinstance(s, FiringSink)]
+    if table in firings or (table is None and firings and not windowed):
+        raise InputError(
+            f"{flow.name}: {table or firings[0]} has a row for each firing, so a window does not say which row it is",
+            fix=f"its column batch_id names the batch that published it, and `tidemill history {flow.name} --batch N` "
+            "shows what that batch read",
+        )
     if table not in windowed:
         raise InputError(
             f"{flow.name}: {'say which table' if table is None else f'{table!r} has no windows'}",

@@ -10,7 +10,7 @@ from tidemill.core.history.reading_order import reading_order
 from tidemill.core.ordered.records import Moment
 from tidemill.core.plan.amendments import Repair
 from tidemill.core.plan.plan import BatchPlan
-from tidemill.core.plan.slices import BatchRange
+from tidemill.core.plan.slices import BatchRange, batch_ranges
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Planned
 from tidemill.core.time.times import micros
@@ -21,14 +21,14 @@ from tidemill.repair.job import AmendmentJob
 def history_of(amendment: AmendmentJob, sink: FiringSink, covers: Sequence[Cover]) -> History:
     """The batches that `covers` show, in their order, with the moments between which each lay.
 
-    The newest live batch is the last of them, even if it read nothing: it may have let time pass.
+    Live batches that read nothing are among them: they may have let time pass.
     """
     batches = list(amendment.ledger.past().batches())
     after = {batch.batch_id: batch.after for batch in batches}
     slices = amendment.ledger.view().position.slices
     live = [b.batch_id for b in batches if b.kind is Kind.LIVE and slices.attempt_of(b.batch_id) == b.attempt]
-    shown = {batches for cover in covers for batches in cover.batches} | {BatchRange(b, b + 1) for b in live[-1:]}
-    own = [plan for plan in _plans(amendment, shown) if _feeds(plan, sink)]
+    shown = batch_ranges([*live, *(batches for cover in covers for batches in cover.batches)])
+    own = [plan for plan in _plans(amendment, shown) if plan.batch_id in after and _feeds(plan, sink)]
     epochs = tuple(_epoch(plan, after[plan.batch_id]) for plan in own)
     order = reading_order(plan.reads for plan in own)
     return History(epochs=epochs, ranges={(tp.topic, tp.partition): stretches for tp, stretches in order.items()})
@@ -50,4 +50,4 @@ def _feeds(plan: BatchPlan, sink: FiringSink) -> bool:
 
 def _epoch(plan: BatchPlan, after: int) -> Epoch:
     before, clock = plan.position.watermark, micros(plan.clock)
-    return Epoch(plan.batch_id, Moment(before, clock), Moment(after if plan.live else before, clock))
+    return Epoch(plan.batch_id, Moment(before, clock), Moment(after, clock) if plan.live else Moment(before))

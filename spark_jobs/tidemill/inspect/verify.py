@@ -17,6 +17,7 @@ from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.sinks import Sink, WindowedSink
 from tidemill.core.change.redefinition import redefined, undecided
 from tidemill.core.history.coverage import Cover, united
+from tidemill.core.history.past import Past
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.plan.position import Since
 from tidemill.core.plan.slices import BatchRange
@@ -34,6 +35,7 @@ from tidemill.engine.publish.session_results import SessionFiring
 from tidemill.engine.spark.query import ROWS, query
 from tidemill.engine.steps import Read
 from tidemill.engine.storage.state_table import State
+from tidemill.engine.storage.table_layout import PANE_FIELDS
 from tidemill.inspect.earlier import Earlier, parted
 from tidemill.inspect.refolding import history_of
 from tidemill.repair.job import AmendmentJob
@@ -104,9 +106,8 @@ def verify(amendment: AmendmentJob, scope: Scope) -> Iterator[Verified]:
             yield Verified(table=sink.table, differences=Differences())
             continue
         earlier = Earlier.of(sink, view.position, covers)
-        if isinstance(sink, WindowedSink) and sink.start is None and earlier.batches:
-            # Each total has records of both meanings.
-            since = (view.position.since or {}).get(sink.table)
+        since = (view.position.since or {}).get(sink.table)
+        if earlier.batches and _mixes(amendment, sink, view, past):
             yield Verified(table=sink.table, differences=Differences(), earlier=earlier.batches, since=since)
             continue
         lacking = parted(sink, past.batches()) if isinstance(sink, WindowedSink) else ()
@@ -114,6 +115,14 @@ def verify(amendment: AmendmentJob, scope: Scope) -> Iterator[Verified]:
         now = earlier.others(covers)
         yield checking.compare(_of_windows(sink, now, wanted) if isinstance(sink, WindowedSink) else now)
     redefined(amendment.flow, view.position)
+
+
+def _mixes(amendment: AmendmentJob, sink: Sink, view: View, past: Past) -> bool:
+    """Whether any row may have records of both meanings: totals, and firings, whose windows went on where they were."""
+    if not isinstance(sink, FiringSink):
+        return isinstance(sink, WindowedSink) and sink.start is None
+    first, state = view.position.first_of_meaning(sink.table), amendment.uris.state(sink, PANE_FIELDS).name
+    return any(batch.batch_id < first and state in batch.tables for batch in past.batches())
 
 
 def _windows(amendment: AmendmentJob, sink: WindowedSink, scope: Scope) -> Sequence[Window] | None:

@@ -76,18 +76,37 @@ def _does(operator: op.Operator) -> str:  # noqa: C901  one case for each operat
             return f"{how}: {_assigned(routes)}; else {default}"
         case op.Discard():
             return "rows count as filtered"
-        case op.WindowBy(spec=spec, allowed_lateness=lateness) as window:
-            named = "" if window.columns == WINDOW_COLUMNS else f"; published as {', '.join(window.columns)}"
-            return f"{_windows(spec)}; allowed lateness {show_duration(lateness)}{named}"
+        case op.WindowBy() as window:
+            return _windowing(window)
         case op.AggregateBy(aggregates):
             return _assigned({name: _call(aggregate) for name, aggregate in aggregates.items()})
-        case op.Publish(table=table, contract=contract, trigger=trigger, topic=topic, timing=timing):
+        case op.Publish(table=table, contract=contract, trigger=trigger, topic=topic, timing=timing, firing=firing):
             sent = f"; timing in column {timing}" if timing else ""
+            sent += _told(firing) if firing is not None else ""
             sent += f"; sent to topic {topic}" if topic else ""
             how = trigger.value if isinstance(trigger, Trigger) else "row by row" if trigger is None else str(trigger)
             return f"{table}, contract {contract}, {how}{sent}"
         case _:
             assert_never(operator)
+
+
+def _windowing(window: op.WindowBy) -> str:
+    parts = [_windows(window.spec)]
+    if not isinstance(window.spec, TumblingBuffer | SlidingBuffer):
+        parts.append(f"allowed lateness {show_duration(window.allowed_lateness)}")
+    if window.columns and window.columns != WINDOW_COLUMNS:
+        parts.append(f"published as {', '.join(window.columns)}")
+    return "; ".join([*parts, *([] if window.evictor is None else [str(window.evictor)])])
+
+
+def _told(firing: op.Firing) -> str:
+    """How firings relate, and which columns say which firing a row is."""
+    names = {"index": firing.index, "last": firing.last, "operation": firing.operation}
+    parts = [] if firing.accumulation is None else [firing.accumulation]
+    parts += [f"{what} in column {column}" for what, column in names.items() if column]
+    parts += [] if firing.empty_on_time else ["not on time without new records"]
+    parts += ["records after the last firing are lost"] if firing.accept_loss else []
+    return "".join(f"; {part}" for part in parts)
 
 
 def _assigned(values: Mapping[str, str]) -> str:
@@ -132,17 +151,24 @@ def _sink(sink: Sink) -> dict[str, Any]:
                 "aggregates": {name: _triple(aggregate) for name, aggregate in sink.aggregates.items()},
             }
         case FiringSink():
-            return {
-                "table": sink.table,
-                "windowed": False,
-                "window": _windows(sink.declared),
-                "keys": list(sink.keys),
-                "topic": sink.topic,
-                "columns_of_window": list(sink.bounds),
-                "aggregates": {name: _triple(aggregate) for name, aggregate in sink.aggregates.items()},
-            }
+            return _firings(sink)
         case _:
             assert_never(sink)
+
+
+def _firings(sink: FiringSink) -> dict[str, Any]:
+    return {
+        "table": sink.table,
+        "windowed": False,
+        "window": _windows(sink.declared),
+        "fires": sink.text,
+        "keys": list(sink.keys),
+        "topic": sink.topic,
+        "columns_of_window": list(sink.bounds),
+        "columns_of_firing": list(sink.told.names),
+        "allowed_lateness": show_duration(sink.allowed_lateness),
+        "aggregates": {name: _triple(aggregate) for name, aggregate in sink.aggregates.items()},
+    }
 
 
 def _triple(aggregate: Aggregate) -> dict[str, Any]:

@@ -109,17 +109,15 @@ def _aggregated_sink(  # noqa: PLR0913, PLR0917  what is published, of what
     graph, publish = spec.graph, spec.graph.operators[name]
     assert isinstance(publish, op.Publish)
     aggregate, window, keys = _windowing(spec, source)
-    timing = () if publish.timing is None else (publish.timing,)
     ordered = publish.firing is not None or isinstance(window.spec, TumblingBuffer | SlidingBuffer)
-    told = columns_of(publish).types if ordered else dict.fromkeys(timing)
     check_results(graph.where(name), steps, () if ordered else (*window.columns[:1], *keys), columns)
-    check_published(graph.where(name), contract, (*columns, *told))
+    check_published(graph.where(name), contract, (*columns, *columns_of(publish).names))
     head = graph.feeding(source)[0].source
     start = graph.feeding(head)[0].source if keys else head
     common: dict[str, Any] = {"table": publish.table, "contract": contract, "keys": keys}
     common |= {"aggregates": aggregate.aggregates, "paths": _paths(spec, start), "topic": publish.topic}
     if ordered:
-        return firing_sink(graph, name, source, types, results=steps, **common)
+        return firing_sink(spec, name, source, types, results=steps, **common)
     check_primary_key(graph.where(name), contract, window.columns, keys)
     return _windowed_sink(graph.where(name), publish, window, steps, common)
 

@@ -18,7 +18,7 @@ from tidemill.core.ordered.evictors import DeltaEvictor
 from tidemill.core.ordered.policies import DeltaPolicy, PunctuationPolicy, TimePolicy
 from tidemill.core.ordered.trigger_laws import uses_clock
 from tidemill.core.time.panes import EvenPanes, OnePane, Panes
-from tidemill.core.time.times import duration
+from tidemill.core.time.times import duration, micros
 from tidemill.core.time.windows import WindowSpec
 
 Buffer = TumblingBuffer | SlidingBuffer
@@ -26,6 +26,16 @@ Buffer = TumblingBuffer | SlidingBuffer
 
 Ordered = Buffer | EventWindows
 """What is folded record by record."""
+
+
+OWN_COLUMNS = frozenset(
+    {
+        *("piece_id", "key_as_of", "key_state"),
+        *("_row", "_piece", "_told", "_value", "_marker", "_kept"),
+        *("_firing", "_start", "_end", "_timing", "_index", "_last", "_operation"),
+    }
+)
+"""Columns of rows while they are folded, and of state. What windows need of the rows must have other names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +50,11 @@ class FiringColumns:
     index: str | None = None
     last: str | None = None
     operation: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are published."""
+        return tuple(name for name in (self.timing, self.index, self.last, self.operation) if name is not None)
 
     @property
     def types(self) -> Mapping[str, Scalar]:
@@ -142,6 +157,14 @@ class FiringSink:
             parts |= {"trigger": encoded(self.window.trigger), "accumulation": self.window.accumulation}
             parts |= {} if evictor is None else {"evictor": encoded(evictor)}
         return {name: written(part) for name, part in parts.items()}
+
+    @property
+    def timing(self) -> Mapping[str, object]:
+        """What else decides when windows fire; keys can go on after a change of it, but earlier firings were others."""
+        if not isinstance(self.window, EventWindows):
+            return {}
+        lateness = micros(self.allowed_lateness)
+        return {"allowed lateness": lateness, "fires on time without new records": self.window.empty_on_time}
 
     @property
     def text(self) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tidemill.core.bind.firing_sink import FiringColumns, FiringSink, Ordered
+from tidemill.core.bind.firing_sink import OWN_COLUMNS, FiringColumns, FiringSink, Ordered
 from tidemill.core.contract.schema import DataType, Scalar, spark_type
 from tidemill.core.declare import operators as op
+from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.declare.columns import unknown
-from tidemill.core.declare.graph import Graph
+from tidemill.core.declare.guarantees import Guarantee
 from tidemill.core.declare.names import told
+from tidemill.core.declare.pipeline import PipelineSpec
 from tidemill.core.declare.types import Types
 from tidemill.core.errors import DeclarationError
 from tidemill.core.ordered.accumulation import Accumulation
@@ -23,13 +25,14 @@ from tidemill.core.time.windows import Session
 _NUMBERS = (Scalar.INTEGER, Scalar.LONG, Scalar.DOUBLE)
 
 
-def firing_sink(graph: Graph, name: str, source: str, types: Mapping[str, Types], **common: Any) -> FiringSink:
+def firing_sink(spec: PipelineSpec, name: str, source: str, types: Mapping[str, Types], **common: Any) -> FiringSink:
     """The sink of the publication `name`, whose rows come from the aggregation `source` of an ordered window.
 
     Raises:
         DeclarationError: the windows cannot fire so; or a policy looks at a column that is not there, or is of another
             type.
     """
+    graph = spec.graph
     publish, window_name = graph.operators[name], graph.feeding(source)[0].source
     window, where = graph.operators[window_name], graph.where(name)
     assert isinstance(publish, op.Publish)
@@ -49,7 +52,23 @@ def firing_sink(graph: Graph, name: str, source: str, types: Mapping[str, Types]
     for column, kinds in ((sink.attribute, _NUMBERS), (sink.marker, (Scalar.BOOLEAN,))):
         if column is not None:
             _check(graph.where(window_name), column, before, kinds)
+    _check_names(where, sink)
+    _check_guarantee(where, spec.guarantee)
     return sink
+
+
+def _check_guarantee(where: str, guarantee: Guarantee) -> None:
+    """Refuse to give batches up: rows that one had published would fire again from the state before it.
+
+    Raises:
+        DeclarationError: the pipeline counts records at most once.
+    """
+    if guarantee is Guarantee.AT_MOST_ONCE:
+        raise DeclarationError(
+            f'{where}: with guarantee="{guarantee}" a batch that fails is given up, and what its windows had published '
+            "would fire again; tables of firings cannot take that back",
+            fix='leave out guarantee: "exactly_once" costs a table of firings nothing extra',
+        )
 
 
 def columns_of(publish: op.Publish) -> FiringColumns:
@@ -79,6 +98,19 @@ def _folded(window: op.WindowBy, publish: op.Publish) -> Ordered:
         empty_on_time=firing.empty_on_time,
         accept_loss=firing.accept_loss,
     )
+
+
+def _check_names(where: str, sink: FiringSink) -> None:
+    """Refuse keys that would be columns of state twice, and columns that rows have twice while they are folded."""
+    read = {column for aggregate in sink.aggregates.values() for column in columns_read(aggregate)}
+    used = {*sink.keys, *read, *(c for c in (sink.attribute, sink.marker) if c is not None)}
+    found = {column for column in used if column.lower() in OWN_COLUMNS}
+    if own := sorted(column for column in found if column in sink.keys or column.startswith("_")):
+        other = f"{own[0].strip('_')}_"
+        raise DeclarationError(
+            f"{where}: state of firings has a column `{own[0]}` of its own, so windows can use no column of that name",
+            fix=f'give the column another name before: .with_columns({other}="`{own[0]}`")',
+        )
 
 
 def _check(where: str, column: str, types: Types, kinds: tuple[DataType, ...]) -> None:

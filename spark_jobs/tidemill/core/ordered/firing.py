@@ -83,6 +83,11 @@ class Wake(NamedTuple):
     watermark: int | None = None
     clock: int | None = None
 
+    def reached(self, watermark: int, clock: int) -> bool:
+        """Whether a batch that moves watermark and clock to these must fold the key."""
+        by_watermark = self.watermark is not None and self.watermark <= watermark
+        return by_watermark or (self.clock is not None and self.clock <= clock)
+
 
 @dataclass(slots=True)
 class Folded:

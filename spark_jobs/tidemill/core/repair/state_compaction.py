@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.history.coverage import Cover
@@ -62,6 +63,9 @@ class Folding:
                 panes = sink.window.panes
                 if spans and _count(spans, panes) >= self.overlap * _count(united_spans(spans), panes):
                     return True
+            elif isinstance(sink, FiringSink) and len(group) >= self.overlap:
+                # All state of ordered windows lies in one place, and each batch reads all of it.
+                return True
         return False
 
 

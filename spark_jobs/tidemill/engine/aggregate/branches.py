@@ -20,15 +20,20 @@ from tidemill.core.declare import operators as op
 from tidemill.core.declare.aggregate_columns import columns_read
 from tidemill.core.declare.columns import RECORD_COLUMNS, added_to
 from tidemill.core.declare.graph import Step
+from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.plan.plan import BatchPlan
+from tidemill.core.plan.work import Reading
 from tidemill.core.sql.text import quoted, renamed, select
 from tidemill.core.time.times import micros
+from tidemill.core.time.watermarks import END
 from tidemill.core.time.window_expressions import is_late, refusing_windows
+from tidemill.engine.read.typed_rows import bounded
 
 HIDDEN = (*RECORD_COLUMNS, "_time")
 """The columns with a row's place in the log and its event time; every sink gets them."""
 
-_OF_ROWS = (*HIDDEN, "_behind", "_block", "_error", "_broken", "_raw", "_held", "_rejected")
+_BEHIND = "_behind"
+_OF_ROWS = (*HIDDEN, _BEHIND, "_block", "_error", "_broken", "_raw", "_held", "_rejected")
 _ALIVE = "_alive"
 _KEPT = "_kept_"
 
@@ -38,7 +43,8 @@ class Branch:
     """The columns of one path to one sink: each logical column `c` is kept as `prefix + c`.
 
     Windows take records until the watermark is `lateness` microseconds past their end. Rows with an event time in one
-    of the half-open ranges `spared` are never late.
+    of the half-open ranges `spared` are never late. `behind` is SQL for how many microseconds the watermark is after
+    the event time; may be null. If `closed`, no window takes records any more.
     """
 
     prefix: str
@@ -46,6 +52,8 @@ class Branch:
     columns: tuple[str, ...]
     lateness: int = 0
     spared: tuple[tuple[int, int], ...] = ()
+    behind: str = _BEHIND
+    closed: bool = False
 
     @property
     def alive(self) -> str:
@@ -74,10 +82,24 @@ Path = tuple[Step, ...]
 def branches_of(flow: Flow, source: Input, plan: BatchPlan | None = None) -> tuple[tuple[Branch, Path], ...]:
     """The branches that start at an input, each with its path. The plan decides what is late; None is a live plan."""
     return tuple(
-        (Branch(f"_s{number}p{way}_", sink, needed_columns(sink), *_allowed(sink, plan)), path)
+        (_branch(f"_s{number}p{way}_", sink, plan), path)
         for number, sink in enumerate(flow.sinks)
         for way, path in enumerate(sink.paths.get(source.name, ()))
     )
+
+
+def _branch(prefix: str, sink: Sink, plan: BatchPlan | None) -> Branch:
+    columns, closed = needed_columns(sink), False
+    if isinstance(sink, FiringSink) and plan is not None and not isinstance(plan.work, Reading):
+        watermark = plan.position.watermark
+        # Only windows that end with the log are closed by its end; other buffers go on.
+        closed = watermark >= END and isinstance(sink.window, EventWindows)
+        if not plan.live:
+            # A repair cannot open windows again that have fired: their records stay late.
+            return Branch(
+                prefix, sink, columns, micros(sink.allowed_lateness), (), f"({bounded(watermark)}L - _time)", closed
+            )
+    return Branch(prefix, sink, columns, *_allowed(sink, plan), closed=closed)
 
 
 def _allowed(sink: Sink, plan: BatchPlan | None) -> tuple[int, tuple[tuple[int, int], ...]]:
@@ -169,7 +191,7 @@ def _routed(split: op.Split, port: str) -> str:
 
 
 def _ending(branch: Branch) -> dict[str, str]:
-    late, refused = _lateness(branch.sink, branch.lateness)
+    late, refused = ("true", "0L") if branch.closed else _lateness(branch.sink, branch.behind, branch.lateness)
     if branch.spared:
         spared = " OR ".join(f"(_time >= {low}L AND _time < {high}L)" for low, high in branch.spared)
         late, refused = f"({late} AND NOT ({spared}))", f"CASE WHEN {spared} THEN 0L ELSE {refused} END"
@@ -181,11 +203,11 @@ def _ending(branch: Branch) -> dict[str, str]:
     }
 
 
-def _lateness(sink: Sink, allowed: int) -> tuple[str, str]:
+def _lateness(sink: Sink, behind: str, allowed: int) -> tuple[str, str]:
     """SQL: whether a row is late for all windows of the sink, and how many of its windows refuse it."""
     if isinstance(sink, RowSink):
         return "false", "0L"
-    told = (sink.panes, "_time", "_behind", allowed)
+    told = (sink.panes, "_time", behind, allowed)
     late = is_late(*told)
     if isinstance(sink, FiringSink) and (nothing := nothing_to_compare(sink)) is not None:
         late = f"({late} OR {nothing})"

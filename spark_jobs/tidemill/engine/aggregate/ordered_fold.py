@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +41,10 @@ _PIECES = 31
 
 
 class Epoch(NamedTuple):
-    """One batch in the history of a table: its number, and the moments before and after it."""
+    """One batch in the history of a table: its number, and the moments before and after it.
+
+    Where the clock after it is BEGINNING, no time passes in it.
+    """
 
     batch_id: int
     before: Moment
@@ -113,8 +116,9 @@ class OrderedFold:
 
     @cached_property
     def _moments(self) -> tuple[list[int], list[int]]:
-        """The watermarks and the clocks after the epochs; both never go back."""
-        return [e.after.watermark for e in self.history.epochs], [e.after.clock for e in self.history.epochs]
+        """The greatest watermark and the greatest clock up to each epoch, so that both can be searched."""
+        after = [e.after for e in self.history.epochs]
+        return list(accumulate((m.watermark for m in after), max)), list(accumulate((m.clock for m in after), max))
 
     def _fold_key(self, rows: _Sorted, first: int, last: int, found: _Found) -> None:
         """The rows of one key, from `first` to `last`, epoch by epoch; time passes in between."""
@@ -142,12 +146,18 @@ class OrderedFold:
     def _next_wake(self, wake: Wake, at: int, until: int) -> int | None:
         """The first epoch from `at` to `until` that moves watermark or clock to where the key must be looked at."""
         watermarks, clocks = self._moments
-        reached = [until]
-        if wake.watermark is not None:
-            reached.append(bisect_left(watermarks, wake.watermark, at, until))
-        if wake.clock is not None:
-            reached.append(bisect_left(clocks, wake.clock, at, until))
-        return None if min(reached) == until else min(reached)
+        while at < until:
+            reached = [until]
+            if wake.watermark is not None:
+                reached.append(bisect_left(watermarks, wake.watermark, at, until))
+            if wake.clock is not None:
+                reached.append(bisect_left(clocks, wake.clock, at, until))
+            at = min(reached)
+            # The clock of a computer may be set back, and repairs let no time pass.
+            if at < until and wake.reached(*self.history.epochs[at].after):
+                return at
+            at += 1
+        return None
 
     def _fold(self, kept: _Kept, records: Records, epoch: int, rows: tuple[int, int], found: _Found) -> _Kept:
         now = self.history.epochs[epoch]

@@ -108,13 +108,18 @@ class Firings:
 
     def job(self, sink: FiringSink, rows: DataFrame, kept: Kept | None, history: History | None = None) -> DataFrame:
         """The job that folds the records of a batch; by default no time passes in it."""
-        now = Moment(self.plan.position.watermark, micros(self.plan.clock))
-        history = history or History(epochs=(Epoch(self.plan.batch_id, now, now),))
+        history = history or History(epochs=(self.epoch,))
         columns, marked = tuple(rows.columns), sink.marker is not None
         fold = OrderedFold(keys=sink.keys, window=sink.window, history=history, columns=columns, marked=marked)
         old = None if kept is None else _waiting(kept.keys)
         frame = self.writers.frame([self.writers.in_driver(old)]) if old is not None and old.num_rows else None
         return folded_rows(rows, frame, sink, fold)
+
+    @property
+    def epoch(self) -> Epoch:
+        """The records of the batch: time passes after them, for all keys at once (`fire`)."""
+        before = Moment(self.plan.position.watermark, micros(self.plan.clock))
+        return Epoch(self.plan.batch_id, before, Moment(before.watermark))
 
     def fire(self, sink: FiringSink, found: pa.Table | None, after: int, nothing: Nothing) -> Fires:
         """What fires once the watermark has come to `after`, of the rows that `job` found, if it ran."""

@@ -176,8 +176,7 @@ class DecodeBatches:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _behind(self, time: pa.Int64Array) -> pa.Int64Array:
-        # No event time comes near these bounds, so the difference fits 64 bits, also before 1970.
-        return pc.subtract(min(max(self.watermark, -_FURTHEST), _FURTHEST), time)
+        return pc.subtract(bounded(self.watermark), time)
 
     def _unmatched(self, rows: pa.RecordBatch) -> pa.Int64Array:
         """The bits of the patterns that each row breaks; a null breaks none."""
@@ -204,3 +203,8 @@ def _with_codes(errors: pa.StringArray) -> pa.StringArray:
     texts = errors.dictionary_encode()
     coded = pa.array([stored_reason(text) for text in texts.dictionary.to_pylist()], pa.string())
     return pc.take(coded, texts.indices)
+
+
+def bounded(watermark: int) -> int:
+    """A watermark from which every event time can be subtracted in 64 bits: none comes near these bounds."""
+    return min(max(watermark, -_FURTHEST), _FURTHEST)

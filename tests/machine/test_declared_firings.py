@@ -70,3 +70,21 @@ def test_firings_are_not_published_at_most_once(tmp_path: Path) -> None:
         DeclarationError, match=r"pipeline.py:\d+\): with guarantee=\"at_most_once\" .* would fire again"
     ):
         mill.project.pipeline("firings")
+
+
+@pytest.mark.parametrize(
+    ("window", "told", "said"),
+    [
+        (
+            "TumblingBuffer(CountPolicy(2))",
+            'index="nth"',
+            "index is about windows of event time with a trigger",
+        ),
+        ("Tumbling('10 s')", 'operation="operation"', "operation is about windows that fire by the trigger language"),
+        ("Tumbling('10 s')", "accumulation='discarding'", "accumulation is about windows that fire by the trigger"),
+    ],
+)
+def test_columns_of_firings_need_windows_with_a_trigger(tmp_path: Path, window: str, told: str, said: str) -> None:
+    mill = firings(tmp_path, NO_SPARK, window, trigger=told, bounds=window.startswith("Tumbling("))
+    with pytest.raises(DeclarationError, match=said):
+        mill.project.pipeline("firings")

@@ -18,11 +18,12 @@ from machine.told import USERS, Told
 from support.firings import firings
 from support.ordered import Batch, Record
 from support.ordered_oracle import WindowOracle
-from support.projects import NO_SPARK, NOW, Mill
+from support.projects import NO_SPARK, NOW, TOTALS_CONTRACT, Mill, an_event
 from tidemill import AfterCount, AfterWatermark, Calendar, Never, Repeatedly, Sliding, Tumbling
-from tidemill.core.errors import TidemillError
+from tidemill.core.errors import Incompatible, TidemillError
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.records import Moment
+from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.failpoints import Injected, boundaries_of
 from tidemill.core.repair.state_compaction import Folding
 from tidemill.core.time.times import micros
@@ -119,3 +120,45 @@ def test_firings_are_those_of_the_plain_rule_whatever_is_done_to_the_batches(
                 pass
         told.run()
         assert shown(mill) == expected(told, declared)
+
+
+ADDED = """
+    events.window(WINDOW).aggregate(n=Count(), amount=Sum("amount")).publish("firings", contract="firings"TRIGGER)
+"""
+BOTH = """
+from tidemill import *
+
+with Pipeline("firings", every="1 minute") as pipeline:
+    events = pipeline.read("events", contract="events", event_time="ts").filter("coalesce(user, '') != 'nobody'")
+    events = events.with_columns(user="coalesce(user, 'unknown')").key_by("user")
+    events.aggregate(n=Count(), amount=Sum("amount")).publish("totals", contract="totals")
+"""
+
+
+@pytest.mark.parametrize(
+    ("window", "trigger", "refused"),
+    [
+        ('Tumbling("10 s")', ", trigger=AfterWatermark()", True),
+        ("TumblingBuffer(CountPolicy(2))", "", False),
+    ],
+)
+def test_a_table_that_joins_never_publishes_a_window_that_lacks_records(
+    tmp_path: Path, window: str, trigger: str, refused: bool
+) -> None:
+    mill = firings(tmp_path, NO_SPARK, "TumblingBuffer(CountPolicy(2))", bounds=refused, collect=False)
+    (tmp_path / "data_contracts" / "totals.odcs.yaml").write_text(TOTALS_CONTRACT)
+    path = tmp_path / "pipelines" / "pipeline.py"
+    path.write_text(BOTH)
+    mill = Mill(mill.project.load(tmp_path), NO_SPARK, "firings")
+    mill.feed([an_event(1)])
+    mill.run()
+    path.write_text(BOTH + ADDED.replace("WINDOW", window).replace("TRIGGER", trigger))
+    mill = Mill(mill.project.load(tmp_path), NO_SPARK, "firings")
+    mill.feed([an_event(second) for second in (2, 15, 30)])
+    decided = Reason(by="ana", why="more")
+    if refused:
+        with pytest.raises(Incompatible, match="its first windows would lack records"):
+            mill.run(from_now=decided)
+    else:
+        mill.run(from_now=decided)
+        assert [(r["n"], r["amount"]) for r in mill.published("firings")] == [(2, 2)]

@@ -305,3 +305,7 @@ def test_policies_read_as_they_are_written() -> None:
     assert str(TumblingBuffer(TimePolicy("60 s", clock="batch_clock"), emit_empty=True)) == (
         "tumbling by time 1 minute of batch clock, also empty"
     )
+
+
+def test_a_threshold_may_be_beyond_all_doubles() -> None:
+    assert DeltaPolicy("x", 10**400).threshold == 10**400

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import PUBLISHED, Flow, Input
 from tidemill.core.bind.meaning import by_pattern, inputs_of
 from tidemill.core.bind.sinks import Sink, WindowedSink
@@ -17,6 +18,7 @@ from tidemill.core.history.coverage import Cover, united
 from tidemill.core.history.past import Past
 from tidemill.core.plan.amendments import Ranges
 from tidemill.core.plan.position import Position
+from tidemill.core.time.panes import OnePane
 from tidemill.core.time.times import show_moment
 
 
@@ -25,7 +27,8 @@ class Newcomer:
     """A table that batches left out up to batch `until`: all of them or, if it is `back`, only the last ones.
 
     `event_time` is the newest event time, in microseconds, that was read from the table's topics; None for a table of
-    rows, and for totals without a window, which count from the next batch on.
+    rows, and for totals without a window, which count from the next batch on. Windows that fire record by record cannot
+    follow: they do not know which of them are whole.
     """
 
     back: bool
@@ -36,7 +39,9 @@ class Newcomer:
     def lines(self) -> Iterator[str]:
         """What the table lacks, as text for people."""
         missed = "left out by earlier batches, and back" if self.back else "a new table"
-        if self.event_time is None:
+        if not self.follows:
+            whole = "its first windows would lack records, and it could not tell which"
+        elif self.event_time is None:
             whole = "it gets the rows of later batches alone"
         else:
             whole = f"it gets windows that start after {show_moment(self.event_time)}"
@@ -66,10 +71,12 @@ def newcomer(flow: Flow, sink: Sink, position: Position) -> Newcomer | None:
     times = [c.max_event_time for known in clocks for c in known.values() if c.max_event_time is not None]
     if not times:
         return None
+    bounded = isinstance(sink, FiringSink) and not isinstance(sink.panes, OnePane)
     return Newcomer(
         back=PUBLISHED + sink.table in position.tables or sink.table in position.shapes,
         until=position.batch_id,
         event_time=max(times) if isinstance(sink, WindowedSink) and sink.start is not None else None,
+        follows=not bounded,
     )
 
 

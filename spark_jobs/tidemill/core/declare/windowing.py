@@ -82,8 +82,8 @@ def _of_event_time(policy: Policy) -> bool:
     return isinstance(policy, TimePolicy) and policy.clock == Clock.EVENT_TIME
 
 
-def firing_of(trigger: object, firing: op.Firing) -> op.Firing | None:
-    """What is said of firings; None where windows do not fire by the trigger language.
+def firing_of(trigger: object, firing: op.Firing, *, windowed: bool) -> op.Firing | None:
+    """What is said of firings; None where windows do not fire by the trigger language. Buffers are not `windowed`.
 
     Raises:
         DeclarationError: something is said although they do not.
@@ -92,6 +92,11 @@ def firing_of(trigger: object, firing: op.Firing) -> op.Firing | None:
         return firing
     if firing != op.Firing():
         said = next(f.name for f in fields(firing) if getattr(firing, f.name) != getattr(op.Firing(), f.name))
+        if not windowed:
+            raise DeclarationError(
+                f"{said} is about windows of event time with a trigger, and a buffer fires by its own policy",
+                fix=f"leave out {said}",
+            )
         raise DeclarationError(
             f"{said} is about windows that fire by the trigger language, and this trigger is {trigger!r}",
             fix=f"leave out {said}, or write for example trigger=Repeatedly(AfterCount(100))",

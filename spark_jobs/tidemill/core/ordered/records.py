@@ -42,4 +42,4 @@ class Moment(NamedTuple):
 
 def is_number(value: Number | None) -> bool:
     """Whether a delta can compare this: a value that is neither null, nor infinite, nor NaN."""
-    return value is not None and math.isfinite(value)
+    return value is not None and (isinstance(value, int) or math.isfinite(value))

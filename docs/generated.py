@@ -159,9 +159,9 @@ def _test(name: str) -> tuple[str, str]:
 
 
 def contract_changes() -> str:
-    """The kinds of changes of contracts, and what each breaks."""
-    rows = [(kind.told, _broken(kind.records), _broken(kind.table)) for kind in KINDS.values()]
-    return table(("change", "breaks, for records of a topic", "breaks, for rows of a table"), rows)
+    """The kinds of changes of contracts, their names in waivers and reports, and what each breaks."""
+    rows = [(kind.told, f"`{name}`", _broken(kind.records), _broken(kind.table)) for name, kind in KINDS.items()]
+    return table(("change", "its name", "breaks, for records of a topic", "breaks, for rows of a table"), rows)
 
 
 def _broken(breaks: Iterable[str]) -> str:

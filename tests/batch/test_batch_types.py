@@ -76,8 +76,8 @@ REFUSED = {
         "which is string and no number",
     ),
     "what Spark cannot run": (
-        'with_columns(n="round(amount, amount)").select("user", "n")',
-        {"user": "string", "n": "integer"},
+        'with_columns(n="to_char(amount, \'abc\')").select("user", "n")',
+        {"user": "string", "n": "string"},
         "Spark cannot run",
     ),
     "the clock without a cast": (

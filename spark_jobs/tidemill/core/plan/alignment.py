@@ -15,7 +15,7 @@ Backlog = Mapping[str, Sequence[OffsetRange]]
 
 
 def aligned(flow: Flow, position: Position, backlog: Backlog, *, clock: int) -> Mapping[str, tuple[OffsetRange, ...]]:
-    """The same offsets, but none of partitions whose watermark is more than `max_drift` ahead of the slowest one's.
+    """The offsets to read: none of partitions whose watermark is more than `max_drift` ahead of the slowest one's.
 
     A partition that waits has records to read, so it is not idle. Idle partitions, and those that never had an event
     and have none to read, hold nobody back. `clock` is that of the plan, in microseconds.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -114,15 +113,6 @@ def _together(tables: Sequence[pa.Table], keys: Sequence[str]) -> Numbers:
     if not names:
         return np.zeros(sum(table.num_rows for table in tables), np.int64)
     return numbered(pa.concat_tables(parts), keys)
-
-
-def filled(rows: pa.Table, like: pa.Schema) -> pa.Table:
-    """The rows with the columns of a schema, null where they have none."""
-    columns: list[Any] = []
-    for column in like:
-        there = column.name in rows.column_names
-        columns.append(rows[column.name].cast(column.type) if there else pa.nulls(rows.num_rows, column.type))
-    return pa.table(columns, schema=like)
 
 
 def picked(rows: pa.Table, column: str, value: int) -> pa.Table:

@@ -22,6 +22,7 @@ from tidemill.core.plan.read_limit import ReadLimit
 from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.codec import fingerprint
 from tidemill.core.protocol.events import Audited, Committed, Executor, Planned
+from tidemill.core.time.watermarks import Furthest
 from tidemill.ledger.process import this_process
 from tidemill.run.claiming import Request, next_plan
 
@@ -46,7 +47,7 @@ def verdict(mill: Mill, plan: BatchPlan, *results: CheckResult) -> None:
 def commit(mill: Mill, plan: BatchPlan, *results: CheckResult) -> None:
     """Commit a plan as if all of its records had been counted."""
     verdict(mill, plan, *results)
-    times = {r.topic_partition: 1_000_000 for r in plan.topics["events"].ranges if r}
+    times = {r.topic_partition: Furthest(1_000_000) for r in plan.topics["events"].ranges if r}
     position = plan.position.after(
         batch_id=plan.batch_id, attempt=1, topics=plan.topics_after(times), watermark=1_000_000
     )

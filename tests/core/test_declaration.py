@@ -170,6 +170,30 @@ def test_a_batch_may_start_every_second() -> None:
     Pipeline("p", every="1 second")
 
 
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"watermark": "ts", "delay": "10 s"}, "t is read with a delay of 10 seconds and with watermark='ts'"),
+        ({"watermark": timedelta(seconds=1)}, "watermark is datetime.timedelta.*expected an expression"),
+        ({"watermark": ""}, "expression"),
+        ({"watermark": "ts -"}, "ts -"),
+        ({"watermark": "tss"}, "watermark: there is no column `tss`(?s:.*)did you mean `ts`"),
+        ({"watermark": "amount"}, "watermark: `amount` is bigint, expected a timestamp"),
+        ({"watermark": "to_date(ts)"}, "watermark: `to_date.ts.` is date, expected a timestamp"),
+        ({"watermark": "current_timestamp()"}, "current_timestamp"),
+        ({"watermark": "max(ts)"}, "max"),
+    ],
+)
+def test_a_watermark_that_records_cannot_tell_is_refused(how: dict[str, Any], says: str) -> None:
+    def declare() -> None:
+        with Pipeline("p", every="1 minute") as pipeline:
+            counted(pipeline.read("t", contract="events", event_time="ts", **how))
+        bind(pipeline.spec, CONTRACTS)
+
+    with pytest.raises(DeclarationError, match=says):
+        declare()
+
+
 @pytest.mark.parametrize("column", ["user", "amount", "nope"])
 def test_event_time_must_be_a_timestamp_of_the_contract(column: str) -> None:
     with Pipeline("p", every="1 minute") as pipeline:

@@ -29,7 +29,7 @@ from tidemill.core.protocol.events import Audited, Committed, Planned
 from tidemill.core.protocol.transitions import fold
 from tidemill.core.protocol.view import View
 from tidemill.core.time.times import micros
-from tidemill.core.time.watermarks import BEGINNING, PartitionClock
+from tidemill.core.time.watermarks import BEGINNING, Furthest, PartitionClock
 from tidemill.core.time.windows import Tumbling
 
 Held = Mapping[str, Mapping[int, tuple[int, int]]]
@@ -188,10 +188,10 @@ def test_what_a_declaration_reads_no_more_is_not_missed() -> None:
 def test_a_missing_partition_holds_no_watermark_back_and_comes_back_behind_it() -> None:
     position = at({"t": {0: 100, 1: 7}}, watermark=7)
     plan = planned(a_flow(idle_timeout=None), position, {"t": {0: (0, 200)}}, gone=GONE)
-    assert plan.watermark_after({tp(0): 200}, {"t": 0}) == 200
+    assert plan.watermark_after({tp(0): Furthest(200)}, {"t": 0}) == 200
     assert plan.watermark_after({}, {"t": 0}) == 100
     back = planned(a_flow(), replace(position, watermark=200), {"t": {0: (0, 200), 1: (0, 9)}})
-    assert back.watermark_after({tp(1): 9}, {"t": 0}) == 200
+    assert back.watermark_after({tp(1): Furthest(9)}, {"t": 0}) == 200
     later = NOW + timedelta(hours=1)
     assert planned(a_flow(), position, {"t": {0: (0, 200), 1: (0, 7)}}, clock=later).topics["t"].idle == (1,)
 

@@ -17,7 +17,7 @@ from tidemill.core.plan.planning import TopicBounds, plan_batch
 from tidemill.core.plan.position import Position, TopicPosition
 from tidemill.core.plan.read_limit import ReadLimit
 from tidemill.core.time.times import micros
-from tidemill.core.time.watermarks import BEGINNING, END, PartitionClock
+from tidemill.core.time.watermarks import BEGINNING, END, Furthest, PartitionClock
 
 
 def bounds(held: Mapping[int, tuple[int, int]], topic_id: str = "id") -> Mapping[str, TopicBounds]:
@@ -83,7 +83,7 @@ def test_a_limit_below_the_number_of_partitions_lets_the_watermark_move_while_al
         # As in a feed: each partition has a record of each second, and gets more of them than a batch can read.
         plan = planned(position, bounds(dict.fromkeys(range(64), (0, 5 + batch))), limit=limit)
         assert plan is not None
-        seen = {r.topic_partition: r.until_offset for r in plan.topics["t"].ranges if r}
+        seen = {r.topic_partition: Furthest(r.until_offset) for r in plan.topics["t"].ranges if r}
         topics = plan.topics_after(seen)
         marks.append(plan.watermark_after(seen, {"t": 0}))
         position = position.after(batch_id=plan.batch_id, attempt=1, topics=topics, watermark=marks[-1])
@@ -184,7 +184,7 @@ def test_planning_twice_gives_the_same_plan() -> None:
 def test_the_position_after_a_plan_tiles_the_log() -> None:
     plan = planned(at({0: 3}), bounds({0: (0, 9), 1: (2, 4)}))
     assert plan is not None
-    after = plan.topics_after({tp(0): 77})["t"]
+    after = plan.topics_after({tp(0): Furthest(77)})["t"]
     assert after.offsets == {0: 9, 1: 4}
     assert after.clocks[0].max_event_time == 77
     assert after.clocks[1].max_event_time is None

@@ -39,6 +39,8 @@ DETAILS = {
     "column 12345: a quote is not closed": "wrong_quotes",
     "no event time": "no_event_time",
     "event time in the future": "future",
+    "watermark in the future": "future_watermark",
+    "watermark before year 1": "early_watermark",
     "event time too early: its windows would begin before year 1": "too_early",
     "batch diverted by ann: see the ticket": "diverted",
     "`odd (name)`: required, but null": "null",

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.log.offsets import TopicPartition
-from tidemill.core.time.watermarks import BEGINNING, PartitionClock, advance
+from tidemill.core.time.watermarks import BEGINNING, Furthest, PartitionClock, advance
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 times = st.integers(-(2**60), 2**60)
@@ -39,10 +39,17 @@ def test_when_all_partitions_are_idle_the_watermark_stays(known, delay: int) -> 
 def test_a_partition_clock_keeps_the_greatest_event_time_in_any_order(events: list[int], order: list[int]) -> None:
     forwards, backwards = at(None), at(None)
     for event in events:
-        forwards = forwards.seen(event, clock=0)
+        forwards = forwards.seen(Furthest(event), clock=0)
     for event in reversed(events):
-        backwards = backwards.seen(event, clock=0)
+        backwards = backwards.seen(Furthest(event), clock=0)
     assert forwards == backwards == at(max(events))
+
+
+@given(times, st.none() | times, st.integers(0, 10**9))
+def test_where_records_tell_the_watermark_event_time_does_not_move_it(event: int, mark: int | None, clock: int) -> None:
+    seen = at(None).seen(Furthest(event, mark), clock=clock).seen(Furthest(event + 1), clock=clock)
+    assert seen.watermark(None) == (BEGINNING if mark is None else mark)
+    assert advance(BEGINNING, {P0: seen}, {"t": None}) == seen.watermark(None)
 
 
 @given(times, times)
@@ -57,7 +64,7 @@ def test_a_partition_is_idle_only_strictly_after_its_timeout(active: int, silent
 
 @given(times, times)
 def test_a_clock_that_goes_back_does_not_make_a_partition_idle(active: int, clock: int) -> None:
-    moved = at(0, active).seen(0, clock=clock)
+    moved = at(0, active).seen(Furthest(0), clock=clock)
     assert moved.active_at == max(active, clock)
 
 

@@ -124,13 +124,14 @@ def _of_flow(flow: Flow, where: str) -> Iterator[tuple[str, str]]:
     from tidemill.engine.aggregate.node_sql import merged_nodes, spread_rows
     from tidemill.engine.aggregate.side_outputs import late_rows, rejected_rows
     from tidemill.engine.aggregate.window_sql import folded_state, merged_windows
-    from tidemill.engine.read.typed_rows import checked
+    from tidemill.engine.read.typed_rows import ANY_TIME, checked
     from tidemill.engine.spark.query import ROWS
 
     for source in flow.inputs:
         ways = branches_of(flow, source)
         columns = [f.name for f in source.contract.fields]
-        yield f"sql: rows of {source.topic}{where}", branch_out(checked(source), columns, ways)
+        marked = source.watermark is not None
+        yield f"sql: rows of {source.topic}{where}", branch_out(checked(source, ANY_TIME), columns, ways, marked=marked)
         yield f"sql: rejected of {source.topic}{where}", rejected_rows(source)
         yield f"sql: late of {source.topic}{where}", late_rows([branch for branch, _ in ways])
     for sink in flow.sinks:

@@ -47,7 +47,7 @@ from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.pane_tree import Node
 from tidemill.core.time.panes import OnePane
 from tidemill.core.time.times import micros, moment
-from tidemill.core.time.watermarks import BEGINNING, END
+from tidemill.core.time.watermarks import BEGINNING, END, Furthest
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.attempt import Attempt
 from tidemill.engine.publish.merged_ahead import Ahead
@@ -308,8 +308,8 @@ class TinyAttempt(Attempt):
             rejected=len(bad),
             late=len(late),
         )
-        times = {tp: time for tp, time in self.times.items() if tp.topic == topic}
-        return Counts(account=account, max_event_times=times, late_rows=len(refused))
+        times = {tp: Furthest(time) for tp, time in self.times.items() if tp.topic == topic}
+        return Counts(account=account, reached=times, late_rows=len(refused))
 
     def job(self, read: Read, sink: Any, without: Any = None) -> Any:
         """Rows of state."""

@@ -250,7 +250,14 @@ def _triggers() -> Pipeline:
     return pipeline
 
 
-_NEWER = (_late_fields, _calendar, _totals, _sessions, _buffers, _triggers)
+def _told_watermarks() -> Pipeline:
+    with Pipeline("told_watermarks", every="1 minute") as pipeline:
+        orders = pipeline.read("orders", contract="orders", watermark="CASE WHEN amount < 0 THEN ts END")
+        orders.window(Tumbling("1 hour")).aggregate(n=Count()).publish("told", contract="told")
+    return pipeline
+
+
+_NEWER = (_late_fields, _calendar, _totals, _sessions, _buffers, _triggers, _told_watermarks)
 NEWER_CONTRACTS = {
     **CONTRACTS,
     "late_fields": a_table("late_fields", "shown_from", "total", "why"),
@@ -259,6 +266,7 @@ NEWER_CONTRACTS = {
     **{name: a_table(name, "shop", "n") for name in ("last_hundred", "closed")},
     "refined": a_table("refined", "window_start", "window_end", "n", "why", "nth", "is_last", "operation"),
     **{name: a_table(name, "window_start", "window_end", "n") for name in ("newest", "rising", "plain")},
+    "told": a_table("told", "window_start", "window_end", "n"),
     "each_minute": a_table("each_minute", "window_start", "window_end", "n"),
     "visits": a_table("visits", "window_start", "window_end", "shop", "n"),
 }

@@ -73,6 +73,7 @@ def _input(read: Input, *, pattern: bool) -> str:
     what = "all topics like" if pattern else "topic"
     time = f"event time {code(read.event_time)}" if read.event_time else "the time of the record"
     order = f", out of order by at most {show_duration(read.delay)}" if read.delay else ""
+    order = order if read.watermark is None else f", watermark {code(read.watermark)}"
     return f"{what} {code(read.topic)}, contract {_contract(read.contract)}; {time}{order}"
 
 

@@ -151,8 +151,9 @@ def _columns(operators: Collection[op.Operator]) -> Iterator[str]:
     """The columns that operators name."""
     for operator in operators:
         match operator:
-            case op.Read(event_time=str(column)):
-                yield column
+            case op.Read(event_time=column, watermark=watermark):
+                yield from () if column is None else (column,)
+                yield from () if watermark is None else _names([watermark])
             case op.Filter(predicate):
                 yield from _names([predicate])
             case op.WithColumns(columns):

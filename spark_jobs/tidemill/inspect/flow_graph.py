@@ -15,7 +15,6 @@ from typing import assert_never
 from tidemill.core.bind.flow import Flow
 from tidemill.core.declare import operators as op
 from tidemill.core.protocol.account import Account
-from tidemill.core.time.times import show_duration
 from tidemill.inspect.recent_batches import BatchFacts
 
 QUARANTINE, LATE = "quarantine", "late"
@@ -146,7 +145,7 @@ class _Drawing:
 def _said(operator: op.Operator, grouping: Sequence[op.Operator]) -> tuple[str, tuple[str, ...]]:
     match operator:
         case op.Read():
-            return "decode", (f"contract {operator.contract}", f"delay {show_duration(operator.delay)}")
+            return "decode", (f"contract {operator.contract}", operator.behind)
         case op.Filter():
             return "filter", (operator.predicate,)
         case op.WithColumns():

@@ -36,7 +36,6 @@ from tidemill.core.protocol.codec import fingerprint
 from tidemill.core.protocol.events import Audited, Committed
 from tidemill.core.protocol.failpoints import boundary, check_wanted
 from tidemill.core.protocol.view import View
-from tidemill.core.time.times import micros
 from tidemill.engine.attempt import Attempt
 from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.spark.failures import explained
@@ -190,8 +189,8 @@ def _execute(attempt: Attempt, claim: Claim, ledger: Ledger, times: _Times, *, s
     _check_accounts(attempt, {topic: c.account for topic, c in found.counts.items()})
     position = plan.position_after(
         claim.attempt,
-        dict(item for c in found.counts.values() for item in c.max_event_times.items()),
-        {i.topic: micros(i.delay) for i in flow.inputs},
+        dict(item for c in found.counts.values() for item in c.reached.items()),
+        flow.delays,
         shapes={s.table: s.shape for s in flow.sinks if isinstance(s, StatefulSink)},
         panes=found.panes,
         merged=[s.table for s in flow.sinks if isinstance(s, WindowedSink) and s.merges_ahead],

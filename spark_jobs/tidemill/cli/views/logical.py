@@ -61,8 +61,7 @@ def _does(operator: op.Operator) -> str:  # noqa: C901  one case for each operat
     match operator:
         case op.Read():
             time = operator.event_time or "the record's timestamp"
-            late = show_duration(operator.delay)
-            return f"topic {operator.topic}, contract {operator.contract}; event time {time}, delay {late}"
+            return f"topic {operator.topic}, contract {operator.contract}; event time {time}, {operator.behind}"
         case op.Filter(predicate):
             return predicate
         case op.WithColumns(columns):

@@ -52,6 +52,7 @@ def _input(name: str, topic: str, read: op.Read, contracts: Mapping[str, Contrac
         event_time=read.event_time,
         delay=read.delay,
         start=read.start,
+        watermark=read.watermark,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -23,7 +23,10 @@ PUBLISHED = "published/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """A topic that is read, with the contract of its records. Topics that are read as one share one `name`."""
+    """A topic that is read, with the contract of its records. Topics that are read as one share one `name`.
+
+    `watermark` is the expression by which records tell the watermark; None if it follows event time by `delay`.
+    """
 
     name: str
     topic: str
@@ -31,6 +34,7 @@ class Input:
     event_time: str | None
     delay: timedelta
     start: op.StartFrom
+    watermark: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,11 @@ class Flow:
     def name(self) -> str:
         """The name of the pipeline."""
         return self.spec.name
+
+    @property
+    def delays(self) -> Mapping[str, int | None]:
+        """How far the watermark of each topic stays behind its newest event, in microseconds; None: records tell it."""
+        return {i.topic: micros(i.delay) if i.watermark is None else None for i in self.inputs}
 
     @property
     def contracts(self) -> tuple[Contract, ...]:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.graph import Graph
 from tidemill.core.errors import DeclarationError
-from tidemill.core.time.times import positive_duration
+from tidemill.core.time.times import positive_duration, show_duration
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -73,6 +73,25 @@ def wanted_topics(names: tuple[str, ...], pattern: str | None) -> str | op.Topic
     except re.error as error:
         raise DeclarationError(f"{pattern!r} is no regular expression: {error}") from None
     return op.Topics(pattern=pattern)
+
+
+def check_watermark(read: op.Read) -> None:
+    """Check that the watermark of a read follows its delay or is told by its records, not both.
+
+    Raises:
+        DeclarationError: there are both; or the watermark is no text.
+    """
+    if read.watermark is None:
+        return
+    example = 'watermark="ts - INTERVAL 10 SECONDS"'
+    if not isinstance(read.watermark, str):
+        raise DeclarationError(f"watermark is {read.watermark!r}, expected an expression", fix=f"write {example}")
+    if read.delay:
+        raise DeclarationError(
+            f"{read.topic} is read with a delay of {show_duration(read.delay)} and with watermark={read.watermark!r}: "
+            "records come after one bound",
+            fix=f"leave one of them out; a watermark with a delay is {example}",
+        )
 
 
 def check_read_once(operators: Iterable[op.Operator], topics: Sequence[str]) -> None:

@@ -35,9 +35,8 @@ STATE_COLUMNS = frozenset(
 
 _UNITS = ", and the custom property `timestamp: epoch_s`, `epoch_ms` or `epoch_us` if it counts from 1970"
 
-HIDDEN_COLUMNS = frozenset(
-    {*RECORD_COLUMNS, "_time", "_behind", "_block", "_error", "_broken", "_unmatched", "_raw", "_rejected", "_alive"}
-)
+_OF_ROWS = "_time _behind _mark _block _error _broken _unmatched _raw _rejected _alive"
+HIDDEN_COLUMNS = frozenset((*RECORD_COLUMNS, *_OF_ROWS.split()))
 """Columns of rows besides those of their contract."""
 
 
@@ -145,6 +144,7 @@ def _read(where: str, read: op.Read, contracts: Mapping[str, Contract]) -> tuple
                 f"{where}: event_time `{read.event_time}` is of type {field.type}, expected a timestamp",
                 fix=f"{f'name {times}; or ' if times else ''}write logicalType: timestamp for it in {name}{units}",
             )
+    _check(f"{where}: watermark", filter(None, [read.watermark]), contract.columns)
     kept = contract.format is Format.JSON and contract.extra_fields is ExtraFields.KEEP
     return (*contract.columns, "_extra") if kept else contract.columns
 

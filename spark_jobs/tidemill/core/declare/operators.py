@@ -15,6 +15,7 @@ from tidemill.core.declare.aggregates import Aggregate
 from tidemill.core.ordered import triggers as ordered
 from tidemill.core.ordered.buffers import SlidingBuffer, TumblingBuffer
 from tidemill.core.ordered.evictors import Evictor
+from tidemill.core.time.times import show_duration
 from tidemill.core.time.trigger import Trigger
 from tidemill.core.time.windows import WindowSpec
 
@@ -46,7 +47,8 @@ class Read:
     """Reads one topic or several, decoded as their contract says: one row for each record that is not rejected.
 
     `event_time` names a timestamp column of the contract; None is the record's own timestamp. `delay` bounds how much
-    later than another record of its partition an earlier event may arrive.
+    later than another record of its partition an earlier event may arrive. `watermark` is an expression instead of a
+    delay: the watermark that a record itself tells; null in records that tell none.
     """
 
     topic: str | Topics
@@ -54,6 +56,12 @@ class Read:
     event_time: str | None
     delay: timedelta
     start: StartFrom
+    watermark: str | None = None
+
+    @property
+    def behind(self) -> str:
+        """What the watermark follows, as a text."""
+        return f"delay {show_duration(self.delay)}" if self.watermark is None else f"watermark {self.watermark}"
 
     @property
     def names(self) -> tuple[str, ...]:

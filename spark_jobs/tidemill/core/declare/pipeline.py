@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 from tidemill.core.declare import operators as op
 from tidemill.core.declare.builder import Stream
-from tidemill.core.declare.checks import check_published, check_read_once, interval, wanted_topics
+from tidemill.core.declare.checks import check_published, check_read_once, check_watermark, interval, wanted_topics
 from tidemill.core.declare.graph import Edge, Graph
 from tidemill.core.declare.guarantees import Guarantee, OnLoss, one_of
 from tidemill.core.declare.names import checked_contract, checked_name, no_step
@@ -137,6 +137,7 @@ class Pipeline:
         event_time: str | None = None,
         delay: str | timedelta = timedelta(0),
         start: str = op.StartFrom.EARLIEST,
+        watermark: str | None = None,
         name: str | None = None,
     ) -> Stream:
         """The records of one topic or several that meet their contract.
@@ -150,11 +151,14 @@ class Pipeline:
                 far behind the newest record.
             start: where to begin in a topic that was never read: "earliest", or "latest", which skips the records from
                 before the first batch.
+            watermark: instead of a delay, a timestamp expression over a record: no events before it will come any more.
+                Null in records that do not know. `"ts - INTERVAL 10 SECONDS"`; `"CASE WHEN kind = 'marker' THEN ts
+                END"`: records of kind marker, and only they, move event time.
             name: the step's name in `explain` and in errors; by default its kind and a number: `read_1`.
 
         Raises:
             DeclarationError: there are no topics, or names and a pattern; a topic is read twice; there is no contract;
-                or the delay is no duration, or negative.
+                the delay is no duration, or negative; or there are a delay and a watermark.
         """
         wanted = wanted_topics(topics, pattern)
         check_read_once(self._operators.values(), topics)
@@ -165,7 +169,9 @@ class Pipeline:
             event_time=event_time,
             delay=duration(delay, "delay"),
             start=start_from,
+            watermark=watermark,
         )
+        check_watermark(read)
         return Stream(self, self._add(read, "read", name), "out")
 
     def add(self, operator: op.Operator, kind: str, feeds: tuple[Stream, ...], name: str | None = None) -> str:

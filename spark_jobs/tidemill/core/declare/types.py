@@ -19,6 +19,7 @@ from tidemill.core.declare.aggregate_columns import ALL_ROWS
 from tidemill.core.declare.graph import Graph
 from tidemill.core.declare.names import told
 from tidemill.core.declare.type_checks import check_numbers, check_united
+from tidemill.core.errors import DeclarationError
 
 if TYPE_CHECKING:
     from tidemill.core.contract.known_types import Known
@@ -57,7 +58,9 @@ def types_by_operator(graph: Graph, contracts: Mapping[str, Contract]) -> Mappin
 def _leaving(where: str, operator: op.Operator, before: list[_Found], contracts: Mapping[str, Contract]) -> _Found:
     match operator:
         case op.Read():
-            return {**_RECORD, **{f.name.lower(): f.type for f in contracts[operator.contract].fields}}
+            read = {**_RECORD, **{f.name.lower(): f.type for f in contracts[operator.contract].fields}}
+            _check_watermark(f"{where}: watermark", operator.watermark, read)
+            return read
         case op.Union():
             exact = [{c: _exact(known) for c, known in types.items()} for types in before]
             for other in exact[1:]:
@@ -91,6 +94,15 @@ def _type_of(where: str, expression: str, types: _Found, *, aggregates: bool = F
 
     with told(where):
         return checked_type(expression, types, aggregates=aggregates)
+
+
+def _check_watermark(where: str, expression: str | None, types: _Found) -> None:
+    of = Scalar.TIMESTAMP if expression is None else _type_of(where, expression, types)
+    if of not in (None, Scalar.TIMESTAMP):
+        raise DeclarationError(
+            f"{where}: `{expression}` is {of}, expected a timestamp",
+            fix='write for example watermark="ts - INTERVAL 10 SECONDS"',
+        )
 
 
 def _check_predicate(where: str, predicate: str, types: _Found) -> None:

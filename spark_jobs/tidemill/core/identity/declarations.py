@@ -43,6 +43,7 @@ FORMS: Mapping[type, Form] = {
             "event_time": Part("event_time", None),
             "delay": Part("delay_us", _NO_TIME),
             "start": Part("start", "earliest"),
+            "watermark": Part("watermark", None, sql=True),
         },
     ),
     op.Filter: Form("filter", {"predicate": Part("keep", sql=True)}),

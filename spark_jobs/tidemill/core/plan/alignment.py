@@ -24,7 +24,7 @@ def aligned(flow: Flow, position: Position, backlog: Backlog, *, clock: int) -> 
     if drift is None:
         return {topic: tuple(ranges) for topic, ranges in backlog.items()}
     timeout = None if flow.spec.idle_timeout is None else micros(flow.spec.idle_timeout)
-    delays, clocks = {i.topic: micros(i.delay) for i in flow.inputs}, position.clocks
+    delays, clocks = flow.delays, position.clocks
     watermarks: dict[TopicPartition, int] = {}
     for each in (item for ranges in backlog.values() for item in ranges):
         place, known = each.topic_partition, clocks.get(each.topic_partition)

@@ -15,7 +15,7 @@ from tidemill.core.plan.stored_plan import StoredPlan, keys_of
 from tidemill.core.plan.work import BackfillStep, Kind, Live, Reading, TopicPlan, Work, kind_of, reads_of
 from tidemill.core.time.spans import PaneSpan
 from tidemill.core.time.times import micros
-from tidemill.core.time.watermarks import BEGINNING, END, PartitionClock, advance
+from tidemill.core.time.watermarks import BEGINNING, END, PartitionClock, Reached, advance
 
 _AS_IT_IS = ("pipeline", "batch_id", "clock", "position", "logical_hash", "semantics")
 """The fields that are stored unchanged."""
@@ -112,8 +112,8 @@ class BatchPlan:
     def position_after(  # noqa: PLR0913  all that a position is
         self,
         attempt: int,
-        max_event_times: Mapping[TopicPartition, int],
-        delays: Mapping[str, int],
+        reached: Reached,
+        delays: Mapping[str, int | None],
         *,
         shapes: Mapping[str, Mapping[str, str]],
         panes: Mapping[str, PaneSpan],
@@ -134,8 +134,8 @@ class BatchPlan:
                 return self.position.after(
                     batch_id=self.batch_id,
                     attempt=attempt,
-                    topics=self.topics_after(max_event_times),
-                    watermark=self.watermark_after(max_event_times, delays),
+                    topics=self.topics_after(reached),
+                    watermark=self.watermark_after(reached, delays),
                     shapes=shapes,
                     gone=self.gone_after,
                     merged=merged,
@@ -152,26 +152,26 @@ class BatchPlan:
         known = {g.place: g for g in (*(self.position.gone or ()), *(self.live.gone or ())) if g.place in missing}
         return tuple(known[place] for place in sorted(known)) or None
 
-    def topics_after(self, max_event_times: Mapping[TopicPartition, int]) -> Mapping[str, TopicPosition]:
-        """The position in each topic after this batch, which accepted events of at most these times (microseconds).
+    def topics_after(self, reached: Reached) -> Mapping[str, TopicPosition]:
+        """The position in each topic after this batch, whose accepted records came so far.
 
         Partitions that the batch does not read keep their offsets and clocks.
         """
-        return {name: self._topic_after(name, topic, max_event_times) for name, topic in self.topics.items()}
+        return {name: self._topic_after(name, topic, reached) for name, topic in self.topics.items()}
 
-    def _topic_after(self, name: str, topic: TopicPlan, max_event_times: Mapping[TopicPartition, int]) -> TopicPosition:
+    def _topic_after(self, name: str, topic: TopicPlan, reached: Reached) -> TopicPosition:
         before = self.position.topics.get(name)
         offsets, clocks = (dict(before.offsets), dict(before.clocks)) if before else ({}, {})
         for item in topic.ranges:
             partition, now = item.topic_partition.partition, micros(self.clock)
             known = before.clocks.get(partition) if before else None
             clock = known or PartitionClock(max_event_time=None, active_at=now)
-            seen = max_event_times.get(item.topic_partition)
-            clocks[partition] = clock.seen(seen, clock=now) if item else clock
+            furthest = reached.get(item.topic_partition)
+            clocks[partition] = clock.seen(furthest, clock=now) if item else clock
             offsets[partition] = item.until_offset
         return TopicPosition(topic_id=topic.topic_id, offsets=offsets, clocks=clocks)
 
-    def watermark_after(self, max_event_times: Mapping[TopicPartition, int], delays: Mapping[str, int]) -> int:
+    def watermark_after(self, reached: Reached, delays: Mapping[str, int | None]) -> int:
         """The pipeline's watermark after this batch; END when it drains. Only live batches and rewinds move it.
 
         A partition without a range in the plan does not hold the watermark back.
@@ -182,7 +182,7 @@ class BatchPlan:
             return self.position.watermark
         if self.drains:
             return END
-        after = self.topics_after(max_event_times)
+        after = self.topics_after(reached)
         read = (r.topic_partition for topic in self.topics.values() for r in topic.ranges)
         clocks = {tp: after[tp.topic].clocks[tp.partition] for tp in read}
         idle = [TopicPartition(name, p) for name, topic in self.topics.items() for p in topic.idle]

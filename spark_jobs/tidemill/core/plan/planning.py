@@ -95,11 +95,11 @@ def plan_batch(  # noqa: PLR0913  a plan is a function of exactly these
 
 def _moves(flow: Flow, plan: BatchPlan) -> bool:
     """Whether a plan without records has something to do: the watermark moves, a clock is due, or an input begins."""
-    position, delays = plan.position, {i.topic: micros(i.delay) for i in flow.inputs}
+    position = plan.position
     if any(due <= micros(plan.clock) for due in (position.due or {}).values()):
         return True
     begins = any(i.start is StartFrom.LATEST and i.topic not in position.topics for i in flow.inputs)
-    return begins or plan.watermark_after({}, delays) > position.watermark
+    return begins or plan.watermark_after({}, flow.delays) > position.watermark
 
 
 def _backlogs(

@@ -1,13 +1,15 @@
 """Watermarks: exclusive lower bounds of the event times still to come.
 
 A watermark W says "no more events with event time < W". Each topic-partition has one: its greatest event time minus
-the *delay* of its input. The pipeline's watermark is the least of them, without idle partitions. It never goes back.
+the *delay* of its input; or, where the input says so, the greatest *mark*: a watermark that a record itself tells. The
+pipeline's watermark is the least of them, without idle partitions. It never goes back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidemill.core.log.offsets import TopicPartition
 
@@ -18,24 +20,42 @@ END = 2**63 - 1
 """The watermark after the last event: every window is closed."""
 
 
+class Furthest(NamedTuple):
+    """How far accepted records of a topic-partition came: event time and mark, in microseconds; None where none has."""
+
+    event_time: int | None
+    mark: int | None = None
+
+
+Reached = Mapping[TopicPartition, Furthest]
+"""How far the records of a batch came, for partitions with accepted ones."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionClock:
     """The clock of one topic-partition, in microseconds.
 
-    `max_event_time` is None until an event was accepted. `active_at` is the clock of the last batch that
-    found records to read there, or of the batch that first saw the partition.
+    `max_event_time` is None until an event was accepted, `mark` until an accepted record told a watermark. `active_at`
+    is the clock of the last batch that found records to read there, or of the batch that first saw the partition.
     """
 
     max_event_time: int | None
     active_at: int
+    mark: int | None = None
 
-    def seen(self, event_time: int | None, *, clock: int) -> PartitionClock:
-        """The clock after a batch at `clock` that read records with at most `event_time`."""
-        known = [t for t in (self.max_event_time, event_time) if t is not None]
-        return PartitionClock(max_event_time=max(known, default=None), active_at=max(clock, self.active_at))
+    def seen(self, furthest: Furthest | None, *, clock: int) -> PartitionClock:
+        """The clock after a batch at `clock` that read records; None: it accepted none of them."""
+        event_time, mark = furthest or (None, None)
+        return PartitionClock(
+            max_event_time=_greater(self.max_event_time, event_time),
+            active_at=max(clock, self.active_at),
+            mark=_greater(self.mark, mark),
+        )
 
-    def watermark(self, delay: int) -> int:
-        """`max_event_time - delay`, or BEGINNING without an event."""
+    def watermark(self, delay: int | None) -> int:
+        """`max_event_time - delay`; where `delay` is None, `mark`. BEGINNING if there is none yet."""
+        if delay is None:
+            return BEGINNING if self.mark is None else self.mark
         return BEGINNING if self.max_event_time is None else self.max_event_time - delay
 
     def is_idle(self, *, clock: int, timeout: int | None) -> bool:
@@ -43,15 +63,20 @@ class PartitionClock:
         return timeout is not None and clock - self.active_at > timeout
 
 
+def _greater(one: int | None, other: int | None) -> int | None:
+    return max((t for t in (one, other) if t is not None), default=None)
+
+
 def advance(
     current: int,
     clocks: Mapping[TopicPartition, PartitionClock],
-    delays: Mapping[str, int],
+    delays: Mapping[str, int | None],
     idle: Iterable[TopicPartition] = (),
 ) -> int:
     """The pipeline's watermark after a batch: never less than `current`.
 
-    `delays` gives the delay of each topic in microseconds. If all partitions are idle, the watermark stays.
+    `delays` gives the delay of each topic in microseconds, or None if its records tell the watermark. If all
+    partitions are idle, the watermark stays.
     """
     silent = frozenset(idle)
     live = [clock.watermark(delays[tp.topic]) for tp, clock in clocks.items() if tp not in silent]

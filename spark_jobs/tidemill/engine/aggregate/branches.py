@@ -27,7 +27,7 @@ from tidemill.core.sql.text import quoted, renamed, select
 from tidemill.core.time.times import micros
 from tidemill.core.time.watermarks import END
 from tidemill.core.time.window_expressions import is_late, refusing_windows
-from tidemill.engine.read.typed_rows import bounded
+from tidemill.engine.read.typed_rows import MARK, bounded
 
 HIDDEN = (*RECORD_COLUMNS, "_time")
 """The columns with a row's place in the log and its event time; every sink gets them."""
@@ -123,16 +123,19 @@ def needed_columns(sink: Sink) -> tuple[str, ...]:
     return (*sink.keys, *sorted(c for lower, c in used.items() if lower not in known))
 
 
-def branch_out(checked: str, user_columns: Sequence[str], branches: Sequence[tuple[Branch, Path]]) -> str:
+def branch_out(
+    checked: str, user_columns: Sequence[str], branches: Sequence[tuple[Branch, Path]], *, marked: bool = False
+) -> str:
     """A statement that adds the columns of every branch to the rows of `tidemill.engine.read.typed_rows`.
 
-    A row that the contract rejects is alive in no branch. The hidden columns stay.
+    A row that the contract rejects is alive in no branch. The hidden columns stay; `_mark` is one if they are `marked`.
     """
+    hidden = (*_OF_ROWS, MARK) if marked else _OF_ROWS
     kept = [f"{_KEPT}{c}" for c in user_columns]
-    text = select([*_OF_ROWS, *(renamed(quoted(c), _KEPT + c) for c in user_columns)], checked)
+    text = select([*hidden, *(renamed(quoted(c), _KEPT + c) for c in user_columns)], checked)
     done: list[str] = []
     for branch, path in branches:
-        beneath = [*_OF_ROWS, *map(quoted, [*kept, *done])]
+        beneath = [*hidden, *map(quoted, [*kept, *done])]
         start = [renamed(quoted(_KEPT + c), c) for c in user_columns]
         walked = _Walk(select([*beneath, *start, renamed("NOT _rejected", _ALIVE)], text), tuple(user_columns), beneath)
         for step in path:
@@ -140,7 +143,7 @@ def branch_out(checked: str, user_columns: Sequence[str], branches: Sequence[tup
         ending = _ending(branch)
         text = select([*beneath, *(renamed(value, name) for name, value in ending.items())], walked.text)
         done += ending
-    return select([*_OF_ROWS, *map(quoted, done)], text)
+    return select([*hidden, *map(quoted, done)], text)
 
 
 @dataclass(frozen=True, slots=True)

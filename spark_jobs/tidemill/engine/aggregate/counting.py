@@ -13,8 +13,10 @@ from tidemill.core.bind.flow import Input
 from tidemill.core.contract.row_rules import warning_bits
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.protocol.account import Account
+from tidemill.core.time.watermarks import Furthest, Reached
 from tidemill.engine.aggregate.branches import Branch
 from tidemill.engine.aggregate.side_outputs import Rows, held_rows
+from tidemill.engine.read.typed_rows import MARK
 
 _OUTCOMES = ("read", "aggregated", "filtered", "rejected", "late")
 
@@ -23,7 +25,7 @@ _OUTCOMES = ("read", "aggregated", "filtered", "rejected", "late")
 class Counts:
     """The counts of one pass over one input.
 
-    `max_event_times` (microseconds) has the partitions with accepted rows. `late_rows` counts a row once for each sink
+    `reached` says how far accepted rows came. `late_rows` counts a row once for each sink
     that refused it; `refused_windows` counts windows that refused a row which other windows took. `stray_blocks` is a
     bitmap of the blocks (`tidemill.engine.read.blocks`) that hold rejected or late rows. `warned` has the rules of
     severity warning that accepted rows break, each with the number of those rows. `held` has rejected and late rows
@@ -31,7 +33,7 @@ class Counts:
     """
 
     account: Account
-    max_event_times: dict[TopicPartition, int] = field(default_factory=dict)
+    reached: Reached = field(default_factory=dict)
     refused_windows: int = 0
     late_rows: int = 0
     stray_blocks: bytes = b""
@@ -49,6 +51,7 @@ class Counter:
 
     def __init__(self, source: Input, partitions: Sequence[int], branches: Sequence[Branch]) -> None:
         self._topic, self._partitions, self._branches = source.topic, tuple(partitions), tuple(branches)
+        self._marked = source.watermark is not None
         self._warnings, self._held = warning_bits(source.contract.row_rules), held_rows(source, branches)
         self._observation = Observation(f"tidemill {source.topic}")
         self._found: Any = None
@@ -66,9 +69,6 @@ class Counter:
         # An input whose rows are all discarded has no branch.
         taken = " OR ".join(f"({b.taken})" for b in self._branches) or "false"
         late = " OR ".join(b.late for b in self._branches) or "false"
-        times = {
-            f"time_{p}": f"max(CASE WHEN NOT _rejected AND _partition = {p} THEN _time END)" for p in self._partitions
-        }
         warned = {f"warned_{b}": f"count_if(NOT _rejected AND _broken & {b}L != 0)" for b in self._warnings.values()}
         return {
             "read": "count(1)",
@@ -79,19 +79,32 @@ class Counter:
             "refused": f"sum({' + '.join(b.refused for b in self._branches) or '0L'})",
             "refusals": f"sum({' + '.join(f'CAST({b.late} AS INT)' for b in self._branches) or '0L'})",
             "stray_blocks": f"bitmap_construct_agg(CASE WHEN _rejected OR ({late}) THEN CAST(_block AS BIGINT) END)",
-            **times,
+            **self._greatest("time", "_time"),
+            **(self._greatest("mark", MARK) if self._marked else {}),
             **warned,
             **self._held,
+        }
+
+    def _greatest(self, name: str, column: str) -> dict[str, str]:
+        return {
+            f"{name}_{p}": f"max(CASE WHEN NOT _rejected AND _partition = {p} THEN {column} END)"
+            for p in self._partitions
+        }
+
+    def _reached(self, found: Any) -> Reached:
+        times = {p: time for p in self._partitions if (time := found[f"time_{p}"]) is not None}
+        return {
+            TopicPartition(self._topic, p): Furthest(time, found[f"mark_{p}"] if self._marked else None)
+            for p, time in times.items()
         }
 
     def result(self) -> Counts:
         """The counts, after the rows were counted."""
         found = self._found if self._found is not None else self._observation.get
         account = Account(**{name: found[name] for name in _OUTCOMES})
-        times = {TopicPartition(self._topic, p): found[f"time_{p}"] for p in self._partitions}
         return Counts(
             account=account,
-            max_event_times={tp: time for tp, time in times.items() if time is not None},
+            reached=self._reached(found),
             refused_windows=found["refused"] or 0,
             late_rows=found["refusals"] or 0,
             stray_blocks=bytes(found["stray_blocks"] or b""),

@@ -46,7 +46,8 @@ class Stream:
         paths = [(b, p) for b, p in ways if only is None or b.sink.table == only]
         branches = tuple(branch for branch, _ in paths)
         decode = DecodeBatches.of(flow, source, plan)
-        statement = branch_out(checked(source), [f.name for f in decode.decoder.schema], paths)
+        columns = [f.name for f in decode.decoder.schema]
+        statement = branch_out(checked(source, decode.times), columns, paths, marked=source.watermark is not None)
         partitions = sorted({r.topic_partition.partition for r in plan.ranges(source.topic)})
         counter = Counter(source, partitions, branches)
         return Stream(session, source, found, decode, statement, branches, counter)

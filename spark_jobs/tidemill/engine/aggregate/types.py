@@ -29,7 +29,7 @@ from tidemill.engine.aggregate.firing_sql import OF_FIRINGS, merged_firings
 from tidemill.engine.aggregate.time_zones import check_zone
 from tidemill.engine.aggregate.window_sql import finished_windows, partial_aggregates
 from tidemill.engine.read.decode import decoder_for
-from tidemill.engine.read.typed_rows import checked, row_schema
+from tidemill.engine.read.typed_rows import ANY_TIME, checked, row_schema
 from tidemill.engine.spark.query import ROWS, query
 from tidemill.engine.storage.state_table import State
 from tidemill.engine.storage.table_layout import Uris
@@ -134,7 +134,8 @@ def _branches(flow: Flow, sink: Sink) -> Iterator[tuple[Input, Path, Branch]]:
 
 def _branched(session: SparkSession, source: Input, path: Path, branch: Branch) -> DataFrame:
     decoder = decoder_for(source.contract)
-    text = branch_out(checked(source), [f.name for f in decoder.schema], [(branch, path)])
+    statement, columns = checked(source, ANY_TIME), [f.name for f in decoder.schema]
+    text = branch_out(statement, columns, [(branch, path)], marked=source.watermark is not None)
     return query(
         session,
         text,

@@ -3,7 +3,8 @@
 A row has the columns of its contract and hidden columns. `_topic`, `_partition`, `_offset` and `_timestamp` say which
 record it comes from, `_block` in which part of the batch it is. `_time` is its event time in microseconds, `_behind`
 how far that is behind the watermark. `_error` is the decoder's error, `_broken` a bit mask of the row rules that it
-breaks; `_unmatched` has those of its bits that are about patterns. `_raw` is the record's value where `_held` is true:
+breaks; `_unmatched` has those of its bits that are about patterns. `_mark` is the watermark that the record tells, in
+microseconds, if its input has an expression for it. `_raw` is the record's value where `_held` is true:
 in every row of a second pass for side outputs, and in the first pass if the batch is not large.
 """
 
@@ -28,6 +29,7 @@ from tidemill.core.contract.schema import ddl
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.sql.text import renamed, select, text_literal
 from tidemill.core.time.times import micros
+from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.engine.read.blocks import Blocks, marked
 from tidemill.engine.read.decode import Decoder, decoder_for
 from tidemill.engine.spark.query import ROWS
@@ -37,7 +39,11 @@ from tidemill.tables.matching import unmatched
 NO_EVENT_TIME = "no event time"
 FAR_FUTURE = "event time in the future"
 TOO_EARLY = "event time too early: its windows would begin before year 1"
+FAR_MARK = "watermark in the future"
+EARLY_MARK = "watermark before year 1"
+MARK = "_mark"
 _FURTHEST = 2**62
+_YEAR_1 = micros(datetime.min.replace(tzinfo=UTC))
 _HELD_RECORDS, _HELD_BYTES = 250_000, 16 * 2**20
 """The values of a batch of so many records are held in its first pass: so many bytes in each task."""
 
@@ -80,33 +86,50 @@ def _plain(decode: DecodeBatches) -> Callable[[_Batches], _Batches]:
     return decode_batches
 
 
-def checked(source: Input) -> str:
+def checked(source: Input, times: EventTimes) -> str:
     """A statement over decoded rows that adds `_topic`, `_broken` and `_rejected`: the contract rejects the row.
 
-    A predicate that is null is not broken; rows that could not be decoded break no rule, but are rejected.
+    A predicate that is null is not broken; rows that could not be decoded break no rule, but are rejected. `_mark` is
+    only there if the input has an expression for it; rows that tell a watermark out of `times` are rejected.
     """
     rules, types = source.contract.row_rules, {field.name: field.type for field in source.contract.fields}
     mask = f"CASE WHEN _error IS NULL THEN {mask_expression(rules, types)} ELSE 0L END"
     found = select(["*", renamed(text_literal(source.topic), "_topic"), renamed(mask, "_broken")], ROWS)
+    if source.watermark is not None:
+        found = _marked(source.watermark, times, found)
     return select(["*", f"_error IS NOT NULL OR _broken & {rejecting_bits(rules)}L != 0 AS _rejected"], found)
+
+
+def _marked(expression: str, times: EventTimes, rows: str) -> str:
+    """A statement that adds `_mark`, and to `_error` why a row is rejected because of it."""
+    told = select(["*", renamed(f"CASE WHEN _error IS NULL THEN unix_micros({expression}) END", MARK)], rows)
+    far, early = (text_literal(stored_reason(reason)) for reason in (FAR_MARK, EARLY_MARK))
+    wrong = f"CASE WHEN {MARK} > {times.latest}L THEN {far} WHEN {MARK} < {times.first}L THEN {early} END"
+    return select(["* EXCEPT (_error)", renamed(f"coalesce(_error, {wrong})", "_error")], told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventTimes:
-    """The event times that are accepted, in microseconds since 1970, both ends included."""
+    """The event times that are accepted, in microseconds since 1970, both ends included.
+
+    Watermarks that records tell are accepted from `first`, the beginning of year 1, to `latest`.
+    """
 
     earliest: int
     latest: int
+    first: int = _YEAR_1
 
     @staticmethod
     def of(flow: Flow, source: Input, clock: datetime) -> EventTimes:
         """The bounds: not too far in the future, and no window and no watermark before year 1."""
         windows = [s for s in flow.sinks if isinstance(s, StatefulSink)]
         reach = max((2 * s.panes.longest + micros(s.allowed_lateness) for s in windows), default=0)
-        first = micros(datetime.min.replace(tzinfo=UTC))
-        return EventTimes(
-            earliest=first + reach + micros(source.delay), latest=micros(clock + flow.spec.future_tolerance)
-        )
+        earliest = _YEAR_1 + reach + micros(source.delay)
+        return EventTimes(earliest=earliest, latest=micros(clock + flow.spec.future_tolerance))
+
+
+ANY_TIME = EventTimes(earliest=BEGINNING, latest=END)
+"""All event times and watermarks are accepted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

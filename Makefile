@@ -15,7 +15,7 @@ ifdef UPGRADE
 LOCK_OPTIONS = --upgrade
 endif
 
-ifeq ($(ALL),1)
+ifneq ($(filter 1,$(ALL))$(PART),)
 TESTS = not crash
 PATIENT = -o faulthandler_timeout=900
 else
@@ -28,6 +28,8 @@ SEEDS = 20
 # How long `make soak-airflow` runs, and how often it kills.
 MINUTES = 60
 KILLS = 3
+# `make test PART=2/6` adds the second of six parts of the long forms; ALL=1 adds all of them.
+PART =
 # What else the program of a target is told, for example `make bench OPTIONS=--help`.
 OPTIONS =
 
@@ -45,8 +47,8 @@ demo: setup ## run the reference pipeline, kill a batch, prove the result; LOG=f
 airflow: setup ## Airflow with all its parts over a log that is fed, on 127.0.0.1:8080, until Ctrl-C; OPTIONS=--kafka
 	@$(RUN) tidemill up $(OPTIONS)
 
-test: setup ## all tests but those that have a shorter form; ALL=1 runs these, too, with the same servers
-	@$(RUN) pytest $(PARALLEL) $(LONGEST) $(PATIENT) -m "$(TESTS)"
+test: setup ## all tests but those that have a shorter form; ALL=1 runs these, too, PART=2/6 a sixth of them
+	@$(RUN) TIDEMILL_LONG_PART=$(PART) pytest $(PARALLEL) $(LONGEST) $(PATIENT) -m "$(TESTS)"
 
 test-long: setup ## the long forms
 	@$(RUN) pytest $(PARALLEL) $(LONGEST) -o faulthandler_timeout=900 -m "long and not crash"

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from support.parts import take_part
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -19,8 +21,9 @@ settings.register_profile("tidemill", deadline=None, max_examples=60, derandomiz
 settings.load_profile("tidemill")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files of short tests come last: so no process ends with a long file while the other one has nothing to do."""
+    take_part(config, items)
     heavy = {item.path for item in items if any(item.get_closest_marker(name) for name in ("spark", "long"))}
     items.sort(key=lambda item: item.path not in heavy)
 

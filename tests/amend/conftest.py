@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from support.projects import Mill, an_event, sums
+from support.writers import WRITERS
 from tidemill.core.plan.amendments import Reason
 from tidemill.core.protocol.events import Committed
 from tidemill.project.project import Project
@@ -32,7 +33,7 @@ def done(commits: Any) -> list[Committed]:
     return list(commits)
 
 
-@pytest.fixture(params=["delta-rs", pytest.param("spark", marks=pytest.mark.long)])
+@pytest.fixture(params=WRITERS)
 def writer(request: pytest.FixtureRequest) -> str:
     """Who writes the tables."""
     return str(request.param)

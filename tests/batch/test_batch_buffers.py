@@ -11,6 +11,7 @@ import pytest
 from amend.conftest import an_amendment
 from support.firings import feed, fired, firings
 from support.projects import NOW, Mill, an_event
+from support.writers import WRITERS
 from tidemill.inspect.verify import Scope, verify
 
 pytestmark = pytest.mark.spark
@@ -101,7 +102,7 @@ def test_a_record_without_a_value_to_compare_goes_to_the_late_table(tmp_path: Pa
     assert len(mill.own("late")) == 1
 
 
-@pytest.mark.parametrize("writer", ["delta-rs", "spark"])
+@pytest.mark.parametrize("writer", WRITERS)
 def test_keys_have_buffers_of_their_own_and_records_are_taken_by_partition_and_offset(
     tmp_path: Path, spark: Any, writer: str
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from amend.conftest import an_amendment, done
 from support.projects import NOW, Mill, an_event, rows_of, sums
+from support.writers import WRITERS
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.state_compaction import Folding
 from tidemill.inspect.verify import Scope, verify
@@ -31,7 +32,7 @@ def windows(mill: Mill) -> dict[tuple[str, str], int]:
     return {(f"{r['window_start']:%m-%d %H:%M}", f"{r['window_end']:%m-%d %H:%M}"): r["n"] for r in mill.published()}
 
 
-@pytest.mark.parametrize("writer", ["delta-rs", pytest.param("spark", marks=pytest.mark.long)])
+@pytest.mark.parametrize("writer", WRITERS)
 def test_days_of_new_york_have_23_and_25_hours(tmp_path: Path, spark: Any, writer: str) -> None:
     mill = sums(tmp_path, spark, window=NEW_YORK, writer=writer)
     mill.feed([an_event(at(t)) for t in ("2025-03-09 04:59:59", "2025-03-09 05:00", "2025-03-10 03:59:59")])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from support.projects import EVENTS_CONTRACT, Mill, a_project, an_event
+from support.writers import WRITERS
 from tidemill.core.errors import AuditBlocked
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
 
@@ -202,7 +203,7 @@ with Pipeline("p", every="1 minute") as pipeline:
 """
 
 
-@pytest.mark.parametrize("writer", ["delta-rs", pytest.param("spark", marks=pytest.mark.long)])
+@pytest.mark.parametrize("writer", WRITERS)
 def test_rows_as_they_are_are_appended_once(
     tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, writer: str
 ) -> None:

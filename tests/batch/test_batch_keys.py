@@ -11,6 +11,7 @@ import pytest
 from batch.test_batch_flows import EVENTS, a_mill, a_table
 from support.commands import type_command
 from support.projects import Mill, an_event
+from support.writers import WRITERS
 from tidemill.core.errors import AuditBlocked
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
 
@@ -83,7 +84,7 @@ def test_keys_that_are_null_agree_with_nothing(make: Make) -> None:
     assert len(mill.published("rows")) == 2
 
 
-@pytest.mark.parametrize("writer", ["delta-rs", "spark"])
+@pytest.mark.parametrize("writer", WRITERS)
 def test_a_batch_is_not_held_against_itself(make: Make, monkeypatch: pytest.MonkeyPatch, writer: str) -> None:
     mill = make(writer=writer)
     mill.feed([an_event(1, "a")])
@@ -98,7 +99,7 @@ def test_a_batch_is_not_held_against_itself(make: Make, monkeypatch: pytest.Monk
     assert [row["user"] for row in mill.published("rows")] == ["a", "b"]
 
 
-@pytest.mark.parametrize("writer", ["delta-rs", "spark"])
+@pytest.mark.parametrize("writer", WRITERS)
 def test_a_backfill_is_compared_with_what_it_leaves_and_with_what_waits(make: Make, writer: str) -> None:
     mill = make(writer=writer, batch_records=1)
     for user in "abc":

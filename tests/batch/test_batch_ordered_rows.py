@@ -10,6 +10,7 @@ import pytest
 from amend.conftest import an_amendment
 from support.firings import feed, fired, firings
 from support.projects import Mill, an_event, rows_of
+from support.writers import WRITERS
 from tidemill.core.errors import DeclarationError
 from tidemill.inspect.verify import Scope, verify
 
@@ -132,7 +133,7 @@ def test_rows_49_and_50_discarding_and_accumulating(
     assert [row["amount"] for row in found] == [sum(each) for each in expected]
 
 
-@pytest.mark.parametrize("writer", ["delta-rs", "spark"])
+@pytest.mark.parametrize("writer", WRITERS)
 def test_row_51_firings_that_take_earlier_ones_back_add_up(tmp_path: Path, spark: Any, writer: str) -> None:
     said = 'trigger=AfterWatermark(early=AfterCount(1), late=AfterCount(1)), operation="operation", index="nth", '
     said += 'timing="timing", accumulation="accumulating_and_retracting"'

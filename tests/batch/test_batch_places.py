@@ -11,6 +11,7 @@ import pytest
 
 from support.connect import ConnectServer
 from support.projects import Mill, an_event, sums
+from support.writers import WRITERS
 from tidemill.core.protocol.events import Audited, Planned
 from tidemill.project.project import Project
 from tidemill.project.settings import FILE
@@ -85,7 +86,7 @@ def test_spark_connect_publishes_the_same_rows(
     assert (mill.everything(), recorded_hashes(mill)) == expected
 
 
-@pytest.mark.parametrize("second", ["delta-rs", pytest.param("spark", marks=pytest.mark.long)])
+@pytest.mark.parametrize("second", WRITERS)
 def test_rows_that_spark_wrote_are_found_again_between_two_milliseconds(
     tmp_path: Path, spark: Any, second: str
 ) -> None:

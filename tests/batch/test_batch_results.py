@@ -9,6 +9,7 @@ import pytest
 
 from amend.conftest import an_amendment, done
 from support.projects import SUMS_CONTRACT, TOTALS_CONTRACT, Mill, an_event, sums, totals
+from support.writers import WRITERS
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
@@ -19,7 +20,6 @@ from tidemill.repair.repair import repair
 
 pytestmark = pytest.mark.spark
 
-WRITERS = ["delta-rs", pytest.param("spark", marks=pytest.mark.long)]
 STEPS = ".filter('n >= 2').with_columns(mean='amount / n').select(SELECTED).filter('mean < 50')"
 
 

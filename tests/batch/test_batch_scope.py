@@ -11,9 +11,10 @@ import pytest
 from batch.test_batch_flows import EVENTS, WINDOW, a_mill, a_table
 from support.commands import type_command
 from support.projects import Mill, an_event
+from support.writers import WRITERS
 from tidemill.core.errors import AuditBlocked
 
-pytestmark = [pytest.mark.spark, pytest.mark.parametrize("writer", ["delta-rs", "spark"])]
+pytestmark = [pytest.mark.spark, pytest.mark.parametrize("writer", WRITERS)]
 
 READ = """
 with Pipeline("p", every="1 minute") as pipeline:

@@ -10,6 +10,7 @@ import pytest
 
 from amend.conftest import an_amendment, done
 from support.projects import NOW, Mill, an_event, sums
+from support.writers import WRITERS
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
@@ -25,7 +26,6 @@ from tidemill.repair.rewind import rewind
 pytestmark = pytest.mark.spark
 
 GAP = {"window": 'Session("10 seconds")'}
-WRITERS = ["delta-rs", pytest.param("spark", marks=pytest.mark.long)]
 
 
 def sessions(mill: Mill) -> dict[str, list[tuple[float, float, int]]]:

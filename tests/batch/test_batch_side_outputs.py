@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from support.projects import Mill, an_event, sums
+from support.writers import WRITERS
 from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.read import typed_rows
 
@@ -29,7 +30,7 @@ def put_aside(folder: Path, spark: Any, writer: str) -> tuple[list[Any], list[An
     return mill.own("quarantine"), mill.own("late")
 
 
-@pytest.mark.parametrize("writer", ["delta-rs", "spark"])
+@pytest.mark.parametrize("writer", WRITERS)
 def test_rows_that_come_with_the_counts_are_those_of_a_second_pass(
     tmp_path: Path, spark: Any, writer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,8 @@ from tidemill.core.sql.functions import AGGREGATE_FUNCTIONS, ROW_FUNCTIONS
 pytestmark = pytest.mark.spark
 
 LETTERS = "".join(VALUES)
+SAMPLES = pytest.mark.parametrize("share", [8, pytest.param(1, marks=pytest.mark.long)])
+"""Of so many functions one is looked at."""
 MOST = 4
 GIVEN = {
     "string": ("string",),
@@ -36,6 +38,12 @@ GIVEN = {
 def session(spark: Any) -> Iterator[Any]:
     with a_view(spark, "signatures", TYPES):
         yield spark
+
+
+def functions(share: int) -> list[tuple[str, Signature]]:
+    """The functions of a sample, always the same ones."""
+    known = sorted(SIGNATURES.items(), key=lambda item: item[0])
+    return known if share == 1 else random.Random(13).sample(known, len(known) // share)
 
 
 def wrong_numbers(name: str, signature: Signature) -> Iterator[str]:
@@ -71,16 +79,18 @@ def test_the_functions_of_the_table_are_those_that_are_allowed() -> None:
     assert set(SIGNATURES) <= ROW_FUNCTIONS | AGGREGATE_FUNCTIONS
 
 
-def test_spark_refuses_what_is_refused_for_the_number_of_its_arguments(session: Any) -> None:
-    calls = [call for name, signature in SIGNATURES.items() for call in wrong_numbers(name, signature)]
+@SAMPLES
+def test_spark_refuses_what_is_refused_for_the_number_of_its_arguments(session: Any, share: int) -> None:
+    calls = [call for name, signature in functions(share) for call in wrong_numbers(name, signature)]
     found = zip(calls, (types_in_spark(session, "signatures", [call])[0] for call in calls), strict=True)
     assert [call for call, kind in found if kind is not None] == []
 
 
-def test_spark_refuses_what_is_refused_for_the_kind_of_an_argument(session: Any) -> None:
+@SAMPLES
+def test_spark_refuses_what_is_refused_for_the_kind_of_an_argument(session: Any, share: int) -> None:
     chance = random.Random(5)
     taken: list[str] = []
-    for name, signature in SIGNATURES.items():
+    for name, signature in functions(share):
         calls = [*dict.fromkeys(wrong_kinds(name, signature, chance))]
         taken += [
             f"{call}: {kind}"
@@ -90,10 +100,11 @@ def test_spark_refuses_what_is_refused_for_the_kind_of_an_argument(session: Any)
     assert taken == []
 
 
-def test_what_fits_gives_what_is_said(session: Any) -> None:
+@SAMPLES
+def test_what_fits_gives_what_is_said(session: Any, share: int) -> None:
     chance = random.Random(7)
     wrong: list[str] = []
-    for name, signature in SIGNATURES.items():
+    for name, signature in functions(share):
         for count in range(MOST + 1):
             if signature.takes(count):
                 words = [signature.word(at) for at in range(count)]

@@ -9,6 +9,7 @@ import pytest
 
 from amend.conftest import an_amendment, done
 from support.projects import Mill, an_event, totals
+from support.writers import WRITERS
 from tidemill.core.plan.amendments import SideOutput
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
@@ -20,8 +21,6 @@ from tidemill.repair.repair import repair
 from tidemill.repair.rewind import rewind
 
 pytestmark = pytest.mark.spark
-
-WRITERS = ["delta-rs", pytest.param("spark", marks=pytest.mark.long)]
 
 
 def totals_of(mill: Mill) -> dict[str, tuple[int, int]]:

@@ -15,6 +15,7 @@ from kafka.conftest import Cluster
 from support.commands import type_command
 from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, SUMS_PIPELINE, Mill, a_project, an_event, sums
 from support.recovery import paused
+from support.writers import WRITERS
 from tidemill.core.errors import LogUnreachable, OffsetsLost, TidemillError, TopicRecreated
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
 from tidemill.engine.read import source
@@ -40,7 +41,7 @@ def a_mill(folder: Path, spark: Any, cluster: Cluster, topic: str, **settings: A
 VALUES = [[an_event(7 * n + 1), an_event(7 * n, "b"), b"{cut" if n % 2 else an_event(2, "b", n)] for n in range(6)]
 
 
-@pytest.mark.parametrize("writer", ["delta-rs", pytest.param("spark", marks=pytest.mark.long)])
+@pytest.mark.parametrize("writer", WRITERS)
 def test_the_rows_are_those_of_the_file_log(tmp_path: Path, spark: Any, cluster: Cluster, writer: str) -> None:
     topic = cluster.topic()
     mill = a_mill(tmp_path / "kafka", spark, cluster, topic, writer=writer)

@@ -19,6 +19,7 @@ import pytest
 from amend.conftest import an_amendment, done
 from kafka.conftest import Cluster
 from support.projects import EVENTS_CONTRACT, SUMS_CONTRACT, Mill, a_project, an_event, sums
+from support.writers import WRITERS
 from tidemill.core.errors import AmendmentError, ConfigError, Fenced, LogInputError, LogUnreachable, UnknownTopic
 from tidemill.core.log.scan import Record
 from tidemill.core.plan.amendments import SideOutput
@@ -85,7 +86,7 @@ def shown(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("writer", ["delta-rs", pytest.param("spark", marks=pytest.mark.long)])
+@pytest.mark.parametrize("writer", WRITERS)
 def test_a_topic_gets_the_rows_of_its_table(tmp_path: Path, spark: Any, cluster: Cluster, writer: str) -> None:
     mill, topic = a_mill(tmp_path, spark, cluster, writer=writer)
     cluster.feed(topic, [an_event(1), an_event(2, "b", 9), an_event(3, "b", 7), an_event(30)])

@@ -17,6 +17,7 @@ from support.builders import NOW, a_commit, a_plan, an_executor
 from support.faults import Faults
 from support.projects import Mill, an_event
 from support.recovery import a_wide_mill, recomputed
+from support.writers import WRITERS
 from tidemill.core.contract.verdict import Verdict
 from tidemill.core.errors import CommitUnknown, EngineError, Fenced, StoreUnreachable
 from tidemill.core.protocol.events import Audited, Planned
@@ -45,7 +46,7 @@ def a_log(bucket: str, access: S3Access) -> FileLog:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("writer", ["delta-rs", pytest.param("spark", marks=pytest.mark.long)])
+@pytest.mark.parametrize("writer", WRITERS)
 def test_the_rows_are_what_the_raw_log_gives(
     tmp_path: Path, spark: Any, server: ObjectStore, bucket: str, writer: str
 ) -> None:

@@ -1,0 +1,40 @@
+"""Parts of the long forms: each long test is in one of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.parts import left_out
+
+
+class Item:
+    """A test in a file, as far as parts look at it."""
+
+    def __init__(self, file: str, *, long: bool) -> None:
+        self.path, self._long = Path(file), long
+
+    def get_closest_marker(self, name: str) -> object:
+        return object() if self._long and name == "long" else None
+
+
+def some_tests() -> list[Any]:
+    return [Item(f"{file}.py", long=number % 2 == 0) for file in "abcdefgh" for number in range(4)]
+
+
+@pytest.mark.parametrize("parts", [1, 2, 6, 9])
+def test_each_long_test_is_in_one_part_and_all_others_in_each(parts: int) -> None:
+    tests = some_tests()
+    out = [left_out(tests, f"{part}/{parts}") for part in range(1, parts + 1)]
+    times = Counter(test for left in out for test in left)
+    assert {times[test] for test in tests if test.get_closest_marker("long")} == {parts - 1}
+    assert all(times[test] == 0 for test in tests if not test.get_closest_marker("long"))
+
+
+@pytest.mark.parametrize("part", ["0/6", "7/6", "1", "a/b", "1/0", "-1/6"])
+def test_what_is_no_part_is_refused(part: str) -> None:
+    with pytest.raises(pytest.UsageError, match="expected a part such as 2/6"):
+        left_out(some_tests(), part)

@@ -127,6 +127,47 @@ def test_csv_gives_a_contract_of_its_lines(tmp_path: Path) -> None:
     assert holds(path, body)
 
 
+def test_a_column_of_csv_that_is_always_empty_is_a_guess_and_says_so(tmp_path: Path) -> None:
+    sample = tmp_path / "a.csv"
+    sample.write_text("n,gap,seldom\n" + "1,,\n" * 250 + "2,,x\n")
+    path, columns, said = inferred(sample)
+    assert columns["gap"] == {
+        "name": "gap",
+        "logicalType": "string",
+        "description": "Empty in 251 records: the type is a guess, check it.",
+    }
+    assert columns["seldom"]["description"] == "In 1 of 251 records."
+    assert said.err.splitlines() == [
+        "warning: `gap` is always empty: that it is a string is a guess",
+        f"({_OF_CSV})",
+    ]
+    body = tmp_path / "body.csv"
+    body.write_text("".join(sample.read_text().splitlines(keepends=True)[1:]))
+    assert holds(path, body)
+    # Whatever stands there one day is a string, too.
+    body.write_text("3,2026-01-01,\n")
+    assert holds(path, body)
+
+
+def test_csv_with_nothing_but_empty_cells_gives_strings_that_are_guesses(tmp_path: Path) -> None:
+    sample = tmp_path / "a.csv"
+    sample.write_text("a,b\n,\n,\n")
+    _, columns, said = inferred(sample)
+    assert [(c["logicalType"], c["description"]) for c in columns.values()] == [
+        ("string", "Empty in 2 records: the type is a guess, check it.")
+    ] * 2
+    assert said.err.count("is a guess") == 2
+
+
+def test_a_column_of_parquet_without_a_type_is_left_out_and_named(tmp_path: Path) -> None:
+    sample = tmp_path / "a.parquet"
+    rows = pa.table({"id": [1], "gap": pa.array([None], pa.null()), "text": pa.array([None], pa.string())})
+    pq.write_table(rows, sample)
+    _, columns, said = inferred(sample)
+    assert list(columns) == ["id", "text"]
+    assert said.err == "warning: `gap` is left out: it is always null, so it has no type\n"
+
+
 @pytest.mark.parametrize("form", ["delta", "parquet"])
 def test_rows_with_types_keep_them(tmp_path: Path, form: str) -> None:
     moments = pa.array([0, 1], pa.timestamp("us", "UTC"))

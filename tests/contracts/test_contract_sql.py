@@ -61,6 +61,8 @@ def of(file: Any, query: str, rest: str = "mustBe: 0", **more: Any) -> Any:
         ("SELECT COUNT(o.n) AS bad FROM lake.orders AS o WHERE o.m = 0", "NOT ((m = 0) AND (n IS NOT NULL))"),
         ("SELECT COUNT(*) FROM ${object} WHERE ${object}.n > orders.m - orders.m", None),
         ("SELECT COUNT(*) FROM orders WHERE orders.n > `orders`.m", "NOT ((n > m))"),
+        ("SELECT COUNT((n)) FROM ${object}", "NOT ((n IS NOT NULL))"),
+        ("SELECT COUNT(true) FROM ${object} WHERE n < 0", "NOT ((n < 0))"),
     ],
 )
 def test_a_count_is_a_check_of_rows(file: Any, query: str, predicate: str | None, version: str) -> None:
@@ -99,6 +101,17 @@ def test_a_count_of_all_rows_is_the_number_of_rows(file: Any) -> None:
         ("SELECT COUNT(DISTINCT nn) FROM ${object}", "has no property `nn`"),
         ("SELECT COUNT(DISTINCT n, m) FROM ${object}", "it selects COUNT(DISTINCT n, m)"),
         ("SELECT COUNT(DISTINCT n + 1) FROM ${object}", "it selects COUNT(DISTINCT n + 1)"),
+        ("SELECT COUNT(o.*) FROM ${object} o WHERE o.n < 0", "`o.*` cannot be counted: Spark refuses it for a table"),
+        ("SELECT COUNT(${object}.*) FROM ${object}", "`${object}.*` cannot be counted"),
+        ("SELECT COUNT(DISTINCT orders.*) FROM orders", "`orders.*` cannot be counted"),
+        (
+            "SELECT COUNT(* EXCEPT (n)) FROM ${object}",
+            "`* EXCEPT (n)` cannot be run: Spark counts the rows",
+        ),
+        ("SELECT COUNT(DISTINCT orders.s.x) FROM orders", "different values of `s.x` cannot be counted"),
+        ("SELECT COUNT_IF(n > 1, m) FROM ${object}", "COUNT_IF takes one condition"),
+        ("SELECT COUNT_IF() FROM ${object}", "a function gets too few values"),
+        ("SELECT COUNT(IF(n > 1, 1)) FROM ${object}", "IF takes three arguments in Spark"),
         ("SELECT COUNT(*) FROM ${object} JOIN b ON true", "it has `joins`"),
         ("SELECT COUNT(*) FROM ${object} WHERE n IN (SELECT m FROM ${object})", "more than one table or query"),
         ("SELECT COUNT(*) FROM ${object} GROUP BY n", "it has `group`"),
@@ -131,7 +144,7 @@ def test_another_query_is_refused_in_its_line(file: Any, query: str, words: str,
     ],
 )
 def test_a_count_of_different_values_is_a_statistic(file: Any, operator: str, bounds: dict[str, int]) -> None:
-    [rule] = load_contract(of(file, "SELECT COUNT(DISTINCT X) FROM ${object}", operator)).table_rules
+    [rule] = load_contract(of(file, "SELECT COUNT(DISTINCT (X)) FROM ${object}", operator)).table_rules
     kind = "expect_column_unique_value_count_to_be_between"
     assert rule.check == Expectation(column="x", kind=kind, arguments=(("column", "x"), *bounds.items()))
     assert rule.tolerance is None

@@ -48,7 +48,7 @@ def test_a_call_that_spark_refuses_is_refused(predicate: str, said: str) -> None
         "exists(tags, tag -> length(tag) > 1)",
         "mask(note, upperChar => 'x') = 'x'",
         "from_json(note, 'a INT, b ARRAY<STRING>').a = 1",
-        "from_json(note, 'a: DECIMAL(3, 1)').a = 1",
+        "from_json(note, 'a DECIMAL(3, 1)').a = 1",
         "length(bytes) > 1",
         "coalesce(note) = 'a'",
     ],

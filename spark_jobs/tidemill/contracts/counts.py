@@ -103,6 +103,7 @@ def _counted(query: str, place: Place) -> str | _Distinct | None:
     if extra := sorted({name for name, part in select.args.items() if part} - _PARTS):
         raise _Unfit(f"it has `{extra[0].strip('_').replace('_', ' ')}`, but may only have one table and a condition")
     _check_table(select, place)
+    _check_stars(select)
     if any(t.comments for t in tokens):
         raise _Unfit("it has a comment", "put it into the description of the rule")
     if (plain := without_prefix(query, select, tokens, place.fields)) != query:
@@ -128,7 +129,9 @@ def _read(query: str) -> tuple[Any, list[Any]]:
         statements = parse(query, dialect="spark")
         tokens = tokenize(query, dialect="spark")
     except (SqlglotError, RecursionError) as error:
-        raise _Unfit(f"it is not SQL: {str(error).splitlines()[0]}") from None
+        said = str(error).splitlines()[0]
+        # The parser names its own classes.
+        raise _Unfit("a function gets too few values" if "<class" in said else f"it is not SQL: {said}") from None
     select = statements[0] if len(statements) == 1 else None
     if not isinstance(select, exp.Select):
         raise _Unfit("it must be one SELECT")
@@ -155,6 +158,20 @@ def _check_table(select: Any, place: Place) -> None:
         raise _Unfit(f"it reads `{table.sql() if table else 'no table'}`, not its own object", "write FROM ${object}")
 
 
+def _check_stars(select: Any) -> None:
+    """Refuse `*` of a table, which Spark does not count, and `*` without some columns, which counts fewer rows."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    for star in select.find_all(exp.Star):
+        if any(star.args.values()):
+            said = "cannot be run: Spark counts the rows in which none of the other columns is null"
+            raise _Unfit(f"`{star.sql('spark')}` {said}", "write WHERE column IS NOT NULL for each of these columns")
+        if isinstance(star.parent, exp.Column):
+            shown = star.parent.sql("spark").replace(_TABLE, "${object}")
+            said = "Spark refuses it for a table, and for an object it counts the rows in which no field is null"
+            raise _Unfit(f"`{shown}` cannot be counted: {said}", "write COUNT(*) to count rows, or name a column")
+
+
 def _condition_of_count(selected: list[Any], place: Place) -> str | _Distinct:
     """What a count asks of a row, or the column whose values it counts; empty if it counts every row."""
     from sqlglot import exp  # noqa: PLC0415
@@ -162,15 +179,17 @@ def _condition_of_count(selected: list[Any], place: Place) -> str | _Distinct:
     [node] = selected if len(selected) == 1 else [None]
     node = node.this if isinstance(node, exp.Alias) else node
     if isinstance(node, exp.CountIf) and not isinstance(node.this, exp.Distinct):
+        if len([part for part in node.args.values() if part is not None]) > 1:
+            raise _Unfit("COUNT_IF takes one condition, and gets more", "join conditions with AND or OR")
         return str(node.this.sql("spark"))
-    if isinstance(node, exp.Count) and not node.expressions:
-        match node.this:
-            case exp.Star() | exp.Literal():
+    if isinstance(node, exp.Count) and not node.expressions and node.this is not None:
+        match node.this.unnest():
+            case exp.Star() | exp.Literal() | exp.Boolean():
                 return ""
             case exp.Column() as column:
                 return f"{column.sql('spark')} IS NOT NULL"
-            case exp.Distinct(expressions=[exp.Column() as column]):
-                return _distinct(column.name, place)
+            case exp.Distinct(expressions=[one]) if isinstance(column := one.unnest(), exp.Column):
+                return _distinct(column, place)
             case exp.Case() | exp.If() as cases:
                 return _condition_of_case(cases)
     found = node.sql("spark") if node is not None else f"{len(selected)} columns"
@@ -180,8 +199,12 @@ def _condition_of_count(selected: list[Any], place: Place) -> str | _Distinct:
     )
 
 
-def _distinct(name: str, place: Place) -> _Distinct:
+def _distinct(column: Any, place: Place) -> _Distinct:
     """The different values of a column. Spark and Python have other opinions about which floating numbers are one."""
+    name = column.name
+    if len(column.parts) > 1:
+        shown = column.sql("spark")
+        raise _Unfit(f"different values of `{shown}` cannot be counted: it is inside of a column", "name a column")
     known = {column.lower(): field for column, field in place.fields.items()}
     field = known.get(name.lower())
     if field is None:
@@ -196,6 +219,8 @@ def _condition_of_case(cases: Any) -> str:
     from sqlglot import exp  # noqa: PLC0415
 
     is_case = isinstance(cases, exp.Case)
+    if not is_case and cases.args.get("false") is None:
+        raise _Unfit("IF takes three arguments in Spark, and gets two", "write IF(condition, 1, NULL)")
     branches = cases.args.get("ifs") if is_case else [cases]
     values, other = [branch.args["true"] for branch in branches], cases.args.get("default" if is_case else "false")
     if isinstance(other, exp.Null):

@@ -60,6 +60,7 @@ def draft_of_lines(name: str, header: list[str], rows: Iterable[list[str]], deli
     for called, column in zip(names, seen, strict=True):
         field = Field(name=called, type=_csv_type(column), required=column.values == count)
         columns.append(_described(_column(field, column), column, count))
+        lost += [] if column.values else [f"`{called}` is always empty: that it is a string is a guess"]
     return Draft(
         name=name,
         description=f"Inferred from {many(count, 'record')}.",
@@ -128,6 +129,8 @@ def _column(field: Field, seen: Seen) -> Column:
 def _described(column: Column, seen: Seen, count: int) -> Column:
     field = column.field
     said = f"In {seen.values:,} of {many(count, 'record')}."
+    if not seen.values:
+        said = f"Empty in {many(count, 'record')}: the type is a guess, check it."
     if column.allowed:
         said = f"{said[:-1]}, with {len(column.allowed)} different values."
     named = Field(name=field.name, type=field.type, required=field.required, description=said)
@@ -146,7 +149,7 @@ def _of_arrow(arrow: pa.DataType, *, is_table: bool) -> DataType | None:
 def _why_not(arrow: pa.DataType) -> str:
     if pa.types.is_timestamp(arrow) and arrow.tz is None:
         return "its times have no zone, and those of a table must have one; --of records takes them as UTC"
-    return f"contracts have no type for {arrow}"
+    return "it is always null, so it has no type" if pa.types.is_null(arrow) else f"contracts have no type for {arrow}"
 
 
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,37})", re.ASCII)

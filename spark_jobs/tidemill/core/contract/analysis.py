@@ -15,17 +15,17 @@ from tidemill.core.contract.cast_types import type_of_cast
 from tidemill.core.contract.function_rules import called
 from tidemill.core.contract.lambda_rules import variable_type
 from tidemill.core.contract.leaf_types import LEAVES
+from tidemill.core.contract.moment_parts import part_of_moment
 from tidemill.core.contract.operator_rules import (
     MismatchError,
     check_texts,
     compared,
     is_among,
     operated,
-    part_of_moment,
     signed,
     together,
 )
-from tidemill.core.contract.sql_types import BOOLEAN, STRING, SqlType, named
+from tidemill.core.contract.sql_types import BOOLEAN, STRING, VOID, SqlType, named
 from tidemill.core.contract.type_paths import item_of, names_in, part_of
 
 _OPERATORS: Mapping[type[exp.Expr], str] = {
@@ -44,9 +44,7 @@ _OPERATORS: Mapping[type[exp.Expr], str] = {
     exp.Or: "AND",
 }
 _SIGNS: Mapping[type[exp.Expr], str] = {exp.Neg: "-", exp.BitwiseNot: "~", exp.Not: "NOT"}
-_PARTS = ("date_part", "datepart")
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
-_PATTERNS = (exp.Like, exp.ILike, exp.RegexpLike)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +113,14 @@ class Analysis:
             case exp.Paren() | exp.Escape() | exp.Filter() | exp.Lambda() | exp.Distinct():
                 inner = node.expressions[0] if isinstance(node, exp.Distinct) else node.this
                 return self.of(inner)
+            case exp.Dot(this=exp.Identifier() as variable) if self.of(variable) == VOID:
+                raise MismatchError(f"`{variable.name}` is always NULL, which has no fields", "give the array items")
             case exp.Dot():
                 return part_of(self.of(node.this), node.expression.name)
             case exp.Bracket():
                 return item_of(self.of(node.this), node.expressions[0], self.of(node.expressions[0]))
             case exp.Tuple():
                 return SqlType("struct", tuple(self._all(node.expressions)), names_in(node.expressions))
-            case exp.Anonymous() if node.name.lower() in _PARTS and isinstance(node.expressions[0], exp.Literal):
-                return part_of_moment(node.expressions[0].name, self.of(node.expressions[-1]))
             case exp.Anonymous():
                 return called(node, self._all(node.expressions))
             case _:

@@ -97,6 +97,17 @@ def _read_moment(types: Types) -> SqlType | None:
     return named("T")
 
 
+def _bucket(types: Types) -> SqlType | None:
+    """Which of the buckets between two bounds has a value: of three numbers, or of three intervals of one kind."""
+    values = [each for each in types[:3] if each is not None]
+    letters = {each.letter for each in values}
+    if letters & set("YV") and len(letters) > 1:
+        shown = ", ".join(f"`{each}`" for each in values)
+        said = f"`width_bucket` takes three numbers or three intervals of one kind, not {shown}"
+        raise MismatchError(said, "give the value and both bounds one type")
+    return named("l")
+
+
 ARGUMENT_RULES: Mapping[str, Callable[[Types], SqlType | None]] = {
     "joined": _joined,
     "reversed": _reversed,
@@ -107,5 +118,6 @@ ARGUMENT_RULES: Mapping[str, Callable[[Types], SqlType | None]] = {
     "zoned": _zoned,
     "read_moment": _read_moment,
     "switched_off": _switched_off,
+    "bucket": _bucket,
 }
 """What the rules of `result_lines` say about several arguments, by their names."""

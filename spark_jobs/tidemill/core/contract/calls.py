@@ -147,10 +147,10 @@ def _check_schema(call: _Called) -> None:
     place = SCHEMA_AT.get(call.name)
     if place is None or len(call.arguments) <= place:
         return
-    schema = call.arguments[place]
-    if isinstance(schema, exp.Literal) and schema.is_string and (fault := fault_of_schema(schema.name)):
+    schema = call.arguments[place].unnest()
+    if isinstance(schema, exp.Literal) and schema.is_string and (fault := fault_of_schema(schema.name, call.name)):
         raise DeclarationError(
-            f"{schema.name!r} is no schema for `{call.name}` in {call.expression!r}: {fault}",
+            f"{schema.name!r} is no schema for `{call.name}` in {call.expression!r}: {fault}; Spark refuses it",
             fix="write names with types, for example 'a INT, b STRING'",
         )
 

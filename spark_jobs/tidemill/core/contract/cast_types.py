@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from tidemill.core.contract.operator_rules import MismatchError, is_cast
 from tidemill.core.contract.sql_types import SqlType, named
+from tidemill.core.sql.interval_fields import written_interval
 
 _LETTERS: Mapping[exp.DType, str] = {
     **dict.fromkeys((exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR), "s"),
@@ -55,8 +56,8 @@ def named_type(to: exp.DataType) -> SqlType | None:
             fields = [(field.name, _inner(field.args.get("kind"))) for field in to.expressions]
             return SqlType("struct", tuple(kind for _, kind in fields), tuple(name for name, _ in fields))
         case exp.Interval():
-            words = to.this.sql(dialect="spark").upper()
-            return named("Y" if "YEAR" in words or "MONTH" in words else "V")
+            name = written_interval(to.this.sql(dialect="spark"))
+            return SqlType(name) if name else None
         case _:
             letter = _LETTERS.get(to.this) if isinstance(to.this, exp.DType) else None
             return None if letter is None else named(letter)

@@ -8,8 +8,15 @@ from sqlglot import exp
 
 from tidemill.core.contract.argument_rules import ARGUMENT_RULES
 from tidemill.core.contract.lambda_rules import check_lambdas
+from tidemill.core.contract.moment_parts import part_of_moment
 from tidemill.core.contract.nested_rules import NESTED_RULES
-from tidemill.core.contract.operator_rules import MismatchError, check_order, compared, operated, together
+from tidemill.core.contract.operator_rules import (
+    MismatchError,
+    check_order,
+    compared,
+    operated,
+    together,
+)
 from tidemill.core.contract.sql_types import BOOLEAN, STRING, SqlType, Texts, array_of, named
 from tidemill.core.contract.type_paths import names_in
 from tidemill.core.sql.function_signatures import SIGNATURES, WORDS
@@ -19,6 +26,7 @@ from tidemill.core.sql.result_lines import OPTIONS_AT, RESULT_LINES
 Types = Sequence[SqlType | None]
 Rule = Callable[[Types], SqlType | None]
 
+_PARTS = ("date_part", "datepart")
 _BY_NAME = {name: letter for letter, name in KINDS.items()}
 
 
@@ -40,6 +48,9 @@ def called(node: exp.Anonymous, types: Types) -> SqlType | None:
     name = node.name.lower()
     check_lambdas(name, node.expressions, types)
     _check_options(name, types)
+    field = node.expressions[0].unnest() if name in _PARTS and len(types) == len(node.expressions) == 2 else None
+    if isinstance(field, exp.Literal):
+        return part_of_moment(field.name, types[1])
     signature = SIGNATURES.get(name)
     if signature is not None and any(
         found is not None and found.letter in KINDS and found.letter not in WORDS[signature.word(place)].letters
@@ -128,7 +139,9 @@ def _summed(types: Types) -> SqlType | None:
 
 def _averaged(types: Types) -> SqlType | None:
     found = types[0]
-    return found if found is None or found.letter in "YV" else None if found.letter == "d" else named("x")
+    if found is None or found.letter == "d":
+        return None
+    return named(found.letter if found.letter in "YV" else "x")
 
 
 def _shifted(types: Types) -> SqlType | None:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
+from tidemill.core.contract.operator_rules import MismatchError
 from tidemill.core.contract.sql_types import BOOLEAN, STRING, VOID, SqlType, named
+from tidemill.core.sql.interval_fields import UNITS, unknown_unit, written_interval
 
 
 def _number(node: exp.Expr) -> SqlType:
@@ -17,13 +19,18 @@ def _number(node: exp.Expr) -> SqlType:
 
 
 def _interval(node: exp.Expr) -> SqlType | None:
-    words = node.sql(dialect="spark").upper()
-    months, days = (
-        any(w in words for w in each) for each in (("YEAR", "MONTH"), ("WEEK", "DAY", "HOUR", "MINUTE", "SECOND"))
-    )
-    if months == days or not isinstance(node.this, exp.Literal):
-        return None
-    return named("Y" if months else "V")
+    """The type of an interval.
+
+    Raises:
+        MismatchError: its size is no constant, or its unit is none.
+    """
+    if not isinstance(node.this, exp.Literal):
+        raise MismatchError("the size of an interval is a constant", "multiply: value * interval '1' day")
+    text = node.sql(dialect="spark")
+    if unknown := unknown_unit(text):
+        raise MismatchError(f"an interval has no unit `{unknown}`", f"the units are {', '.join(UNITS)}")
+    name = written_interval(text)
+    return SqlType(name) if name else None
 
 
 LEAVES: Mapping[type[exp.Expr], Callable[[exp.Expr], SqlType | None]] = {

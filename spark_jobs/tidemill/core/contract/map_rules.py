@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tidemill.core.contract.operator_rules import MismatchError, check_order, together
-from tidemill.core.contract.sql_types import BOOLEAN, STRING, VOID, SqlType, Texts, array_of
+from tidemill.core.contract.sql_types import BOOLEAN, STRING, VOID, SqlType, Texts, array_of, named
 
 Types = Sequence[SqlType | None]
 
@@ -71,6 +71,23 @@ def _from_entries(types: Types) -> SqlType | None:
     return _map(inside(entry), inside(entry, 1)) if entry is not None else None
 
 
+_IN_VARIANTS = "sthilfxdbDTNyk?"
+
+
+def _object(types: Types) -> SqlType | None:
+    if types[0] is not None and not (types[0].letter in "amo" and _becomes_variant(types[0])):
+        said = f"`to_variant_object` takes no `{types[0]}`: a variant has no NULL without a type, no interval, and"
+        raise MismatchError(f"{said} only texts as keys of maps", "leave such a part out, or cast it")
+    return named("k")
+
+
+def _becomes_variant(of: SqlType | None) -> bool:
+    if of is None or of.letter not in "amo":
+        return of is None or of.letter in _IN_VARIANTS
+    keys = of.parts[0] if of.letter == "m" else None
+    return (keys is None or keys.letter == "s") and all(map(_becomes_variant, of.parts))
+
+
 MAP_RULES: Mapping[str, Callable[[Types], SqlType | None]] = {
     "key_there": _key_there,
     "new_values": lambda types: _map(inside(types[0]), types[1]),
@@ -84,5 +101,6 @@ MAP_RULES: Mapping[str, Callable[[Types], SqlType | None]] = {
     "same_maps": _same_maps,
     "same_keys": _same_keys,
     "of_entries": _from_entries,
+    "object": _object,
 }
 """What the rules of `result_lines` say about maps, by their names."""

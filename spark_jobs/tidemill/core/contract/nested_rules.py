@@ -142,22 +142,22 @@ def _sorted(types: Types) -> SqlType | None:
 
 def _range(types: Types) -> SqlType | None:
     """An array from a value to another one: of integers by integers, of moments by intervals."""
-    if any(each is not None and each.letter in "YV" for each in types[:2]):
-        return None
-    one = together(types[:2])
+    ends = together([each for each in types[:2] if each is None or each.letter not in "YV"])
     step = types[2] if len(types) > 2 else None
-    if one is None:
-        return None
-    moments = one.letter in "DTN"
-    if one.letter not in "thilDTN":
-        raise MismatchError(f"`sequence` goes from integer to integer, date or timestamp, not over `{one}`", "")
-    if step is not None and step.letter not in ("YVC" if moments else "sthiln"):
-        raise MismatchError(
-            f"`sequence` over `{one}` makes no steps of type `{step}`", "write interval 1 day" if moments else "write 1"
-        )
-    if step is not None and one.letter == "D" and step.letter == "V":
-        return None
-    return array_of(one if step is None or moments else together([one, step]))
+    by_interval = step is not None and step.letter in "YVC"
+    if ends is not None and ends.letter in "DTN" and all(each and each.letter not in "YV" for each in types[:2]):
+        if step is not None and not by_interval:
+            raise MismatchError(f"`sequence` over `{ends}` makes no steps of type `{step}`", "write interval 1 day")
+        return array_of(ends)
+    counted = [each for each in types if each is None or each.letter not in "YVC"]
+    one = together(counted)
+    # Beside integers of different types, Spark converts an interval to the one type of these.
+    alone = len(counted) < len(types) - by_interval and len(set(counted)) == 1
+    if one is not None and (by_interval or alone or one.letter not in "thil"):
+        over = " and ".join(f"`{each}`" for each in types)
+        said = "`sequence` goes from integer to integer by integers, or from date to date by intervals"
+        raise MismatchError(f"{said}, not over {over}", "convert the values")
+    return array_of(one)
 
 
 NESTED_RULES: Mapping[str, Callable[[Types], SqlType | None]] = {

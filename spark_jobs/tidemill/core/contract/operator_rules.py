@@ -20,8 +20,6 @@ from tidemill.core.sql.kinds import KINDS, listed
 from tidemill.core.sql.operator_lines import (
     CASTS,
     OPERATOR_LINES,
-    OTHER_NAMES_OF_PARTS,
-    PARTS_OF_MOMENTS,
     SIGN_LINES,
 )
 
@@ -50,13 +48,16 @@ def operated(sign: str, left: SqlType | None, right: SqlType | None) -> SqlType 
     Raises:
         MismatchError: Spark has no such operator for these types.
     """
+    for side, value in enumerate((left, right)):
+        if value is not None and not any(value.letter in (*line[side], "?") for line in _OPERATORS[sign]):
+            raise MismatchError(f"`{sign}` takes no `{value}`", "convert the value, or take what is inside of it")
     if left is None or right is None:
         return None
     for lefts, rights, gives in _OPERATORS[sign]:
         if left.letter in lefts and right.letter in rights:
             return _given(gives, left, right)
     beside = [kind for lefts, rights, _ in _OPERATORS[sign] if left.letter in lefts for kind in rights]
-    takes = f"beside `{left}`, `{sign}` takes {listed(beside)}" if beside else f"`{sign}` takes no `{left}`"
+    takes = f"beside `{left}`, `{sign}` takes {listed(beside)}"
     raise MismatchError(f"`{sign}` stands between `{left}` and `{right}`, and {takes}", "convert a value")
 
 
@@ -154,24 +155,6 @@ def is_cast(found: SqlType | None, target: SqlType | None) -> bool:
     return len(found.parts) == len(target.parts) and all(map(is_cast, found.parts, target.parts))
 
 
-def part_of_moment(field: str, found: SqlType | None) -> SqlType | None:
-    """What `extract` and `date_part` give; None if it is not certain.
-
-    Raises:
-        MismatchError: there is no such field, or a value of this type does not have it.
-    """
-    name = field.lower()
-    name = OTHER_NAMES_OF_PARTS.get(name, name)
-    kinds = PARTS_OF_MOMENTS.get(name)
-    if kinds is None:
-        raise MismatchError(f"`{field}` is no part of a date or a time", f"there are {', '.join(PARTS_OF_MOMENTS)}")
-    if found is not None and found.letter not in kinds:
-        raise MismatchError(f"`{found}` has no `{name}`: {listed(kinds)} has one", "convert it, or read another part")
-    if found is None or found.letter in "YVC":
-        return None
-    return named("d" if name == "second" else "i")
-
-
 def _given(gives: str, left: SqlType, right: SqlType) -> SqlType | None:
     match gives:
         case "common":
@@ -180,7 +163,10 @@ def _given(gives: str, left: SqlType, right: SqlType) -> SqlType | None:
             return left
         case "right":
             return right
-        case "-":
-            return None
+        case "days":
+            return SqlType("interval day")
+        case "moved":
+            moment, by = (left, right) if left.letter in "DTN" else (right, left)
+            return moment if moment.letter != "D" or by.name == "interval day" else named("T")
         case _:
             return named(gives)

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-import re
+from tidemill.core.contract.schema_words import SchemaFaultError, SchemaReader
 
 SCHEMA_AT = {"from_json": 1, "from_csv": 1, "from_xml": 1}
 """Functions, and the place of the argument that is a schema."""
 
-_FIELD = r"\s*\w+\s*(?::\s*|\s)(\w+)\s*"
-_PLAIN = re.compile(rf"{_FIELD}(?:,{_FIELD})*")
-_TYPE_OF_FIELD = re.compile(_FIELD)
-_WORD = re.compile(r"\s*([A-Za-z]\w*)\s*")
-_TYPES = (
-    *("boolean", "tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long", "float", "real", "double"),
-    *("date", "time", "timestamp", "timestamp_ntz", "timestamp_ltz", "string", "char", "character", "varchar"),
-    *("binary", "decimal", "dec", "numeric", "void", "interval", "variant", "object", "array", "map", "struct"),
-    *("geometry", "geography"),
-)
+_BEYOND = ("--", "/*", "\\")
+"""Comments, and what makes a text another one to Spark. A schema may also be written in JSON, which is not read."""
+
+_OUTERMOST = {
+    "from_json": ("struct", "array", "map", "variant"),
+    "from_csv": ("struct",),
+    "from_xml": ("struct", "variant"),
+}
 
 
-def fault_of_schema(text: str) -> str:
-    """Why Spark cannot read a schema that consists of plain names and types; empty if it may."""
+def fault_of_schema(text: str, name: str = "from_json") -> str:
+    """Why a function cannot read a schema; empty if it may."""
+    if text.lstrip().startswith("{") or any(sign in text for sign in _BEYOND):
+        return ""
     if not text.strip():
-        return ""
-    types = [*_TYPE_OF_FIELD.findall(text)] if _PLAIN.fullmatch(text) else _WORD.findall(text)
-    if not (_PLAIN.fullmatch(text) or _WORD.fullmatch(text)):
-        return ""
-    unknown = next((word for word in types if word.lower() not in _TYPES), "")
-    return f"`{unknown}` is no type" if unknown else ""
+        return "it is empty"
+    try:
+        outermost, keys = _read(text)
+    except SchemaFaultError as fault:
+        return str(fault)
+    if outermost not in _OUTERMOST[name]:
+        return f"`{name}` reads {' or '.join(_OUTERMOST[name])}, not {outermost}"
+    other = next((key for key in sorted(keys) if key != "string" and name != "from_csv"), "")
+    return f"the keys of a map are texts, not {other}: MAP<STRING, INT>" if other else ""
+
+
+def _read(text: str) -> tuple[str, set[str]]:
+    """The outermost type of a schema, and the types of the keys of its maps: it is one type, or fields."""
+    reader = SchemaReader(text)
+    return reader.whole(reader.type if reader.is_type else reader.fields), reader.keys

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tidemill.core.contract.schema import Array, DataType, Decimal, Object, Scalar
+from tidemill.core.sql.interval_fields import joined_intervals
 from tidemill.core.sql.kinds import KINDS
 
 NUMBERS = "thilfxd"
@@ -23,6 +24,8 @@ _UNORDERED = "mCk"
 @dataclass(frozen=True, slots=True)
 class SqlType:
     """A type of Spark SQL: its name without parameters, and the types inside of it, as far as they are known.
+
+    The name of an interval says its fields: `interval day to hour`.
 
     `parts` are the type of the items of an array, of the keys and the values of a map, or of the fields of a struct,
     whose names are `names`. The digits of decimals are not held: no rule here depends on them.
@@ -105,7 +108,7 @@ def common(one: SqlType | None, other: SqlType | None, texts: Texts = Texts.EVER
     if letters <= set(_MOMENTS):
         return named("N" if "T" not in letters else "T")
     if len(letters) == 1 and one.letter in "YV":
-        return SqlType("interval year to month" if one.letter == "Y" else "interval day to second")
+        return SqlType(joined_intervals(one.name, other.name))
     if "s" in letters and len(letters) == 2 and texts is not Texts.NOWHERE:
         return _of_text(other if one.letter == "s" else one)
     if len(letters) == 1 and one.letter in "amo":

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlglot import exp
 
 from tidemill.core.contract.expression_types import TypedTree
+from tidemill.core.contract.written_formats import check_formats
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql import written_values as of
 
@@ -38,7 +39,6 @@ _TEXTS: Mapping[tuple[str, int], tuple[str, Callable[[str], str]]] = {
     ("next_day", 1): ("day of the week", of.fault_of_day),
     ("trunc", 1): ("unit", lambda text: of.fault_of_unit(text, time=False)),
     ("date_trunc", 0): ("unit", lambda text: of.fault_of_unit(text, time=True)),
-    **{(name, 1): ("format", of.fault_of_binary) for name in ("to_binary", "try_to_binary")},
 }
 """Functions and the places of their arguments, what a text means there, and why it cannot mean it."""
 
@@ -47,7 +47,7 @@ def check_written(typed: TypedTree, node: exp.Expr, expression: str) -> None:
     """Refuse a constant that cannot be right, whatever a record has.
 
     Raises:
-        DeclarationError: something is divided by 0, there is no item 0, or a text is no pattern, zone, or unit.
+        DeclarationError: something is divided by 0, there is no item 0, or a text is no pattern, zone, unit or format.
     """
     if type(node) in _DIVIDING and _is_zero(node.expression):
         raise _division(node, _DIVIDING[type(node)], expression)
@@ -57,6 +57,7 @@ def check_written(typed: TypedTree, node: exp.Expr, expression: str) -> None:
     if name in _CALLS and len(arguments) == 2 and _is_zero(arguments[1]):
         raise _division(node, _CALLS[name], expression)
     _check_index(typed, name, arguments, expression)
+    check_formats(typed, name, arguments, expression)
     for (called, place), (meaning, fault_of) in _TEXTS.items():
         # With more arguments, `decode` compares values.
         if called == name and place < len(arguments) and not (name == "decode" and len(arguments) > 2):

@@ -2,8 +2,8 @@
 
 Kinds are the letters of `tidemill.core.sql.kinds`. A line of an operator is: kinds on the left, kinds on the right, and
 the kind that it gives: `common` is the one type to which Spark converts both, `left` and `right` are those of the
-operands, `-` is not certain. The first line that fits counts; where none fits, Spark refuses. A test asks Spark about
-every pair of kinds.
+operands, `days` is an interval of days, `moved` is a date or a timestamp that an interval moves. The first line that
+fits counts; where none fits, Spark refuses. A test asks Spark about every pair of kinds.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ OPERATOR_LINES = {
     "+": f"""{_SAME}
         D thiYC D
         thiYC D D
-        DTN V -
-        V DTN -
+        DTN V moved
+        V DTN moved
         TN YC left
         YC TN right
         D n T
@@ -41,29 +41,35 @@ OPERATOR_LINES = {
         VC s s
         Z V Z
         V Z Z
-        Y Y Y
-        V V V
+        Y Y common
+        V V common
         C C C
     """,
     "-": f"""{_SAME}
         D thiYC D
-        DTN V -
+        DTN V moved
         TN YC left
+        D sDn days
         DTN sDTNn V
         Z sZn V
-        s DTNZ V
-        n DTNZ V
+        sn D days
+        s TNZ V
+        n TNZ V
         Z V Z
         s VC s
         YVC n left
         n YV right
-        Y Y Y
-        V V V
+        Y Y common
+        V V common
         C C C
     """,
     "*": f"""{_SAME}
-        sthilfxdn YVC right
-        YVC sthilfxdn left
+        sthilfxdn Y Y
+        sthilfxdn V V
+        sthilfxdn C C
+        Y sthilfxdn Y
+        V sthilfxdn V
+        C sthilfxdn C
     """,
     "/": """
         d thildn d
@@ -71,7 +77,9 @@ OPERATOR_LINES = {
         thilfxd sthilfxdn x
         s thilfxd x
         n thilfxdn x
-        YVC sthilfxdn left
+        Y sthilfxdn Y
+        V sthilfxdn V
+        C sthilfxdn C
     """,
     "div": """
         s thil l
@@ -126,7 +134,10 @@ PARTS_OF_MOMENTS = {
     "second": "sDTNVCZn",
     **dict.fromkeys(("quarter", "week", "yearofweek", "dayofweek", "dayofweek_iso", "doy"), "sDTNn"),
 }
-"""The fields of `extract` and `date_part`, and the kinds of values that have them."""
+"""The fields of `extract` and `date_part`, and the kinds of values that have them.
+
+An interval has those of its fields that its type names.
+"""
 
 OTHER_NAMES_OF_PARTS = {
     **dict.fromkeys(("y", "years", "yr", "yrs"), "year"),

@@ -13,7 +13,8 @@ int: array_size ascii length len char_length character_length octet_length bit_l
     locate position levenshtein regexp_count regexp_instr bit_count datediff date_diff day dayofmonth dayofweek
     dayofyear month quarter weekday weekofyear year hour minute second json_array_length unix_date
 bigint: count count_if crc32 factorial unix_micros unix_millis unix_seconds to_unix_timestamp
-    unix_timestamp width_bucket
+    unix_timestamp
+bucket: width_bucket
 tinyint: tinyint bit_get getbit
 smallint: smallint
 float: float
@@ -21,7 +22,8 @@ decimal: decimal to_number try_to_number
 timestamp_ntz: to_timestamp_ntz
 switched_off: time make_time time_from_micros time_from_millis time_from_seconds time_trunc time_diff
     to_time try_to_time time_to_micros time_to_millis time_to_seconds
-variant: parse_json try_parse_json to_variant_object
+variant: parse_json try_parse_json
+object: to_variant_object
 interval: make_interval try_make_interval
 interval year to month: make_ym_interval
 interval day to second: make_dt_interval

@@ -103,7 +103,6 @@ _ENCODINGS = ("US-ASCII", "ISO-8859-1", "UTF-8", "UTF-16BE", "UTF-16LE", "UTF-16
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _DATES = ("year", "yyyy", "yy", "quarter", "month", "mon", "mm", "week")
 _TIMES = (*_DATES, "day", "dd", "hour", "minute", "second", "millisecond", "microsecond")
-_BINARY = ("hex", "utf-8", "utf8", "base64")
 
 
 def fault_of_pattern(pattern: str, *, read: bool) -> str:
@@ -157,8 +156,3 @@ def fault_of_unit(name: str, *, time: bool) -> str:
     """Why Spark cuts no date, or with `time` no timestamp, to such a unit; empty if it does."""
     units = _TIMES if time else _DATES
     return "" if name.lower() in units else f"there are {', '.join(units)}"
-
-
-def fault_of_binary(name: str) -> str:
-    """Why Spark reads no binary in such a format; empty if it does."""
-    return "" if name.lower() in _BINARY else f"there are {', '.join(_BINARY)}"

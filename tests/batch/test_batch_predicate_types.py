@@ -215,7 +215,7 @@ def of_one_value() -> Iterator[str]:
     yield from (form.replace("{}", value) for form in SINGLE for value in [*VALUES.values(), *MORE])
 
 
-@pytest.mark.parametrize("count", [900])
+@pytest.mark.parametrize("count", [150, pytest.param(1_500, marks=pytest.mark.long)])
 @pytest.mark.parametrize("of", [of_operators, of_shapes, of_one_value, functions])
 def test_lint_and_spark_refuse_the_same(session: Any, of: Callable[[], Iterator[str]], count: int) -> None:
     assert differences(session, some(of(), count)) == []
@@ -225,6 +225,6 @@ def test_lint_and_spark_read_the_same_constants(session: Any) -> None:
     assert differences(session, list(constants_in_calls())) == []
 
 
-@pytest.mark.parametrize("count", [600])
+@pytest.mark.parametrize("count", [100, pytest.param(1_000, marks=pytest.mark.long)])
 def test_lint_and_spark_refuse_the_same_compositions(session: Any, count: int) -> None:
     assert differences(session, list(composed(count))) == []

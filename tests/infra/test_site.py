@@ -24,6 +24,7 @@ from tidemill.core.sql.reserved_words import WRITTEN_AS
 DOCS = ROOT / "docs"
 
 
+@pytest.mark.long
 def test_site_is_made_without_a_warning_or_a_dead_link(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going", str(DOCS), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, cwd=ROOT)

@@ -1,0 +1,188 @@
+"""Every kind of ordered window, with each accumulation and by both writers, on Spark against the plain rule.
+
+Each user is a record set of its own: 200 of them at random, cut into batches at random, in all tables at once. The same
+rules are tried without Spark in tests/machine (`test_triggers.py`, `test_buffers.py`), with crashes, folds and rewinds.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from machine.told import Event, Told
+from support.firings import CONTRACT, TOLD
+from support.ordered import Batch, Record
+from support.ordered_oracle import WindowOracle, buffered
+from support.projects import EVENTS_CONTRACT, NOW, Mill, a_project, an_event, rows_of
+from tidemill import (
+    AfterCount,
+    AfterWatermark,
+    Calendar,
+    CountPolicy,
+    DeltaPolicy,
+    Global,
+    PunctuationPolicy,
+    Sliding,
+    SlidingBuffer,
+    Tumbling,
+    TumblingBuffer,
+)
+from tidemill.core.ordered.event_windows import EventWindows
+from tidemill.core.ordered.policies import PunctuationPolicy as Marked
+from tidemill.core.ordered.records import Moment
+from tidemill.core.time.times import micros
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+WINDOWS = {
+    "Tumbling('10 s')": Tumbling("10 s"),
+    "Sliding('12 s', '5 s')": Sliding("12 s", "5 s"),
+    "Calendar('day')": Calendar("day"),
+    "Global()": Global(),
+}
+MODES = ("discarding", "accumulating", "accumulating_and_retracting")
+TRIGGER = "AfterWatermark(early=AfterCount(2), late=AfterCount(1))"
+BUFFERS = {
+    "TumblingBuffer(CountPolicy(3))": TumblingBuffer(CountPolicy(3)),
+    "TumblingBuffer(DeltaPolicy('amount', 4))": TumblingBuffer(DeltaPolicy("amount", 4)),
+    "TumblingBuffer(PunctuationPolicy('marker'))": TumblingBuffer(PunctuationPolicy("marker")),
+    "SlidingBuffer(CountPolicy(4), CountPolicy(2))": SlidingBuffer(CountPolicy(4), CountPolicy(2)),
+    "SlidingBuffer(CountPolicy(3), DeltaPolicy('amount', 2))": SlidingBuffer(CountPolicy(3), DeltaPolicy("amount", 2)),
+    "SlidingBuffer(DeltaPolicy('amount', 3), CountPolicy(2))": SlidingBuffer(DeltaPolicy("amount", 3), CountPolicy(2)),
+    "SlidingBuffer(DeltaPolicy('amount', 3), DeltaPolicy('amount', 2))": SlidingBuffer(
+        DeltaPolicy("amount", 3), DeltaPolicy("amount", 2)
+    ),
+}
+FIRED = [(window, mode) for window in WINDOWS for mode in MODES]
+
+HEAD = """
+from tidemill import *
+
+with Pipeline("firings", every="1 minute", idle_timeout=None) as pipeline:
+    events = pipeline.read("events", contract="events", event_time="ts", delay="4 s")
+    users = events.with_columns(user="coalesce(user, '')", marker="amount = -1").key_by("user")
+"""
+PUBLISH = """
+    (
+        users.window(WINDOW).aggregate(n=Count(), amount=Sum("amount"))
+        .publish("NAME", contract="NAME"MORE)
+    )
+"""
+BOUND = """\
+      - {name: window_start, logicalType: timestamp}
+      - {name: window_end, logicalType: timestamp}
+"""
+
+
+def published(window: str, name: str, more: str = "") -> str:
+    return PUBLISH.replace("WINDOW", window).replace("NAME", name).replace("MORE", more)
+
+
+def contract(name: str, more: str = "") -> str:
+    lines = [line for line in CONTRACT.splitlines(keepends=True) if "amounts" not in line]
+    return "".join(lines).replace("firings", name) + more
+
+
+def everything(folder: Path, spark: Any, writer: str) -> Mill:
+    told = 'timing="timing", index="nth", last="last", operation="operation"'
+    pipeline, contracts = HEAD, {"events": EVENTS_CONTRACT.replace("EXTRA", "keep")}
+    for number, (window, mode) in enumerate(FIRED):
+        name = f"windows_{number}"
+        pipeline += published(window, name, f', trigger={TRIGGER}, accumulation="{mode}", {told}')
+        contracts[name] = contract(name, ("" if "Global" in window else BOUND) + "".join(TOLD.values()))
+    for number, window in enumerate(BUFFERS):
+        pipeline += published(window, f"buffers_{number}")
+        contracts[f"buffers_{number}"] = contract(f"buffers_{number}")
+    mill = Mill(a_project(folder, pipeline, contracts, writer=writer), spark, "firings")
+    mill.log.create_topic("events", partitions=2)
+    return mill
+
+
+def a_batch(draw: random.Random, told: Told, users: Sequence[str]) -> None:
+    """Feed what comes before the next cut: some records of each user, out of order by up to 12 s."""
+    fed: dict[int, list[Event]] = {0: [], 1: []}
+    for user in users:
+        for _ in range(draw.randint(0, 6)):
+            second = 10 * len(told.after) + draw.randint(-12, 10)
+            fed[draw.randint(0, 1)].append(Event(second, user, draw.choice([-1, 1, 2, 3, 5, 8])))
+    for partition, events in fed.items():
+        draw.shuffle(events)
+        told.log[partition] += events
+        told.mill.feed([an_event(*event) for event in events], partition=partition)
+
+
+def of_windows(told: Told, window: str, mode: str) -> Iterator[tuple[Any, ...]]:
+    """User, start, timing, index, whether it is the last one, operation, count and sum of each row."""
+    declared = EventWindows(WINDOWS[window].panes, TRIGGERED, "0 s", mode)
+    for user, own in by_user(told).items():
+        oracle, batches, first = WindowOracle(declared), list[Batch](), 0
+        for until, watermark in told.after:
+            part = [event for number, event in own if first <= number < until]
+            batches.append(
+                Batch([Record(micros(NOW) + e.second * 1_000_000, e.amount) for e in part], Moment(watermark))
+            )
+            first = until
+        oracle.run(batches, Moment())
+        amounts = [event.amount for _, event in own]
+        for each in oracle.results:
+            taken = [("delete", of, numbers) for of, numbers in each.retracts]
+            for operation, of, numbers in [*taken, ("insert", each.window, each.records)]:
+                start = None if of is None or window == "Global()" else of.start
+                rest = (each.timing.value, each.index, each.is_last, operation, *added(numbers, amounts))
+                yield (user, start, *rest)
+
+
+TRIGGERED = AfterWatermark(early=AfterCount(2), late=AfterCount(1))
+
+
+def of_buffers(told: Told, text: str) -> Iterator[tuple[Any, ...]]:
+    """User, count and sum of each firing."""
+    declared = BUFFERS[text]
+    marked = isinstance(getattr(declared, "flush", None), Marked)
+    for user, own in by_user(told).items():
+        amounts = [event.amount for _, event in own]
+        records = [Record(value=amount, marker=marked and amount == -1) for amount in amounts]
+        yield from ((user, *added(numbers, amounts)) for numbers in buffered(declared, records))
+
+
+def by_user(told: Told) -> dict[str, list[tuple[int, Event]]]:
+    """The records that count, with their numbers."""
+    found: dict[str, list[tuple[int, Event]]] = defaultdict(list)
+    for number, event in enumerate(told.order):
+        found[event.user].append((number, event))
+    return found
+
+
+def added(numbers: Sequence[int], amounts: Sequence[int]) -> tuple[int, int | None]:
+    return len(numbers), sum(amounts[n] for n in numbers) if numbers else None
+
+
+def shown(mill: Mill, table: str) -> list[tuple[Any, ...]]:
+    def row(found: dict[str, Any]) -> tuple[Any, ...]:
+        if "timing" not in found:
+            return (found["user"], found["n"], found["amount"])
+        start = micros(found["window_start"]) if "window_start" in found else None
+        told = (found["timing"], found["nth"], found["last"], found["operation"])
+        return (found["user"], start, *told, found["n"], found["amount"])
+
+    return sorted((row(each) for each in rows_of(mill.project.published_uri(table))), key=str)
+
+
+@pytest.mark.parametrize(("writer", "sets", "batches"), [("delta-rs", 200, 5), ("spark", 200, 3)])
+def test_firings_of_random_record_sets_are_those_of_the_plain_rule(
+    tmp_path: Path, spark: Any, writer: str, sets: int, batches: int
+) -> None:
+    mill, draw = everything(tmp_path, spark, writer), random.Random(f"{writer}{sets}")
+    told, users = Told(mill), [f"u{number:03}" for number in range(sets)]
+    for _ in range(batches):
+        a_batch(draw, told, users)
+        told.run()
+    for number, (window, mode) in enumerate(FIRED):
+        assert shown(mill, f"windows_{number}") == sorted(of_windows(told, window, mode), key=str), (window, mode)
+    for number, text in enumerate(BUFFERS):
+        assert shown(mill, f"buffers_{number}") == sorted(of_buffers(told, text), key=str), text

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from machine.tiny_rows import LONG, Row, of_key, partial_columns, partials, place_of
 from tidemill.core.bind.firing_sink import FiringSink
-from tidemill.engine.aggregate.ordered_fold import History, OrderedFold
+from tidemill.engine.aggregate.epochs import History
+from tidemill.engine.aggregate.ordered_fold import OrderedFold
 from tidemill.engine.publish.firings import Firings
 
 

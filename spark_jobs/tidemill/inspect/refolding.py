@@ -14,7 +14,7 @@ from tidemill.core.plan.slices import BatchRange, batch_ranges
 from tidemill.core.plan.work import Kind
 from tidemill.core.protocol.events import Planned
 from tidemill.core.time.times import micros
-from tidemill.engine.aggregate.ordered_fold import Epoch, History
+from tidemill.engine.aggregate.epochs import Epoch, History
 from tidemill.repair.job import AmendmentJob
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.contract.schema import Field, Scalar, ddl
+from tidemill.core.sql.expressions import parsed
 from tidemill.core.sql.text import quoted, renamed, select
 from tidemill.engine.aggregate.aggregate_sql import beyond, finished_values, merges, partials_of, results
 from tidemill.engine.aggregate.ordered_fold import KEPT, MARKER, PIECE, ROW, TOLD, VALUE, OrderedFold
@@ -45,6 +46,16 @@ OF_FIRINGS = (
 """These columns as SQL, for state without rows."""
 
 
+_PLACE = ("_topic", "_partition", "_offset", "_time")
+"""The columns by which records are in order and belong to windows."""
+
+
+def columns_left(sink: FiringSink, columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns of records that leave the fold: keys, and those that partial aggregates read."""
+    read = {c.lower() for text in partials_of(sink).values() for c in parsed(text, aggregates=True).columns}
+    return (*sink.keys, *(c for c in columns if c.lower() in read and c not in sink.keys))
+
+
 def folded_rows(rows: DataFrame, kept: DataFrame | None, sink: FiringSink, fold: OrderedFold) -> DataFrame:
     """One job: records that entered the sink, with what keys have `kept`, folded, and partial aggregates of each piece.
 
@@ -53,14 +64,16 @@ def folded_rows(rows: DataFrame, kept: DataFrame | None, sink: FiringSink, fold:
     """
     value = "NULL" if sink.attribute is None else quoted(sink.attribute)
     marker = "false" if sink.marker is None else f"coalesce({quoted(sink.marker)}, false)"
-    whole = rows.selectExpr("*", renamed(value, VALUE), renamed(marker, MARKER))
+    left = fold.columns
+    taken = (*left, *(c for c in _PLACE if c not in left))
+    whole = rows.selectExpr(*map(quoted, taken), renamed(value, VALUE), renamed(marker, MARKER))
     if kept is not None:
         whole = whole.unionByName(kept, allowMissingColumns=True)
     else:
         whole = whole.selectExpr("*", renamed("CAST(NULL AS STRING)", KEPT))
     by_key = whole.repartition(*map(quoted, sink.keys)) if sink.keys else whole.coalesce(1)
     told = {ROW: Scalar.INTEGER, PIECE: Scalar.LONG, TOLD: Scalar.STRING}
-    fields = (*fields_of(rows), *(Field(name=name, type=of) for name, of in told.items()))
+    fields = (*fields_of(rows.select(*map(quoted, left))), *(Field(name=name, type=of) for name, of in told.items()))
     folded = by_key.mapInArrow(_plain(fold), ddl(fields))
     parts = [F.expr(renamed(text, name)) for name, text in partials_of(sink).items()]
     grouped = folded.groupBy(ROW, *map(quoted, sink.keys), PIECE, TOLD).agg(*parts)

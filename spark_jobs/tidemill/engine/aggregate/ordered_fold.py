@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -22,8 +22,9 @@ from tidemill.core.ordered.alive import pieces_of
 from tidemill.core.ordered.firing import Firing, Folded, Reason, State, Wake
 from tidemill.core.ordered.kept import runs_of
 from tidemill.core.ordered.machine import Machine, machine_of
-from tidemill.core.ordered.records import Moment, Records
+from tidemill.core.ordered.records import Records
 from tidemill.core.time.panes import Window
+from tidemill.engine.aggregate.epochs import History, Topics
 from tidemill.engine.storage.chains import Numbers, numbered
 
 ROW, PIECE, TOLD = "_row", "_piece", "_told"
@@ -36,42 +37,10 @@ RECORD, KEY, FIRING = 0, 1, 2
 VALUE, MARKER, KEPT = "_value", "_marker", "_kept"
 """The number that a delta compares, whether the row is a marker, and what a key kept: then it is no record."""
 
+_json = json.JSONEncoder(separators=(",", ":")).encode
+
 _PIECES = 31
 """New pieces of a batch have ids from its number times two to the power of this."""
-
-
-class Epoch(NamedTuple):
-    """One batch in the history of a table: its number, and the moments before and after it.
-
-    Where the clock after it is BEGINNING, no time passes in it.
-    """
-
-    batch_id: int
-    before: Moment
-    after: Moment
-
-
-@dataclass(frozen=True, kw_only=True)
-class History:
-    """The batches whose records are folded, in order. `ranges` says for each topic and partition where they read.
-
-    `ranges` has the first offset and the number of the epoch for each stretch, in order of offsets; it is empty where
-    there is only one epoch.
-    """
-
-    epochs: tuple[Epoch, ...]
-    ranges: Mapping[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
-
-    def of_rows(self, topics: Sequence[str | None], partitions: Numbers, offsets: Numbers) -> Numbers:
-        """The number of the epoch that read each record; -1 where there is no topic."""
-        names = np.asarray(topics, dtype=object)
-        if not self.ranges:
-            return np.where(names == None, -1, 0)  # noqa: E711  element by element
-        found = np.full(len(names), -1, np.int64)
-        for (topic, partition), (firsts, numbers) in self.ranges.items():
-            mine = np.flatnonzero((names == topic) & (partitions == partition))
-            found[mine] = np.asarray(numbers)[np.searchsorted(firsts, offsets[mine], side="right") - 1]
-        return found
 
 
 class _Kept(NamedTuple):
@@ -184,13 +153,12 @@ class _Sorted:
         if "_topic" not in rows.column_names:
             order = np.argsort(numbers, kind="stable")
             return _Sorted(order, _begins(numbers[order]), [], rows[KEPT].take(pa.array(order)).to_pylist(), [], [], [])
-        topics = rows["_topic"].to_pylist()
+        topics = Topics.of(rows["_topic"])
         partitions, offsets = (
             np.asarray(pc.fill_null(rows[c].cast(pa.int64()), -1)) for c in ("_partition", "_offset")
         )
         epochs = history.of_rows(topics, partitions, offsets)
-        _, names = np.unique(["" if each is None else each for each in topics], return_inverse=True)
-        order = np.lexsort((offsets, partitions, names, epochs, numbers))
+        order = np.lexsort((offsets, partitions, topics.of_rows, epochs, numbers))
         picked = rows.select([KEPT, "_time", VALUE, MARKER]).take(pa.array(order))
         kept, times, values, markers = (picked[c].to_pylist() for c in picked.column_names)
         markers = markers if marked else []
@@ -230,7 +198,7 @@ class _Found:
         alive = [] if kept.state is None else sorted(pieces_of(kept.state))
         told = {"state": kept.state, "wake": [*kept.wake], "alive": runs_of(alive), "lost": self.lost}
         self.lost = 0
-        self.told.append((row, KEY, json.dumps(told, separators=(",", ":"))))
+        self.told.append((row, KEY, _json(told)))
 
     def table(self, rows: pa.Table, order: Numbers, keys: tuple[str, ...], columns: tuple[str, ...]) -> pa.Table:
         """All of it as rows with the columns of records, those of keys without other values."""
@@ -268,7 +236,7 @@ def _firing(firing: Firing, number: int) -> str:
         "last": firing.is_last,
         "retracts": [[_bounds(window), runs_of(pieces)] for window, pieces in firing.retracts],
     }
-    return json.dumps(told, separators=(",", ":"))
+    return _json(told)
 
 
 def _bounds(window: Window | None) -> list[int] | None:

@@ -20,7 +20,8 @@ from tidemill.core.plan.slices import SliceSet
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.time.times import micros
 from tidemill.engine.aggregate.aggregate_sql import state_columns
-from tidemill.engine.aggregate.firing_sql import folded_rows
+from tidemill.engine.aggregate.epochs import Epoch, History
+from tidemill.engine.aggregate.firing_sql import columns_left, folded_rows
 from tidemill.engine.aggregate.ordered_fold import FIRING as FIRES
 from tidemill.engine.aggregate.ordered_fold import (
     KEPT,
@@ -29,8 +30,6 @@ from tidemill.engine.aggregate.ordered_fold import (
     RECORD,
     ROW,
     TOLD,
-    Epoch,
-    History,
     OrderedFold,
 )
 from tidemill.engine.publish.firing_results import FiringResults, Nothing
@@ -109,7 +108,7 @@ class Firings:
     def job(self, sink: FiringSink, rows: DataFrame, kept: Kept | None, history: History | None = None) -> DataFrame:
         """The job that folds the records of a batch; by default no time passes in it."""
         history = history or History(epochs=(self.epoch,))
-        columns, marked = tuple(rows.columns), sink.marker is not None
+        columns, marked = columns_left(sink, rows.columns), sink.marker is not None
         fold = OrderedFold(keys=sink.keys, window=sink.window, history=history, columns=columns, marked=marked)
         old = None if kept is None else _waiting(kept.keys)
         frame = self.writers.frame([self.writers.in_driver(old)]) if old is not None and old.num_rows else None

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from amend.conftest import an_amendment, done
 from support.projects import Mill, an_event, totals
@@ -69,6 +70,27 @@ def test_repairs_backfills_folds_and_rewinds_leave_what_the_log_gives(tmp_path: 
     assert totals_of(mill)["a"] == (3, 9)
     mill.run()
     assert totals_of(mill)["a"] == (4, 109)
+    checked(mill)
+
+
+def test_row_68_a_batch_that_is_planned_again_with_other_records_builds_on_the_value_before_it(
+    tmp_path: Path, spark: Any
+) -> None:
+    mill = totals(tmp_path, spark)
+    mill.feed([an_event(1, "a", 1)])
+    first = mill.run()
+    mill.feed([an_event(2, "a", 3)])
+    second = mill.run()
+    mill.feed([an_event(3, "a", 2)], partition=1)
+    third = mill.run()
+    path = mill.project.published_uri("totals")
+    values = [DeltaTable(path, version=c.tables["totals"]) for c in (first, second, third)]
+    assert [table.to_pyarrow_table()["amount"].to_pylist() for table in values] == [[1], [4], [6]]
+    done(rewind(an_amendment(mill), first.batch_id))
+    again = mill.run(limit=1)
+    assert (again.position.topics["events"].offsets, totals_of(mill)) == ({0: 1, 1: 1}, {"a": (2, 3)})
+    mill.run()
+    assert totals_of(mill) == {"a": (3, 6)}
     checked(mill)
 
 

@@ -17,7 +17,6 @@ OTHERS = {10, 54, 62, 77, 79, 82, 84, 86, 93, 100}
 
 TO_COME = {
     19: "state has no Bloom filters and no bitmaps",
-    68: "no test of a batch that is planned again with other records",
     69: "no deduplication by the id of a record",
 }
 """Rows that no test shows on the engine, and why."""

@@ -15,7 +15,16 @@ ifdef UPGRADE
 LOCK_OPTIONS = --upgrade
 endif
 
-ifneq ($(filter 1,$(ALL))$(PART),)
+# `make test PART=2/6` adds the second of six parts of the long forms; ALL=1 adds all of them.
+ifeq ($(origin PART),command line)
+LONG_PART = $(PART)
+endif
+
+ifeq ($(ALL),1)
+LONG_PART =
+endif
+
+ifneq ($(filter 1,$(ALL))$(LONG_PART),)
 TESTS = not crash
 PATIENT = -o faulthandler_timeout=900
 else
@@ -28,8 +37,6 @@ SEEDS = 20
 # How long `make soak-airflow` runs, and how often it kills.
 MINUTES = 60
 KILLS = 3
-# `make test PART=2/6` adds the second of six parts of the long forms; ALL=1 adds all of them.
-PART =
 # What else the program of a target is told, for example `make bench OPTIONS=--help`.
 OPTIONS =
 
@@ -48,7 +55,7 @@ airflow: setup ## Airflow with all its parts over a log that is fed, on 127.0.0.
 	@$(RUN) tidemill up $(OPTIONS)
 
 test: setup ## all tests but those that have a shorter form; ALL=1 runs these, too, PART=2/6 a sixth of them
-	@$(RUN) TIDEMILL_LONG_PART=$(PART) pytest $(PARALLEL) $(LONGEST) $(PATIENT) -m "$(TESTS)"
+	@$(RUN) TIDEMILL_LONG_PART="$(LONG_PART)" pytest $(PARALLEL) $(LONGEST) $(PATIENT) -m "$(TESTS)"
 
 test-long: setup ## the long forms
 	@$(RUN) pytest $(PARALLEL) $(LONGEST) -o faulthandler_timeout=900 -m "long and not crash"

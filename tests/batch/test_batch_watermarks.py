@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from support.commands import type_command
 from support.projects import EVENTS_CONTRACT, NOW, Mill, a_project, an_event, rows_of
+from tidemill.core.errors import DeclarationError
 from tidemill.inspect.recent_batches import RecentBatches
 from tidemill.run.batch import NothingToDo
 
@@ -117,7 +120,10 @@ def test_a_watermark_by_an_expression_is_that_of_a_delay(tmp_path: Path, spark: 
     ("expression", "reason"),
     [
         ("ts + INTERVAL 2000 DAYS", "future_watermark: watermark in the future"),
-        ("ts - INTERVAL '2500' YEAR", "early_watermark: watermark before year 1"),
+        (
+            "ts - INTERVAL '2500' YEAR",
+            "early_watermark: watermark too early: its windows would begin before year 1",
+        ),
     ],
 )
 def test_a_record_that_tells_an_impossible_watermark_is_rejected_and_moves_nothing(
@@ -132,6 +138,52 @@ def test_a_record_that_tells_an_impossible_watermark_is_rejected_and_moves_nothi
     assert len(rejected) == 2
     [account] = commit.accounts.values()
     assert (account.read, account.rejected, account.aggregated) == (4, 2, 2)
+
+
+@pytest.mark.parametrize(
+    "window", ['Session("10 seconds"), allowed_lateness="1 hour"', 'Tumbling("10 seconds"), allowed_lateness="1 day"']
+)
+def test_the_earliest_watermark_that_a_record_may_tell_stops_nothing(tmp_path: Path, spark: Any, window: str) -> None:
+    told_first = "CASE WHEN user = 'marker' THEN ts ELSE TIMESTAMP '0001-01-02 00:00:00' END"
+    text = TOLD.replace("WATERMARK", told_first).replace('Tumbling("10 seconds")', window)
+    mill = a_mill(tmp_path, spark, text.replace("import Count, Pipeline", "import Count, Pipeline, Session"))
+    for second in (5, 15):
+        mill.feed([an_event(second)])
+        mill.run()
+    mill.feed([an_event(100_000, "marker")])
+    mill.run()
+    assert sum(row["n"] for row in mill.published()) + len(rejected(mill)) == 2
+
+
+def rejected(mill: Mill) -> list[str]:
+    return [reason for row in mill.own("quarantine") for reason in row["reasons"]]
+
+
+def test_records_that_the_contract_rejects_tell_no_watermark(tmp_path: Path, spark: Any) -> None:
+    mill = told(tmp_path, spark, "ts - make_dt_interval(0, 0, 0, 60 / (2000000 - amount))")
+    mill.feed([an_event(100, amount=1), an_event(900, amount=2_000_000)])
+    mill.run()
+    assert (rejected(mill), watermark(mill)) == (["amount.maximum"], 99)
+
+
+def test_status_says_what_each_partition_has_told(tmp_path: Path, spark: Any) -> None:
+    mill = told(tmp_path, spark, partitions=2)
+    mill.feed([an_event(20, "marker")])
+    mill.feed([an_event(10)], partition=1)
+    mill.run()
+    one, other = (type_command(mill.project.folder, "status", "told", *more) for more in ((), ("--json",)))
+    assert "watermark told: 2026-01-01 00:00:20" in one.out
+    assert "no watermark told yet" in one.out
+    partitions = json.loads(other.out)["partitions"]
+    assert [p["told_watermark"] for p in partitions] == ["2026-01-01T00:00:20+00:00", None]
+
+
+def test_a_watermark_that_only_spark_refuses_is_named_with_its_line(tmp_path: Path, spark: Any) -> None:
+    for expression in ("ts + INTERVAL 9999999999 DAYS", "from_json(user, 'ts STRING').ts"):
+        mill = told(tmp_path / str(len(expression)), spark, expression)
+        mill.feed([an_event(1)])
+        with pytest.raises(DeclarationError, match=r"`read_1` \(.*pipeline.py:5\)"):
+            mill.run()
 
 
 def test_a_batch_that_is_done_again_has_the_watermark_of_its_markers(tmp_path: Path, spark: Any) -> None:

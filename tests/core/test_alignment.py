@@ -47,6 +47,24 @@ def planned(
     return plan_batch(flow, position, bounds, batch_id=2, clock=clock, limit=ReadLimit(), **how)
 
 
+def test_where_records_tell_the_watermark_a_partition_that_has_told_none_holds_nobody_back() -> None:
+    flow = a_flow(idle_timeout="60 s")
+    told = tuple(replace(source, watermark="ts") for source in flow.inputs)
+    flow = replace(flow, inputs=told, spec=replace(flow.spec, max_drift=timedelta(seconds=30)))
+    clocks = {
+        p: PartitionClock(max_event_time=500 * SECOND, active_at=micros(NOW), mark=mark)
+        for p, mark in enumerate((None, 10 * SECOND, 100 * SECOND))
+    }
+    position = Position(
+        batch_id=1,
+        watermark=0,
+        topics={"t": TopicPosition(topic_id="id", offsets=dict.fromkeys(clocks, 10), clocks=clocks)},
+    )
+    bounds = {"t": TopicBounds(topic_id="id", partitions={p: OffsetRange(tp(p), 0, 20) for p in clocks})}
+    plan = plan_batch(flow, position, bounds, batch_id=2, clock=NOW, limit=ReadLimit())
+    assert read(plan) == {0: 10, 1: 10, 2: 0}
+
+
 def read(plan: BatchPlan | None) -> dict[int, int]:
     """How many records each partition gives."""
     assert plan is not None

@@ -182,6 +182,8 @@ def test_a_batch_may_start_every_second() -> None:
         ({"watermark": "to_date(ts)"}, "watermark: `to_date.ts.` is date, expected a timestamp"),
         ({"watermark": "current_timestamp()"}, "current_timestamp"),
         ({"watermark": "max(ts)"}, "max"),
+        ({"watermark": "NULL"}, "the same for every record"),
+        ({"watermark": "TIMESTAMP '2024-01-01'"}, "the same for every record"),
     ],
 )
 def test_a_watermark_that_records_cannot_tell_is_refused(how: dict[str, Any], says: str) -> None:

@@ -40,7 +40,7 @@ DETAILS = {
     "no event time": "no_event_time",
     "event time in the future": "future",
     "watermark in the future": "future_watermark",
-    "watermark before year 1": "early_watermark",
+    "watermark too early: its windows would begin before year 1": "early_watermark",
     "event time too early: its windows would begin before year 1": "too_early",
     "batch diverted by ann: see the ticket": "diverted",
     "`odd (name)`: required, but null": "null",

@@ -88,7 +88,7 @@ def test_log_of_the_demo_may_have_blanks_in_its_path(machine, tmp_path):
 
 
 @pytest.mark.parametrize("failing", ["", "check", "docs", "test"])
-def test_ci_runs_checks_and_all_tests_and_fails_when_any_does(machine, failing):
+def test_ci_runs_checks_and_tests_and_fails_when_any_does(machine, failing):
     machine.command("make", f'[ "$1" = test ] && echo 3 passed; [ "$1" != "{failing}" ]')
     done = _run("bash", ".ci/run", PATH=f"{machine.bin}:{os.environ['PATH']}")
     assert done.returncode == bool(failing)
@@ -103,12 +103,21 @@ def test_ci_runs_checks_and_all_tests_and_fails_when_any_does(machine, failing):
         (["test"], "not long and not crash"),
         (["test", "ALL=1"], "not crash"),
         (["test", "PART=2/6"], "not crash"),
+        (["test", "PART="], "not long and not crash"),
         (["test", "ALL="], "not long and not crash"),
         (["test-long"], "long and not crash"),
     ],
 )
-def test_every_test_is_taken_by_ci_or_by_crash(words, taken):
+def test_targets_take_the_tests_that_they_say(words, taken):
     assert f'-m "{taken}"' in _run("make", "-n", *words).stdout
+
+
+def test_a_part_is_only_taken_from_the_command_line_and_all_is_all():
+    assert 'TIDEMILL_LONG_PART="2/6"' in _run("make", "-n", "test", "PART=2/6").stdout
+    assert 'TIDEMILL_LONG_PART=""' in _run("make", "-n", "test", "PART=2/6", "ALL=1").stdout
+    others = _run("make", "-n", "test", PART="2/6").stdout
+    assert 'TIDEMILL_LONG_PART=""' in others
+    assert '-m "not long and not crash"' in others
 
 
 def test_scripts_can_be_executed():

@@ -97,6 +97,8 @@ def _rows_of(sink: Sink) -> str:
 def _on_time(flow: Flow, sink: Sink) -> str:
     wait = max((i.delay for i in flow.sources), default=timedelta(0))
     if isinstance(sink, WindowedSink) and sink.trigger.fires_on_close:
+        if any(i.watermark is not None for i in flow.sources):
+            return "a window appears once the watermark that records tell has passed its end"
         after = show_duration(wait + flow.spec.every)
         return f"a window appears about {after} after its end, if newer records arrive"
     return f"a record is in its table about {show_duration(flow.spec.every)} after its arrival"

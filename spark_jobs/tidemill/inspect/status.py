@@ -10,54 +10,15 @@ from tidemill.core.errors import DeclarationError, ForeignTable, LogError, Tidem
 from tidemill.core.plan.amendments import count
 from tidemill.core.protocol.codec import encode
 from tidemill.core.protocol.summary import ACCOUNT, account_of, warned_json, watermark_json
-from tidemill.core.time.times import moment
+from tidemill.inspect.partitions import PartitionStatus, missing_of, of_topic, partition_json
 from tidemill.log.interface import HoldsBack
 from tidemill.log.pipeline_topics import held_of, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from tidemill.core.bind.flow import Flow
-    from tidemill.core.log.offsets import OffsetRange
-    from tidemill.core.plan.position import Gone, TopicPosition
     from tidemill.core.protocol.view import OpenBatch, View
-    from tidemill.log.interface import Log
     from tidemill.project.project import Project
     from tidemill.repair.unfinished import Unfinished
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionStatus:
-    """One partition: the offsets that the log holds, and the next offset to read.
-
-    `committed` is None if the partition was never read. `max_event_time` is in microseconds. `waiting` counts offsets
-    after the end that wait for an open transaction. A partition is `missing` if it was read but is not in the log; a
-    person may have declared it `gone`.
-    """
-
-    topic: str
-    held: OffsetRange
-    committed: int | None
-    max_event_time: int | None
-    waiting: int = 0
-    missing: bool = False
-    gone: Gone | None = None
-
-    @property
-    def lag(self) -> int:
-        """How many records of the log are not committed."""
-        start = self.held.from_offset if self.committed is None else self.committed
-        return max(self.held.until_offset - start, 0)
-
-    @property
-    def lost(self) -> int:
-        """How many records retention deleted before they were read."""
-        return 0 if self.committed is None else max(self.held.from_offset - self.committed, 0)
-
-    @property
-    def cut(self) -> int:
-        """How many offsets the log ends before the committed one: it has lost records that were read."""
-        return 0 if self.committed is None or self.missing else max(self.committed - self.held.until_offset, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +64,12 @@ def status_of(project: Project, name: str, view: View | None = None) -> Pipeline
     for source in flow.inputs:
         known, topic = view.position.topics.get(source.topic), source.topic
         try:
-            partitions += _of_topic(log, topic, known)
+            partitions += of_topic(log, source, known)
         except LogError as error:
             problems.append(error.message)
         if known is not None:
             with suppress(LogError):
-                partitions += _missing(topic, known, held_of(log, [topic])[topic], view.position.gone or ())
+                partitions += missing_of(source, known, held_of(log, [topic])[topic], view.position.gone or ())
     return PipelineStatus(
         flow=flow,
         view=view,
@@ -167,44 +128,6 @@ def held_back(project: Project, name: str) -> int:
     return 0
 
 
-def _of_topic(log: Log, topic: str, position: TopicPosition | None) -> list[PartitionStatus]:
-    found = []
-    waiting = log.waiting(topic) if isinstance(log, HoldsBack) else {}
-    for number, held in sorted(log.bounds(topic).items()):
-        clock = position.clocks.get(number) if position else None
-        found.append(
-            PartitionStatus(
-                topic=topic,
-                held=held,
-                committed=position.offsets.get(number) if position else None,
-                max_event_time=clock.max_event_time if clock else None,
-                waiting=waiting.get(number, 0),
-            )
-        )
-    return found
-
-
-def _missing(
-    topic: str, position: TopicPosition, held: Mapping[int, OffsetRange], gone: Sequence[Gone]
-) -> list[PartitionStatus]:
-    """The partitions that were read but are not in the log."""
-    from tidemill.core.log.offsets import OffsetRange, TopicPartition
-
-    declared = {each.place: each for each in gone}
-    places = {TopicPartition(topic, p): offset for p, offset in sorted(position.offsets.items()) if p not in held}
-    return [
-        PartitionStatus(
-            topic=topic,
-            held=OffsetRange(place, offset, offset),
-            committed=offset,
-            max_event_time=position.clocks[place.partition].max_event_time,
-            missing=True,
-            gone=declared.get(place),
-        )
-        for place, offset in places.items()
-    ]
-
-
 def holder_state(batch: OpenBatch) -> str:
     """Whether the process that holds an open batch is alive, as far as this host can tell."""
     from tidemill.ledger.process import is_gone, is_visible
@@ -241,7 +164,7 @@ def status_json(found: PipelineStatus) -> dict[str, object]:
         "since": {table: encode(since) for table, since in (found.view.position.since or {}).items()},
         "superseded_by": None if found.view.superseded is None else found.view.superseded.generation,
         "rebuild": None if found.rebuild is None else _rebuild_json(found.rebuild),
-        "partitions": [_partition_json(p) for p in found.partitions],
+        "partitions": [partition_json(p) for p in found.partitions],
     }
 
 
@@ -276,22 +199,4 @@ def _rebuild_json(found: Unfinished) -> dict[str, object]:
         "outdated": found.outdated,
         "readable": found.view is not None,
         "open_batch": None if opened is None else _open_json(opened),
-    }
-
-
-def _partition_json(found: PartitionStatus) -> dict[str, object]:
-    time = found.max_event_time
-    return {
-        "topic": found.topic,
-        "partition": found.held.topic_partition.partition,
-        "committed": found.committed,
-        "from_offset": found.held.from_offset,
-        "until_offset": found.held.until_offset,
-        "lag": found.lag,
-        "lost": found.lost,
-        "cut": found.cut,
-        "waiting": found.waiting,
-        "missing": found.missing,
-        "gone": None if found.gone is None else {"by": found.gone.by, "why": found.gone.why},
-        "max_event_time": None if time is None else moment(time).isoformat(),
     }

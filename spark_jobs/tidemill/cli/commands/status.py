@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from tidemill.core.protocol.view import OpenBatch, View
+    from tidemill.inspect.partitions import PartitionStatus
     from tidemill.inspect.service_levels import MeasuredLevel
     from tidemill.inspect.state_size import StateSize
-    from tidemill.inspect.status import PartitionStatus, PipelineStatus
+    from tidemill.inspect.status import PipelineStatus
     from tidemill.inspect.undeclared import Undeclared
     from tidemill.project.project import Project
     from tidemill.repair.unfinished import Unfinished
@@ -215,7 +216,11 @@ def _trouble(part: PartitionStatus) -> str | Text:
         return styled((f"{many(part.lost, 'record')} lost", "red"))
     if part.cut:
         return styled((f"ends {part.cut:,} offsets before what was read", "red"))
-    return f"{part.waiting:,} offsets wait for an open transaction" if part.waiting else ""
+    waiting = f"{part.waiting:,} offsets wait for an open transaction" if part.waiting else ""
+    if not part.tells:
+        return waiting
+    told = "no watermark told yet" if part.told is None else f"watermark told: {show_moment(part.told)}"
+    return "; ".join(filter(None, [told, waiting]))
 
 
 def _state(opened: OpenBatch) -> str:

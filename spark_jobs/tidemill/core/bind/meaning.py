@@ -6,8 +6,8 @@ ledger keeps the meaning, so that somebody must decide about each change of it.
 
 A meaning leaves out what cannot change a published number: names of operators, selections, columns that the table does
 not use, rules that only warn, and the audit. It also leaves out what decides whether a record comes in time (`delay`,
-`allowed_lateness`, `idle_timeout`, `future_tolerance`): other records are kept in tables that say why. Only for firings
-it has `allowed_lateness`, which decides when a window fires for the last time.
+`watermark`, `allowed_lateness`, `idle_timeout`, `future_tolerance`): other records are kept in tables that say why.
+Only for firings it has `allowed_lateness`, which decides when a window fires for the last time.
 """
 
 from __future__ import annotations

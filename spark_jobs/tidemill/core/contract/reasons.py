@@ -67,7 +67,11 @@ CODES = (
         meaning="the watermark that the record tells is further ahead than `future_tolerance`",
         pattern=r"watermark in the future",
     ),
-    Code(name="early_watermark", meaning="the record tells a watermark before year 1", pattern=r"watermark before y"),
+    Code(
+        name="early_watermark",
+        meaning="windows of the told watermark would begin before year 1",
+        pattern=r"watermark too e",
+    ),
     Code(name="too_early", meaning="windows of the event time would begin before year 1", pattern=r"event time too ea"),
     Code(name="diverted", meaning="a person put the whole batch aside", pattern=r"batch diverted by "),
 )

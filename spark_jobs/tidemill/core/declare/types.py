@@ -20,6 +20,7 @@ from tidemill.core.declare.graph import Graph
 from tidemill.core.declare.names import told
 from tidemill.core.declare.type_checks import check_numbers, check_united
 from tidemill.core.errors import DeclarationError
+from tidemill.core.sql.expressions import columns_of
 
 if TYPE_CHECKING:
     from tidemill.core.contract.known_types import Known
@@ -97,7 +98,13 @@ def _type_of(where: str, expression: str, types: _Found, *, aggregates: bool = F
 
 
 def _check_watermark(where: str, expression: str | None, types: _Found) -> None:
-    of = Scalar.TIMESTAMP if expression is None else _type_of(where, expression, types)
+    if expression is None:
+        return
+    of = _type_of(where, expression, types)
+    if not columns_of(expression):
+        raise DeclarationError(
+            f"{where}: `{expression}` is the same for every record, so it can never move", fix="name a column in it"
+        )
     if of not in (None, Scalar.TIMESTAMP):
         raise DeclarationError(
             f"{where}: `{expression}` is {of}, expected a timestamp",

@@ -29,6 +29,9 @@ def aligned(flow: Flow, position: Position, backlog: Backlog, *, clock: int) -> 
     for each in (item for ranges in backlog.values() for item in ranges):
         place, known = each.topic_partition, clocks.get(each.topic_partition)
         mark = BEGINNING if known is None else known.watermark(delays[place.topic])
+        if known is not None and delays[place.topic] is None and known.mark is None:
+            # Where records tell the watermark, a partition that has not told any says nothing about its place in time.
+            continue
         silent = not each and (mark == BEGINNING or (known is not None and known.is_idle(clock=clock, timeout=timeout)))
         if not silent:
             watermarks[place] = mark

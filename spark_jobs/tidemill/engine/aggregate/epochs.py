@@ -34,7 +34,7 @@ class Topics(NamedTuple):
     @staticmethod
     def of(column: pa.ChunkedArray) -> Topics:
         """The topics of a column of texts."""
-        found = column.combine_chunks().dictionary_encode()
+        found = pc.dictionary_encode(column).unify_dictionaries().combine_chunks()
         seen = found.dictionary.to_pylist()
         names = sorted(seen)
         ranks = np.array([*(names.index(name) for name in seen), -1])

@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.contract.schema import Field, Scalar, ddl
-from tidemill.core.sql.expressions import parsed
+from tidemill.core.declare.aggregate_columns import columns_read
+from tidemill.core.declare.sketches import ORDER
 from tidemill.core.sql.text import quoted, renamed, select
 from tidemill.engine.aggregate.aggregate_sql import beyond, finished_values, merges, partials_of, results
 from tidemill.engine.aggregate.ordered_fold import KEPT, MARKER, PIECE, ROW, TOLD, VALUE, OrderedFold
@@ -52,8 +53,11 @@ _PLACE = ("_topic", "_partition", "_offset", "_time")
 
 def columns_left(sink: FiringSink, columns: Sequence[str]) -> tuple[str, ...]:
     """The columns of records that leave the fold: keys, and those that partial aggregates read."""
-    read = {c.lower() for text in partials_of(sink).values() for c in parsed(text, aggregates=True).columns}
-    return (*sink.keys, *(c for c in columns if c.lower() in read and c not in sink.keys))
+    read = {c.lower() for aggregate in sink.aggregates.values() for c in columns_read(aggregate)}
+    if any(ORDER in text for text in partials_of(sink).values()):
+        read.update(_PLACE)
+    keys = {key.lower() for key in sink.keys}
+    return (*sink.keys, *(c for c in columns if c.lower() in read - keys))
 
 
 def folded_rows(rows: DataFrame, kept: DataFrame | None, sink: FiringSink, fold: OrderedFold) -> DataFrame:
@@ -65,7 +69,8 @@ def folded_rows(rows: DataFrame, kept: DataFrame | None, sink: FiringSink, fold:
     value = "NULL" if sink.attribute is None else quoted(sink.attribute)
     marker = "false" if sink.marker is None else f"coalesce({quoted(sink.marker)}, false)"
     left = fold.columns
-    taken = (*left, *(c for c in _PLACE if c not in left))
+    known = {column.lower() for column in left}
+    taken = (*left, *(c for c in _PLACE if c not in known))
     whole = rows.selectExpr(*map(quoted, taken), renamed(value, VALUE), renamed(marker, MARKER))
     if kept is not None:
         whole = whole.unionByName(kept, allowMissingColumns=True)

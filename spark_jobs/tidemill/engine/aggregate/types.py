@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from functools import reduce
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -51,6 +51,7 @@ _SCALARS: dict[type[T.DataType], Scalar] = {
     T.TimestampType: Scalar.TIMESTAMP,
     T.TimestampNTZType: Scalar.TIMESTAMP,
 }
+_NO_TOPIC = ("'' AS _topic",)
 _SHOWN_FIELDS = "spark.sql.debug.maxToStringFields"
 _CLOCK = re.compile(r"cast\(\s*(?:now|today|yesterday|tomorrow)(?: [^#()]*)? as (?:date|time)\w*\)", re.IGNORECASE)
 
@@ -64,17 +65,26 @@ def check_types(session: SparkSession, flow: Flow, uris: Uris) -> None:
         DeclarationError: Spark cannot run an expression; or values could be lost, or depend on the clock.
         Incompatible: the state or a published table has columns of other types.
     """
+    for source in {s.name: s for s in (*flow.patterns, *flow.inputs) if s.watermark is not None}.values():
+        with _told(f"{flow.spec.graph.where(source.name)}: Spark cannot run the watermark"):
+            _decoded(session, source).selectExpr("*", *_NO_TOPIC).selectExpr(f"unix_micros({source.watermark})")
     for sink in flow.sinks:
         where = next(
             flow.spec.graph.where(name)
             for name, operator in flow.spec.graph.operators.items()
             if isinstance(operator, Publish) and operator.table == sink.table
         )
-        try:
+        with _told(f"{where}: Spark cannot run what {sink.table} is computed by"):
             _check(session, flow, sink, uris, where)
-        except (AnalysisException, ParseException) as error:
-            reason = str(error).splitlines()[0]
-            raise DeclarationError(f"{where}: Spark cannot run what {sink.table} is computed by: {reason}") from None
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Say of an expression that Spark refuses, what it is and why."""
+    try:
+        yield
+    except (AnalysisException, IllegalArgumentException, ParseException) as error:
+        raise DeclarationError(f"{what}: {str(error).splitlines()[0]}") from None
 
 
 def _check(session: SparkSession, flow: Flow, sink: Sink, uris: Uris, where: str) -> None:
@@ -133,14 +143,15 @@ def _branches(flow: Flow, sink: Sink) -> Iterator[tuple[Input, Path, Branch]]:
 
 
 def _branched(session: SparkSession, source: Input, path: Path, branch: Branch) -> DataFrame:
-    decoder = decoder_for(source.contract)
-    statement, columns = checked(source, ANY_TIME), [f.name for f in decoder.schema]
+    statement, columns = checked(source, ANY_TIME), [f.name for f in decoder_for(source.contract).schema]
     text = branch_out(statement, columns, [(branch, path)], marked=source.watermark is not None)
-    return query(
-        session,
-        text,
-        session.createDataFrame([], ddl(schema_fields(row_schema(decoder, patterns_of(source.contract.row_rules))))),
-    )
+    return query(session, text, _decoded(session, source))
+
+
+def _decoded(session: SparkSession, source: Input) -> DataFrame:
+    """Decoded rows of an input: none of them, with their columns."""
+    schema = row_schema(decoder_for(source.contract), patterns_of(source.contract.row_rules))
+    return session.createDataFrame([], ddl(schema_fields(schema)))
 
 
 def _firing(sink: WindowedSink) -> list[str]:

@@ -40,7 +40,7 @@ NO_EVENT_TIME = "no event time"
 FAR_FUTURE = "event time in the future"
 TOO_EARLY = "event time too early: its windows would begin before year 1"
 FAR_MARK = "watermark in the future"
-EARLY_MARK = "watermark before year 1"
+EARLY_MARK = "watermark too early: its windows would begin before year 1"
 MARK = "_mark"
 _FURTHEST = 2**62
 _YEAR_1 = micros(datetime.min.replace(tzinfo=UTC))
@@ -96,28 +96,25 @@ def checked(source: Input, times: EventTimes) -> str:
     mask = f"CASE WHEN _error IS NULL THEN {mask_expression(rules, types)} ELSE 0L END"
     found = select(["*", renamed(text_literal(source.topic), "_topic"), renamed(mask, "_broken")], ROWS)
     if source.watermark is not None:
-        found = _marked(source.watermark, times, found)
+        found = _marked(source.watermark, times, found, rejecting_bits(rules))
     return select(["*", f"_error IS NOT NULL OR _broken & {rejecting_bits(rules)}L != 0 AS _rejected"], found)
 
 
-def _marked(expression: str, times: EventTimes, rows: str) -> str:
-    """A statement that adds `_mark`, and to `_error` why a row is rejected because of it."""
-    told = select(["*", renamed(f"CASE WHEN _error IS NULL THEN unix_micros({expression}) END", MARK)], rows)
+def _marked(expression: str, times: EventTimes, rows: str, rejecting: int) -> str:
+    """A statement that adds `_mark`, and to `_error` why it rejects a row; rows that are rejected tell nothing."""
+    good = f"_error IS NULL AND _broken & {rejecting}L = 0"
+    told = select(["*", renamed(f"CASE WHEN {good} THEN unix_micros({expression}) END", MARK)], rows)
     far, early = (text_literal(stored_reason(reason)) for reason in (FAR_MARK, EARLY_MARK))
-    wrong = f"CASE WHEN {MARK} > {times.latest}L THEN {far} WHEN {MARK} < {times.first}L THEN {early} END"
+    wrong = f"CASE WHEN {MARK} > {times.latest}L THEN {far} WHEN {MARK} < {times.earliest}L THEN {early} END"
     return select(["* EXCEPT (_error)", renamed(f"coalesce(_error, {wrong})", "_error")], told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventTimes:
-    """The event times that are accepted, in microseconds since 1970, both ends included.
-
-    Watermarks that records tell are accepted from `first`, the beginning of year 1, to `latest`.
-    """
+    """The event times and told watermarks that are accepted, in microseconds since 1970, both ends included."""
 
     earliest: int
     latest: int
-    first: int = _YEAR_1
 
     @staticmethod
     def of(flow: Flow, source: Input, clock: datetime) -> EventTimes:

@@ -151,9 +151,8 @@ class Pipeline:
                 far behind the newest record.
             start: where to begin in a topic that was never read: "earliest", or "latest", which skips the records from
                 before the first batch.
-            watermark: instead of a delay, a timestamp expression over a record: no events before it will come any more.
-                Null in records that do not know. `"ts - INTERVAL 10 SECONDS"`; `"CASE WHEN kind = 'marker' THEN ts
-                END"`: records of kind marker, and only they, move event time.
+            watermark: instead of a delay, a timestamp expression: no events before it will come any more. It is null in
+                records that tell none: `"CASE WHEN kind = 'marker' THEN ts END"`, `"ts - INTERVAL 10 SECONDS"`.
             name: the step's name in `explain` and in errors; by default its kind and a number: `read_1`.
 
         Raises:

@@ -161,13 +161,12 @@ class Pipeline:
         """
         wanted = wanted_topics(topics, pattern)
         check_read_once(self._operators.values(), topics)
-        start_from = one_of(op.StartFrom, start, "start")
         read = op.Read(
             topic=wanted,
             contract=checked_contract(contract, str(wanted)),
             event_time=event_time,
             delay=duration(delay, "delay"),
-            start=start_from,
+            start=one_of(op.StartFrom, start, "start"),
             watermark=watermark,
         )
         check_watermark(read)

@@ -175,11 +175,11 @@ def test_a_file_that_takes_long_is_named_while_it_loads(tmp_path: Path, caplog: 
 
 def test_ctrl_c_ends_the_wait_for_a_file(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
-    path.write_text("import os, signal\nfrom time import sleep\nos.kill(os.getpid(), signal.SIGINT)\nsleep(3)\n")
+    path.write_text("import os, signal\nfrom time import sleep\nos.kill(os.getpid(), signal.SIGINT)\nsleep(20)\n")
     began = monotonic()
     with pytest.raises(KeyboardInterrupt):
-        load_files([path], patience=timedelta(seconds=9))
-    assert monotonic() - began < 2
+        load_files([path], patience=timedelta(seconds=60))
+    assert monotonic() - began < 10
 
 
 def test_streams_and_folder_stay_and_what_a_file_prints_is_not_output(

@@ -16,12 +16,14 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.dataset as ds  # type: ignore[import-untyped]
@@ -43,6 +45,8 @@ _TRIES = 3
 # The number of columns for which Delta has statistics by default.
 _FIRST_COLUMNS = 32
 _INDEX = "__index"
+_AT_ONCE = 2
+"""So many files of an upsert are in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +131,17 @@ def upsert_actions(
 ) -> list[Action]:
     """The actions that replace the rows with the same keys by `rows`, add the others, and remove those of `gone`."""
     schema = files.schema()
-    replaced = [rows.select(keys), *([] if gone is None else [gone.select(keys)])]
-    actions: list[Action] = []
-    for path, fragment in files.overlapping(within).items():
+    replaced = pa.concat_tables([rows.select(keys), *([] if gone is None else [gone.select(keys)])])
+
+    def rewritten(item: tuple[str, ds.Fragment]) -> list[Action]:
+        path, fragment = item
         old = fragment.to_table(schema=schema)
-        kept = old.filter(unmatched(old, pa.concat_tables(replaced), keys, within))
-        if kept.num_rows < old.num_rows:
-            actions.append(removal(path))
-            actions.extend(files.write(kept, within.column))
+        kept = old.filter(unmatched(old, replaced, keys, within))
+        return [removal(path), *files.write(kept, within.column)] if kept.num_rows < old.num_rows else []
+
+    # Reading, joining and writing leave Python: files are rewritten side by side, few at a time.
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        actions = [action for part in pool.map(rewritten, files.overlapping(within).items()) for action in part]
     return actions + files.write(rows, within.column)
 
 
@@ -217,17 +224,15 @@ def inside(column: pa.ChunkedArray, within: Between) -> pa.ChunkedArray:
 def unmatched(old: pa.Table, rows: pa.Table, keys: tuple[str, ...], within: Between) -> pa.Array:
     """For each of the `old` rows whether an upsert of `rows`, which lie inside `within`, leaves it as it is."""
     candidates = pc.indices_nonzero(inside(old[within.column], within))
-    count = len(candidates)
-    both = pa.concat_tables([old.select(keys).take(candidates), rows.select(keys)])
-    both = both.append_column(_INDEX, pa.array(np.arange(both.num_rows)))
-    # For grouping, null equals null; for Arrow's joins, it does not.
-    groups = both.group_by(list(keys)).aggregate([(_INDEX, "min"), (_INDEX, "max"), (_INDEX, "list")])
-    matched = groups.filter(
-        pc.and_(pc.less(groups[f"{_INDEX}_min"], count), pc.greater_equal(groups[f"{_INDEX}_max"], count))
+    names = {key: f"k{number}" for number, key in enumerate(keys)}
+    mine, theirs = (
+        pl.DataFrame(pl.from_arrow(part)).rename(names)
+        for part in (old.select(keys).take(candidates), rows.select(keys))
     )
-    replaced = pc.list_flatten(matched[f"{_INDEX}_list"]).to_numpy()
+    # Null is a key like others.
+    found = mine.with_row_index(_INDEX).join(theirs, on=list(names.values()), how="semi", nulls_equal=True)
     mask = np.ones(old.num_rows, dtype=bool)
-    mask[candidates.to_numpy()[replaced[replaced < count]]] = False
+    mask[candidates.to_numpy()[found[_INDEX].to_numpy()]] = False
     return pa.array(mask)
 
 

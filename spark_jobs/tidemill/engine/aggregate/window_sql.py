@@ -22,7 +22,7 @@ from tidemill.core.time.window_expressions import (
     window_starts,
 )
 from tidemill.engine.aggregate.aggregate_sql import beyond, finished_values, merges, partials_of, results, types_of
-from tidemill.engine.driver.translation import translated
+from tidemill.engine.native.translation import translated
 from tidemill.engine.read.fitted import fitted
 from tidemill.engine.spark.query import ROWS
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidemill.core.contract.exact_sums import exact
 from tidemill.core.contract.schema import Field
 from tidemill.core.sql.text import quoted
-from tidemill.engine.driver.statement import run
+from tidemill.engine.native.statement import run
 from tidemill.engine.spark.query import ROWS, query
 from tidemill.engine.storage.chains import Chain, of_keys
 from tidemill.engine.storage.row_writers import DriverWriter, RowWriter
@@ -96,6 +96,16 @@ class RowWriters:
         if self._writer is None and count <= self.driver_rows:
             return StagedRows(self.driver, *self.driver.stage(cached))
         return StagedRows(self.spark, cached, count)
+
+    @property
+    def in_workers(self) -> bool:
+        """Whether Python workers may compute what Spark would: not if Spark is to write all tables."""
+        return self._writer != self.spark.name
+
+    def in_job(self, frame: DataFrame) -> pa.Table:
+        """Run a job whose rows are few."""
+        self._before_job()
+        return self.driver.stage(frame)[0]
 
     def merged(self, statement: str, parts: Sequence[StagedRows], *, at_most: int) -> StagedRows:
         """Stage the rows of a statement over `ROWS`, which are these parts: `at_most` so many.

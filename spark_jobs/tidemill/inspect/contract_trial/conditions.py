@@ -72,7 +72,7 @@ def _positions(mask: Any) -> Any:
 
 
 def _false(rule: str, predicate: str, rows: pa.Table, spark: OpenSpark, place: str) -> Any:
-    from tidemill.engine.driver.statement import run
+    from tidemill.engine.native.statement import run
     from tidemill.engine.spark.query import ROWS
 
     if not rows.num_rows:

@@ -15,8 +15,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tidemill.core.contract.schema import DataType, Field, Scalar, spark_type
-from tidemill.engine.driver.expressions import Expressions, condition
-from tidemill.engine.driver.values import Of, Untranslatable, Value, duckdb_type, refuse
+from tidemill.engine.native.expressions import Expressions, condition
+from tidemill.engine.native.values import Of, Untranslatable, Value, duckdb_type, refuse
 from tidemill.engine.spark.query import ROWS
 
 TABLE = "the_rows"

@@ -9,8 +9,8 @@ import pytest
 
 from tidemill.core.contract.schema import Decimal as DecimalType
 from tidemill.core.contract.schema import Field, Scalar
-from tidemill.engine.driver.statement import run
-from tidemill.engine.driver.translation import translated
+from tidemill.engine.native.statement import run
+from tidemill.engine.native.translation import translated
 from tidemill.engine.spark.query import ROWS
 
 LONG, INTEGER, BINARY = Scalar.LONG, Scalar.INTEGER, Scalar.BINARY
@@ -21,7 +21,13 @@ LONG, INTEGER, BINARY = Scalar.LONG, Scalar.INTEGER, Scalar.BINARY
     [
         "sum(DISTINCT a)",
         "max(a) FILTER (WHERE a > 1)",
-        "count(a)",
+        "a BETWEEN SYMMETRIC 1 AND 2",
+        "t ILIKE 'A'",
+        "t LIKE ANY ('a', 'b')",
+        "t <=> t",
+        "d < t",
+        "count(DISTINCT a)",
+        "count(a, i)",
         "a / 2",
         "a % 0",
         "pmod(a, 0)",
@@ -59,6 +65,27 @@ LONG, INTEGER, BINARY = Scalar.LONG, Scalar.INTEGER, Scalar.BINARY
         "CAST(b2 AS STRING)",
         "CAST('a' AS BINARY)",
         "concat_ws(',', b2)",
+        "split(t, '[?]')[1]",
+        "split(t, '[?]', 2)[0]",
+        "split(t, '?')[0]",
+        "split(t, '[ab]')[0]",
+        "split(t, '')[0]",
+        "split(t, t)[0]",
+        "element_at(split(t, ','), 1)",
+        "t LIKE 'a' || t",
+        "t LIKE 'a\\%'",
+        "t LIKE 'a' ESCAPE '!'",
+        "a || t",
+        "length(b2)",
+        "upper(t)",
+        "a IN (SELECT 1)",
+        "a IN ('1')",
+        "hll_sketch_agg(t)",
+        "hll_sketch_agg(t, 11)",
+        "hll_sketch_agg(a, 12)",
+        "greatest(a, t)",
+        "count_if(a)",
+        "if(a, 1, 2)",
         "try_sum()",
         "try_sum(d)",
         "CAST(a AS DECIMAL(50, 2))",
@@ -69,7 +96,7 @@ LONG, INTEGER, BINARY = Scalar.LONG, Scalar.INTEGER, Scalar.BINARY
 )
 def test_expression_without_a_rule_is_refused(expression: str) -> None:
     fields = (Field(name="a", type=LONG), Field(name="i", type=INTEGER), Field(name="d", type=DecimalType(38, 9)))
-    fields += (Field(name="b2", type=BINARY), Field(name="b3", type=BINARY))
+    fields += (Field(name="b2", type=BINARY), Field(name="b3", type=BINARY), Field(name="t", type=Scalar.STRING))
     assert isinstance(translated(f"SELECT {expression} AS `x` FROM {ROWS}", fields), str)
 
 
@@ -100,7 +127,7 @@ def test_result_that_is_larger_than_the_driver_may_hold_is_left_to_spark(monkeyp
     rows = pa.table({"a": pa.array(range(1_000))})
     statement = f"SELECT explode(sequence(0L, `a`, 1L)) AS `x` FROM {ROWS}"
     assert run(statement, rows) is not None
-    monkeypatch.setattr("tidemill.engine.driver.statement._MOST_BYTES", 100_000)
+    monkeypatch.setattr("tidemill.engine.native.statement._MOST_BYTES", 100_000)
     assert run(statement, rows) is None
 
 

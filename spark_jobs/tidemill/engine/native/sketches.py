@@ -14,15 +14,15 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from sqlglot import exp
 
 from tidemill.core.contract.schema import Scalar
-from tidemill.engine.driver.values import Of, Value, refuse
+from tidemill.engine.native.values import Of, Value, refuse
 
 if TYPE_CHECKING:
     import datasketches  # type: ignore[import-untyped]
     import duckdb
 
-_MERGED, _ESTIMATE = "merged_sketches", "estimate_of_sketch"
+_FILLED, _MERGED, _ESTIMATE = "sketch_of_texts", "merged_sketches", "estimate_of_sketch"
 _PRECISION = 12
-"""Of a sketch that is made of no sketches, as in Spark."""
+"""Of a sketch of texts, and of one that is made of no sketches, as in Spark."""
 
 
 def _union(of: Of, node: exp.Anonymous) -> Value:
@@ -40,12 +40,20 @@ def _estimate(of: Of, node: exp.Anonymous) -> Value:
     return Value(f"{_ESTIMATE}({left.text})", Scalar.LONG) if left == right else refuse(node)
 
 
+def _of_texts(of: Of, node: exp.Anonymous) -> Value:
+    value, precision = of(node.expressions[0]), node.expressions[-1]
+    if len(node.expressions) != 2 or value.type is not Scalar.STRING or precision.name != str(_PRECISION):
+        return refuse(node)
+    return Value(f"{_FILLED}(list(DISTINCT {value.text}))", Scalar.BINARY)
+
+
 def _sketch(of: Of, node: exp.Expr) -> Value:
     value = of(node)
     return value if value.type is Scalar.BINARY else refuse(node)
 
 
 FUNCTIONS_OF_SKETCHES: Mapping[str, Callable[[Of, Any], Value]] = {
+    "hll_sketch_agg": _of_texts,
     "hll_union_agg": _union,
     "hll_sketch_estimate": _estimate,
 }
@@ -54,8 +62,25 @@ FUNCTIONS_OF_SKETCHES: Mapping[str, Callable[[Of, Any], Value]] = {
 def teach(connection: duckdb.DuckDBPyConnection) -> None:
     """Give a database the functions that translated statements call."""
     both = {"type": "arrow", "null_handling": "special"}
+    connection.create_function(_FILLED, _fill_all, ["VARCHAR[]"], "BLOB", **both)  # type: ignore[call-overload]
     connection.create_function(_MERGED, _merge_all, ["BLOB[]"], "BLOB", **both)  # type: ignore[call-overload]
     connection.create_function(_ESTIMATE, _estimate_all, ["BLOB"], "BIGINT", **both)  # type: ignore[call-overload]
+
+
+def _fill_all(lists: pa.ChunkedArray) -> pa.Array:
+    return pa.array([_filled(each) for each in lists.to_pylist()], pa.binary())
+
+
+def _filled(texts: Sequence[str | None]) -> bytes:
+    """A sketch of these texts. As in Spark, null is none of them."""
+    import datasketches
+
+    sketch = datasketches.hll_sketch(_PRECISION, datasketches.tgt_hll_type.HLL_8)
+    for text in texts:
+        if text is not None:
+            sketch.update(text)
+    found: bytes = sketch.serialize_updatable()
+    return found
 
 
 def _merge_all(lists: pa.ChunkedArray) -> pa.Array:

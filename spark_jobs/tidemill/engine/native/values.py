@@ -98,6 +98,8 @@ def cast(value: Value, to: DataType, *, fails: bool = False) -> Value:
     """
     if value.type == to:
         return value
+    if value.type is Scalar.BOOLEAN and to in DIGITS_OF:
+        return Value(f"CAST({value.text} AS {duckdb_type(to)})", to)
     if not (value.type is None or (is_whole(value) and to is Scalar.STRING) or _are_numbers((value.type, to))):
         raise Untranslatable(f"a cast of {spark_type(value.type)} to {spark_type(to)}")
     # DuckDB rounds where Spark cuts off what follows the point.

@@ -12,9 +12,10 @@ from typing import Any
 from sqlglot import exp
 
 from tidemill.core.contract.schema import Decimal, Scalar, spark_type
-from tidemill.engine.driver.numbers import FUNCTIONS_OF_NUMBERS, RULES_OF_NUMBERS
-from tidemill.engine.driver.sketches import FUNCTIONS_OF_SKETCHES
-from tidemill.engine.driver.values import Of, Untranslatable, Value, alike, cast, duckdb_type, is_whole, refuse, type_of
+from tidemill.engine.native.numbers import FUNCTIONS_OF_NUMBERS, RULES_OF_NUMBERS
+from tidemill.engine.native.sketches import FUNCTIONS_OF_SKETCHES
+from tidemill.engine.native.texts import RULES_OF_TEXTS
+from tidemill.engine.native.values import Of, Untranslatable, Value, alike, cast, duckdb_type, is_whole, refuse, type_of
 
 _TRUE, _FALSE = "TRUE", "FALSE"
 _COMPARED = {exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
@@ -35,7 +36,7 @@ class Expressions:
         if isinstance(node, exp.Column):
             return self._column(node)
         rule = _FUNCTIONS.get(node.name.lower()) if isinstance(node, exp.Anonymous) else _RULES.get(type(node))
-        return refuse(node) if rule is None else rule(self.of, node)
+        return refuse(node) if rule is None or _has_more(node) else rule(self.of, node)
 
     def _column(self, node: exp.Column) -> Value:
         found = None if node.table else self.columns.get(node.name)
@@ -44,6 +45,28 @@ class Expressions:
         if not found.text and found.type is not None:
             raise Untranslatable(f"{node.sql('spark')}, which is {spark_type(found.type)}")
         return found
+
+
+_PARTS = frozenset({"this", "expression", "expressions"})
+_MORE: Mapping[type[exp.Expr], frozenset[str]] = {
+    exp.Literal: frozenset({"is_string"}),
+    **dict.fromkeys((exp.Cast, exp.TryCast), frozenset({"to", "safe"})),
+    exp.Case: frozenset({"ifs", "default"}),
+    exp.If: frozenset({"true", "false"}),
+    exp.Between: frozenset({"low", "high"}),
+    exp.Like: frozenset({"negate"}),
+    **dict.fromkeys((exp.Greatest, exp.Least), frozenset({"ignore_nulls"})),
+    exp.Count: frozenset({"big_int"}),
+    **dict.fromkeys((exp.Concat, exp.DPipe), frozenset({"safe"})),
+    exp.ConcatWs: frozenset({"safe", "coalesce", "flatten"}),
+}
+"""The parts of expressions that rules look at, beside `_PARTS`; the parser has more for what other dialects write."""
+
+
+def _has_more(node: exp.Expr) -> bool:
+    """Whether an expression has a part that its rule does not look at, such as `SYMMETRIC`."""
+    known = _PARTS | _MORE.get(type(node), frozenset())
+    return any(part for name, part in node.args.items() if name not in known)
 
 
 def condition(of: Of, node: exp.Expr) -> Value:
@@ -156,6 +179,37 @@ def _extreme(of: Of, node: exp.Min | exp.Max) -> Value:
     return refuse(node) if node.expressions else Value(f"{word}({value.text})", value.type)
 
 
+def _if(of: Of, node: exp.If) -> Value:
+    branch = exp.If(this=node.this, true=node.args["true"])
+    return _case(of, exp.Case(ifs=[branch], default=node.args.get("false")))
+
+
+def _in(of: Of, node: exp.In) -> Value:
+    """Whether a value is one of some; subqueries and arrays have no rule."""
+    if not node.expressions:
+        return refuse(node)
+    value, *others = alike([of(n) for n in (node.this, *node.expressions)])
+    return Value(f"({value.text} IN ({', '.join(v.text for v in others)}))", Scalar.BOOLEAN)
+
+
+def _furthest(of: Of, node: exp.Greatest | exp.Least) -> Value:
+    """The greatest or the least of some values, without those that are null."""
+    values = alike([of(n) for n in (node.this, *node.expressions)])
+    word = "greatest" if isinstance(node, exp.Greatest) else "least"
+    return Value(f"{word}({', '.join(v.text for v in values)})", values[0].type)
+
+
+def _count(of: Of, node: exp.Count) -> Value:
+    if node.expressions or isinstance(node.this, exp.Distinct):
+        return refuse(node)
+    counted = "*" if isinstance(node.this, exp.Star) else of(node.this).text
+    return Value(f"count({counted})", Scalar.LONG)
+
+
+def _count_if(of: Of, node: exp.CountIf) -> Value:
+    return Value(f"CAST(count_if({condition(of, node.this).text}) AS BIGINT)", Scalar.LONG)
+
+
 def _any_true(of: Of, node: exp.LogicalOr) -> Value:
     return Value(f"bool_or({condition(of, node.this).text})", Scalar.BOOLEAN)
 
@@ -174,6 +228,8 @@ _RULES: Mapping[type[exp.Expr], Callable[[Of, Any], Value]] = {
     exp.Or: _both,
     exp.Not: _not,
     exp.Is: _is_null,
+    exp.If: _if,
+    exp.In: _in,
     exp.Coalesce: _coalesce,
     exp.ConcatWs: _concat_ws,
     exp.Nullif: _nullif,
@@ -182,6 +238,11 @@ _RULES: Mapping[type[exp.Expr], Callable[[Of, Any], Value]] = {
     exp.Min: _extreme,
     exp.Max: _extreme,
     exp.LogicalOr: _any_true,
+    exp.Greatest: _furthest,
+    exp.Least: _furthest,
+    exp.Count: _count,
+    exp.CountIf: _count_if,
+    **RULES_OF_TEXTS,
     **RULES_OF_NUMBERS,
 }
 

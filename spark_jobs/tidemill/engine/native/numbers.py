@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from tidemill.core.contract.schema import DataType, Decimal, Scalar
-from tidemill.engine.driver.values import (
+from tidemill.engine.native.values import (
     DIGITS,
     DIGITS_OF,
     Of,
@@ -55,9 +55,9 @@ def _tried(of: Of, node: exp.Binary) -> Value:
     return Value(f"TRY_CAST({left} {_SIGNS[type(node)]} {right} AS BIGINT)", Scalar.LONG)
 
 
-def _shared_bits(of: Of, node: exp.BitwiseAnd) -> Value:
+def _bits(of: Of, node: exp.BitwiseAnd | exp.BitwiseOr) -> Value:
     left, right = (_whole(of, n).text for n in (node.this, node.expression))
-    return Value(f"({left} & {right})", Scalar.LONG)
+    return Value(f"({left} {'&' if isinstance(node, exp.BitwiseAnd) else '|'} {right})", Scalar.LONG)
 
 
 def _shifted(of: Of, node: exp.BitwiseRightShift) -> Value:
@@ -122,7 +122,8 @@ RULES_OF_NUMBERS: Mapping[type[exp.Expr], Callable[[Of, Any], Value]] = {
     exp.Neg: _negated,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), _arithmetic),
     **dict.fromkeys((exp.SafeAdd, exp.SafeMultiply), _tried),
-    exp.BitwiseAnd: _shared_bits,
+    exp.BitwiseAnd: _bits,
+    exp.BitwiseOr: _bits,
     exp.BitwiseRightShift: _shifted,
     exp.IntDiv: _divided,
     exp.Sum: _sum,

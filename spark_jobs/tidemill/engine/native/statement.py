@@ -1,8 +1,8 @@
-"""Runs statements on rows that are in the driver already, without a Spark job.
+"""Runs statements on rows that are in this process: the driver, without a Spark job, or a Python worker of Spark.
 
 DuckDB uses one thread, so that the same rows give the same result in the same order, and a bounded memory. Importing
 it starts threads, which a process that is forked afterwards lacks and waits for when it ends. So only a process that
-merges imports it: Airflow's scheduler and others fork a process that has imported this module.
+computes imports it: Airflow's scheduler and others fork a process that has imported this module.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidemill.engine.driver.sketches import teach
-from tidemill.engine.driver.translation import TABLE, Translation, translated
+from tidemill.engine.native.sketches import teach
+from tidemill.engine.native.translation import TABLE, Translation, translated
 from tidemill.tables.arrow_types import arrow_schema, schema_fields
 
 if TYPE_CHECKING:
@@ -49,15 +49,42 @@ def run(statement: str, rows: pa.Table) -> pa.Table | None:
     found = translated(statement, schema_fields(rows.schema))
     if isinstance(found, str):
         return None
+    try:
+        return computed(found, rows)
+    except NotComputed as error:
+        if not error.expected:
+            _log.warning("Spark merges rows that DuckDB should have merged: %s", error)
+        return None
+
+
+class NotComputed(Exception):
+    """DuckDB does not compute a statement over these rows.
+
+    `expected` says that this happens: a number overflows, or memory does not suffice. Spark decides what becomes of it.
+    """
+
+    def __init__(self, text: str, *, expected: bool) -> None:
+        super().__init__(text)
+        self.expected = expected
+
+
+def computed(translation: Translation, rows: pa.Table) -> pa.Table:
+    """The result of a translated statement over these rows, in the order in which DuckDB gives it.
+
+    Raises:
+        NotComputed: DuckDB fails, or the result is larger than 512 MB.
+    """
     import duckdb
 
     try:
-        return _result(found, rows)
-    except (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.OutOfMemoryException):
-        return None
+        found = _result(translation, rows)
+    except (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.OutOfMemoryException) as error:
+        raise NotComputed(str(error), expected=True) from error
     except (duckdb.Error, pa.ArrowException) as error:
-        _log.warning("Spark merges rows that DuckDB should have merged: %s", error)
-        return None
+        raise NotComputed(str(error), expected=False) from error
+    if found is None:
+        raise NotComputed(f"a result of more than {_MOST_BYTES:,} bytes", expected=True)
+    return found
 
 
 def _result(translation: Translation, rows: pa.Table) -> pa.Table | None:

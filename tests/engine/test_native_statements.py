@@ -42,8 +42,8 @@ from tidemill.core.time.times import moment
 from tidemill.core.time.window_expressions import BOUNDS
 from tidemill.engine.aggregate.node_sql import merged_nodes
 from tidemill.engine.aggregate.window_sql import folded_state, left_to_spark, merged_windows
-from tidemill.engine.driver.statement import run
-from tidemill.engine.driver.translation import translated
+from tidemill.engine.native.statement import run
+from tidemill.engine.native.translation import translated
 from tidemill.engine.spark.query import ROWS, query
 from tidemill.tables.arrow_types import arrow_schema, schema_fields
 
@@ -336,7 +336,7 @@ def test_process_that_is_forked_merges_and_ends() -> None:
     program = f"""
 import os, sys
 import pyarrow as pa
-from tidemill.engine.driver.statement import run
+from tidemill.engine.native.statement import run
 child = os.fork()
 if child:
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

@@ -1,0 +1,184 @@
+"""Each rule of `tidemill.engine.native` gives what Spark gives: values, nulls and types, at the edges of each type."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, date, datetime
+from decimal import Decimal as Number
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tidemill.core.contract.schema import Decimal, Field, Scalar
+from tidemill.engine.native.statement import run
+from tidemill.engine.native.translation import translated
+from tidemill.engine.spark.query import ROWS, query
+from tidemill.tables.arrow_types import arrow_schema, schema_fields
+
+TEXTS = (None, "", "a", "A", "ab", "a?b?c", "?", "ä", "aä", "😀b", "e\u0301", "a\x00b", "a%", "a_", "a\nb")
+TEXTS += (" a ", "it's", "\\", "\uffff")
+SMALL = (None, 0, 1, -1, 7, 255, 2**31 - 1, -(2**31))
+LARGE = (*SMALL, 2**32, -(2**32) - 1, 2**63 - 1, -(2**63))
+DAYS = (None, date(1, 1, 1), date(1969, 12, 31), date(2026, 2, 28), date(9999, 12, 31))
+MOMENTS = (None, *(datetime(y, 3, 1, 1, 2, 3, 4, tzinfo=UTC) for y in (1900, 1969, 2026)))
+VALUES = {
+    "t": (Scalar.STRING, TEXTS),
+    "u": (Scalar.STRING, TEXTS),
+    "i": (Scalar.INTEGER, SMALL),
+    "a": (Scalar.LONG, LARGE),
+    "b": (Scalar.LONG, LARGE),
+    "f": (Scalar.BOOLEAN, (None, True, False)),
+    "g": (Scalar.BOOLEAN, (None, True, False)),
+    "d": (Scalar.DATE, DAYS),
+    "ts": (Scalar.TIMESTAMP, MOMENTS),
+    "p": (Decimal(10, 2), (None, *map(Number, ("0.00", "-0.05", "99999999.99")))),
+}
+OF_ROWS = """
+t = 'a'
+t <> u
+t < u
+t >= 'ä'
+length(t)
+char_length(u)
+split(t, '[?]')[0]
+split(t, 'b')[0]
+split(t, '[.]')[0]
+split(t, '[)]')[0]
+t || u
+concat(t, '-', u)
+concat(t)
+t LIKE 'a%'
+t LIKE '_'
+t LIKE '%?%'
+t NOT LIKE '%b'
+t LIKE ''
+startswith(t, 'a')
+startswith(t, u)
+endswith(t, u)
+contains(t, u)
+contains(t, '')
+t IN ('a', 'ä', '')
+t NOT IN ('a', u)
+i IN (0, 7, NULL)
+a IN (i, b)
+p IN (0.00BD, 1BD)
+if(f, t, u)
+if(i > 0, i, a)
+if(f, NULL, a)
+greatest(t, u)
+greatest(i, a, 0L)
+least(a, b)
+least(p, p)
+greatest(d, d)
+coalesce(t, u, '')
+CASE WHEN f THEN 1L WHEN g THEN 2 ELSE i END
+CASE WHEN f AND NOT g THEN t END
+f OR g
+f AND g
+NOT (f OR coalesce(g, false))
+CAST(f AS INT)
+CAST(f AS BIGINT)
+a & 255L
+a | 6L
+a & b
+a | b
+pmod(a, 60000000L)
+a div 7L
+shiftright(a, 32)
+try_add(a, b)
+try_multiply(a, b)
+try_cast(a AS INT)
+CAST(i AS BIGINT)
+CAST(a AS STRING)
+CAST(i AS STRING)
+a IS NOT NULL
+d = d
+ts > timestamp_micros(0)
+unix_micros(ts)
+nullif(t, u)
+concat_ws('/', t, u)
+a BETWEEN -1L AND 7
+i NOT BETWEEN 0 AND 6
+t BETWEEN 'A' AND 'b'
+""".strip().splitlines()
+OF_GROUPS = """
+count(*)
+count(1)
+count(t)
+count(f)
+count_if(f)
+count_if(i > 0)
+min(t)
+max(t)
+min(i)
+max(a)
+max(d)
+min(ts)
+max(p)
+max(f)
+sum(i)
+sum(p)
+try_sum(i)
+sum(CAST(f AS INT))
+bool_or(f)
+sum(a & 4294967295L)
+sum(shiftright(try_cast((a) AS BIGINT), 32)) + shiftright(sum(try_cast((a) AS BIGINT) & 4294967295L), 32)
+""".strip().splitlines()
+
+
+def some_rows(seed: int, count: int = 400) -> pa.Table:
+    chance = random.Random(seed)
+    schema = arrow_schema(Field(name=name, type=of) for name, (of, _) in VALUES.items())
+    columns = [[chance.choice(values) for _ in range(count)] for _, values in VALUES.values()]
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+
+
+def both(spark: Any, statement: str, rows: pa.Table) -> tuple[pa.Table | None, pa.Table]:
+    return run(statement, rows), query(spark, statement, spark.createDataFrame(rows)).toArrow()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("expression", OF_ROWS)
+def test_rule_for_rows_gives_what_spark_gives(spark: Any, expression: str) -> None:
+    here, there = both(spark, f"SELECT `a`, {expression} AS `x` FROM {ROWS}", some_rows(1))
+    assert here is not None, translated(f"SELECT {expression} AS `x` FROM {ROWS}", schema_fields(some_rows(1).schema))
+    assert here.schema.field("x").type == there.schema.field("x").type
+    assert here["x"].to_pylist() == there["x"].to_pylist()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("expression", OF_GROUPS)
+def test_rule_for_groups_gives_what_spark_gives(spark: Any, expression: str) -> None:
+    statement = f"SELECT `u`, `g`, {expression} AS `x` FROM {ROWS} GROUP BY `u`, `g`"
+    here, there = both(spark, statement, some_rows(2))
+    assert here is not None, translated(statement, schema_fields(some_rows(2).schema))
+    assert here.schema.field("x").type == there.schema.field("x").type
+    assert in_order(here) == in_order(there)
+
+
+def in_order(rows: pa.Table) -> list[Any]:
+    return sorted((tuple(row.values()) for row in rows.to_pylist()), key=repr)
+
+
+@pytest.mark.spark
+def test_sketches_of_workers_say_what_those_of_spark_say(spark: Any) -> None:
+    chance, groups = random.Random(3), (0, 1, 5, 40, 300, 5_000)
+    names = [(g, str(chance.randrange(g * 2)) + "ä😀"[: chance.randrange(3)]) for g in groups for _ in range(g)]
+    rows = pa.table({"g": [g for g, _ in names] + [0, 1], "t": pa.array([t for _, t in names] + [None, ""])})
+    made = f"SELECT `g`, hll_sketch_agg(`t`, 12) AS `s` FROM {ROWS} GROUP BY `g`"
+    here, there = both(spark, made, rows)
+    assert here is not None
+    told = [estimates(spark, each) for each in (here, there)]
+    assert told[0] == told[1]
+    assert max(told[0].values()) > 4_000
+    together = pa.concat_tables([here, there.cast(here.schema)])
+    assert estimates(spark, together) == told[0]
+
+
+def estimates(spark: Any, rows: pa.Table) -> dict[int, int]:
+    """What the sketches of each group estimate together; those of one group are merged by Spark."""
+    merged = f"SELECT `g`, hll_union_agg(`s`) AS `s` FROM {ROWS} GROUP BY `g`"
+    text = f"SELECT `g`, hll_sketch_estimate(hll_union(`s`, `s`)) AS `n` FROM ({merged})"
+    found = query(spark, text, spark.createDataFrame(rows)).toArrow().to_pylist()
+    return {row["g"]: row["n"] for row in found}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import ClassVar, assert_never
@@ -25,6 +26,8 @@ from tidemill.core.protocol.failpoints import boundary
 from tidemill.engine.aggregate.branches import unpack
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.input_stream import Stream
+from tidemill.engine.aggregate.native_found import found_natively
+from tidemill.engine.aggregate.native_plan import native_passes
 from tidemill.engine.aggregate.types import check_types, empty_rows
 from tidemill.engine.aggregate.window_sql import partial_aggregates
 from tidemill.engine.publish.beside import Beside
@@ -106,12 +109,13 @@ class Attempt:
         # Spark looks up the files to read immediately, not in the first job.
         self.before_job()
         inputs = [i for i in self.flow.inputs if i.topic in self.scans]
-        streams = [
-            Stream.of(self.flow, i, self.plan, self.scans[i.topic], self.writers.spark).diverted(self.diverted)
-            for i in inputs
-        ]
-        once = len(self.flow.sinks) == 1 and all(len(s.branches) == 1 for s in streams)
-        return Read(tuple(s if once else s.kept(self.writers.spark) for s in streams))
+        streams = (Stream.of(self.flow, i, self.plan, self.scans[i.topic], self.writers.spark) for i in inputs)
+        return Read(tuple(stream.diverted(self.diverted) for stream in streams))
+
+    def kept(self, read: Read) -> Read:
+        """The same rows, cached if several jobs of Spark read them."""
+        once = len(self.flow.sinks) == 1 and all(len(s.branches) == 1 for s in read.streams)
+        return read if once else Read(tuple(s.kept(self.writers.spark) for s in read.streams))
 
     def aggregate(self, read: Read) -> Aggregated:
         """Step 3: write partial aggregates to state, and hold rows for tables without windows."""
@@ -127,6 +131,32 @@ class Attempt:
                 assert_never(self.plan.work)
 
     def _aggregate(self, read: Read) -> Aggregated:
+        return self._in_workers(read) or self._in_spark(self.kept(read))
+
+    def _in_workers(self, read: Read) -> Aggregated | None:
+        """Aggregate inside Spark's Python workers; None if Spark has to do it."""
+        passes = native_passes(read.streams) if self.writers.in_workers else ()
+        if not passes:
+            return None
+        with ExitStack() as inputs:
+            for stream in read.streams:
+                inputs.enter_context(boundary(f"input:{stream.source.topic}", self.plan.batch_id))
+            found = found_natively(read.streams, passes, self.windowed, self.writers)
+        if found is None:
+            return None
+        state = StateWritten()
+        for sink in (sink for sink in self.windowed if sink.table in found.state):
+            with boundary(f"records:{sink.table}", self.plan.batch_id):
+                staged = found.state[sink.table]
+            self.slices.state(sink, staged, state)
+        return Aggregated(read=read, counts={**self.count(Read()), **found.counts}, **vars(state))
+
+    @property
+    def windowed(self) -> tuple[WindowedSink, ...]:
+        """The tables whose windows are merged from panes."""
+        return tuple(sink for sink in self.flow.sinks if isinstance(sink, WindowedSink))
+
+    def _in_spark(self, read: Read) -> Aggregated:
         for stream in read.streams:
             with boundary(f"input:{stream.source.topic}", self.plan.batch_id):
                 stream.count_kept()

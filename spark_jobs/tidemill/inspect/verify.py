@@ -170,7 +170,7 @@ class _Checking:
     def compare(self, covers: Sequence[Cover]) -> Verified:
         """Read what these batches read, compute the table and compare it."""
         attempt = self._attempt(covers)
-        read = attempt.read()
+        read = attempt.kept(attempt.read())
         try:
             job = self._job(attempt, read, covers)
             spec = attempt.uris.published_table(self.sink)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
@@ -15,9 +16,10 @@ from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.protocol.account import Account
 from tidemill.core.time.watermarks import Furthest, Reached
 from tidemill.engine.aggregate.branches import Branch
-from tidemill.engine.aggregate.side_outputs import Rows, held_rows
+from tidemill.engine.aggregate.side_outputs import held_rows, late_of, rejected_of
 from tidemill.engine.read.typed_rows import MARK
 
+GREATEST = ("time_", "mark_")
 _OUTCOMES = ("read", "aggregated", "filtered", "rejected", "late")
 
 
@@ -28,7 +30,7 @@ class Counts:
     `reached` says how far accepted rows came. `late_rows` counts a row once for each sink
     that refused it; `refused_windows` counts windows that refused a row which other windows took. `stray_blocks` is a
     bitmap of the blocks (`tidemill.engine.read.blocks`) that hold rejected or late rows. `warned` has the rules of
-    severity warning that accepted rows break, each with the number of those rows. `held` has rejected and late rows
+    severity warning that accepted rows break, each with the number of those rows. `rejected` and `late` are rows
     (`tidemill.engine.aggregate.side_outputs`), as far as the pass could bring them back.
     """
 
@@ -38,7 +40,8 @@ class Counts:
     late_rows: int = 0
     stray_blocks: bytes = b""
     warned: Mapping[str, int] = field(default_factory=dict)
-    held: Mapping[str, Rows] = field(default_factory=dict, repr=False)
+    rejected: pa.Table = field(default_factory=lambda: rejected_of({}), repr=False)
+    late: pa.Table = field(default_factory=lambda: late_of({}), repr=False)
 
     @property
     def side_outputs(self) -> int:
@@ -50,7 +53,7 @@ class Counter:
     """Counts the rows of one input as they pass; `result` is complete once an action has run over all of them."""
 
     def __init__(self, source: Input, partitions: Sequence[int], branches: Sequence[Branch]) -> None:
-        self._topic, self._partitions, self._branches = source.topic, tuple(partitions), tuple(branches)
+        self.source, self._partitions, self._branches = source, tuple(partitions), tuple(branches)
         self._marked = source.watermark is not None
         self._warnings, self._held = warning_bits(source.contract.row_rules), held_rows(source, branches)
         self._observation = Observation(f"tidemill {source.topic}")
@@ -58,17 +61,29 @@ class Counter:
 
     def attach(self, frame: DataFrame) -> DataFrame:
         """These rows, which the first action over all of them counts."""
-        return frame.observe(self._observation, *(F.expr(f"{v} AS {n}") for n, v in self._expressions().items()))
+        return frame.observe(self._observation, *(F.expr(f"{v} AS {n}") for n, v in self._in_spark.items()))
 
     def count(self, frame: DataFrame) -> None:
         """Count cached rows in a separate job."""
-        counted = frame.selectExpr(*(f"{v} AS {n}" for n, v in self._expressions().items()))
+        counted = frame.selectExpr(*(f"{v} AS {n}" for n, v in self._in_spark.items()))
         self._found = counted.collect()[0]
 
-    def _expressions(self) -> dict[str, str]:
+    @property
+    def _in_spark(self) -> dict[str, str]:
+        late = self._late
+        stray = f"bitmap_construct_agg(CASE WHEN _rejected OR ({late}) THEN CAST(_block AS BIGINT) END)"
+        return {**self.expressions, "stray_blocks": stray, **self._held}
+
+    @property
+    def _late(self) -> str:
+        return " OR ".join(b.late for b in self._branches) or "false"
+
+    @property
+    def expressions(self) -> dict[str, str]:
+        """SQL aggregates over the rows of all branches: sums, and maxima, whose names begin with one of `GREATEST`."""
         # An input whose rows are all discarded has no branch.
         taken = " OR ".join(f"({b.taken})" for b in self._branches) or "false"
-        late = " OR ".join(b.late for b in self._branches) or "false"
+        late = self._late
         warned = {f"warned_{b}": f"count_if(NOT _rejected AND _broken & {b}L != 0)" for b in self._warnings.values()}
         return {
             "read": "count(1)",
@@ -78,11 +93,9 @@ class Counter:
             "filtered": f"count_if(NOT _rejected AND NOT ({taken}) AND NOT ({late}))",
             "refused": f"sum({' + '.join(b.refused for b in self._branches) or '0L'})",
             "refusals": f"sum({' + '.join(f'CAST({b.late} AS INT)' for b in self._branches) or '0L'})",
-            "stray_blocks": f"bitmap_construct_agg(CASE WHEN _rejected OR ({late}) THEN CAST(_block AS BIGINT) END)",
             **self._greatest("time", "_time"),
             **(self._greatest("mark", MARK) if self._marked else {}),
             **warned,
-            **self._held,
         }
 
     def _greatest(self, name: str, column: str) -> dict[str, str]:
@@ -94,20 +107,26 @@ class Counter:
     def _reached(self, found: Any) -> Reached:
         times = {p: time for p in self._partitions if (time := found[f"time_{p}"]) is not None}
         return {
-            TopicPartition(self._topic, p): Furthest(time, found[f"mark_{p}"] if self._marked else None)
+            TopicPartition(self.source.topic, p): Furthest(time, found[f"mark_{p}"] if self._marked else None)
             for p, time in times.items()
         }
 
     def result(self) -> Counts:
         """The counts, after the rows were counted."""
         found = self._found if self._found is not None else self._observation.get
+        held = {name: found[name] for name in self._held}
+        return self.counts(found, bytes(found["stray_blocks"] or b""), rejected_of(held), late_of(held))
+
+    def counts(self, found: Any, stray_blocks: bytes, rejected: pa.Table, late: pa.Table) -> Counts:
+        """Counts from the values of `expressions`, and the rows to put aside as far as they are known."""
         account = Account(**{name: found[name] for name in _OUTCOMES})
         return Counts(
             account=account,
             reached=self._reached(found),
             refused_windows=found["refused"] or 0,
             late_rows=found["refusals"] or 0,
-            stray_blocks=bytes(found["stray_blocks"] or b""),
+            stray_blocks=stray_blocks,
             warned={rule: count for rule, bit in self._warnings.items() if (count := found[f"warned_{bit}"])},
-            held={name: found[name] for name in self._held},
+            rejected=rejected,
+            late=late,
         )

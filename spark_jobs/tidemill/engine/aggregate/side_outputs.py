@@ -28,6 +28,18 @@ HELD = "_held"
 _REJECTED, _LATE = "held_rejected", "held_late_"
 _RECORD = {"topic": "_topic", "partition": "_partition", "offset": "_offset", "timestamp": "_timestamp"}
 
+
+def _fields(fields: Sequence[Field], names: Iterable[str]) -> tuple[Field, ...]:
+    by_name = {f.name: f for f in fields}
+    return tuple(by_name[name] for name in names)
+
+
+REJECTED_COLUMNS = _fields(QUARANTINE_FIELDS, (*_RECORD, "reasons", "value"))
+LATE_COLUMNS = _fields(
+    LATE_FIELDS, (*_RECORD, "event_time", "table_name", "window_start", "window_end", "row", "value")
+)
+"""The columns of rejected and of late rows that a pass finds; the batch adds its own."""
+
 Values = Mapping[str, str]
 """SQL for each column of a table of side outputs."""
 
@@ -58,14 +70,13 @@ def held_rows(source: Input, branches: Sequence[Branch]) -> Mapping[str, str]:
 
 def rejected_of(found: Mapping[str, Rows]) -> pa.Table:
     """The rejected rows among those that `held_rows` brought back."""
-    return _table(found.get(_REJECTED, ()), tuple(_fields(QUARANTINE_FIELDS, (*_RECORD, "reasons", "value"))))
+    return _table(found.get(_REJECTED, ()), REJECTED_COLUMNS)
 
 
 def late_of(found: Mapping[str, Rows]) -> pa.Table:
     """The late rows among those that `held_rows` brought back."""
-    columns = (*_RECORD, "event_time", "table_name", "window_start", "window_end", "row", "value")
     rows = [row for name, part in found.items() if name.startswith(_LATE) for row in part]
-    return _table(rows, tuple(_fields(LATE_FIELDS, columns)))
+    return _table(rows, LATE_COLUMNS)
 
 
 def _rejected(source: Input) -> Values:
@@ -98,11 +109,6 @@ def _collected(values: Values, where: str, fields: Sequence[Field]) -> str:
         for f in _fields(fields, values)
     )
     return f"collect_list(CASE WHEN ({where}) AND {HELD} THEN struct({', '.join(parts)}) END)"
-
-
-def _fields(fields: Sequence[Field], names: Iterable[str]) -> Iterable[Field]:
-    by_name = {f.name: f for f in fields}
-    return (by_name[name] for name in names)
 
 
 def _table(rows: Rows, fields: Sequence[Field]) -> pa.Table:

@@ -21,7 +21,7 @@ from tidemill.core.time.times import moment
 from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.input_stream import Stream
-from tidemill.engine.aggregate.side_outputs import late_of, late_rows, rejected_of, rejected_rows
+from tidemill.engine.aggregate.side_outputs import late_rows, rejected_rows
 from tidemill.engine.spark.query import query
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.tables.deltars import DeltaRsTable
@@ -60,7 +60,7 @@ class SideOutputs:
             return None
         with self._step():
             if self._is_held:
-                staged = self.writers.taken(pa.concat_tables(rejected_of(c.held) for c in self.counts.values()))
+                staged = self.writers.taken(pa.concat_tables(c.rejected for c in self.counts.values()))
             else:
                 staged = self._read([query(s.session, rejected_rows(s.source), frame) for s, frame in self._frames])
         return self._stamped(self._complete(spec, staged, counted))
@@ -85,7 +85,7 @@ class SideOutputs:
         return self._stamped(staged, watermark=pa.scalar(known, _TIMESTAMP))
 
     def _held_late(self, before: pa.Table | None) -> StagedRows:
-        rows = pa.concat_tables(late_of(c.held) for c in self.counts.values())
+        rows = pa.concat_tables(c.late for c in self.counts.values())
         return self.writers.taken(rows if before is None else agreeing(before.column_names, rows, before))
 
     def _read_late(self, before: pa.Table | None) -> StagedRows:
@@ -103,8 +103,7 @@ class SideOutputs:
     def _is_held(self) -> bool:
         """Whether the pass has brought back all rows."""
         return all(
-            rejected_of(c.held).num_rows == c.account.rejected and late_of(c.held).num_rows == c.late_rows
-            for c in self.counts.values()
+            c.rejected.num_rows == c.account.rejected and c.late.num_rows == c.late_rows for c in self.counts.values()
         )
 
     @cached_property

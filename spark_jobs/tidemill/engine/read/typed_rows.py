@@ -177,6 +177,10 @@ class DecodeBatches:
             elif (wanted := marked(self.only, blocks)).any():
                 yield self.decode(batch.filter(pa.array(wanted)), blocks[wanted], held=True)
 
+    def whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of one batch of records, with the records' values."""
+        return self.decode(batch, self.blocks.of(batch.column(0), batch.column(1)), held=True)
+
     def decode(self, batch: pa.RecordBatch, blocks: npt.NDArray[np.int32], *, held: bool) -> pa.RecordBatch:
         """The rows of one batch of records; `held` if they have the records' values."""
         values = batch.column(3)

@@ -169,6 +169,12 @@ class _Sessions:
         return np.maximum.reduceat(self.last_times[self.order], self.begins)
 
 
+def joined(keys: Numbers, first_times: Numbers, last_times: Numbers) -> tuple[Numbers, Numbers]:
+    """For each row, the start and the end of the session that it belongs to, among these rows."""
+    found = _Sessions.of(keys, first_times, last_times)
+    return found.of_rows(found.starts), found.of_rows(found.ends)
+
+
 def _micros(column: pa.ChunkedArray) -> Numbers:
     return np.asarray(column.cast(pa.int64()))
 

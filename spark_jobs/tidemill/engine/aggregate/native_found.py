@@ -1,0 +1,139 @@
+"""What native passes bring back to the driver: counts, side outputs, and state of every table."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
+
+from tidemill.core.bind.sinks import WindowedSink
+from tidemill.engine.aggregate.counting import GREATEST, Counts
+from tidemill.engine.aggregate.input_stream import Stream
+from tidemill.engine.aggregate.native_pass import (
+    BLOCKS,
+    COUNTS,
+    PANE,
+    PANE_END,
+    REFUSED,
+    SCHEMA,
+    TABLE,
+    NativePass,
+    unpacked,
+)
+from tidemill.engine.aggregate.native_strays import LATE, REJECTED
+from tidemill.engine.aggregate.side_outputs import late_of, rejected_of
+from tidemill.engine.aggregate.window_sql import folded_state
+from tidemill.engine.spark.query import ROWS
+from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
+
+_log = logging.getLogger("tidemill.engine")
+_TIMESTAMP = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class NativeFound:
+    """`counts` by topic, and `state` by table: partial aggregates of panes and keys, without the columns of slices."""
+
+    counts: Mapping[str, Counts]
+    state: Mapping[str, StagedRows]
+
+
+def found_natively(
+    streams: Sequence[Stream], passes: Sequence[NativePass], sinks: Sequence[WindowedSink], writers: RowWriters
+) -> NativeFound | None:
+    """The result of one job over all streams; None if Spark has to do it all, because a task gave up."""
+    frames = [s.records.mapInArrow(_task(each), SCHEMA) for s, each in zip(streams, passes, strict=True)]
+    told = _Told.of(writers.in_job(reduce(DataFrame.unionByName, frames)).to_pylist())
+    for why, expected in told.refused:
+        _log.log(logging.INFO if expected else logging.WARNING, "Spark aggregates records that DuckDB left: %s", why)
+    if told.refused:
+        return None
+    by_topic = {s.source.topic: told.counts(s) for s in streams}
+    names = {(p.topic, f"{TABLE}{n}"): a.table for p in passes for n, a in enumerate(p.aggregations)}
+    parts: dict[str, list[pa.Table]] = defaultdict(list)
+    for key, rows in told.rows.items():
+        if key in names:
+            parts[names[key]] += rows
+    return NativeFound(by_topic, {s.table: _state(s, parts[s.table], writers) for s in sinks if parts[s.table]})
+
+
+def _task(native: NativePass) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    # It must be a function: Spark's signature check refuses an object with __call__.
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return native.of_task(batches)
+
+    return run
+
+
+@dataclass
+class _Told:
+    """What all tasks gave, by topic and what it is, one table for each task."""
+
+    rows: dict[tuple[str, str], list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
+
+    @staticmethod
+    def of(given: Sequence[Mapping[str, Any]]) -> _Told:
+        told = _Told()
+        for row in given:
+            told.rows[row["topic"], row["what"]].append(unpacked(row["body"]))
+        return told
+
+    @property
+    def refused(self) -> list[tuple[str, bool]]:
+        """Why tasks gave up, and whether that may happen."""
+        parts = [part for (_, what), parts in self.rows.items() if what == REFUSED for part in parts]
+        return [(row["why"], row["expected"]) for part in parts for row in part.to_pylist()]
+
+    def counts(self, stream: Stream) -> Counts:
+        """The counts of one input."""
+        numbers, blocks, rejected, late = (
+            self.rows.get((stream.source.topic, what), []) for what in (COUNTS, BLOCKS, REJECTED, LATE)
+        )
+        found = {}
+        for name in stream.counter.expressions:
+            values = [value for part in numbers for value in part[name].to_pylist() if value is not None]
+            found[name] = (max if name.startswith(GREATEST) else sum)(values) if values else None
+        bitmaps = [np.frombuffer(part["bitmap"][0].as_py(), np.uint8) for part in blocks]
+        stray = reduce(np.bitwise_or, bitmaps).tobytes() if bitmaps else b""
+        return stream.counter.counts(
+            found,
+            stray,
+            pa.concat_tables([rejected_of({}), *rejected]),
+            pa.concat_tables([late_of({}), *late]),
+        )
+
+
+def _state(sink: WindowedSink, parts: Sequence[pa.Table], writers: RowWriters) -> StagedRows:
+    """Rows of state: one for each pane and key; of sessions, one for each stretch that a task found."""
+    found = [_with_panes(sink, part) for part in parts]
+    if len(found) == 1 or PANE_END in parts[0].column_names:
+        return writers.taken(pa.concat_tables(found))
+    staged = [writers.in_driver(part) for part in found]
+    statement = folded_state(ROWS, sink, writers.fields(staged), sink.pane_columns)
+    return writers.merged(statement, staged, at_most=sum(part.count for part in staged))
+
+
+def _with_panes(sink: WindowedSink, rows: pa.Table) -> pa.Table:
+    """The rows with the columns that say where a pane lies."""
+    start = rows[PANE].cast(_TIMESTAMP)
+    columns = {"pane_day": start.cast(pa.date32()), "pane_start": start}
+    if "pane_end" in sink.pane_columns:
+        columns["pane_end"] = _ends(sink, rows).cast(_TIMESTAMP)
+    rest = [name for name in rows.column_names if name not in {PANE, PANE_END}]
+    return pa.table({**{name: columns[name] for name in sink.pane_columns}, **{name: rows[name] for name in rest}})
+
+
+def _ends(sink: WindowedSink, rows: pa.Table) -> pa.ChunkedArray:
+    if PANE_END in rows.column_names:
+        return rows[PANE_END]
+    starts = pc.unique(rows[PANE])
+    ends = pa.array([sink.window.panes.end_of(start) for start in starts.to_pylist()], pa.int64())
+    return ends.take(pc.index_in(rows[PANE], starts))

@@ -1,0 +1,160 @@
+"""The pass over records inside Spark's Python workers: partial aggregates, counts and side outputs come out.
+
+Each task decodes its records and computes the batch's statements over them with DuckDB, a part at a time. So the rows
+never leave the worker, and Spark has no query to plan, compile and shuffle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.core.time.sessions import SessionPanes
+from tidemill.engine.aggregate.native_strays import Strays
+from tidemill.engine.native.statement import NotComputed, computed
+from tidemill.engine.native.translation import Translation
+from tidemill.engine.read.blocks import COUNT
+from tidemill.engine.read.typed_rows import DecodeBatches
+from tidemill.engine.storage.chains import joined, numbered
+
+SCHEMA = "`topic` string, `what` string, `body` binary"
+"""What a task gives: rows of one kind as an Arrow stream."""
+
+COUNTS, BLOCKS, REFUSED, TABLE = "counts", "blocks", "refused", "table:"
+"""What rows of a task are, beside side outputs: counts, a bitmap of blocks, why it gave up, aggregates of a table."""
+
+PANE, PANE_END = "_pane", "_pane_end"
+"""The start of the pane that an aggregate is about and, of a session, its end, in microseconds."""
+
+_PART = 100_000
+"""So many records are decoded and aggregated at once, or more."""
+
+_MOST_BYTES = 2**28
+"""The most bytes of aggregates that a task gives."""
+
+_OUTPUT = pa.schema([("topic", pa.string()), ("what", pa.string()), ("body", pa.binary())])
+
+
+class Aggregation(NamedTuple):
+    """Statements for one table, of one branch: rows that enter it; their aggregates by pane and key; these merged.
+
+    Panes of `sessions` are stretches of records of a key, which are not merged here.
+    """
+
+    table: str
+    keys: tuple[str, ...]
+    entering: Translation
+    partial: Translation
+    merged: Translation
+    sessions: SessionPanes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativePass:
+    """How records of an input are decoded, what becomes of each (`branched`), and what is counted and aggregated."""
+
+    topic: str
+    decode: DecodeBatches
+    branched: Translation
+    counted: Translation
+    aggregations: tuple[Aggregation, ...]
+    strays: Strays
+
+    def of_task(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The result of one task, as rows of `SCHEMA`. A task that gives up says why, and nothing else."""
+        try:
+            found = self._over(batches)
+        except NotComputed as error:
+            found = {REFUSED: pa.table({"why": [str(error)], "expected": [error.expected]})}
+        rows = [(self.topic, what, _packed(rows)) for what, rows in found.items()]
+        yield pa.record_batch(
+            [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), _OUTPUT, strict=True)], schema=_OUTPUT
+        )
+
+    def _over(self, batches: Iterator[pa.RecordBatch]) -> Mapping[str, pa.Table]:
+        found = _Found()
+        for part in _parts(batches):
+            rows = pa.Table.from_batches([self.decode.whole(batch) for batch in part])
+            self._take(rows, found)
+        return self._told(found)
+
+    def _take(self, rows: pa.Table, found: _Found) -> None:
+        """Count and aggregate some decoded rows."""
+        branched = computed(self.branched, rows)
+        found.add(COUNTS, computed(self.counted, branched))
+        for number, aggregation in enumerate(self.aggregations):
+            entering = computed(aggregation.entering, branched)
+            if entering.num_rows:
+                found.aggregates.setdefault(number, []).append(_partial(aggregation, entering))
+        stray = self.strays.where(branched)
+        if len(stray):
+            found.blocks[np.asarray(rows["_block"])[stray]] = True
+            for what, kept in self.strays.of(branched, rows, stray).items():
+                found.add(what, kept)
+
+    def _told(self, found: _Found) -> Mapping[str, pa.Table]:
+        told = {what: pa.concat_tables(parts) for what, parts in found.parts.items()}
+        if found.blocks.any():
+            told[BLOCKS] = pa.table({"bitmap": [np.packbits(found.blocks, bitorder="little").tobytes()]})
+        size = 0
+        for number, parts in sorted(found.aggregates.items()):
+            aggregation, rows = self.aggregations[number], pa.concat_tables(parts)
+            if len(parts) > 1 and aggregation.sessions is None:
+                rows = computed(aggregation.merged, rows)
+            size += rows.nbytes
+            told[f"{TABLE}{number}"] = rows
+        if size > _MOST_BYTES:
+            raise NotComputed(f"{size:,} bytes of aggregates in one task", expected=True)
+        return told
+
+
+@dataclass
+class _Found:
+    """What a task has found so far: rows by what they are, aggregates by the number of their aggregation, blocks."""
+
+    parts: dict[str, list[pa.Table]] = field(default_factory=dict)
+    aggregates: dict[int, list[pa.Table]] = field(default_factory=dict)
+    blocks: np.ndarray = field(default_factory=lambda: np.zeros(COUNT, np.bool_))
+
+    def add(self, what: str, rows: pa.Table) -> None:
+        """Some more rows."""
+        self.parts.setdefault(what, []).append(rows)
+
+
+def _partial(aggregation: Aggregation, entering: pa.Table) -> pa.Table:
+    """The partial aggregates of rows that enter a table."""
+    if aggregation.sessions is None:
+        return computed(aggregation.partial, entering)
+    times = np.asarray(entering["_time"])
+    starts, ends = joined(numbered(entering, aggregation.keys), times, times + aggregation.sessions.gap)
+    entering = entering.append_column(PANE, pa.array(starts)).append_column(PANE_END, pa.array(ends))
+    return computed(aggregation.partial, entering)
+
+
+def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """The batches, joined to parts of `_PART` records or more; an empty task has one part without records."""
+    part, size = [], 0
+    for batch in batches:
+        part.append(batch)
+        size += batch.num_rows
+        if size >= _PART:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def _packed(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    return bytes(sink.getvalue())
+
+
+def unpacked(body: bytes) -> pa.Table:
+    """Rows from an Arrow stream."""
+    return pa.ipc.open_stream(body).read_all()

@@ -1,0 +1,117 @@
+"""From the statements of a batch to a native pass, if DuckDB gives the same for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tidemill.core.bind.sinks import WindowedSink
+from tidemill.core.contract.schema import Field
+from tidemill.core.declare.aggregate_columns import columns_read
+from tidemill.core.sql.text import quoted, renamed, select
+from tidemill.core.time.sessions import SessionPanes
+from tidemill.core.time.window_expressions import pane_start
+from tidemill.engine.aggregate.aggregate_sql import partials_of
+from tidemill.engine.aggregate.branches import HIDDEN, Branch
+from tidemill.engine.aggregate.counting import Counter
+from tidemill.engine.aggregate.input_stream import Stream
+from tidemill.engine.aggregate.native_pass import PANE, PANE_END, Aggregation, NativePass
+from tidemill.engine.aggregate.native_strays import WRITTEN, LateRows, Strays
+from tidemill.engine.aggregate.window_sql import folded_state
+from tidemill.engine.native.translation import Translation, translated
+from tidemill.engine.read.typed_rows import MARK, DecodeBatches
+from tidemill.engine.spark.query import ROWS
+from tidemill.tables.arrow_types import schema_fields
+
+_COUNTED = ("_partition", "_time", "_broken", "_rejected")
+
+
+def native_passes(streams: Sequence[Stream]) -> tuple[NativePass, ...]:
+    """The passes over all inputs; none if Spark has to do one of them."""
+    try:
+        return tuple(native_pass(s.decode, s.statement, s.branches, s.counter) for s in streams)
+    except LeftToSpark:
+        return ()
+
+
+class LeftToSpark(Exception):
+    """A batch uses something that is not known to give the same in DuckDB; the text says what."""
+
+
+def native_pass(decode: DecodeBatches, statement: str, branches: Sequence[Branch], counter: Counter) -> NativePass:
+    """The pass over one input whose rows `statement` spreads over `branches`.
+
+    Raises:
+        LeftToSpark: Spark has to do it.
+    """
+    for branch in branches:
+        if not isinstance(branch.sink, WindowedSink):
+            raise LeftToSpark(f"{branch.sink.table}: rows are published one by one, or their order counts")
+    source = counter.source
+    wanted = [*_COUNTED, *([MARK] if source.watermark is not None else []), *_columns(branches)]
+    branched = _translated(select(map(quoted, wanted), statement), tuple(schema_fields(decode.schema)))
+    counts = [renamed(text, name) for name, text in counter.expressions.items()]
+    rules, late = source.contract.row_rules, [branch.late for branch in branches]
+    return NativePass(
+        topic=source.topic,
+        decode=decode,
+        branched=branched,
+        counted=_translated(select(counts, ROWS), branched.output),
+        aggregations=tuple(_aggregation(branch, branched.output) for branch in branches),
+        strays=Strays(topic=source.topic, rules=rules, refusing=tuple(late), late=_late(branches, branched.output)),
+    )
+
+
+def _columns(branches: Sequence[Branch]) -> Iterator[str]:
+    for branch in branches:
+        yield from (branch.prefix + column for column in branch.columns)
+        yield from (branch.alive, branch.late, branch.refused)
+
+
+def _aggregation(branch: Branch, columns: tuple[Field, ...]) -> Aggregation:
+    """How rows of a branch become state: they enter it, and are grouped by pane and key."""
+    sink, read = branch.sink, {"_time"}
+    assert isinstance(sink, WindowedSink)
+    for aggregate in sink.aggregates.values():
+        read |= columns_read(aggregate)
+    hidden = [column for column in HIDDEN if column in read and column not in branch.columns]
+    taken = [*hidden, *(renamed(quoted(branch.prefix + c), c) for c in branch.columns)]
+    entering, places = select(taken, ROWS, where=branch.taken), [PANE]
+    panes = sink.window.panes
+    if isinstance(panes, SessionPanes):
+        places = [PANE, PANE_END]
+    else:
+        entering = select(["*", renamed(pane_start(panes, "_time"), PANE)], entering)
+    enters = _translated(entering, columns)
+    partials = [renamed(text, name) for name, text in partials_of(sink).items()]
+    names = [*places, *sink.keys]
+    grouped = select([*map(quoted, names), *partials], ROWS, group_by=names)
+    partial = _translated(grouped, (*enters.output, *_times(places, enters.output)))
+    merged = _translated(folded_state(ROWS, sink, partial.output, (PANE,)), partial.output)
+    sessions = panes if isinstance(panes, SessionPanes) else None
+    return Aggregation(sink.table, sink.keys, enters, partial, merged, sessions)
+
+
+def _times(places: Sequence[str], there: Sequence[Field]) -> Iterator[Field]:
+    """The columns of times that a worker adds to rows."""
+    [time] = [field for field in there if field.name == "_time"]
+    known = {field.name for field in there}
+    return (Field(name=name, type=time.type) for name in places if name not in known)
+
+
+def _late(branches: Sequence[Branch], columns: Sequence[Field]) -> tuple[LateRows, ...] | None:
+    """The late rows that a worker can write; None if some table has columns that only Spark writes as JSON."""
+    types, found = {field.name: field.type for field in columns}, []
+    for branch in branches:
+        names = {branch.prefix + column: column for column in branch.columns}
+        if any(types[name] not in WRITTEN for name in names):
+            return None
+        if isinstance(branch.sink, WindowedSink):
+            found.append(LateRows(branch.late, branch.sink.table, branch.sink.panes, names))
+    return tuple(found)
+
+
+def _translated(statement: str, columns: tuple[Field, ...]) -> Translation:
+    found = translated(statement, columns)
+    if isinstance(found, str):
+        raise LeftToSpark(found)
+    return found

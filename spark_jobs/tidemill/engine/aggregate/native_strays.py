@@ -1,0 +1,119 @@
+"""Rejected and late rows, as a Python worker sees them: what `side_outputs` says in Spark's SQL, said of Arrow rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidemill.core.contract.contract import RowRule, Severity
+from tidemill.core.contract.row_rules import rules_of
+from tidemill.core.contract.schema import Field, Scalar
+from tidemill.core.time.panes import Panes
+from tidemill.engine.aggregate.side_outputs import LATE_COLUMNS, REJECTED_COLUMNS
+from tidemill.engine.storage.chains import Numbers
+from tidemill.tables.arrow_types import arrow_schema
+
+REJECTED, LATE = "rejected", "late"
+
+WRITTEN = frozenset({Scalar.STRING, Scalar.INTEGER, Scalar.LONG, Scalar.BOOLEAN, Scalar.DATE})
+"""Types of values that `json` writes as Spark's `to_json` does."""
+
+_ESCAPE = re.compile(r"\\(?:u(00[0-9a-f]{2})|.)")
+_PLACE = ("_partition", "_offset", "_timestamp")
+
+
+class LateRows(NamedTuple):
+    """Rows of `branched` that the windows of a table refuse: those where the column `late` is true.
+
+    `columns` maps columns of rows to the names that the table knows them by.
+    """
+
+    late: str
+    table: str
+    panes: Panes
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strays:
+    """The rules whose bits rejected rows tell, and the rows that each table refuses: None if Spark must write them.
+
+    `refusing` are the columns of `branched` that say so.
+    """
+
+    topic: str
+    rules: tuple[RowRule, ...]
+    refusing: tuple[str, ...]
+    late: tuple[LateRows, ...] | None
+
+    def where(self, branched: pa.Table) -> Numbers:
+        """The numbers of the rows that are rejected, or late for some table."""
+        stray = np.asarray(branched["_rejected"])
+        for column in self.refusing:
+            stray = stray | np.asarray(branched[column])
+        return np.flatnonzero(stray)
+
+    def of(self, branched: pa.Table, rows: pa.Table, stray: Numbers) -> Mapping[str, pa.Table]:
+        """The side outputs among some rows; `rows` are the decoded rows that `branched` was made of."""
+        few, raw = branched.take(pa.array(stray)), rows.select([*_PLACE, "_error", "_raw"]).take(pa.array(stray))
+        rejected, found = np.flatnonzero(np.asarray(few["_rejected"])), {}
+        if len(rejected):
+            found[REJECTED] = self._rejected(few, raw, rejected)
+        late = [part for each in self.late or () if (part := self._late(each, few, raw)).num_rows]
+        if late:
+            found[LATE] = pa.concat_tables(late)
+        return found
+
+    def _rejected(self, few: pa.Table, raw: pa.Table, where: Numbers) -> pa.Table:
+        here = pa.array(where)
+        masks, errors = few["_broken"].take(here).to_pylist(), raw["_error"].take(here).to_pylist()
+        reasons = [self._reasons(error, mask) for error, mask in zip(errors, masks, strict=True)]
+        return _table([*self._places(raw, here), reasons, raw["_raw"].take(here)], REJECTED_COLUMNS)
+
+    def _reasons(self, error: str | None, mask: int) -> list[str]:
+        broken = (rule.name for rule in rules_of(mask, self.rules) if rule.severity is Severity.ERROR)
+        return [*([] if error is None else [error]), *broken]
+
+    def _late(self, what: LateRows, few: pa.Table, raw: pa.Table) -> pa.Table:
+        here = pa.array(np.flatnonzero(np.asarray(few[what.late])))
+        times = few["_time"].take(here).to_pylist()
+        windows = [what.panes.last_window_of(time) for time in times]
+        values = few.select(list(what.columns)).take(here).rename_columns(list(what.columns.values())).to_pylist()
+        columns = [
+            times,
+            [what.table] * len(times),
+            [window.start for window in windows],
+            [window.end for window in windows],
+            [as_json(row) for row in values],
+            raw["_raw"].take(here),
+        ]
+        return _table([*self._places(raw, here), *columns], LATE_COLUMNS)
+
+    def _places(self, raw: pa.Table, here: pa.Array) -> list[Any]:
+        return [[self.topic] * len(here), *(raw[column].take(here) for column in _PLACE)]
+
+
+def _table(columns: Sequence[Any], fields: Sequence[Field]) -> pa.Table:
+    schema = arrow_schema(fields)
+    arrays = [
+        c if isinstance(c, pa.ChunkedArray) else pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)
+    ]
+    return pa.table(arrays, schema=schema)
+
+
+def as_json(row: Mapping[str, Any]) -> str:
+    """A row as Spark's `to_json` writes it: without nulls, and control characters in capital digits."""
+    values = {name: value.isoformat() if isinstance(value, date) else value for name, value in row.items()}
+    there = {name: value for name, value in values.items() if value is not None}
+    return _ESCAPE.sub(_capital, json.dumps(there, ensure_ascii=False, separators=(",", ":")))
+
+
+def _capital(escape: re.Match[str]) -> str:
+    return escape[0] if escape[1] is None else f"\\u{escape[1].upper()}"

@@ -212,7 +212,10 @@ def a_project(folder: Path, pipeline: str, contracts: Mapping[str, str], **setti
 
 def write_settings(folder: Path, **settings: Any) -> None:
     """Write the file of a project anew."""
-    spark = {k: settings[k] for k in ("writer", "remote", "master", "cores") if k in settings}
+    spark = {k: settings[k] for k in ("writer", "aggregate", "remote", "master", "cores") if k in settings}
+    if settings.get("writer") == "spark":
+        # What runs with this writer has Spark do all that it can do.
+        spark.setdefault("aggregate", "spark")
     sections = {
         "spark": {"jars": str(ROOT / ".tidemill" / "jars"), **spark},
         "spark.conf": {**SHORT_LIVED, **settings.get("conf", {})},

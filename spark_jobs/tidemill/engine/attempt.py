@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import ClassVar, assert_never
@@ -16,7 +15,7 @@ from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import RowSink, Sink, StatefulSink, WindowedSink
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.log.scan import Scan
-from tidemill.core.plan.amendments import Fold, Repair, Rewind, SideOutput, Switch
+from tidemill.core.plan.amendments import Fold, Repair, Rewind, Switch
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import OpenSessions, Position
@@ -26,14 +25,13 @@ from tidemill.core.protocol.failpoints import boundary
 from tidemill.engine.aggregate.branches import unpack
 from tidemill.engine.aggregate.counting import Counts
 from tidemill.engine.aggregate.input_stream import Stream
-from tidemill.engine.aggregate.native_found import found_natively
-from tidemill.engine.aggregate.native_plan import native_passes
 from tidemill.engine.aggregate.types import check_types, empty_rows
 from tidemill.engine.aggregate.window_sql import partial_aggregates
 from tidemill.engine.publish.beside import Beside
 from tidemill.engine.publish.firings import Firings
 from tidemill.engine.publish.publishing import Publisher, own_values
-from tidemill.engine.publish.side_tables import SideOutputs, Taken
+from tidemill.engine.publish.put_aside import put_aside
+from tidemill.engine.publish.side_tables import SideOutputs
 from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.publish.timing_column import timed
 from tidemill.engine.publish.window_results import Fired, Windows
@@ -46,6 +44,7 @@ from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.engine.storage.state_table import State
 from tidemill.engine.storage.table_layout import Uris
+from tidemill.engine.worker_pass import WorkerPass
 
 
 @dataclass(kw_only=True)
@@ -54,7 +53,8 @@ class Attempt:
 
     `scans` has the topics with records to read. `diverted` is the reason to reject every record, if there is one. If
     `given_up`, the attempt reads nothing: an earlier attempt may have read the records, and each may count at most
-    once. `before_job` is called before each job of Spark.
+    once. `before_job` is called before each job of Spark. `aggregate_by` is the
+    setting `aggregate`.
     """
 
     merging: ClassVar[type[Windows]] = Windows
@@ -68,6 +68,7 @@ class Attempt:
     uris: Uris
     driver_rows: int
     writer: str | None = None
+    aggregate_by: str = "auto"
     diverted: str | None = None
     given_up: bool = False
     before_job: Callable[[], None] = lambda: None
@@ -131,30 +132,9 @@ class Attempt:
                 assert_never(self.plan.work)
 
     def _aggregate(self, read: Read) -> Aggregated:
-        return self._in_workers(read) or self._in_spark(self.kept(read))
-
-    def _in_workers(self, read: Read) -> Aggregated | None:
-        """Aggregate inside Spark's Python workers; None if Spark has to do it."""
-        passes = native_passes(read.streams) if self.writers.in_workers else ()
-        if not passes:
-            return None
-        with ExitStack() as inputs:
-            for stream in read.streams:
-                inputs.enter_context(boundary(f"input:{stream.source.topic}", self.plan.batch_id))
-            found = found_natively(read.streams, passes, self.windowed, self.writers)
-        if found is None:
-            return None
-        state = StateWritten()
-        for sink in (sink for sink in self.windowed if sink.table in found.state):
-            with boundary(f"records:{sink.table}", self.plan.batch_id):
-                staged = found.state[sink.table]
-            self.slices.state(sink, staged, state)
-        return Aggregated(read=read, counts={**self.count(Read()), **found.counts}, **vars(state))
-
-    @property
-    def windowed(self) -> tuple[WindowedSink, ...]:
-        """The tables whose windows are merged from panes."""
-        return tuple(sink for sink in self.flow.sinks if isinstance(sink, WindowedSink))
+        in_workers = WorkerPass(flow=self.flow, writers=self.writers, slices=self.slices)
+        found = in_workers.over(read) if self.aggregate_by == "auto" else None
+        return found or self._in_spark(self.kept(read))
 
     def _in_spark(self, read: Read) -> Aggregated:
         for stream in read.streams:
@@ -288,7 +268,7 @@ class Attempt:
                 self.publisher.switch()
                 rows = self._switched()
             case Live() | Repair() | BackfillStep() | Fold() | Reading():
-                reasons = self._put_aside(found)
+                reasons = put_aside(self.side_outputs(found), self.publisher, self.plan, self._job_done(found))
                 by_table = {item.sink.table: item for item in staged.rows}
                 for sink in self.flow.sinks:
                     self.publisher.publish(sink, by_table.get(sink.table), self._job_done(found))
@@ -306,24 +286,6 @@ class Attempt:
     def side_outputs(self, found: Aggregated) -> SideOutputs:
         """The rows of the pass that go to quarantine or to the late table."""
         return SideOutputs(found.read.streams, found.counts, self.plan, self.writers, self.publisher.superseded_aside)
-
-    def _put_aside(self, found: Aggregated) -> Mapping[str, int]:
-        """Write rejected and late rows; return how many records were rejected for each reason."""
-        outputs, quarantine, late_table = self.side_outputs(found), self.uris.quarantine(), self.uris.late()
-        rejected, late = outputs.rejected(quarantine), outputs.late(late_table)
-        reasons = rejected.writer.tally(rejected.rows) if rejected else {}
-        match self.plan.work:
-            case Repair(source=SideOutput.QUARANTINE) as repair:
-                self.publisher.take_out(Taken(quarantine, self.plan, repair), None, rejected)
-                self.publisher.write_side_output(late_table, late, None)
-            case Repair(source=SideOutput.LATE) as repair:
-                # Records that are rejected now stay in the late table.
-                refused = rejected.writer.arrow(rejected.rows) if rejected else None
-                self.publisher.take_out(Taken(late_table, self.plan, repair), refused, late)
-            case _:
-                self.publisher.write_side_output(quarantine, rejected, self._job_done(found))
-                self.publisher.write_side_output(late_table, late, self._job_done(found))
-        return reasons
 
     def release(self) -> None:
         """Release everything that is cached on the executors."""

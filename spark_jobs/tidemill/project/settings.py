@@ -28,10 +28,12 @@ class Settings:
     """The settings in `tidemill.toml`. Paths are absolute.
 
     `driver_rows` is the most rows that a batch may carry through the driver (five times as many for light state);
-    beyond it, Spark writes. `writer` forces "delta-rs" or "spark"; None chooses by size. `batch_records` is the most
-    that one batch reads, `partition_records` the most that it reads from one topic-partition. `remote` is the address
-    of a Spark Connect server, `master` that of a cluster; both are empty for a session on this machine. `keep` is how
-    far back one can go after maintenance, `state` how long windows that are closed for good can be repaired from state.
+    beyond it, Spark writes. `writer` forces "delta-rs" or "spark"; None chooses by size. `aggregate` is "spark" if
+    Spark SQL is to aggregate all records; with "auto", Python workers do it where they give the same. `batch_records`
+    is the most that one batch reads, `partition_records` the most that it reads from one topic-partition. `remote` is
+    the address of a Spark Connect server, `master` that of a cluster; both are empty for a session on this machine.
+    `keep` is how far back one can go after maintenance, `state` how long windows that are closed for good can be
+    repaired from state.
     `kafka` says how to reach the cluster that is the log instead of `log`; it holds no secrets. `lake` and `log` are
     folders or S3 addresses, `s3://BUCKET/FOLDER`, and `s3` says how to reach that store. `layout` says that another
     program writes the log's files, and `gaps` whether offsets may be missing between them. `kinesis` is for streams
@@ -52,6 +54,7 @@ class Settings:
     partition_records: int | None = None
     driver_rows: int = 500_000
     writer: str | None = None
+    aggregate: str = "auto"
     keep: timedelta = timedelta(days=7)
     state: timedelta = timedelta(days=30)
     load_timeout: timedelta = timedelta(seconds=25)
@@ -87,7 +90,7 @@ _SECTIONS: Mapping[str, Mapping[str, type]] = {
     "s3": {"endpoint": str, "region": str, "path_style": bool, "credentials": str, "role": str},
     "kinesis": {"endpoint": str, "region": str, "credentials": str, "role": str},
     "project": {"pipelines": str, "contracts": str, "load_timeout": str},
-    "spark": {"remote": str, "master": str, "cores": int, "conf": dict, "jars": str, "writer": str},
+    "spark": {"remote": str, "master": str, "cores": int, "conf": dict, "jars": str, "writer": str, "aggregate": str},
     "limits": {"batch_records": int, "partition_records": int, "driver_rows": int},
     "maintenance": {"keep": str, "state": str},
 }
@@ -140,6 +143,7 @@ def read_settings(root: Path) -> Settings:
         **spark_place(file),
         cores=number("spark", "cores", None, _MOST_CORES),
         writer=_writer(file, get("spark", "writer", "auto")),
+        aggregate=_aggregate(file, get("spark", "aggregate", "auto")),
         spark_conf=_spark_conf(file, get("spark", "conf", {})),
         batch_records=number("limits", "batch_records", 1_000_000),
         partition_records=number("limits", "partition_records", None),
@@ -266,3 +270,12 @@ def _writer(file: SettingsFile, value: str) -> str | None:
             fix="leave it out: the number of rows decides",
         )
     return None if value == "auto" else value
+
+
+def _aggregate(file: SettingsFile, value: str) -> str:
+    if value not in ("auto", "spark"):
+        raise ConfigError(
+            f'{file.at("spark", "aggregate")}: [spark] aggregate: expected "auto" or "spark", found {value!r}',
+            fix="leave it out: Python workers aggregate where they give the same as Spark SQL",
+        )
+    return value

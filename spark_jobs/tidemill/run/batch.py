@@ -149,6 +149,7 @@ def _attempt(project: Project, flow: Flow, claim: Claim, spark: SparkSession, ur
         uris=uris,
         driver_rows=project.settings.driver_rows,
         writer=project.settings.writer,
+        aggregate_by=project.settings.aggregate,
         diverted=claim.diverted,
         given_up=claim.given_up,
         before_job=renewing(project, spark),

@@ -29,6 +29,7 @@ def physical_json(flow: Flow, settings: Settings) -> dict[str, Any]:
     return {
         "place": place(settings),
         "writer": writer(settings),
+        "aggregate": aggregated(flow, settings),
         "driver_rows": settings.driver_rows,
         "batch_records": settings.batch_records,
         "partition_records": settings.partition_records,
@@ -57,6 +58,17 @@ def writer(settings: Settings) -> str:
             return "delta-rs, whatever the number of rows"
         case _:
             return "Spark's Delta writer, whatever the number of rows"
+
+
+def aggregated(flow: Flow, settings: Settings) -> str:
+    """What aggregates records."""
+    if settings.aggregate == "spark":
+        return "Spark SQL, as the settings say"
+    # Imported late: it loads Spark's package.
+    from tidemill.engine.aggregate.native_plan import left_to_spark_sql
+
+    reason = left_to_spark_sql(flow)
+    return f"Spark SQL, because of {reason}" if reason else "DuckDB in Spark's Python workers"
 
 
 def steps_of(flow: Flow) -> tuple[StepOfBatch, ...]:

@@ -55,7 +55,10 @@ class Aggregation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativePass:
-    """How records of an input are decoded, what becomes of each (`branched`), and what is counted and aggregated."""
+    """How records of an input are decoded, what becomes of each (`branched`), and what is counted and aggregated.
+
+    A task brings back side outputs of up to `held` bytes; if there are more, it brings none, and a second pass has to.
+    """
 
     topic: str
     decode: DecodeBatches
@@ -63,6 +66,7 @@ class NativePass:
     counted: Translation
     aggregations: tuple[Aggregation, ...]
     strays: Strays
+    held: int
 
     def of_task(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The result of one task, as rows of `SCHEMA`. A task that gives up says why, and nothing else."""
@@ -94,7 +98,7 @@ class NativePass:
         if len(stray):
             found.blocks[np.asarray(rows["_block"])[stray]] = True
             for what, kept in self.strays.of(branched, rows, stray).items():
-                found.add(what, kept)
+                found.hold(what, kept, self.held)
 
     def _told(self, found: _Found) -> Mapping[str, pa.Table]:
         told = {what: pa.concat_tables(parts) for what, parts in found.parts.items()}
@@ -119,10 +123,19 @@ class _Found:
     parts: dict[str, list[pa.Table]] = field(default_factory=dict)
     aggregates: dict[int, list[pa.Table]] = field(default_factory=dict)
     blocks: np.ndarray = field(default_factory=lambda: np.zeros(COUNT, np.bool_))
+    held: int = 0
 
     def add(self, what: str, rows: pa.Table) -> None:
         """Some more rows."""
         self.parts.setdefault(what, []).append(rows)
+
+    def hold(self, what: str, rows: pa.Table, most: int) -> None:
+        """Some more rows to put aside; all of them are dropped if they are more than `most` bytes."""
+        self.held += rows.nbytes
+        if self.held <= most:
+            self.add(what, rows)
+        else:
+            self.parts = {COUNTS: self.parts[COUNTS]}
 
 
 def _partial(aggregation: Aggregation, entering: pa.Table) -> pa.Table:

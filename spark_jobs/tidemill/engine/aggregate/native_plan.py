@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
+from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.contract.schema import Field
 from tidemill.core.declare.aggregate_columns import columns_read
@@ -11,16 +13,22 @@ from tidemill.core.sql.text import quoted, renamed, select
 from tidemill.core.time.sessions import SessionPanes
 from tidemill.core.time.window_expressions import pane_start
 from tidemill.engine.aggregate.aggregate_sql import partials_of
-from tidemill.engine.aggregate.branches import HIDDEN, Branch
+from tidemill.engine.aggregate.branches import HIDDEN, Branch, branch_out, branches_of
 from tidemill.engine.aggregate.counting import Counter
 from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.aggregate.native_pass import PANE, PANE_END, Aggregation, NativePass
 from tidemill.engine.aggregate.native_strays import WRITTEN, LateRows, Strays
 from tidemill.engine.aggregate.window_sql import folded_state
 from tidemill.engine.native.translation import Translation, translated
-from tidemill.engine.read.typed_rows import MARK, DecodeBatches
+from tidemill.engine.read.typed_rows import MARK, DecodeBatches, checked
 from tidemill.engine.spark.query import ROWS
 from tidemill.tables.arrow_types import schema_fields
+
+_HELD_BYTES = 16 * 2**20
+"""The most bytes of side outputs that a task brings back."""
+
+_INNER = re.compile(r"\b_(?:s\d+p\d+_|kept_)")
+"""The prefixes of columns of branches."""
 
 _COUNTED = ("_partition", "_time", "_broken", "_rejected")
 
@@ -31,6 +39,19 @@ def native_passes(streams: Sequence[Stream]) -> tuple[NativePass, ...]:
         return tuple(native_pass(s.decode, s.statement, s.branches, s.counter) for s in streams)
     except LeftToSpark:
         return ()
+
+
+def left_to_spark_sql(flow: Flow) -> str:
+    """What keeps a pipeline from being aggregated in Python workers, as text; empty if nothing does."""
+    try:
+        for source in flow.inputs:
+            decode, ways = DecodeBatches.anywhere(source), branches_of(flow, source)
+            branches, columns = [branch for branch, _ in ways], [f.name for f in decode.decoder.schema]
+            text = branch_out(checked(source, decode.times), columns, ways, marked=source.watermark is not None)
+            native_pass(decode, text, branches, Counter(source, [0], branches))
+    except LeftToSpark as reason:
+        return _INNER.sub("", str(reason))
+    return ""
 
 
 class LeftToSpark(Exception):
@@ -57,6 +78,7 @@ def native_pass(decode: DecodeBatches, statement: str, branches: Sequence[Branch
         branched=branched,
         counted=_translated(select(counts, ROWS), branched.output),
         aggregations=tuple(_aggregation(branch, branched.output) for branch in branches),
+        held=_HELD_BYTES,
         strays=Strays(topic=source.topic, rules=rules, refusing=tuple(late), late=_late(branches, branched.output)),
     )
 

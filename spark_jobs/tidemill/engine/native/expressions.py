@@ -12,7 +12,7 @@ from typing import Any
 from sqlglot import exp
 
 from tidemill.core.contract.schema import Decimal, Scalar, spark_type
-from tidemill.engine.native.numbers import FUNCTIONS_OF_NUMBERS, RULES_OF_NUMBERS
+from tidemill.engine.native.numbers import FUNCTIONS_OF_NUMBERS, RULES_OF_NUMBERS, number_literal
 from tidemill.engine.native.sketches import FUNCTIONS_OF_SKETCHES
 from tidemill.engine.native.texts import RULES_OF_TEXTS
 from tidemill.engine.native.values import Of, Untranslatable, Value, alike, cast, duckdb_type, is_whole, refuse, type_of
@@ -78,9 +78,7 @@ def condition(of: Of, node: exp.Expr) -> Value:
 def _literal(of: Of, node: exp.Literal) -> Value:
     if node.is_string and "\\" not in node.this:
         return Value("'" + node.this.replace("'", "''") + "'", Scalar.STRING)
-    if node.is_int and int(node.this) < 2**31:
-        return Value(node.this, Scalar.INTEGER)
-    return refuse(node)
+    return number_literal(node)
 
 
 def _cast(of: Of, node: exp.Cast) -> Value:
@@ -207,7 +205,8 @@ def _count(of: Of, node: exp.Count) -> Value:
 
 
 def _count_if(of: Of, node: exp.CountIf) -> Value:
-    return Value(f"CAST(count_if({condition(of, node.this).text}) AS BIGINT)", Scalar.LONG)
+    # DuckDB's own function gives null, not zero, for rows whose condition is null.
+    return Value(f"count(CASE WHEN {condition(of, node.this).text} THEN 1 END)", Scalar.LONG)
 
 
 def _any_true(of: Of, node: exp.LogicalOr) -> Value:

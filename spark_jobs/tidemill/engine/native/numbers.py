@@ -25,6 +25,22 @@ from tidemill.engine.native.values import (
 _SIGNS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.SafeAdd: "+", exp.SafeMultiply: "*"}
 
 
+def number_literal(node: exp.Literal) -> Value:
+    """A written number in the type that Spark gives it: an integer, a long, or a decimal with as many digits."""
+    text: str = node.this
+    whole, point, fraction = text.partition(".")
+    if node.is_string or not (whole + fraction).isdecimal():
+        return refuse(node)
+    if not point and int(text) < 2**63:
+        of = Scalar.INTEGER if int(text) < 2**31 else Scalar.LONG
+        return Value(text if of is Scalar.INTEGER else f"CAST({text} AS BIGINT)", of)
+    digits = max(len((whole + fraction).lstrip("0")), len(fraction), 1)
+    if digits > DIGITS:
+        return refuse(node)
+    wanted = Decimal(digits, len(fraction))
+    return Value(f"CAST({text} AS {duckdb_type(wanted)})", wanted)
+
+
 def _negated(of: Of, node: exp.Neg) -> Value:
     value = _number(of, node.this)
     return Value(f"(-{value.text})", value.type)

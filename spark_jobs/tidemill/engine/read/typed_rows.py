@@ -161,6 +161,18 @@ class DecodeBatches:
             patterns=patterns_of(source.contract.row_rules),
         )
 
+    @staticmethod
+    def anywhere(source: Input) -> DecodeBatches:
+        """How records of an input are decoded, without a batch: all event times are accepted."""
+        return DecodeBatches(
+            decoder=decoder_for(source.contract),
+            event_time=source.event_time,
+            times=ANY_TIME,
+            watermark=BEGINNING,
+            blocks=Blocks(()),
+            patterns=patterns_of(source.contract.row_rules),
+        )
+
     @property
     def schema(self) -> pa.Schema:
         """The columns of the decoded rows."""

@@ -97,11 +97,6 @@ class RowWriters:
             return StagedRows(self.driver, *self.driver.stage(cached))
         return StagedRows(self.spark, cached, count)
 
-    @property
-    def in_workers(self) -> bool:
-        """Whether Python workers may compute what Spark would: not if Spark is to write all tables."""
-        return self._writer != self.spark.name
-
     def in_job(self, frame: DataFrame) -> pa.Table:
         """Run a job whose rows are few."""
         self._before_job()

@@ -1,0 +1,69 @@
+"""Python workers aggregate as Spark SQL does: rows, state, account, watermark, side outputs and their texts."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.projects import Mill, a_project, rows_of, sorted_rows
+from support.random_pipelines import CLOCK, draw, records
+from tidemill.core.bind.sinks import WindowedSink
+from tidemill.engine import worker_pass
+from tidemill.engine.aggregate.native_plan import left_to_spark_sql
+
+pytestmark = pytest.mark.spark
+
+
+def a_mill(folder: Path, spark: Any, seed: int, aggregate: str) -> Mill:
+    drawn = draw(random.Random(seed))
+    mill = Mill(a_project(folder, drawn.pipeline, drawn.contracts, aggregate=aggregate), spark, "drawn")
+    mill.log.create_topic("events", partitions=2)
+    return mill
+
+
+def clocks(commit: Any) -> Any:
+    return {topic: at.clocks for topic, at in commit.position.topics.items()}
+
+
+def run_all(mill: Mill, seed: int) -> list[Any]:
+    """The batches of some records: what each counted, and where it left the pipeline."""
+    chance, told = random.Random(seed), []
+    for until in (30, 60, 90):
+        for partition in range(2):
+            mill.feed(records(chance, chance.randrange(40), until), partition=partition)
+        commit = mill.run(clock=CLOCK, drain=until == 90)
+        told.append((commit.accounts, commit.position.watermark, clocks(commit), commit.refused_windows))
+        told.append((commit.warned, commit.reasons, commit.panes, commit.published, commit.broken))
+    return told
+
+
+def state_of(mill: Mill) -> dict[str, Any]:
+    """All rows of state; sketches may be written by other bytes and are left out."""
+    sinks = [s for s in mill.project.pipeline("drawn").sinks if isinstance(s, WindowedSink)]
+    rows = {s.table: rows_of(mill.project.table_uri("drawn", "state", s.table)) for s in sinks}
+    hidden = ("bytes", "memoryview")
+    return {
+        table: sorted_rows({k: v for k, v in row.items() if type(v).__name__ not in hidden} for row in found)
+        for table, found in rows.items()
+    }
+
+
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(n, marks=pytest.mark.long) for n in range(6, 60))])
+def test_workers_and_spark_sql_give_the_same(
+    tmp_path: Path, spark: Any, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Any] = []
+    original = worker_pass.found_natively
+    monkeypatch.setattr(worker_pass, "found_natively", lambda *given: found.append(original(*given)) or found[-1])
+    here, there = (a_mill(tmp_path / way, spark, seed, way) for way in ("auto", "spark"))
+    assert left_to_spark_sql(here.project.pipeline("drawn")) == ""
+    mine = run_all(here, seed)
+    assert len(found) == 3
+    assert None not in found
+    assert mine == run_all(there, seed)
+    assert len(found) == 3
+    assert here.everything() == there.everything()
+    assert state_of(here) == state_of(there)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -12,35 +13,35 @@ from tidemill.core.plan.amendments import Repair
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.engine.aggregate.branches import Branch, branch_out, branches_of
 from tidemill.engine.aggregate.counting import Counter, Counts
+from tidemill.engine.read.segments import Segments
 from tidemill.engine.read.source import records
 from tidemill.engine.read.typed_rows import DecodeBatches, checked, decoded
 from tidemill.engine.spark.query import query
 from tidemill.engine.storage.spark_writer import SparkWriter
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Stream:
     """The rows of one input: `counted` for the first job, `side_outputs` for rows that must be put aside.
 
-    `records` are the log's records, not yet decoded.
+    `records` are the log's records, not yet decoded; `once` has those of a scan that may be read only once.
     """
 
     session: SparkSession
     source: Input
-    records: DataFrame
+    scan: Scan
     decode: DecodeBatches
     statement: str
     branches: tuple[Branch, ...]
     counter: Counter
+    once: DataFrame | None = None
     cached: DataFrame | None = None
 
     @staticmethod
     def of(flow: Flow, source: Input, plan: BatchPlan, scan: Scan, writer: SparkWriter) -> Stream:
         """The stream of an input in a batch; nothing runs yet."""
         session = writer.session
-        found = records(session, scan)
-        if not scan.rereadable:
-            found = writer.cache(found)
+        once = None if scan.rereadable else writer.cache(records(session, scan))
         only = plan.work.only if isinstance(plan.work, Repair) else None
         ways = branches_of(flow, source, plan)
         paths = [(b, p) for b, p in ways if only is None or b.sink.table == only]
@@ -50,7 +51,17 @@ class Stream:
         statement = branch_out(checked(source, decode.times), columns, paths, marked=source.watermark is not None)
         partitions = sorted({r.topic_partition.partition for r in plan.ranges(source.topic)})
         counter = Counter(source, partitions, branches)
-        return Stream(session, source, found, decode, statement, branches, counter)
+        return Stream(session, source, scan, decode, statement, branches, counter, once)
+
+    @cached_property
+    def records(self) -> DataFrame:
+        """The log's records; Spark looks at their files here."""
+        return records(self.session, self.scan) if self.once is None else self.once
+
+    @property
+    def segments(self) -> Segments | None:
+        """The files that Python workers can read by themselves; None if Spark has to."""
+        return Segments.of(self.scan)
 
     def diverted(self, reason: str | None) -> Stream:
         """This stream, with every record rejected for `reason`; unchanged when `reason` is None."""

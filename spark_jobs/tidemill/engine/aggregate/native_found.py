@@ -31,6 +31,7 @@ from tidemill.engine.aggregate.native_pass import (
 from tidemill.engine.aggregate.native_strays import LATE, REJECTED
 from tidemill.engine.aggregate.side_outputs import late_of, rejected_of
 from tidemill.engine.aggregate.window_sql import folded_state
+from tidemill.engine.read.segments import Segments
 from tidemill.engine.spark.query import ROWS
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 
@@ -50,7 +51,7 @@ def found_natively(
     streams: Sequence[Stream], passes: Sequence[NativePass], sinks: Sequence[WindowedSink], writers: RowWriters
 ) -> NativeFound | None:
     """The result of one job over all streams; None if Spark has to do it all, because a task gave up."""
-    frames = [s.records.mapInArrow(_task(each), SCHEMA) for s, each in zip(streams, passes, strict=True)]
+    frames = [_frame(s, each) for s, each in zip(streams, passes, strict=True)]
     told = _Told.of(writers.in_job(reduce(DataFrame.unionByName, frames)).to_pylist())
     for why, expected in told.refused:
         _log.log(logging.INFO if expected else logging.WARNING, "Spark aggregates records that DuckDB left: %s", why)
@@ -65,10 +66,30 @@ def found_natively(
     return NativeFound(by_topic, {s.table: _state(s, parts[s.table], writers) for s in sinks if parts[s.table]})
 
 
-def _task(native: NativePass) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    # It must be a function: Spark's signature check refuses an object with __call__.
+_Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def _frame(stream: Stream, native: NativePass) -> DataFrame:
+    """The job over one input: workers read the records themselves where they can."""
+    segments = stream.segments
+    if segments is None:
+        return stream.records.mapInArrow(_task(native), SCHEMA)
+    numbers = stream.session.range(0, segments.parts, 1, segments.parts)
+    return numbers.mapInArrow(_reading_task(native, segments), SCHEMA)
+
+
+# Both must give functions: Spark's signature check refuses an object with __call__.
+def _task(native: NativePass) -> _Task:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return native.of_task(batches)
+
+    return run
+
+
+def _reading_task(native: NativePass, segments: Segments) -> _Task:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        numbers = (number for batch in batches for number in batch.column(0).to_pylist())
+        return native.of_task(segments.of_parts(numbers))
 
     return run
 

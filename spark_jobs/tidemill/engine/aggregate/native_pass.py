@@ -73,7 +73,10 @@ class NativePass:
         try:
             found = self._over(batches)
         except NotComputed as error:
-            found = {REFUSED: pa.table({"why": [str(error)], "expected": [error.expected]})}
+            found = _refused(error, expected=error.expected)
+        except (OSError, pa.ArrowException) as error:
+            # Spark says what is wrong with the files of a log.
+            found = _refused(error, expected=True)
         rows = [(self.topic, what, _packed(rows)) for what, rows in found.items()]
         yield pa.record_batch(
             [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), _OUTPUT, strict=True)], schema=_OUTPUT
@@ -159,6 +162,10 @@ def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
             part, size = [], 0
     if part:
         yield part
+
+
+def _refused(error: Exception, *, expected: bool) -> Mapping[str, pa.Table]:
+    return {REFUSED: pa.table({"why": [str(error)], "expected": [expected]})}
 
 
 def _packed(rows: pa.Table) -> bytes:

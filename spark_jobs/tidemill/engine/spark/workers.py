@@ -24,8 +24,8 @@ from tidemill.core.errors import ConfigError, EngineError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PACKAGES = ("pyarrow", "msgspec", "polars")
-"""The packages that decoders import besides Tidemill."""
+PACKAGES = ("pyarrow", "msgspec", "polars", "duckdb", "datasketches")
+"""The packages that workers import besides Tidemill: to decode, and to aggregate."""
 
 _ROOT = Path(__file__).parents[2]
 _KNOWN = "tidemill.workers"
@@ -163,6 +163,8 @@ def _probe() -> Callable[[Iterable[Any]], Iterator[Any]]:
 
     def probe(batches: Iterable[Any]) -> Iterator[Any]:
         import importlib
+        import importlib.metadata
+        import importlib.util
         import json
         import sys
 
@@ -175,11 +177,21 @@ def _probe() -> Callable[[Iterable[Any]], Iterator[Any]]:
             except (ImportError, AttributeError):
                 return None
 
+        def installed(name: str) -> str | None:
+            # DuckDB must not be imported where a process may be forked, and some packages do not tell their version.
+            spec = importlib.util.find_spec(name)
+            if spec is None or spec.origin is None:
+                return None
+            try:
+                return importlib.metadata.version(name)
+            except importlib.metadata.PackageNotFoundError:
+                return "of an unknown version"
+
         for _ in batches:
             found = {
                 "python": "{}.{}".format(*sys.version_info[:2]),
                 "tidemill": version("tidemill"),
-                "packages": {name: version(name) for name in packages},
+                "packages": {name: installed(name) for name in packages},
             }
             yield pa.record_batch({"found": [json.dumps(found, sort_keys=True)]})
 

@@ -110,7 +110,7 @@ class Analysis:
                 return self._column(node)
             case exp.Identifier():
                 return self._variable(node)
-            case exp.Paren() | exp.Escape() | exp.Filter() | exp.Lambda() | exp.Distinct():
+            case exp.Paren() | exp.Alias() | exp.Escape() | exp.Filter() | exp.Lambda() | exp.Distinct():
                 inner = node.expressions[0] if isinstance(node, exp.Distinct) else node.this
                 return self.of(inner)
             case exp.Dot(this=exp.Identifier() as variable) if self.of(variable) == VOID:

@@ -13,7 +13,9 @@ from tidemill.core.contract.schema import Array, Object, Scalar, spark_type
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.function_types import COMPARES
 
-_ALIKE = ("compared", "put into one column", *(f"given to {name}" for name in (*COMPARES, "if", "nvl2")))
+ALIKE = ("compared", "put into one column", *(f"given to {name}" for name in (*COMPARES, "if", "nvl2")))
+"""Uses of values of which Spark makes one type."""
+
 _APART = (Family.NUMBER, Family.BOOLEAN, Family.MOMENT)
 _MOMENTS: Mapping[exp.DType, Scalar] = {
     exp.DType.DATE: Scalar.DATE,
@@ -64,7 +66,7 @@ def check_alike(typed: TypedTree, operands: Sequence[exp.Expr], use: str, expres
     Raises:
         DeclarationError: for example, a date is compared with a number.
     """
-    if use not in _ALIKE:
+    if use not in ALIKE:
         return
     first: exp.Expr | None = None
     for each in operands:

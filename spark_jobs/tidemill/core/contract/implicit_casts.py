@@ -14,8 +14,9 @@ from sqlglot import exp
 
 from tidemill.core.contract.calls import check_call
 from tidemill.core.contract.casts import check_cast
-from tidemill.core.contract.certain_faults import check_alike, check_parts
+from tidemill.core.contract.certain_faults import ALIKE, check_alike, check_parts
 from tidemill.core.contract.expression_types import TypedTree
+from tidemill.core.contract.inner_casts import check_inner_casts
 from tidemill.core.contract.known_types import Family, Known, Number, family
 from tidemill.core.contract.literals import is_castable
 from tidemill.core.contract.operands import AS_CONDITION, uses
@@ -31,6 +32,9 @@ _WORDS = {
     Family.MOMENT: ("a date or a time", "TIMESTAMP"),
 }
 _TARGETS = {Scalar.DATE: "DATE", Scalar.LONG: "BIGINT"}
+_JOINED = tuple(f"given to {name}" for name in ("map", "concat", "decode"))
+"""Further uses of values of which Spark makes one type where they are arrays, maps or structs."""
+
 _SHORT = 100
 
 
@@ -51,6 +55,8 @@ def checked_type(expression: str, types: Mapping[str, Known], *, aggregates: boo
         for operands, wanted, use in uses(typed, node):
             _check(typed, operands, wanted, use, expression)
             check_alike(typed, operands, use, expression)
+            if use in (*ALIKE, *_JOINED):
+                check_inner_casts(typed, operands, expression)
     check_analysis(typed, expression)
     return typed.of(tree)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.columns import TYPES
+from support.refusals import refusal_of
 from tidemill.core.contract.implicit_casts import check_predicate, checked_type
 from tidemill.core.contract.schema import Array, Scalar
 from tidemill.core.errors import DeclarationError
@@ -30,9 +31,8 @@ from tidemill.core.sql.expressions import parsed
     ],
 )
 def test_a_call_that_spark_refuses_is_refused(predicate: str, said: str) -> None:
-    with pytest.raises(DeclarationError) as refused:
-        check_predicate(predicate, TYPES)
-    assert said in refused.value.message
+    refused = refusal_of(predicate)
+    assert said in refused.message
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,8 @@ def test_what_functions_give_is_exact() -> None:
     ],
 )
 def test_a_number_that_is_none_to_spark_is_refused(predicate: str, said: str) -> None:
-    with pytest.raises(DeclarationError) as refused:
-        check_predicate(predicate, TYPES)
-    assert said in refused.value.message
+    refused = refusal_of(predicate)
+    assert said in refused.message
 
 
 @pytest.mark.parametrize(
@@ -104,10 +103,9 @@ def test_calls_that_look_like_types_or_round_are_calls(predicate: str) -> None:
 
 @pytest.mark.parametrize("call", ["dateadd('day', 1, day) > day", "timestampdiff('HOUR', ts, ts) > 1"])
 def test_a_unit_of_time_has_no_quotes(call: str) -> None:
-    with pytest.raises(DeclarationError) as refused:
-        check_predicate(call, TYPES)
-    assert "a unit is a word, not a text" in refused.value.message
-    assert refused.value.fix.startswith("write the unit without quotes: ")
+    refused = refusal_of(call)
+    assert "a unit is a word, not a text" in refused.message
+    assert refused.fix.startswith("write the unit without quotes: ")
 
 
 @pytest.mark.parametrize(
@@ -139,10 +137,9 @@ def test_an_operator_that_is_called_is_refused_with_what_to_write(predicate: str
     ],
 )
 def test_a_literal_that_spark_cannot_read_is_refused(predicate: str, said: str) -> None:
-    with pytest.raises(DeclarationError) as refused:
-        check_predicate(predicate, TYPES)
-    assert said in refused.value.message
-    assert refused.value.fix
+    refused = refusal_of(predicate)
+    assert said in refused.message
+    assert refused.fix
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from tidemill.core.contract.constant_texts import written_text
 from tidemill.core.contract.expression_types import TypedTree
 from tidemill.core.contract.known_types import Family, Known, Number, family
 from tidemill.core.contract.schema import Array, Decimal, Object, Scalar, spark_type
-from tidemill.core.contract.schema_texts import SCHEMA_AT, fault_of_schema
+from tidemill.core.contract.schema_texts import SCHEMA_AT, fails_always, fault_of_schema
 from tidemill.core.contract.sql_types import SqlType
+from tidemill.core.contract.type_texts import check_variant_type
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.function_signatures import SIGNATURES, WORDS, Signature
 from tidemill.core.sql.kinds import KINDS
@@ -70,6 +72,7 @@ def check_call(typed: TypedTree, node: exp.Expr, expression: str) -> None:
         _check_kind(typed, call, place)
         _check_constant(call, place)
     _check_schema(call)
+    check_variant_type(name, arguments, expression)
 
 
 def call_of(node: exp.Expr) -> tuple[str, Sequence[exp.Expr]]:
@@ -147,10 +150,14 @@ def _check_schema(call: _Called) -> None:
     place = SCHEMA_AT.get(call.name)
     if place is None or len(call.arguments) <= place:
         return
-    schema = call.arguments[place].unnest()
-    if isinstance(schema, exp.Literal) and schema.is_string and (fault := fault_of_schema(schema.name, call.name)):
+    schema, end = written_text(call.arguments[place]), "Spark refuses it"
+    if schema is None:
+        return
+    if not (fault := fault_of_schema(schema, call.name)):
+        fault, end = fails_always(schema, call.name), "Spark would fail the batch"
+    if fault:
         raise DeclarationError(
-            f"{schema.name!r} is no schema for `{call.name}` in {call.expression!r}: {fault}; Spark refuses it",
+            f"{schema!r} is no schema for `{call.name}` in {call.expression!r}: {fault}; {end}",
             fix="write names with types, for example 'a INT, b STRING'",
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlglot import exp
 
 from tidemill.core.contract.argument_rules import ARGUMENT_RULES
+from tidemill.core.contract.collation_rules import collate_called
 from tidemill.core.contract.lambda_rules import check_lambdas
 from tidemill.core.contract.moment_parts import part_of_moment
 from tidemill.core.contract.nested_rules import NESTED_RULES
@@ -48,6 +49,8 @@ def called(node: exp.Anonymous, types: Types) -> SqlType | None:
     name = node.name.lower()
     check_lambdas(name, node.expressions, types)
     _check_options(name, types)
+    if name == "collate" and len(types) == len(node.expressions) == 2:
+        return collate_called(node.expressions[1], types)
     field = node.expressions[0].unnest() if name in _PARTS and len(types) == len(node.expressions) == 2 else None
     if isinstance(field, exp.Literal):
         return part_of_moment(field.name, types[1])

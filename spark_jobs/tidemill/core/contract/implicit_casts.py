@@ -21,6 +21,7 @@ from tidemill.core.contract.known_types import Family, Known, Number, family
 from tidemill.core.contract.literals import is_castable
 from tidemill.core.contract.operands import AS_CONDITION, uses
 from tidemill.core.contract.schema import Decimal, Scalar, spark_type
+from tidemill.core.contract.type_texts import check_types
 from tidemill.core.contract.written_faults import check_written
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.dialect import tree_of
@@ -45,6 +46,7 @@ def checked_type(expression: str, types: Mapping[str, Known], *, aggregates: boo
         DeclarationError: Spark would convert a text in it, or certainly refuses it; or `parsed` does not allow it.
     """
     parsed(expression, aggregates=aggregates)
+    check_types(expression)
     tree = tree_of(expression)
     typed = TypedTree(tree, types)
     for node in typed.nodes:

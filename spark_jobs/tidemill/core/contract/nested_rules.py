@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tidemill.core.contract.joined_types import joined
 from tidemill.core.contract.map_rules import MAP_RULES, inside, is_asked
 from tidemill.core.contract.operator_rules import MismatchError, check_order, together
-from tidemill.core.contract.sql_types import BOOLEAN, STRING, VOID, SqlType, Texts, array_of, is_alike, named
+from tidemill.core.contract.sql_types import BOOLEAN, STRING, VOID, SqlType, array_of, is_alike, named
 
 Types = Sequence[SqlType | None]
 
@@ -15,12 +16,12 @@ _INDEXES = "thi"
 
 def _with_item(types: Types, place: int = 1) -> SqlType | None:
     """An array of the one type of its items and a further one."""
-    return array_of(together([inside(types[0]), types[place]], Texts.NOWHERE))
+    return array_of(joined([inside(types[0]), types[place]]))
 
 
 def _look_for(types: Types) -> None:
     """Look for a value among the items."""
-    check_order([together([inside(types[0]), types[1]], Texts.NOWHERE)])
+    check_order([joined([inside(types[0]), types[1]])])
 
 
 def _contains(types: Types) -> SqlType | None:
@@ -42,7 +43,7 @@ def _without_item(types: Types) -> SqlType | None:
 def _united(types: Types) -> SqlType | None:
     if types[0] is None or types[1] is None:
         return None
-    one = types[0] if is_alike(types[0], types[1]) else together(types[:2], Texts.NOWHERE)
+    one = joined(types[:2])
     check_order([one])
     return one
 
@@ -57,7 +58,7 @@ def _item(types: Types) -> SqlType | None:
     if whole is None or whole.letter not in "am":
         return None
     if whole.letter == "m":
-        together([whole.parts[0], key], Texts.NOWHERE)
+        joined([whole.parts[0], key])
         return whole.parts[1]
     return whole.parts[0]
 

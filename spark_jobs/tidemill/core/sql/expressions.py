@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tidemill.core.errors import DeclarationError
+from tidemill.core.sql.interval_literals import fault_of_intervals
 from tidemill.core.sql.number_literals import check_numbers
 
 if TYPE_CHECKING:
@@ -100,6 +101,11 @@ def _check_tokens(tokens: list[Token], expression: str) -> None:
         if depth > _MOST_NESTED:
             raise _too_deep(expression)
     check_numbers(tokens, expression)
+    if fault := fault_of_intervals(tokens):
+        raise DeclarationError(
+            f"Spark reads no such interval in {expression!r}: {fault}",
+            fix="write interval '1' day, or interval 2 hours",
+        )
     _check_words(tokens)
     brackets = [t.text for t in tokens if t.token_type.name in ("L_PAREN", "R_PAREN", "L_BRACKET", "R_BRACKET")]
     if not _is_balanced(brackets):

@@ -18,7 +18,7 @@ from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.function_signatures import SIGNATURES, WORDS, Signature
 from tidemill.core.sql.kinds import KINDS
 from tidemill.core.sql.result_lines import CONSTANTS
-from tidemill.core.sql.syntax_parts import is_unit
+from tidemill.core.sql.syntax_parts import UNITS, is_unit
 
 _LETTERS: dict[Known, str] = {
     Scalar.STRING: "s",
@@ -92,6 +92,12 @@ def _check_unit(name: str, arguments: Sequence[exp.Expr], expression: str) -> No
             f"`{name}` gets the text {unit.name!r} as its unit in {expression!r}, but a unit is a word, not a text: "
             "Spark refuses it",
             fix=f"write the unit without quotes: {name}({unit.name}, {rest})",
+        )
+    if name.startswith("timestamp") and name in _WITH_UNITS and (unit is None or not is_unit(unit)):
+        raise DeclarationError(
+            f"`{name}` takes a unit and two values in {expression!r}, and a unit is one of {', '.join(UNITS)}: Spark "
+            "refuses it",
+            fix=f"write {name}(DAY, ..., ...)",
         )
 
 

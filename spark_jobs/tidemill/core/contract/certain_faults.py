@@ -41,6 +41,13 @@ def check_parts(typed: TypedTree, node: exp.Expr, expression: str) -> None:
         case exp.Escape() if isinstance(node.expression, exp.Literal) and len(node.expression.name) != 1:
             shown = node.expression.sql(dialect="spark")
             raise DeclarationError(f"{shown} is no single character, so nothing can be escaped with it: {expression!r}")
+        case exp.Anonymous(expressions=[_, _, exp.Literal(is_string=True) as sign]) if (
+            node.name.lower() in ("like", "ilike") and len(sign.name) != 1
+        ):
+            shown = sign.sql(dialect="spark")
+            raise DeclarationError(
+                f"{shown} is no single character to escape with in {expression!r}: Spark refuses it", fix="write '!'"
+            )
         case exp.Cast():
             _check_moment(node, expression)
         case _:

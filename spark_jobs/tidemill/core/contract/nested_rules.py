@@ -88,10 +88,20 @@ def _ordered_array(types: Types) -> SqlType | None:
 
 def _texts_or_arrays(types: Types) -> SqlType | None:
     for each in types[1:]:
-        item = inside(each) if each is not None and each.letter == "a" else None
-        if item is not None and item.letter in "amo":
-            raise MismatchError(f"`concat_ws` joins texts, not items of type `{item}`", "take fields of the items")
+        _check_items(each)
     return STRING
+
+
+def _items_as_texts(types: Types) -> SqlType | None:
+    _check_items(types[0])
+    return STRING
+
+
+def _check_items(array: SqlType | None) -> None:
+    """Check that items of an array become texts."""
+    item = inside(array) if array is not None and array.letter == "a" else None
+    if item is not None and item.letter in "amo":
+        raise MismatchError(f"texts are joined, not items of type `{item}`", "take fields of the items")
 
 
 def _extreme(types: Types) -> SqlType | None:
@@ -185,6 +195,7 @@ NESTED_RULES: Mapping[str, Callable[[Types], SqlType | None]] = {
     "same_array": _as_array,
     "same_ordered_array": _ordered_array,
     "texts_or_arrays": _texts_or_arrays,
+    "items_as_texts": _items_as_texts,
     "range": _range,
 }
 """What the rules of `result_lines` say about arrays and maps, by their names."""

@@ -91,4 +91,6 @@ def _field(struct: SqlType, name: str) -> SqlType | None:
     if not found:
         known = ", ".join(struct.names)
         raise MismatchError(f"there is no field `{name}`", f"the fields are {known}")
+    if len(found) > 1:
+        raise MismatchError(f"there are {len(found)} fields `{name}`", "name them apart: struct(a AS one, ...)")
     return found[0]

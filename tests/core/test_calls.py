@@ -43,6 +43,13 @@ from tidemill.core.sql.expressions import parsed
         ("note\u200b = 'a'", "has other signs than a to z"),
         ("person.größe = 1", "has other signs than a to z"),
         ("count = 1e", "'1e' is no number"),
+        ("upper(str => note) = 'A'", "`upper` takes its arguments by their place alone, found `str`"),
+        ("mask(note, foo => 'q') = 'a'", "`mask` takes each of str, upperChar, lowerChar"),
+        ("mask(note, lowerChar => 'q', 'x') = 'a'", "those without a name first"),
+        ("mask(note, str => note) = 'a'", "`mask` takes each of str"),
+        ("mask(note, lowerChar => 'qq') = 'a'", "by one character, not by 'qq'"),
+        ("mask(note, '') = 'a'", "by one character, not by ''"),
+        ("date_part(concat('X', 'AY'), ts) = 1", "`XAY` is no part of a date or a time"),
     ],
 )
 def test_a_call_that_spark_refuses_is_refused(predicate: str, said: str) -> None:
@@ -62,6 +69,8 @@ def test_a_call_that_spark_refuses_is_refused(predicate: str, said: str) -> None
         "datediff(DAY, day, ts) > 1",
         "exists(tags, tag -> length(tag) > 1)",
         "mask(note, upperChar => 'x') = 'x'",
+        "mask(note, 'X', digitChar => NULL) = 'x'",
+        "mask(lowerChar => 'x', str => note) = 'x'",
         "from_json(note, 'a INT, b ARRAY<STRING>').a = 1",
         "from_json(note, 'a DECIMAL(3, 1)').a = 1",
         "length(bytes) > 1",

@@ -10,6 +10,7 @@ from sqlglot import exp
 from tidemill.core.contract.constant_texts import written_text
 from tidemill.core.contract.expression_types import TypedTree
 from tidemill.core.contract.known_types import Family, Known, Number, family
+from tidemill.core.contract.named_arguments import check_named
 from tidemill.core.contract.schema import Array, Decimal, Object, Scalar, spark_type
 from tidemill.core.contract.schema_texts import SCHEMA_AT, fails_always, fault_of_schema
 from tidemill.core.contract.sql_types import SqlType
@@ -61,6 +62,7 @@ def check_call(typed: TypedTree, node: exp.Expr, expression: str) -> None:
     """
     name, arguments = call_of(node)
     _check_unit(name, arguments, expression)
+    check_named(name, arguments, expression)
     signature = SIGNATURES.get(name)
     if signature is None or any(isinstance(each, _OF_THEIR_OWN) for each in arguments):
         return

@@ -41,12 +41,11 @@ def check_cast(typed: TypedTree, node: exp.Expr, expression: str) -> None:
     """
     if not isinstance(node, exp.Cast) or not isinstance(node.to, exp.DataType):
         return
-    target = node.to.sql(dialect="spark")
     known = typed.of(node.this)
     taken = _taken(known)
     if taken is None or node.to.this not in _KINDS or node.to.this in taken:
         return
-    shown = node.this.sql(dialect="spark")
+    shown, target = node.this.sql(dialect="spark"), node.to.sql(dialect="spark")
     raise DeclarationError(
         f"`{shown}` is {_shown(known)}, which Spark does not cast to {target}, found in {expression!r}",
         fix=_instead(known, node.to.this, shown),

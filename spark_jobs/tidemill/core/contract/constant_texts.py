@@ -21,6 +21,13 @@ _CHANGES: Mapping[str, Callable[[str], str]] = {
 
 def written_text(node: exp.Expr) -> str | None:
     """The text of a constant, as Spark casts it; None if it is none, or if that is not certain."""
+    try:
+        return _text(node)
+    except RecursionError:
+        return None
+
+
+def _text(node: exp.Expr) -> str | None:
     match node.unnest():
         # A text with a backslash is another one to Spark.
         case exp.Literal(is_string=True) as literal:
@@ -29,7 +36,7 @@ def written_text(node: exp.Expr) -> str | None:
             return str(float(number.name)) if "e" in number.name.lower() else number.name
         case exp.Cast(this=exp.Literal(is_string=False) as number, to=exp.DataType(this=kind)) if kind in NUMBERS:
             return number.name
-        case exp.Neg(this=inner) if not inner.is_string and (digits := written_text(inner)) is not None:
+        case exp.Neg(this=inner) if not inner.is_string and (digits := _text(inner)) is not None:
             return f"-{digits}"
         case exp.HexString() as binary:
             digits = str(binary.this)
@@ -46,7 +53,7 @@ def _computed(call: exp.Expr) -> str | None:
     """The text that a call of constants gives; None if it is not one of a few functions."""
     name = call.name.lower() if isinstance(call, exp.Anonymous) else "concat"
     given = [call.this, call.expression] if isinstance(call, exp.DPipe) else call.expressions
-    texts = [written_text(each) for each in given]
+    texts = [_text(each) for each in given]
     if any(text is None for text in texts):
         return None
     known = [text or "" for text in texts]

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from tidemill.core.contract.argument_rules import ARGUMENT_RULES
 from tidemill.core.contract.collation_rules import collate_called
+from tidemill.core.contract.constant_texts import written_text
 from tidemill.core.contract.lambda_rules import check_lambdas
 from tidemill.core.contract.moment_parts import part_of_moment
 from tidemill.core.contract.nested_rules import NESTED_RULES
@@ -51,9 +52,9 @@ def called(node: exp.Anonymous, types: Types) -> SqlType | None:
     _check_options(name, types)
     if name == "collate" and len(types) == len(node.expressions) == 2:
         return collate_called(node.expressions[1], types)
-    field = node.expressions[0].unnest() if name in _PARTS and len(types) == len(node.expressions) == 2 else None
-    if isinstance(field, exp.Literal):
-        return part_of_moment(field.name, types[1])
+    is_part = name in _PARTS and len(types) == len(node.expressions) == 2
+    if is_part and (field := written_text(node.expressions[0])) is not None:
+        return part_of_moment(field, types[1])
     signature = SIGNATURES.get(name)
     if signature is not None and any(
         found is not None and found.letter in KINDS and found.letter not in WORDS[signature.word(place)].letters

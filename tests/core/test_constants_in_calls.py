@@ -124,7 +124,7 @@ def test_a_constant_that_spark_refuses_is_refused_with_what_is_expected(predicat
         "note COLLATE system.builtin.zh_Hans_CHN = 'a'",
         "collate(note, lower('DE_AUT')) = 'a'",
         "date_format(ts, concat('yyyy', '-MM')) = 'a'",
-        f"date_format(ts, {' || '.join(['note'] * 2500)}) = 'a'",
+        f"date_format(ts, {' || '.join(['note'] * 2000)}) = 'a'",
         "to_variant_object(tags) IS NOT NULL",
     ],
 )

@@ -43,6 +43,21 @@ def of(file: Any, query: str, rest: str = "mustBe: 0", **more: Any) -> Any:
         ("SELECT COUNT(*) FROM Orders WHERE n < 0", "NOT ((n < 0))"),
         ("SELECT COUNT(n) FROM lake.orders WHERE m = 0", "NOT ((m = 0) AND (n IS NOT NULL))"),
         ("SELECT COUNT_IF(n > m) FROM ${object}", "NOT ((n > m))"),
+        ("SELECT COUNT_IF(o.x = to_char(o.n, '(99')) FROM ${object} o", None),
+        (
+            "SELECT COUNT_IF((n > 1) AND x <> to_char(n, '99')) FROM ${object}",
+            "NOT (((n > 1) AND x <> to_char(n, '99')))",
+        ),
+        ("SELECT COUNT_IF(levenshtein(o.x, 'a', 2) > 0) FROM ${object} o", "NOT ((levenshtein(x, 'a', 2) > 0))"),
+        ("SELECT COUNT(IF(nvl(n, 1) IN (1, 2), 1, NULL)) FROM ${object}", "NOT ((nvl(n, 1) IN (1, 2)))"),
+        (
+            "SELECT COUNT(CASE WHEN (n < 0) OR CASE WHEN m > 1 THEN true END THEN 1 END) FROM ${object}",
+            "NOT (((n < 0) OR CASE WHEN m > 1 THEN true END))",
+        ),
+        (
+            "SELECT COUNT((CASE WHEN n < 0 THEN to_char(m, '99') END)) FROM ${object}",
+            "NOT (((CASE WHEN n < 0 THEN to_char(m, '99') END) IS NOT NULL))",
+        ),
         ("select count(case when n < 0 then 1 end) as bad from {object}", "NOT ((n < 0))"),
         (
             "SELECT COUNT(CASE WHEN n < 0 THEN 'x' ELSE NULL END) FROM ${object} WHERE m = 0",

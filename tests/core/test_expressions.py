@@ -42,7 +42,7 @@ from tidemill.core.sql.functions import AGGREGATE_FUNCTIONS, COLUMN_HINT, REFUSE
         ("a like 'x' escape '!' or b rlike c or d like any ('x', e)", {"a", "b", "c", "d", "e"}),
         ("hour", {"hour"}),
         ("year > 3 AND end IS NULL", {"year", "end"}),
-        ("order + `from` + Größe + date + set + begin", {"order", "from", "Größe", "date", "set", "begin"}),
+        ("order + `from` + `Größe` + date + set + begin", {"order", "from", "Größe", "date", "set", "begin"}),
         ("user = 'now' and `current_date` > 1", {"user", "current_date"}),
         ("trim(both 'x' from a) || substring(b from 2) || position('x' in c)", {"a", "b", "c"}),
         ("mask(x, upperChar => 'Q')", {"x"}),

@@ -42,12 +42,44 @@ def declared(*, filtered: str = "true", aggregate: Aggregate | None = None, **ad
         ("person.name * 2", "write try_cast(person.name AS DOUBLE) * 2,"),
         ("exists(tags, tag -> tag > 0)", "instead of tag"),
         ("coalesce(note, 0)", "write coalesce(try_cast(note AS DOUBLE), 0),"),
+        ("zeroifnull(note)", "write zeroifnull(try_cast(note AS DOUBLE)),"),
+        ("bit_get(count, note)", "write bit_get(count, try_cast(note AS DOUBLE)),"),
+        ("datediff(day, note)", "write datediff(day, try_cast(note AS TIMESTAMP)),"),
+        ("timestampadd(DAY, note, ts)", "write timestampadd(DAY, try_cast(note AS DOUBLE), ts),"),
+        ("timestampdiff(DAY, note, ts)", "write timestampdiff(DAY, try_cast(note AS TIMESTAMP), ts),"),
+        ("months_between(ts, ts, note)", "write months_between(ts, ts, try_cast(note AS BOOLEAN)),"),
+        ("overlay('a' PLACING 'b' FROM note)", "write overlay('a' PLACING 'b' FROM try_cast(note AS DOUBLE)),"),
+        ("sequence(1, note)", "write sequence(1, try_cast(note AS BIGINT)),"),
+        ("decode(note, 1, 'a')", "write decode(try_cast(note AS DOUBLE), 1, 'a'),"),
+        ("map('a', 1, 'b', note)", "write map('a', 1, 'b', try_cast(note AS DOUBLE)),"),
+        (
+            "try_make_timestamp(note, 1, 1, 1, 1, 1)",
+            "write try_make_timestamp(try_cast(note AS DOUBLE), 1, 1, 1, 1, 1),",
+        ),
     ],
 )
 def test_a_text_that_spark_would_convert_is_refused_with_the_conversion_to_write(expression: str, fix: str) -> None:
     with pytest.raises(DeclarationError, match=r"is a text \(string\), but is .* Spark casts it") as refused:
         checked_type(expression, TYPES)
     assert fix in refused.value.fix.replace("upper", "UPPER")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "coalesce(tags, array(count))",
+        "concat(array(1), tags)",
+        "tags || array(1)",
+        "tags IN (array(1))",
+        "CASE WHEN flag THEN array(day) ELSE tags END",
+        "map('a', tags, 'b', array(true))",
+        "coalesce(person, struct(1 AS name, 2 AS age))",
+    ],
+)
+def test_texts_inside_of_a_value_that_spark_would_convert_are_refused(expression: str) -> None:
+    with pytest.raises(DeclarationError, match="Spark casts its texts, and the whole batch fails") as refused:
+        checked_type(expression, TYPES)
+    assert "try_cast(item AS ...)" in refused.value.fix
 
 
 @pytest.mark.parametrize(
@@ -80,6 +112,11 @@ def test_a_literal_that_cannot_be_converted_is_refused(expression: str) -> None:
         ("filter(tags, tag -> tag > 'a')", Array(Scalar.STRING)),
         ("map_filter(unknown, (note, tag) -> note > 0)", None),
         ("unknown > 0 AND note = unknown", Scalar.BOOLEAN),
+        ("coalesce(array(count), array('1')) IS NULL", Scalar.BOOLEAN),
+        ("coalesce(tags, array('1'), unknown) IS NULL", Scalar.BOOLEAN),
+        ("concat(note, count)", Scalar.STRING),
+        ("unix_timestamp(note) > 1", Scalar.BOOLEAN),
+        ("sequence(day, ts, interval '1' day) IS NULL", Scalar.BOOLEAN),
         ("note = NULL", Scalar.BOOLEAN),
         (" AND ".join(["note <> 'a'"] * 1100), Scalar.BOOLEAN),
     ],

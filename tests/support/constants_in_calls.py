@@ -11,6 +11,77 @@ NUMBER_FORMATS = (
     *("yyyy", "$.9", "9$", "99PRS", "MIS9"),
 )
 BINARY_FORMATS = ("hex", "HEX", "base64", "utf-8", "UTF-8", "utf8", "x", "", "999")
+_IN_JSON = (
+    *("integer", "int", "bigint", "long", "INTEGER", "decimal(10,2)", "decimal(10, 2)", "decimal", "char(3)", "null"),
+    *("void", "interval", "interval day", "time(6)", "timestamp_ltz", "byte", "tinyint", "variant", "string"),
+)
+JSON_SCHEMAS = (
+    *(
+        f'{{"type":"struct","fields":[{{"name":"a","type":"{each}","nullable":true,"metadata":{{}}}}]}}'
+        for each in _IN_JSON
+    ),
+    *(
+        '{"type":"struct","fields":[{"name":"a","type":"integer"}]}',
+        '{"type":"struct"}',
+        '{"type":"struct","fields":{}}',
+    ),
+    *('{"type":"struct","fields":[],"x":1}', '{"type":"struct","fields":[{"name":1,"type":"integer"}]}', "{}", "{bad"),
+    *('{"type":"array","elementType":"integer"}', '{"type":"array","elementType":"long","containsNull":true}'),
+    *('{"type":"array","elementType":"integer","containsNull":1}', ' {"type":"struct","fields":[]}'),
+    *(
+        f'{{"type":"map","keyType":"{each}","valueType":"long","valueContainsNull":true}}'
+        for each in ("string", "long")
+    ),
+)
+_TYPES = (
+    *("text", "int4", "int8", "bool", "uuid", "json", "bit", "datetime", "timestamptz", "timestamp(3)", "number(3,1)"),
+    *("varchar", "char", "varchar(3)", "varchar(0)", "char(3,4)", "int unsigned", "int()", "int[]", "array(int)"),
+    *("decimal(3,1,1)", "decimal(a)", "dec(3,1)", "numeric(3)", "timestamp with time zone", "`int`", "real", "null"),
+    *("timestamp with local time zone", "interval week", "interval month to day"),
+    *("map<string>", "array<text>", "string collate UTF8_LCASE", "string(3)", "integer", "long", "void"),
+)
+_WRITTEN_INTERVALS = (
+    *("1 h", "'1 h'", "'1 day 2'", "1.5 day", "'1.5' second", "'1.1234567891' second", "'' day", "'P1D'", "'1day'"),
+    *("'1-2' year to month", "'1-13' year to month", "'12' year to month", "'1 25' day to hour", "'1 2' day to hour"),
+    *("'1 2:60' day to minute", "'1 2:3:4' day to minute", "'99:3' hour to minute", "'3:4.5' minute to second"),
+    *("'1  2' day to hour", "'1' day to day", "'1' second to day", "'1' day to month", "'-1-2' year to month"),
+    *("1 day 2 hours", "1 year 2 months", "'1 month 1 day'", "'1 day 1 day'", "'interval 1 day'", "'day 1'", "-5 days"),
+    *("'1.5 days'", "'1.5 seconds'", "'--1 day'", "'1 DAYS'", "'2147483648' month", "999999999999 day", "1 decade"),
+)
+_COLLATIONS = (
+    *("nonsense", "UTF8_LCASE", "utf8_lcase", "UTF8_LCASE_CI", "UTF8_BINARY_RTRIM", "UNICODE_CI_AI_RTRIM", "de_AUT"),
+    *(
+        "UNICODE_RTRIM_AI_CI",
+        "UNICODE_CI_CI",
+        "UNICODE_CI_CS",
+        "de_DEU",
+        "zh_Hans_CHN",
+        "zh_CHN",
+        "de_CI_DEU",
+        "en_USA",
+    ),
+    *("system.builtin.de", "builtin.de", "foo.bar.UNICODE"),
+)
+_OF_OTHER_INTERVALS = (
+    *("array_contains(array({}), {})", "array_append(array({}), {})", "array_union(array({}), array({}))"),
+    *("array_position(array({}), {})", "arrays_overlap(array({}), array({}))", "array_insert(array({}), 1, {})"),
+    *(
+        "map({}, 1)[{}]",
+        "element_at(map({}, 1), {})",
+        "map_contains_key(map({}, 1), {})",
+        "array_remove(array({}), {})",
+    ),
+)
+_COMPUTED = (
+    *("to_char(price, concat('x', 'y'))", "to_char(price, concat('9', '9'))", "to_number(note, lower('X'))"),
+    *("from_json(note, concat('a ', 'FOO'))", "from_json(note, 'a ' || 'int')", "to_binary(note, upper('hex'))"),
+    *("collate(note, upper('unicode'))", "collate(note, note)", "collate(note, NULL)", "collate(note, 1)"),
+    *("collate(tags, 'UNICODE')", "array_union(array(person), array(struct('n', 4L)))", "arrays_overlap(tags, tags)"),
+)
+_OPTIONS = (
+    *("map('mode', 'PERMISSIVE')", "map('dateFormat', note)", "map_concat(map('a', 'b'))", "str_to_map('a:b')", "NULL"),
+    *("map('a', 1)", "map('a', 'b', 'c', concat('d', 'e'))"),
+)
 SCHEMAS = (
     *("", "a", "1", "a INT", "a: INT", "a int, b string", "a int b string", "a int,", ",a int", "a CHAR(3)"),
     *("a STRING(3)", "int", "variant", "array<int>", "map<string,int>", "map<int,string>", "struct<a:int>"),
@@ -23,6 +94,7 @@ SCHEMAS = (
     *("a datetime", "a int(3)", "a geometry", "a geometry(4326)", "a string collate UTF8_LCASE"),
     *("a string collate system.builtin.UTF8_LCASE", "a string collate", "a struct<b:int,c:array<strin>>"),
     *("a struct<b:int c:int>", "a map<string>", "a array<int>>", "a `int`", "a timestamp without time zone"),
+    *("a timestamp with local time zone", *JSON_SCHEMAS),
     *("a timestamp with time zone", "a INT -- c", "interval int", "a set<int>"),
 )
 _POSITIONS = (
@@ -71,4 +143,14 @@ def constants_in_calls() -> Iterator[str]:
     yield from (f"to_char({each}, '999')" for each in ("NULL", "day", "flag", "note"))
     for form in _PAIRS:
         yield from (form.format(a, b, a) for a in _INTERVALS[::2] for b in _INTERVALS[1::3])
+    yield from (f"cast(NULL AS {each})" for each in _TYPES)
+    yield from (f"NULL::{each}" for each in _TYPES[:10])
+    yield from (f"variant_get(parse_json(note), '$.a', '{each}')" for each in _TYPES)
+    yield from (f"ts + interval {each}" for each in _WRITTEN_INTERVALS)
+    yield from (f"note COLLATE {each}" for each in _COLLATIONS)
+    yield from (f"collate(note, '{each}')" for each in _COLLATIONS)
+    yield from (form.format(a, b) for form in _OF_OTHER_INTERVALS for a in _INTERVALS[:6] for b in _INTERVALS[3:6])
+    yield from _COMPUTED
+    yield from (f"from_json(note, 'a INT', {each})" for each in _OPTIONS)
+    yield from (f"to_csv(person, {each})" for each in _OPTIONS)
     yield from _MORE

@@ -8,11 +8,13 @@ is a statistic. What else a query can compute is refused by name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tidemill.contracts.conditions import Condition, Place
+from tidemill.contracts.count_texts import text_between
 from tidemill.contracts.custom import condition_of, one_line
 from tidemill.contracts.document import Node
 from tidemill.contracts.metrics import Metric, row_count, value_count
@@ -110,7 +112,7 @@ def _counted(query: str, place: Place) -> str | _Distinct | None:
         select, tokens = _read(plain)
     where = next((t for t in tokens if t.token_type.name == "WHERE"), None)
     told = [plain[where.end + 1 :].strip()] if where and select.args.get("where") else []
-    of_count = _condition_of_count(select.expressions, place)
+    of_count = _condition_of_count(select.expressions, place, partial(text_between, plain, tokens))
     if isinstance(of_count, _Distinct):
         if told:
             raise _Unfit("it counts different values of some rows only", "leave out WHERE, or count rows")
@@ -172,8 +174,11 @@ def _check_stars(select: Any) -> None:
             raise _Unfit(f"`{shown}` cannot be counted: {said}", "write COUNT(*) to count rows, or name a column")
 
 
-def _condition_of_count(selected: list[Any], place: Place) -> str | _Distinct:
-    """What a count asks of a row, or the column whose values it counts; empty if it counts every row."""
+def _condition_of_count(selected: list[Any], place: Place, text: Callable[..., str]) -> str | _Distinct:
+    """What a count asks of a row, or the column whose values it counts; empty if it counts every row.
+
+    `text` gives what stands between words of the query.
+    """
     from sqlglot import exp  # noqa: PLC0415
 
     [node] = selected if len(selected) == 1 else [None]
@@ -181,7 +186,7 @@ def _condition_of_count(selected: list[Any], place: Place) -> str | _Distinct:
     if isinstance(node, exp.CountIf) and not isinstance(node.this, exp.Distinct):
         if len([part for part in node.args.values() if part is not None]) > 1:
             raise _Unfit("COUNT_IF takes one condition, and gets more", "join conditions with AND or OR")
-        return str(node.this.sql("spark"))
+        return text("COUNT_IF", ")")
     if isinstance(node, exp.Count) and not node.expressions and node.this is not None:
         match node.this.unnest():
             case exp.Star() | exp.Literal() | exp.Boolean():
@@ -191,7 +196,7 @@ def _condition_of_count(selected: list[Any], place: Place) -> str | _Distinct:
             case exp.Distinct(expressions=[one]) if isinstance(column := one.unnest(), exp.Column):
                 return _distinct(column, place)
             case exp.Case() | exp.If() as cases:
-                return _condition_of_case(cases)
+                return _condition_of_case(cases, text)
     found = node.sql("spark") if node is not None else f"{len(selected)} columns"
     raise _Unfit(
         f"it selects {found}, and only COUNT(*), COUNT(column), COUNT(DISTINCT column), COUNT(CASE ...) and "
@@ -214,7 +219,7 @@ def _distinct(column: Any, place: Place) -> _Distinct:
     return _Distinct(field.name)
 
 
-def _condition_of_case(cases: Any) -> str:
+def _condition_of_case(cases: Any, text: Callable[..., str]) -> str:
     """For which rows a CASE or IF gives a value, so that COUNT counts them."""
     from sqlglot import exp  # noqa: PLC0415
 
@@ -230,8 +235,8 @@ def _condition_of_case(cases: Any) -> str:
         raise _Unfit(said, "leave out ELSE, or write COUNT_IF(condition)")
     # `CASE n WHEN 1 THEN ...` has no condition of its own.
     if other is None and len(branches) == 1 and _is_value(values[0]) and not (is_case and cases.this):
-        return str(branches[0].this.sql("spark"))
-    return f"{cases.sql('spark')} IS NOT NULL"
+        return text("WHEN", "THEN") if is_case else text("IF", ",")
+    return f"{text('COUNT', ')')} IS NOT NULL"
 
 
 def _is_value(node: Any) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tidemill.core.contract.cast_types import type_of_cast
+from tidemill.core.contract.collation_rules import collated, name_of
 from tidemill.core.contract.function_rules import called
 from tidemill.core.contract.lambda_rules import variable_type
 from tidemill.core.contract.leaf_types import LEAVES
@@ -110,7 +111,7 @@ class Analysis:
                 return self._column(node)
             case exp.Identifier():
                 return self._variable(node)
-            case exp.Paren() | exp.Escape() | exp.Filter() | exp.Lambda() | exp.Distinct():
+            case exp.Paren() | exp.Alias() | exp.Escape() | exp.Filter() | exp.Lambda() | exp.Distinct():
                 inner = node.expressions[0] if isinstance(node, exp.Distinct) else node.this
                 return self.of(inner)
             case exp.Dot(this=exp.Identifier() as variable) if self.of(variable) == VOID:
@@ -151,9 +152,7 @@ class Analysis:
                 check_texts(self._all([node.this, node.expression]), "||", more="a")
                 return called(exp.Anonymous(this="concat"), self._all([node.this, node.expression]))
             case exp.Collate():
-                if (found := self.of(node.this)) is not None and found.letter not in "sn":
-                    raise MismatchError(f"texts have collations, but this is `{found}`", "leave out COLLATE")
-                return STRING
+                return collated(self.of(node.this), name_of(node.expression))
             case exp.Trim():
                 check_texts(self._all([node.this, node.expression]), "trim")
                 return STRING

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from tidemill.core.contract.constant_texts import written_text
 from tidemill.core.contract.expression_types import TypedTree
 from tidemill.core.contract.known_types import Family, Known, Number, family
+from tidemill.core.contract.named_arguments import check_named
 from tidemill.core.contract.schema import Array, Decimal, Object, Scalar, spark_type
-from tidemill.core.contract.schema_texts import SCHEMA_AT, fault_of_schema
+from tidemill.core.contract.schema_texts import SCHEMA_AT, fails_always, fault_of_schema
 from tidemill.core.contract.sql_types import SqlType
+from tidemill.core.contract.type_texts import check_variant_type
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.function_signatures import SIGNATURES, WORDS, Signature
 from tidemill.core.sql.kinds import KINDS
 from tidemill.core.sql.result_lines import CONSTANTS
-from tidemill.core.sql.syntax_parts import is_unit
+from tidemill.core.sql.syntax_parts import UNITS, is_unit
 
 _LETTERS: dict[Known, str] = {
     Scalar.STRING: "s",
@@ -59,6 +62,7 @@ def check_call(typed: TypedTree, node: exp.Expr, expression: str) -> None:
     """
     name, arguments = call_of(node)
     _check_unit(name, arguments, expression)
+    check_named(name, arguments, expression)
     signature = SIGNATURES.get(name)
     if signature is None or any(isinstance(each, _OF_THEIR_OWN) for each in arguments):
         return
@@ -70,6 +74,7 @@ def check_call(typed: TypedTree, node: exp.Expr, expression: str) -> None:
         _check_kind(typed, call, place)
         _check_constant(call, place)
     _check_schema(call)
+    check_variant_type(name, arguments, expression)
 
 
 def call_of(node: exp.Expr) -> tuple[str, Sequence[exp.Expr]]:
@@ -89,6 +94,12 @@ def _check_unit(name: str, arguments: Sequence[exp.Expr], expression: str) -> No
             f"`{name}` gets the text {unit.name!r} as its unit in {expression!r}, but a unit is a word, not a text: "
             "Spark refuses it",
             fix=f"write the unit without quotes: {name}({unit.name}, {rest})",
+        )
+    if name.startswith("timestamp") and name in _WITH_UNITS and (unit is None or not is_unit(unit)):
+        raise DeclarationError(
+            f"`{name}` takes a unit and two values in {expression!r}, and a unit is one of {', '.join(UNITS)}: Spark "
+            "refuses it",
+            fix=f"write {name}(DAY, ..., ...)",
         )
 
 
@@ -147,10 +158,14 @@ def _check_schema(call: _Called) -> None:
     place = SCHEMA_AT.get(call.name)
     if place is None or len(call.arguments) <= place:
         return
-    schema = call.arguments[place].unnest()
-    if isinstance(schema, exp.Literal) and schema.is_string and (fault := fault_of_schema(schema.name, call.name)):
+    schema, end = written_text(call.arguments[place]), "Spark refuses it"
+    if schema is None:
+        return
+    if not (fault := fault_of_schema(schema, call.name)):
+        fault, end = fails_always(schema, call.name), "Spark would fail the batch"
+    if fault:
         raise DeclarationError(
-            f"{schema.name!r} is no schema for `{call.name}` in {call.expression!r}: {fault}; Spark refuses it",
+            f"{schema!r} is no schema for `{call.name}` in {call.expression!r}: {fault}; {end}",
             fix="write names with types, for example 'a INT, b STRING'",
         )
 

@@ -11,7 +11,6 @@ from tidemill.core.contract.known_types import Family, Known, Number, family
 from tidemill.core.contract.schema import Array, Object, Scalar, spark_type
 from tidemill.core.errors import DeclarationError
 
-_MOST_DIGITS = 38
 _TEXTS = (exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR)
 _NUMBERS = (
     *(exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT),
@@ -38,21 +37,15 @@ def check_cast(typed: TypedTree, node: exp.Expr, expression: str) -> None:
     """Refuse a cast that Spark's analyzer refuses, as far as that is certain.
 
     Raises:
-        DeclarationError: Spark does not convert between these types, or has no such decimal.
+        DeclarationError: Spark does not convert between these types.
     """
     if not isinstance(node, exp.Cast) or not isinstance(node.to, exp.DataType):
         return
-    target = node.to.sql(dialect="spark")
-    if fault := _fault_of_decimal(node.to):
-        raise DeclarationError(
-            f"Spark has no type {target}, found in {expression!r}: {fault}",
-            fix=f"write a decimal of at most {_MOST_DIGITS} digits: DECIMAL({_MOST_DIGITS}, 2)",
-        )
     known = typed.of(node.this)
     taken = _taken(known)
     if taken is None or node.to.this not in _KINDS or node.to.this in taken:
         return
-    shown = node.this.sql(dialect="spark")
+    shown, target = node.this.sql(dialect="spark"), node.to.sql(dialect="spark")
     raise DeclarationError(
         f"`{shown}` is {_shown(known)}, which Spark does not cast to {target}, found in {expression!r}",
         fix=_instead(known, node.to.this, shown),
@@ -63,15 +56,6 @@ def _taken(known: Known) -> tuple[exp.DType, ...] | None:
     if isinstance(known, Array | Object):
         return _TAKEN[type(known)]
     return _TAKEN.get(known) or _TAKEN.get(family(known))
-
-
-def _fault_of_decimal(to: exp.DataType) -> str:
-    sizes = [int(size.name) for size in to.expressions if size.name.isdigit()]
-    if to.this is not exp.DType.DECIMAL or not sizes:
-        return ""
-    if sizes[0] > _MOST_DIGITS:
-        return f"a decimal has at most {_MOST_DIGITS} digits"
-    return "more digits behind the point than in all" if len(sizes) > 1 and sizes[1] > sizes[0] else ""
 
 
 def _instead(known: Known, to: exp.DType, shown: str) -> str:

@@ -13,7 +13,9 @@ from tidemill.core.contract.schema import Array, Object, Scalar, spark_type
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.function_types import COMPARES
 
-_ALIKE = ("compared", "put into one column", *(f"given to {name}" for name in (*COMPARES, "if", "nvl2")))
+ALIKE = ("compared", "put into one column", *(f"given to {name}" for name in (*COMPARES, "if", "nvl2")))
+"""Uses of values of which Spark makes one type."""
+
 _APART = (Family.NUMBER, Family.BOOLEAN, Family.MOMENT)
 _MOMENTS: Mapping[exp.DType, Scalar] = {
     exp.DType.DATE: Scalar.DATE,
@@ -39,6 +41,13 @@ def check_parts(typed: TypedTree, node: exp.Expr, expression: str) -> None:
         case exp.Escape() if isinstance(node.expression, exp.Literal) and len(node.expression.name) != 1:
             shown = node.expression.sql(dialect="spark")
             raise DeclarationError(f"{shown} is no single character, so nothing can be escaped with it: {expression!r}")
+        case exp.Anonymous(expressions=[_, _, exp.Literal(is_string=True) as sign]) if (
+            node.name.lower() in ("like", "ilike") and len(sign.name) != 1
+        ):
+            shown = sign.sql(dialect="spark")
+            raise DeclarationError(
+                f"{shown} is no single character to escape with in {expression!r}: Spark refuses it", fix="write '!'"
+            )
         case exp.Cast():
             _check_moment(node, expression)
         case _:
@@ -64,7 +73,7 @@ def check_alike(typed: TypedTree, operands: Sequence[exp.Expr], use: str, expres
     Raises:
         DeclarationError: for example, a date is compared with a number.
     """
-    if use not in _ALIKE:
+    if use not in ALIKE:
         return
     first: exp.Expr | None = None
     for each in operands:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlglot import exp
 
 from tidemill.core.contract.argument_rules import ARGUMENT_RULES
+from tidemill.core.contract.collation_rules import collate_called
+from tidemill.core.contract.constant_texts import written_text
 from tidemill.core.contract.lambda_rules import check_lambdas
 from tidemill.core.contract.moment_parts import part_of_moment
 from tidemill.core.contract.nested_rules import NESTED_RULES
@@ -48,9 +50,11 @@ def called(node: exp.Anonymous, types: Types) -> SqlType | None:
     name = node.name.lower()
     check_lambdas(name, node.expressions, types)
     _check_options(name, types)
-    field = node.expressions[0].unnest() if name in _PARTS and len(types) == len(node.expressions) == 2 else None
-    if isinstance(field, exp.Literal):
-        return part_of_moment(field.name, types[1])
+    if name == "collate" and len(types) == len(node.expressions) == 2:
+        return collate_called(node.expressions[1], types)
+    is_part = name in _PARTS and len(types) == len(node.expressions) == 2
+    if is_part and (field := written_text(node.expressions[0])) is not None:
+        return part_of_moment(field, types[1])
     signature = SIGNATURES.get(name)
     if signature is not None and any(
         found is not None and found.letter in KINDS and found.letter not in WORDS[signature.word(place)].letters

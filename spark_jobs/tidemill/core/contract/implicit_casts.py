@@ -14,12 +14,14 @@ from sqlglot import exp
 
 from tidemill.core.contract.calls import check_call
 from tidemill.core.contract.casts import check_cast
-from tidemill.core.contract.certain_faults import check_alike, check_parts
+from tidemill.core.contract.certain_faults import ALIKE, check_alike, check_parts
 from tidemill.core.contract.expression_types import TypedTree
+from tidemill.core.contract.inner_casts import check_inner_casts
 from tidemill.core.contract.known_types import Family, Known, Number, family
 from tidemill.core.contract.literals import is_castable
 from tidemill.core.contract.operands import AS_CONDITION, uses
 from tidemill.core.contract.schema import Decimal, Scalar, spark_type
+from tidemill.core.contract.type_texts import check_types
 from tidemill.core.contract.written_faults import check_written
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.dialect import tree_of
@@ -31,6 +33,9 @@ _WORDS = {
     Family.MOMENT: ("a date or a time", "TIMESTAMP"),
 }
 _TARGETS = {Scalar.DATE: "DATE", Scalar.LONG: "BIGINT"}
+_JOINED = tuple(f"given to {name}" for name in ("map", "concat", "decode"))
+"""Further uses of values of which Spark makes one type where they are arrays, maps or structs."""
+
 _SHORT = 100
 
 
@@ -41,6 +46,7 @@ def checked_type(expression: str, types: Mapping[str, Known], *, aggregates: boo
         DeclarationError: Spark would convert a text in it, or certainly refuses it; or `parsed` does not allow it.
     """
     parsed(expression, aggregates=aggregates)
+    check_types(expression)
     tree = tree_of(expression)
     typed = TypedTree(tree, types)
     for node in typed.nodes:
@@ -51,6 +57,8 @@ def checked_type(expression: str, types: Mapping[str, Known], *, aggregates: boo
         for operands, wanted, use in uses(typed, node):
             _check(typed, operands, wanted, use, expression)
             check_alike(typed, operands, use, expression)
+            if use in (*ALIKE, *_JOINED):
+                check_inner_casts(typed, operands, expression)
     check_analysis(typed, expression)
     return typed.of(tree)
 

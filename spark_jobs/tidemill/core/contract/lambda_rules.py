@@ -55,6 +55,9 @@ def check_lambdas(name: str, arguments: Sequence[exp.Expr], types: Types) -> Non
         counts = LAMBDAS.get(name, {}).get(place)
         if counts is None:
             raise MismatchError(f"`{name}` takes no lambda function as argument {place + 1}", "give it a value")
+        names = [variable.name.lower() for variable in each.expressions]
+        if len(set(names)) < len(names):
+            raise MismatchError("two variables of a lambda function have one name", "write (x, y) -> ...")
         if len(each.expressions) not in counts:
             wanted = " or ".join(str(count) for count in counts)
             raise MismatchError(

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from tidemill.core.contract.operator_rules import MismatchError
 from tidemill.core.contract.sql_types import BOOLEAN, STRING, VOID, SqlType, named
-from tidemill.core.sql.interval_fields import UNITS, unknown_unit, written_interval
+from tidemill.core.sql.interval_fields import written_interval
 
 
 def _number(node: exp.Expr) -> SqlType:
@@ -22,14 +22,11 @@ def _interval(node: exp.Expr) -> SqlType | None:
     """The type of an interval.
 
     Raises:
-        MismatchError: its size is no constant, or its unit is none.
+        MismatchError: its size is no constant.
     """
     if not isinstance(node.this, exp.Literal):
         raise MismatchError("the size of an interval is a constant", "multiply: value * interval '1' day")
-    text = node.sql(dialect="spark")
-    if unknown := unknown_unit(text):
-        raise MismatchError(f"an interval has no unit `{unknown}`", f"the units are {', '.join(UNITS)}")
-    name = written_interval(text)
+    name = written_interval(node.sql(dialect="spark"))
     return SqlType(name) if name else None
 
 

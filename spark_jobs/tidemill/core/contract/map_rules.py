@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tidemill.core.contract.joined_types import joined
 from tidemill.core.contract.operator_rules import MismatchError, check_order, together
 from tidemill.core.contract.sql_types import BOOLEAN, STRING, VOID, SqlType, Texts, array_of, named
 
@@ -37,7 +38,7 @@ def is_asked(value: SqlType | None) -> None:
 
 def _key_there(types: Types) -> SqlType | None:
     is_asked(types[1])
-    check_order([together([inside(types[0]), types[1]], Texts.NOWHERE)])
+    check_order([joined([inside(types[0]), types[1]])])
     return BOOLEAN
 
 

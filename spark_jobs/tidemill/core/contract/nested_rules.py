@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tidemill.core.contract.joined_types import joined
 from tidemill.core.contract.map_rules import MAP_RULES, inside, is_asked
 from tidemill.core.contract.operator_rules import MismatchError, check_order, together
-from tidemill.core.contract.sql_types import BOOLEAN, STRING, VOID, SqlType, Texts, array_of, is_alike, named
+from tidemill.core.contract.sql_types import BOOLEAN, STRING, VOID, SqlType, array_of, is_alike, named
 
 Types = Sequence[SqlType | None]
 
@@ -15,12 +16,12 @@ _INDEXES = "thi"
 
 def _with_item(types: Types, place: int = 1) -> SqlType | None:
     """An array of the one type of its items and a further one."""
-    return array_of(together([inside(types[0]), types[place]], Texts.NOWHERE))
+    return array_of(joined([inside(types[0]), types[place]]))
 
 
 def _look_for(types: Types) -> None:
     """Look for a value among the items."""
-    check_order([together([inside(types[0]), types[1]], Texts.NOWHERE)])
+    check_order([joined([inside(types[0]), types[1]])])
 
 
 def _contains(types: Types) -> SqlType | None:
@@ -42,7 +43,7 @@ def _without_item(types: Types) -> SqlType | None:
 def _united(types: Types) -> SqlType | None:
     if types[0] is None or types[1] is None:
         return None
-    one = types[0] if is_alike(types[0], types[1]) else together(types[:2], Texts.NOWHERE)
+    one = joined(types[:2])
     check_order([one])
     return one
 
@@ -57,7 +58,7 @@ def _item(types: Types) -> SqlType | None:
     if whole is None or whole.letter not in "am":
         return None
     if whole.letter == "m":
-        together([whole.parts[0], key], Texts.NOWHERE)
+        joined([whole.parts[0], key])
         return whole.parts[1]
     return whole.parts[0]
 
@@ -87,10 +88,20 @@ def _ordered_array(types: Types) -> SqlType | None:
 
 def _texts_or_arrays(types: Types) -> SqlType | None:
     for each in types[1:]:
-        item = inside(each) if each is not None and each.letter == "a" else None
-        if item is not None and item.letter in "amo":
-            raise MismatchError(f"`concat_ws` joins texts, not items of type `{item}`", "take fields of the items")
+        _check_items(each)
     return STRING
+
+
+def _items_as_texts(types: Types) -> SqlType | None:
+    _check_items(types[0])
+    return STRING
+
+
+def _check_items(array: SqlType | None) -> None:
+    """Check that items of an array become texts."""
+    item = inside(array) if array is not None and array.letter == "a" else None
+    if item is not None and item.letter in "amo":
+        raise MismatchError(f"texts are joined, not items of type `{item}`", "take fields of the items")
 
 
 def _extreme(types: Types) -> SqlType | None:
@@ -184,6 +195,7 @@ NESTED_RULES: Mapping[str, Callable[[Types], SqlType | None]] = {
     "same_array": _as_array,
     "same_ordered_array": _ordered_array,
     "texts_or_arrays": _texts_or_arrays,
+    "items_as_texts": _items_as_texts,
     "range": _range,
 }
 """What the rules of `result_lines` say about arrays and maps, by their names."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
+from tidemill.core.contract.calls import call_of
 from tidemill.core.contract.expression_types import TypedTree
 from tidemill.core.contract.known_types import Family, Known, Number, family
 from tidemill.core.contract.schema import Scalar
-from tidemill.core.sql.function_types import COMPARES, NEEDS_MOMENT, NEEDS_NUMBER
+from tidemill.core.sql.function_types import COMPARES, needed
 
 AS_CONDITION = "used"
 """What parts are used for that must be true or false."""
@@ -24,6 +25,10 @@ _OF_BITS = (
     *(exp.BitwiseNot, exp.BitwiseLeftShift, exp.BitwiseRightShift),
 )
 _COMPUTATIONS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, *_OF_BITS)
+_NEEDED: Mapping[str, Known] = {"number": Number.ANY, "moment": Scalar.TIMESTAMP, "boolean": Scalar.BOOLEAN}
+_ENCODED = 2
+"""The arguments of `decode` that reads binary; with more, it compares values."""
+
 _CONVERTED = (Family.NUMBER, Family.BOOLEAN, Family.MOMENT)
 
 
@@ -49,11 +54,14 @@ def _other_uses(typed: TypedTree, node: exp.Expr) -> Iterator[Operands]:
             yield _together(typed, [node.this, *node.expressions], "compared")
         case exp.Case():
             yield from _of_case(typed, node)
-        case exp.Substring():
-            numbers = (node.args.get("start"), node.args.get("length"))
-            yield [number for number in numbers if number is not None], Number.WHOLE, "given to substring"
+        case exp.Substring() | exp.Overlay() | exp.StrPosition():
+            name, arguments = call_of(node)
+            for found, _, use in _of_arguments(name, arguments):
+                yield found, Number.WHOLE, use
         case exp.Extract():
             yield [node.expression], Scalar.TIMESTAMP, "read"
+        case exp.DPipe():
+            yield [node.this, node.expression], None, "given to concat"
         case exp.Anonymous():
             yield from _of_function(typed, node)
         case _:
@@ -99,8 +107,28 @@ def _of_function(typed: TypedTree, node: exp.Anonymous) -> Iterator[Operands]:
         yield _together(typed, arguments[1:], use)
     if name in ("if", "count_if"):
         yield arguments[:1], Scalar.BOOLEAN, use
-    for places, wanted in ((NEEDS_NUMBER.get(name), Number.ANY), (NEEDS_MOMENT.get(name), Scalar.TIMESTAMP)):
-        yield [argument for place, argument in enumerate(arguments) if place in (places or ())], wanted, use
+    if name == "map":
+        yield _together(typed, arguments[::2], use)
+        yield _together(typed, arguments[1::2], use)
+    if name == "sequence":
+        wanted = _other(typed, arguments)
+        yield arguments, Scalar.LONG if family(wanted) is Family.NUMBER else wanted, use
+    if name == "concat":
+        yield arguments, None, use
+    if name == "decode" and len(arguments) > _ENCODED:
+        for key in arguments[1::2] if len(arguments) % 2 else arguments[1:-1:2]:
+            yield _together(typed, [arguments[0], key], use)
+        yield _together(typed, [*arguments[2::2], *([] if len(arguments) % 2 else arguments[-1:])], use)
+    yield from _of_arguments(name, arguments)
+
+
+def _of_arguments(name: str, arguments: Sequence[exp.Expr]) -> Iterator[Operands]:
+    """The arguments that a function wants as numbers, dates or times, or conditions."""
+    wanted = [needed(name, place, len(arguments)) for place in range(len(arguments))]
+    for kind, known in _NEEDED.items():
+        found = [argument for argument, want in zip(arguments, wanted, strict=True) if want == kind]
+        if found:
+            yield found, known, f"given to {name}"
 
 
 def _together(typed: TypedTree, operands: Sequence[exp.Expr], use: str) -> Operands:

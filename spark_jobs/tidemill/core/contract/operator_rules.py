@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tidemill.core.contract.sql_types import (
     NUMBERS,
+    STRING,
     VOID,
     NoCommonTypeError,
     SqlType,
@@ -147,6 +148,8 @@ def is_cast(found: SqlType | None, target: SqlType | None) -> bool:
     if found is None or target is None or found.letter not in KINDS or target.letter not in CASTS:
         return True
     if found.letter not in CASTS[target.letter]:
+        return False
+    if found.letter == "k" and target.letter == "m" and target.parts[0] not in (None, STRING):
         return False
     if target.letter == "k" and found.letter == "a":
         return is_cast(found.parts[0], target) and found.parts[0] != VOID

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from tidemill.core.contract.schema_words import SchemaFaultError, SchemaReader
+from tidemill.core.contract.schema_json import JsonSchema
+from tidemill.core.contract.schema_tokens import SchemaFaultError
+from tidemill.core.contract.schema_words import SchemaReader
 
 SCHEMA_AT = {"from_json": 1, "from_csv": 1, "from_xml": 1}
 """Functions, and the place of the argument that is a schema."""
 
 _BEYOND = ("--", "/*", "\\")
-"""Comments, and what makes a text another one to Spark. A schema may also be written in JSON, which is not read."""
+"""Comments, and what makes a text another one to Spark."""
 
 _OUTERMOST = {
     "from_json": ("struct", "array", "map", "variant"),
@@ -19,12 +21,12 @@ _OUTERMOST = {
 
 def fault_of_schema(text: str, name: str = "from_json") -> str:
     """Why a function cannot read a schema; empty if it may."""
-    if text.lstrip().startswith("{") or any(sign in text for sign in _BEYOND):
+    if any(sign in text for sign in _BEYOND):
         return ""
     if not text.strip():
         return "it is empty"
     try:
-        outermost, keys = _read(text)
+        outermost, keys, _ = _read(text)
     except SchemaFaultError as fault:
         return str(fault)
     if outermost not in _OUTERMOST[name]:
@@ -33,7 +35,22 @@ def fault_of_schema(text: str, name: str = "from_json") -> str:
     return f"the keys of a map are texts, not {other}: MAP<STRING, INT>" if other else ""
 
 
-def _read(text: str) -> tuple[str, set[str]]:
-    """The outermost type of a schema, and the types of the keys of its maps: it is one type, or fields."""
+def fails_always(text: str, name: str) -> str:
+    """Why a function fails for every record with a schema that it takes; empty if it does not."""
+    try:
+        is_nested = name == "from_csv" and not any(sign in text for sign in _BEYOND) and _read(text)[2]
+    except SchemaFaultError:
+        return ""
+    return "the fields of CSV are plain: no ARRAY, MAP or STRUCT" if is_nested else ""
+
+
+def _read(text: str) -> tuple[str, set[str], bool]:
+    """The outermost type of a schema, the types of the keys of its maps, and whether fields have types inside.
+
+    It is JSON, one type, or fields.
+    """
+    if text.lstrip().startswith("{"):
+        written = JsonSchema(text)
+        return written.outermost, written.keys, written.is_nested
     reader = SchemaReader(text)
-    return reader.whole(reader.type if reader.is_type else reader.fields), reader.keys
+    return reader.whole(reader.type if reader.is_type else reader.fields), reader.keys, reader.is_nested

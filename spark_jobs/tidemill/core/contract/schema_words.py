@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from tidemill.core.sql.interval_fields import fields_of, interval_name
+from tidemill.core.contract.schema_tokens import MOST_NESTED, SchemaFaultError, words_of
+from tidemill.core.sql.collations import fault_of_collation
+from tidemill.core.sql.interval_fields import fields_of, is_span
 
-_TOKEN = re.compile(r"""\s*(`(?:[^`]|``)*`|'[^']*'|"[^"]*"|\w+|[<>(),:.])""")
 _NUMBER = r"\d+(?:e\d+)?(?:[lsydf]|bd)?$"
 _NAME = re.compile(rf"`.+`|(?!{_NUMBER})\w+", re.ASCII | re.IGNORECASE | re.DOTALL)
 _PLAIN = (
@@ -16,19 +17,21 @@ _PLAIN = (
 )
 _DECIMALS, _PLACES = ("decimal", "dec", "numeric"), ("geometry", "geography")
 _MOST_DIGITS = 38
-
-
-class SchemaFaultError(Exception):
-    """Why a text is no schema."""
+_SIZED = ("char", "character", "varchar")
 
 
 class SchemaReader:
-    """Reads the words of a schema one after the other. `keys` are the types of the keys of maps in it."""
+    """Reads the words of a schema one after the other. `keys` are the types of the keys of maps in it.
 
-    def __init__(self, text: str) -> None:
-        self._words = list(_words(text))
-        self._at = 0
+    `is_nested` says whether a field has a type with further types inside. With `with_sizes`, it is the type of a cast,
+    which may be CHAR(3).
+    """
+
+    def __init__(self, text: str, *, with_sizes: bool = False) -> None:
+        self._words = list(words_of(text))
+        self._at, self._depth, self._with_sizes = 0, 0, with_sizes
         self.keys: set[str] = set()
+        self.is_nested = self._in_field = False
 
     @property
     def is_type(self) -> bool:
@@ -48,7 +51,16 @@ class SchemaReader:
 
     def type(self) -> str:
         """The name of the type that comes next."""
+        self._depth += 1
+        if self._depth > MOST_NESTED:
+            raise SchemaFaultError(f"types are nested at most {MOST_NESTED} deep")
         word = self._next()
+        self._inside(word)
+        self._depth -= 1
+        return word.lower()
+
+    def _inside(self, word: str) -> None:
+        self.is_nested |= self._in_field and word.lower() in ("array", "map", "struct")
         match word.lower():
             case "array":
                 self._expect("<", f"`{word}` names the type of its items: ARRAY<INT>")
@@ -67,7 +79,6 @@ class SchemaReader:
                     self._expect(">")
             case name:
                 self._plain(name, word)
-        return word.lower()
 
     def fields(self, *, inside: bool = False) -> str:
         """Names with types; `inside` of a struct, a colon may stand between them."""
@@ -80,6 +91,7 @@ class SchemaReader:
                 raise SchemaFaultError(f"no colon stands between a field and its type: write {name} INT")
             if self._word() in ("", ","):
                 raise SchemaFaultError(f"the field `{name}` has no type")
+            self._in_field = True
             self.type()
             if self._took("not"):
                 self._expect("null")
@@ -89,9 +101,9 @@ class SchemaReader:
                 return "struct"
 
     def _plain(self, name: str, word: str) -> None:
-        if name in ("char", "character", "varchar"):
-            raise SchemaFaultError(f"`{word}` cannot be read here, write STRING")
-        if name in _DECIMALS:
+        if name in _SIZED:
+            self._size(word)
+        elif name in _DECIMALS:
             self._digits()
         elif name in _PLACES:
             self._in_brackets(needed=True)
@@ -103,9 +115,20 @@ class SchemaReader:
             raise SchemaFaultError(f"`{word}` is no type" if word else "a type is missing")
         if name == "string" and self._took("collate"):
             self._collation()
-        if name == "timestamp" and self._took("without"):
+        if name == "timestamp" and (self._took("without") or (self._took("with") and self._local())):
             self._expect("time")
             self._expect("zone")
+
+    def _size(self, word: str) -> None:
+        if not self._with_sizes:
+            raise SchemaFaultError(f"`{word}` cannot be read here, write STRING")
+        sizes = self._in_brackets(needed=True)
+        if len(sizes) != 1 or not sizes[0].isdigit():
+            raise SchemaFaultError(f"`{word}` has one size: {word}(10)")
+
+    def _local(self) -> bool:
+        self._expect("local", "Spark has no TIMESTAMP WITH TIME ZONE, only TIMESTAMP")
+        return True
 
     def _digits(self) -> None:
         sizes = self._in_brackets(needed=False)
@@ -121,10 +144,13 @@ class SchemaReader:
             raise SchemaFaultError("a time has from 0 to 6 digits of a second: TIME(6)")
 
     def _collation(self) -> None:
-        if not self._next():
+        name = self._next().strip("`")
+        if not name:
             raise SchemaFaultError("a collation is missing")
         while self._took("."):
-            self._next()
+            name += f".{self._next()}"
+        if fault := fault_of_collation(name):
+            raise SchemaFaultError(fault)
 
     def _in_brackets(self, *, needed: bool) -> list[str]:
         if not needed and self._word() != "(":
@@ -143,7 +169,7 @@ class SchemaReader:
         self._next()
         if self._took("to"):
             last = self._next().lower()
-            if first == last or interval_name((first, last)) != f"interval {first} to {last}":
+            if not is_span(first, last):
                 raise SchemaFaultError(f"there is no interval {first} to {last}")
 
     def _word(self) -> str:
@@ -163,13 +189,3 @@ class SchemaReader:
         if not self._took(word):
             found = f"`{self._word()}`" if self._word() else "its end"
             raise SchemaFaultError(why or f"`{word.upper()}` is expected, but there is {found}")
-
-
-def _words(text: str) -> Iterator[str]:
-    at = 0
-    while rest := text[at:].strip():
-        found = _TOKEN.match(text, at)
-        if found is None:
-            raise SchemaFaultError(f"`{rest[0]}` has no meaning there: put a name with signs in backticks")
-        yield found[1]
-        at = found.end()

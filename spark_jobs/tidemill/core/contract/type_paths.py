@@ -54,7 +54,11 @@ def item_of(whole: SqlType | None, key: exp.Expr, kind: SqlType | None) -> SqlTy
                 )
             return whole.parts[0]
         case "m":
-            if not is_converted(kind, whole.parts[0]):
+            keys = whole.parts[0]
+            differs = (
+                kind is not None and keys is not None and keys.letter in "YV" and kind.name not in (keys.name, "void")
+            )
+            if differs or not is_converted(kind, keys):
                 raise MismatchError(f"the keys of `{whole}` are not of type `{kind}`", "convert the key")
             return whole.parts[1]
         case "n":
@@ -87,4 +91,6 @@ def _field(struct: SqlType, name: str) -> SqlType | None:
     if not found:
         known = ", ".join(struct.names)
         raise MismatchError(f"there is no field `{name}`", f"the fields are {known}")
+    if len(found) > 1:
+        raise MismatchError(f"there are {len(found)} fields `{name}`", "name them apart: struct(a AS one, ...)")
     return found[0]

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
+from tidemill.core.contract.constant_texts import written_text
 from tidemill.core.contract.expression_types import TypedTree
+from tidemill.core.contract.option_rules import check_options
 from tidemill.core.contract.written_formats import check_formats
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql import written_values as of
@@ -35,6 +37,7 @@ _TEXTS: Mapping[tuple[str, int], tuple[str, Callable[[str], str]]] = {
     },
     **{(name, 1): ("time zone", of.fault_of_zone) for name in ("from_utc_timestamp", "to_utc_timestamp")},
     ("convert_timezone", 0): ("time zone", of.fault_of_zone),
+    ("make_timestamp", 6): ("time zone", of.fault_of_zone),
     **{(name, 1): ("encoding", of.fault_of_encoding) for name in ("encode", "decode")},
     ("next_day", 1): ("day of the week", of.fault_of_day),
     ("trunc", 1): ("unit", lambda text: of.fault_of_unit(text, time=False)),
@@ -58,6 +61,7 @@ def check_written(typed: TypedTree, node: exp.Expr, expression: str) -> None:
         raise _division(node, _CALLS[name], expression)
     _check_index(typed, name, arguments, expression)
     check_formats(typed, name, arguments, expression)
+    check_options(name, arguments, expression)
     for (called, place), (meaning, fault_of) in _TEXTS.items():
         # With more arguments, `decode` compares values.
         if called == name and place < len(arguments) and not (name == "decode" and len(arguments) > 2):
@@ -79,13 +83,11 @@ def _check_index(typed: TypedTree, name: str, arguments: Sequence[exp.Expr], exp
 
 
 def _check_text(name: str, argument: exp.Expr, meaning: str, fault_of: Callable[[str], str], expression: str) -> None:
-    # A text with a backslash is another one to Spark.
-    if not isinstance(argument, exp.Literal) or not argument.is_string or "\\" in argument.name:
-        return
-    if fault := fault_of(argument.name):
+    text = written_text(argument)
+    if text is not None and (fault := fault_of(text)):
         what = "be null for every record" if meaning == "unit" else "fail the whole batch"
         raise DeclarationError(
-            f"{argument.name!r} is no {meaning} for `{name}` in {expression!r}: {fault}; it would {what}",
+            f"{text!r} is no {meaning} for `{name}` in {expression!r}: {fault}; it would {what}",
             fix=f"write a {meaning} that there is"
             if meaning[0] not in "aeiou"
             else f"write an {meaning} that there is",

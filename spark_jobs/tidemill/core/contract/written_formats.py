@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 
 from sqlglot import exp
 
+from tidemill.core.contract.constant_texts import NUMBERS, written_text
 from tidemill.core.contract.expression_types import TypedTree
 from tidemill.core.errors import DeclarationError
 from tidemill.core.sql.number_formats import fault_of_binary, fault_of_number_format, fault_of_template
@@ -16,7 +17,6 @@ from tidemill.core.sql.written_values import fault_of_pattern
 
 _WRITING, _READING = ("to_char", "to_varchar"), ("to_number", "try_to_number")
 _BINARY, _TEMPLATES = ("to_binary", "try_to_binary"), ("format_string", "printf")
-_NUMBERS = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.DType.DOUBLE)
 _NO_TEXTS = "bDTNYVC"
 _LAST = 2**31 - 1
 _WHOLE = re.compile(r"\s*[+-]?\d{1,10}\s*", re.ASCII)
@@ -55,27 +55,6 @@ def check_formats(typed: TypedTree, name: str, arguments: Sequence[exp.Expr], ex
     if template is not None and (fault := fault_of_template(template)):
         what = f"{template!r} is no template for `{name}`"
         raise call.refusal(what, f"{fault}; Spark refuses it", "write %1$ for the first value")
-
-
-def written_text(node: exp.Expr) -> str | None:
-    """The text of a constant, as Spark casts it; None if it is none, or if that is not certain."""
-    match node.unnest():
-        # A text with a backslash is another one to Spark.
-        case exp.Literal(is_string=True) as literal:
-            return None if "\\" in literal.name else literal.name
-        case exp.Literal() as number:
-            return str(float(number.name)) if "e" in number.name.lower() else number.name
-        case exp.Cast(this=exp.Literal(is_string=False) as number, to=exp.DataType(this=kind)) if kind in _NUMBERS:
-            return number.name
-        case exp.Neg(this=inner) if not inner.is_string and (digits := written_text(inner)) is not None:
-            return f"-{digits}"
-        case exp.HexString() as binary:
-            digits = str(binary.this)
-            return bytes.fromhex(digits.rjust(len(digits) + len(digits) % 2, "0")).decode("utf-8", "replace")
-        case exp.RawString() as raw:
-            return str(raw.this)
-        case _:
-            return None
 
 
 def _check_writing(call: _Call) -> None:
@@ -127,7 +106,7 @@ def _position(written: exp.Expr) -> int | None:
         case exp.Neg(this=inner):
             found = _position(inner)
             return None if found is None else -found
-        case exp.Cast(this=inner, to=exp.DataType(this=kind)) if kind in _NUMBERS:
+        case exp.Cast(this=inner, to=exp.DataType(this=kind)) if kind in NUMBERS:
             return _position(inner)
         case exp.Literal(is_string=True) as text:
             return None if "\\" in text.name else int(text.name) if _WHOLE.fullmatch(text.name) else 0

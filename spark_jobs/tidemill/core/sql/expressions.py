@@ -13,7 +13,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tidemill.core.errors import DeclarationError
+from tidemill.core.sql.interval_literals import fault_of_intervals
 from tidemill.core.sql.number_literals import check_numbers
+from tidemill.core.sql.token_faults import check_words_and_signs
 
 if TYPE_CHECKING:
     from sqlglot import Token
@@ -100,6 +102,12 @@ def _check_tokens(tokens: list[Token], expression: str) -> None:
         if depth > _MOST_NESTED:
             raise _too_deep(expression)
     check_numbers(tokens, expression)
+    if fault := fault_of_intervals(tokens):
+        raise DeclarationError(
+            f"Spark reads no such interval in {expression!r}: {fault}",
+            fix="write interval '1' day, or interval 2 hours",
+        )
+    check_words_and_signs(tokens, expression)
     _check_words(tokens)
     brackets = [t.text for t in tokens if t.token_type.name in ("L_PAREN", "R_PAREN", "L_BRACKET", "R_BRACKET")]
     if not _is_balanced(brackets):

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-_NUMBERS = """
-    abs acos acosh asin asinh atan atan2 atanh bin bround cbrt ceil ceiling cos cosh cot csc degrees exp expm1 factorial
-    floor hypot isnan ln log log10 log1p log2 mod negative pmod positive pow power radians rint round sec sign signum
-    sin sinh sqrt tan tanh make_date
-    try_add try_subtract try_multiply try_divide try_mod
-    sum avg mean try_sum try_avg std stddev stddev_pop stddev_samp var_pop var_samp variance skewness kurtosis corr
-    covar_pop covar_samp median percentile
-"""
-_NUMBERS_AT = {
-    (1,): "left right repeat lpad rpad sha2",
-    (0,): "space chr char from_unixtime elt",
-    (2,): "substring_index split_part locate",
+from collections.abc import Mapping
+
+from tidemill.core.sql.function_signatures import SIGNATURES
+from tidemill.core.sql.functions import CONVERSIONS
+
+_WANTED: Mapping[str, str] = {
+    **dict.fromkeys(("number", "distance", "quantity", "summed", "whole", "addend", "factor"), "number"),
+    **dict.fromkeys(("moment", "dated", "clock"), "moment"),
+    "boolean": "boolean",
 }
-_MOMENTS_AT = {
-    (0,): """
-        year quarter month weekofyear day dayofmonth dayofweek dayofyear weekday dayname monthname last_day
-        next_day add_months date_sub trunc date_format hour minute second
-        from_utc_timestamp to_utc_timestamp
-    """,
-    (0, 1): "months_between",
-    (1,): "date_trunc date_part datepart",
+"""Words of signatures, and what Spark makes of a text there."""
+
+_READING = ("unix_timestamp", "to_unix_timestamp")
+"""Functions that read a text by a pattern, and cast none."""
+
+_UNITS_FIRST: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("dateadd", "date_add", "timestampadd"), ("", "number", "moment")),
+    **dict.fromkeys(("datediff", "date_diff", "timestampdiff"), ("", "moment", "moment")),
 }
+_OF_PARTS = ("make_timestamp", "make_timestamp_ltz", "make_timestamp_ntz")
+_PARTS = 6
 _INTS_AT = {
     (1,): "left right repeat lpad rpad add_months get",
     (0,): "space elt",
@@ -35,14 +34,22 @@ _INTS_AT = {
 _GIVES_ITS_ARGUMENTS = "coalesce ifnull nvl greatest least min max"
 _COMPARES = "equal_null nullif coalesce ifnull nvl array"
 
-NEEDS_NUMBER = {
-    **dict.fromkeys(_NUMBERS.split(), tuple(range(8))),
-    **{name: places for places, names in _NUMBERS_AT.items() for name in names.split()},
-}
-"""Functions, and the places of their arguments that must be numbers."""
 
-NEEDS_MOMENT = {name: places for places, names in _MOMENTS_AT.items() for name in names.split()}
-"""Functions, and the places of their arguments that must be dates or times."""
+def needed(name: str, place: int, count: int) -> str:
+    """What Spark makes of a text that is argument `place` of `count`: "number", "moment" or "boolean"; or empty."""
+    if count == len(_UNITS_FIRST.get(name, ())):
+        return _UNITS_FIRST[name][place]
+    if name in ("date_part", "datepart") or name == "convert_timezone":
+        return "moment" if place == count - 1 > 0 else ""
+    if name.removeprefix("try_") in _OF_PARTS:
+        return "number" if place < _PARTS <= count else ""
+    if name == "percentile":
+        return "number"
+    signature = SIGNATURES.get(name)
+    if signature is None or name in (*_READING, *CONVERSIONS) or not signature.takes(count):
+        return ""
+    return _WANTED.get(signature.word(place), "")
+
 
 INTS_AT = {name: places for places, names in _INTS_AT.items() for name in names.split()}
 """Functions, and the places of their arguments that Spark casts to an int, if they are other numbers."""

@@ -22,18 +22,18 @@ _WORD = re.compile(r"[a-z]+")
 
 def interval_name(fields: Iterable[str]) -> str:
     """The name of the interval that has these fields and those between them; empty if there is none."""
-    named = set(fields)
-    kind = next((each for each in _KINDS if named and named <= set(each)), ())
-    found = [field for field in kind if field in named]
+    found = _from_first_to_last(set(fields))
     return "" if not found else f"interval {found[0]}" if len(found) == 1 else f"interval {found[0]} to {found[-1]}"
 
 
 def fields_of(name: str) -> tuple[str, ...]:
     """The fields of an interval, by its name: `interval day to minute` has day, hour and minute. Others have none."""
-    named = _words(name)
-    kind = next((each for each in _KINDS if named and named <= set(each)), ())
-    places = [place for place, field in enumerate(kind) if field in named]
-    return kind[places[0] : places[-1] + 1] if places else ()
+    return _from_first_to_last(_words(name))
+
+
+def is_span(first: str, last: str) -> bool:
+    """Whether there is an interval from a field to a shorter one."""
+    return first != last and interval_name((first, last)) == f"interval {first} to {last}"
 
 
 def written_interval(text: str) -> str:
@@ -46,10 +46,11 @@ def joined_intervals(one: str, other: str) -> str:
     return interval_name((*fields_of(one), *fields_of(other)))
 
 
-def unknown_unit(text: str) -> str:
-    """The first word of a written interval that is no unit; empty if there is none."""
-    words = (word for word in _WORD.findall(text.lower()) if word not in ("interval", "to"))
-    return next((word for word in words if word.removesuffix("s") not in _UNITS), "")
+def _from_first_to_last(named: set[str]) -> tuple[str, ...]:
+    """The fields of one kind of interval from the longest that is named to the shortest."""
+    kind = next((each for each in _KINDS if named and named <= set(each)), ())
+    places = [place for place, field in enumerate(kind) if field in named]
+    return kind[places[0] : places[-1] + 1] if places else ()
 
 
 def _words(text: str) -> set[str]:

@@ -84,6 +84,7 @@ same_maps: map_concat
 same_keys: map_zip_with
 of_entries: map_from_entries
 texts_or_arrays: concat_ws
+items_as_texts: array_join
 overlaid: overlay
 decoded: decode
 moment_of_parts: make_timestamp try_make_timestamp make_timestamp_ltz try_make_timestamp_ltz make_timestamp_ntz

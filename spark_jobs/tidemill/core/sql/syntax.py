@@ -111,6 +111,8 @@ class Walk:
                 f"an interval without a unit, found in {self._text!r}",
                 fix="put it in backticks if `interval` is a column, or write a unit: interval '1' day",
             )
+        if isinstance(node, exp.Between) and node.args.get("symmetric"):
+            self._refuse("Spark has no BETWEEN SYMMETRIC", node)
         self._note_what_fails(node)
         if isinstance(node, exp.Cast) and node.to.sql(dialect="spark").startswith(_MOMENTS):
             self._refuse_clock([node.this], computed=True)

@@ -10,7 +10,7 @@ from sqlglot import exp
 from tidemill.core.sql.functions import FAILING_UNLESS_WRITTEN, KEEPING_VALUES, WITHOUT_ORDER
 
 _UNIT_INSIDE = re.compile("[A-Za-z]{3}")
-_UNITS = (
+UNITS = (
     "year",
     "quarter",
     "month",
@@ -23,6 +23,8 @@ _UNITS = (
     "millisecond",
     "microsecond",
 )
+"""The units of functions such as `timestampadd`."""
+
 _COMPARISONS = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.EQ: "="}
 
 
@@ -59,7 +61,7 @@ def comparison(tree: exp.Expr) -> tuple[str, str, str] | None:
 
 def is_unit(node: exp.Expr) -> bool:
     """Whether the node is a unit of time, such as `day`."""
-    return isinstance(node, exp.Column) and len(node.parts) == 1 and node.name.lower() in _UNITS
+    return isinstance(node, exp.Column) and len(node.parts) == 1 and node.name.lower() in UNITS
 
 
 def fails_by_an_argument(name: str, arguments: Sequence[exp.Expr]) -> bool:

@@ -58,7 +58,7 @@ def translated(statement: str, columns: tuple[Field, ...]) -> Translation | str:
         output = tuple(Field(name=name, type=_of(name, value)) for name, value in found.items())
     except Untranslatable as found_out:
         return str(found_out)
-    except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, KeyError):
+    except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, LookupError):
         return "a statement that the driver's parser does not read"
     return Translation(text, inputs, output)
 

@@ -12,11 +12,13 @@ import pytest
 
 from support.projects import Mill, an_event, sums
 from tidemill.core.errors import EngineError, LogError, OffsetsLost, SegmentDamaged, TopicRecreated
+from tidemill.core.log.offsets import OffsetRange, TopicPartition
 from tidemill.core.protocol.failpoints import VARIABLE, Injected
-from tidemill.engine.aggregate import input_stream
+from tidemill.engine.aggregate import native_plan
 from tidemill.engine.aggregate.input_stream import Stream
+from tidemill.engine.attempt import Attempt
 from tidemill.engine.read import typed_rows
-from tidemill.engine.read.source import records
+from tidemill.engine.read.segments import Segments
 
 pytestmark = pytest.mark.spark
 
@@ -164,32 +166,59 @@ def test_a_log_that_lost_records_of_an_open_plan_is_refused_until_it_is_back(
     assert [r["n"] for r in mill.published()] == [2] * 8
 
 
+@pytest.mark.parametrize("aggregate", ["auto", "spark"])
 def test_files_that_are_away_while_spark_lists_them_are_asked_for_again(
-    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, aggregate: str
 ) -> None:
-    mill = sums(tmp_path, spark)
+    mill = sums(tmp_path, spark, aggregate=aggregate)
     for second in (1, 2):
         mill.feed([an_event(second)])
+    scanned = Segments.of
     with monkeypatch.context() as patch:
-        patch.setattr(
-            input_stream, "records", lambda session, scan: records(session, replace(scan, files=scan.files[1:]))
-        )
+        patch.setattr(Segments, "of", lambda scan: scanned(replace(scan, files=scan.files[1:])))
         with pytest.raises(EngineError, match="files went away while the batch read them: expected 2 rows, found 1"):
             mill.run()
     assert mill.run(drain=True).accounts["events"].read == 2
 
 
-@pytest.mark.parametrize("table", ["quarantine", "late"])
-def test_rejected_and_late_rows_must_be_as_many_as_were_counted(
-    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, table: str
+@pytest.mark.parametrize("gone", ["away", "cut"])
+@pytest.mark.parametrize("aggregate", ["auto", "spark"])
+def test_file_that_a_worker_cannot_read_fails_the_batch_and_is_asked_for_again(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, aggregate: str, gone: str
 ) -> None:
-    mill = sums(tmp_path, spark)
+    mill = sums(tmp_path, spark, aggregate=aggregate)
+    mill.feed([an_event(1)])
+    [segment] = mill.log.scan(mill.log.topic("events").topic_id, [OffsetRange(TopicPartition("events", 0), 0, 1)]).files
+    whole, planned = Path(segment).read_bytes(), Attempt.read
+
+    def lose(attempt: Attempt) -> Any:
+        Path(segment).write_bytes(whole[:-40] + bytes(40)) if gone == "cut" else Path(segment).unlink()
+        return planned(attempt)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Attempt, "read", lose)
+        with pytest.raises(EngineError) as caught:
+            mill.run()
+    assert ("a file went away" in caught.value.message) == (gone == "away")
+    assert "run it again" in caught.value.fix
+    assert "Traceback" not in str(caught.value)
+    Path(segment).write_bytes(whole)
+    assert mill.run(drain=True).accounts["events"].read == 1
+
+
+@pytest.mark.parametrize("table", ["quarantine", "late"])
+@pytest.mark.parametrize("aggregate", ["auto", "spark"])
+def test_rejected_and_late_rows_must_be_as_many_as_were_counted(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, table: str, aggregate: str
+) -> None:
+    mill = sums(tmp_path, spark, aggregate=aggregate)
     mill.feed([an_event(3_000)])
     mill.run()
     mill.feed([b"{" if table == "quarantine" else an_event(1), an_event(3_001)])
     found = Stream.side_outputs
     with monkeypatch.context() as patch:
         patch.setattr(typed_rows, "_HELD_RECORDS", 0)
+        patch.setattr(native_plan, "_HELD_BYTES", 0)
         patch.setattr(Stream, "side_outputs", lambda stream, counts: found(stream, counts).where("false"))
         with pytest.raises(EngineError, match=f"table {table}: files went away"):
             mill.run()

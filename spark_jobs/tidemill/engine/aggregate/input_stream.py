@@ -15,7 +15,7 @@ from tidemill.engine.aggregate.branches import Branch, branch_out, branches_of
 from tidemill.engine.aggregate.counting import Counter, Counts
 from tidemill.engine.read.segments import Segments
 from tidemill.engine.read.source import records
-from tidemill.engine.read.typed_rows import DecodeBatches, checked, decoded
+from tidemill.engine.read.typed_rows import DecodeBatches, checked, decoded, read_segments
 from tidemill.engine.spark.query import query
 from tidemill.engine.storage.spark_writer import SparkWriter
 
@@ -86,4 +86,6 @@ class Stream:
         return self._rows(replace(self.decode, only=counts.stray_blocks))
 
     def _rows(self, decode: DecodeBatches) -> DataFrame:
-        return query(self.session, self.statement, decoded(self.records, decode))
+        segments = self.segments
+        read = decoded(self.records, decode) if segments is None else read_segments(self.session, segments, decode)
+        return query(self.session, self.statement, read)

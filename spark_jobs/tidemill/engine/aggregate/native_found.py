@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -31,7 +31,6 @@ from tidemill.engine.aggregate.native_pass import (
 from tidemill.engine.aggregate.native_strays import LATE, REJECTED
 from tidemill.engine.aggregate.side_outputs import late_of, rejected_of
 from tidemill.engine.aggregate.window_sql import folded_state
-from tidemill.engine.read.segments import Segments
 from tidemill.engine.spark.query import ROWS
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 
@@ -66,32 +65,15 @@ def found_natively(
     return NativeFound(by_topic, {s.table: _state(s, parts[s.table], writers) for s in sinks if parts[s.table]})
 
 
-_Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-
-
 def _frame(stream: Stream, native: NativePass) -> DataFrame:
     """The job over one input: workers read the records themselves where they can."""
-    segments = stream.segments
-    if segments is None:
-        return stream.records.mapInArrow(_task(native), SCHEMA)
-    numbers = stream.session.range(0, segments.parts, 1, segments.parts)
-    return numbers.mapInArrow(_reading_task(native, segments), SCHEMA)
 
-
-# Both must give functions: Spark's signature check refuses an object with __call__.
-def _task(native: NativePass) -> _Task:
+    # It must be a function: Spark's signature check refuses an object with __call__.
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return native.of_task(batches)
 
-    return run
-
-
-def _reading_task(native: NativePass, segments: Segments) -> _Task:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        numbers = (number for batch in batches for number in batch.column(0).to_pylist())
-        return native.of_task(segments.of_parts(numbers))
-
-    return run
+    segments = stream.segments
+    return stream.records.mapInArrow(run, SCHEMA) if segments is None else segments.frame(stream.session, run, SCHEMA)
 
 
 @dataclass

@@ -77,10 +77,9 @@ class NativePass:
         except (OSError, pa.ArrowException) as error:
             # Spark says what is wrong with the files of a log.
             found = _refused(error, expected=True)
-        rows = [(self.topic, what, _packed(rows)) for what, rows in found.items()]
-        yield pa.record_batch(
-            [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), _OUTPUT, strict=True)], schema=_OUTPUT
-        )
+        rows = [{"topic": self.topic, "what": what, "body": _packed(rows)} for what, rows in found.items()]
+        # A task without records has nothing to tell.
+        yield from pa.Table.from_pylist(rows, _OUTPUT).to_batches()
 
     def _over(self, batches: Iterator[pa.RecordBatch]) -> Mapping[str, pa.Table]:
         found = _Found()

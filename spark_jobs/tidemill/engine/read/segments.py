@@ -5,16 +5,20 @@ Java would read them, too, but its rows then have to be copied to the worker: ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.log.scan import ParquetScan, Scan
 from tidemill.stores.interface import PREFIX
 from tidemill.tables.lookup import Lookup
+
+OfBatches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Makes rows of records, batch by batch, inside a worker."""
 
 _FEW = 20_000
 """Up to this many records, one task is faster than two."""
@@ -69,10 +73,14 @@ class Segments:
                 if inside.num_rows:
                     yield from inside.combine_chunks().to_batches()
 
-    def of_parts(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
-        """The records of several parts."""
-        for number in numbers:
-            yield from self.part(number)
+    def frame(self, session: SparkSession, made: OfBatches, schema: str) -> DataFrame:
+        """The rows that workers make of all records, a task for each part; `schema` is DDL text of the rows."""
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            numbers = (number for batch in batches for number in batch.column(0).to_pylist())
+            return made(rows for number in numbers for rows in self.part(number))
+
+        return session.range(0, self.parts, 1, self.parts).mapInArrow(run, schema)
 
 
 def _share(file: str, number: int, parts: int) -> Iterator[pa.Table]:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from tidemill.core.bind.flow import Flow, Input
 from tidemill.core.bind.sinks import StatefulSink
@@ -32,6 +32,7 @@ from tidemill.core.time.times import micros
 from tidemill.core.time.watermarks import BEGINNING, END
 from tidemill.engine.read.blocks import Blocks, marked
 from tidemill.engine.read.decode import Decoder, decoder_for
+from tidemill.engine.read.segments import Segments
 from tidemill.engine.spark.query import ROWS
 from tidemill.tables.arrow_types import schema_fields
 from tidemill.tables.matching import unmatched
@@ -76,6 +77,11 @@ def row_schema(decoder: Decoder, patterns: Collection[object]) -> pa.Schema:
 def decoded(records: DataFrame, decode: DecodeBatches) -> DataFrame:
     """Every record as a row, good or bad, decoded in the same pass as the steps that follow."""
     return records.mapInArrow(_plain(decode), ddl(schema_fields(decode.schema)))
+
+
+def read_segments(session: SparkSession, segments: Segments, decode: DecodeBatches) -> DataFrame:
+    """`decoded` for files that the workers read themselves."""
+    return segments.frame(session, decode.run, ddl(schema_fields(decode.schema)))
 
 
 def _plain(decode: DecodeBatches) -> Callable[[_Batches], _Batches]:

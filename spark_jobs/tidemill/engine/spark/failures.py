@@ -23,7 +23,7 @@ from tidemill.stores.refusals import refusal
 _LONGEST = 600
 _NOT_SQL = (ParseException, AnalysisException)
 _LACKING = ("[DATA_SOURCE_NOT_FOUND]", "Failed to find data source", "[DELTA_CONFIGURE_SPARK_SESSION")
-_GONE = ("[PATH_NOT_FOUND]", "FILE_NOT_EXIST]", "java.io.FileNotFoundException")
+_GONE = ("[PATH_NOT_FOUND]", "FILE_NOT_EXIST]", "java.io.FileNotFoundException", "FileNotFoundError: ")
 _OF_A_ROW = (
     ArithmeticException,
     ArrayIndexOutOfBoundsException,

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tidemill.engine.storage.chains import numbered, of_keys
+from tidemill.engine.storage.chains import numbered
+from tidemill.tables.keys import with_key_of
 
 NAN = math.nan
 KEYS: dict[str, list[Any]] = {
@@ -30,13 +31,14 @@ def test_rows_keep_their_order_and_are_those_whose_key_others_have(kind: str) ->
     rows = pa.table({kind: pa.array(values), "row": range(5)})
     for chosen, expected in (([0], [0, 3]), ([1, 1], [1]), ([2, 4], [2, 4]), ([], [])):
         others = rows.take(pa.array(chosen, pa.int64())).select([kind])
-        assert of_keys(rows, others, [kind])["row"].to_pylist() == expected
-    assert of_keys(rows, rows.slice(0, 0), []).num_rows == 5
+        assert with_key_of(rows, others, [kind]).tolist() == expected
+    assert with_key_of(rows, rows.slice(1, 1), []).tolist() == [0, 1, 2, 3, 4]
+    assert with_key_of(rows, rows.slice(0, 0), []).tolist() == []
 
 
 def test_keys_of_two_columns_are_equal_only_in_both() -> None:
     rows = pa.table({"a": [1, 1, None, None], "b": ["x", None, "x", None], "row": range(4)})
-    assert of_keys(rows, rows.slice(1, 2), ["b", "a"])["row"].to_pylist() == [1, 2]
+    assert with_key_of(rows, rows.slice(1, 2), ["b", "a"]).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("kind", KEYS)
@@ -50,4 +52,4 @@ def test_nan_and_zero_are_one_key_each_whatever_their_bits() -> None:
     numbers = numbered(pa.table({"x": [NAN, -NAN, 0.0, -0.0]}), ["x"]).tolist()
     assert (numbers[0] == numbers[1], numbers[2] == numbers[3], numbers[0] == numbers[2]) == (True, True, False)
     zero = pa.table({"x": [0.0]})
-    assert of_keys(pa.table({"x": [-0.0, 1.0]}), zero, ["x"]).num_rows == 1
+    assert with_key_of(pa.table({"x": [-0.0, 1.0]}), zero, ["x"]).tolist() == [0]

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
@@ -32,6 +35,20 @@ def agreeing(columns: Sequence[str], rows: pa.Table, others: pa.Table) -> pa.Tab
     keys = keys.append_column("row", pa.array(range(len(rows)), pa.int64()))
     there = keys.join(wanted.cast(keys.drop_columns("row").schema), list(columns), join_type="left semi")
     return rows.take(there.column("row"))
+
+
+def with_key_of(rows: pa.Table, others: pa.Table, keys: Sequence[str]) -> npt.NDArray[np.int64]:
+    """The positions, in order, of the rows whose key `others` have, too; null is a key like others.
+
+    Without keys, all rows have the same one.
+    """
+    if not keys:
+        return np.arange(rows.num_rows if others.num_rows else 0)
+    names = {key: f"k{number}" for number, key in enumerate(keys)}
+    mine, theirs = (pl.DataFrame(pl.from_arrow(part.select(list(keys)))).rename(names) for part in (rows, others))
+    theirs = theirs.cast(mine.schema).unique()
+    found = mine.with_row_index("row").join(theirs, on=list(names.values()), how="semi", nulls_equal=True)
+    return found["row"].sort().to_numpy().astype(np.int64)
 
 
 def _keys(columns: Sequence[str], rows: pa.Table) -> pa.Table:

@@ -23,7 +23,6 @@ from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.dataset as ds  # type: ignore[import-untyped]
@@ -34,6 +33,7 @@ from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction, RemoveAction
 
 from tidemill.tables.interface import BOUND_TYPES, Between, TableSpec
+from tidemill.tables.keys import with_key_of
 from tidemill.tables.predicates import datafusion
 
 Action = AddAction | RemoveAction
@@ -224,15 +224,9 @@ def inside(column: pa.ChunkedArray, within: Between) -> pa.ChunkedArray:
 def unmatched(old: pa.Table, rows: pa.Table, keys: tuple[str, ...], within: Between) -> pa.Array:
     """For each of the `old` rows whether an upsert of `rows`, which lie inside `within`, leaves it as it is."""
     candidates = pc.indices_nonzero(inside(old[within.column], within))
-    names = {key: f"k{number}" for number, key in enumerate(keys)}
-    mine, theirs = (
-        pl.DataFrame(pl.from_arrow(part)).rename(names)
-        for part in (old.select(keys).take(candidates), rows.select(keys))
-    )
-    # Null is a key like others.
-    found = mine.with_row_index(_INDEX).join(theirs, on=list(names.values()), how="semi", nulls_equal=True)
+    found = with_key_of(old.select(keys).take(candidates), rows, keys)
     mask = np.ones(old.num_rows, dtype=bool)
-    mask[candidates.to_numpy()[found[_INDEX].to_numpy()]] = False
+    mask[candidates.to_numpy()[found]] = False
     return pa.array(mask)
 
 

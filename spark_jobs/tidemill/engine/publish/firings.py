@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import partial
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
@@ -33,11 +34,12 @@ from tidemill.engine.aggregate.ordered_fold import (
     OrderedFold,
 )
 from tidemill.engine.publish.firing_results import FiringResults, Nothing
-from tidemill.engine.publish.pieces import PIECE_ID, alive, newest_of, picked, shared
+from tidemill.engine.publish.pieces import PIECE_ID, alive, newest_of, picked
 from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
 from tidemill.engine.storage.state_table import State, pane_predicates
 from tidemill.engine.storage.table_layout import Uris
+from tidemill.tables.keys import with_key_of
 
 AS_OF, STATE = "key_as_of", "key_state"
 """Columns of state: how late the key was looked at, and what it kept.
@@ -207,7 +209,8 @@ class Firings:
         if kept is None or not kept.keys.num_rows:
             new = new.filter(new[KEPT].is_valid())
         else:
-            known = shared(new, kept.keys, sink.keys)
+            known = np.zeros(new.num_rows, np.bool_)
+            known[with_key_of(new, kept.keys, sink.keys)] = True
             new = new.filter(pc.or_(new[KEPT].is_valid(), pa.array(known)))
         if own is not None and own.num_rows:
             own = alive(new, own, sink.keys, KEPT, PIECE_ID)

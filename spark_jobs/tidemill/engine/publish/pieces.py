@@ -11,7 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidemill.core.errors import EngineError
-from tidemill.engine.storage.chains import Flags, Numbers, numbered
+from tidemill.engine.storage.chains import Numbers, numbered
 
 
 def newest_of(rows: pa.Table, keys: Sequence[str], column: str) -> pa.Table:
@@ -20,12 +20,6 @@ def newest_of(rows: pa.Table, keys: Sequence[str], column: str) -> pa.Table:
     order = np.lexsort((np.asarray(rows[column]), numbers))
     last = np.append(numbers[order][1:] != numbers[order][:-1], True)[: len(order)]
     return rows.take(pa.array(order[last]))
-
-
-def shared(rows: pa.Table, others: pa.Table, keys: Sequence[str]) -> Flags:
-    """For each row, whether another table has a row with the same key."""
-    numbers = _together([rows, others], keys)
-    return np.isin(numbers[: rows.num_rows], numbers[rows.num_rows :])
 
 
 def alive(rows: pa.Table, pieces: pa.Table, keys: Sequence[str], kept: str, piece: str) -> pa.Table:

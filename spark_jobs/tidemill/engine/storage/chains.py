@@ -192,16 +192,5 @@ def numbered(rows: pa.Table, keys: Sequence[str]) -> Numbers:
     return frame.with_row_index("_row").select(pl.col("_row").first().over(names)).to_series().cast(pl.Int64).to_numpy()
 
 
-def of_keys(rows: pa.Table, others: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The rows whose key `others` have, too, null being a value; all of them without keys."""
-    if not keys or not rows.num_rows:
-        return rows
-    names = {key: f"k{number}" for number, key in enumerate(keys)}
-    mine, theirs = (pl.DataFrame(pl.from_arrow(t.select(list(keys)))).rename(names) for t in (rows, others))
-    theirs = theirs.cast(mine.schema).unique()
-    found = mine.with_row_index("_row").join(theirs, on=list(names.values()), how="semi", nulls_equal=True)
-    return rows.take(pa.array(found["_row"].sort().to_numpy()))
-
-
 def _of_kind(rows: pa.Table, kind: int) -> pa.Table:
     return rows.append_column(KIND, pa.repeat(pa.scalar(kind, pa.int32()), rows.num_rows))

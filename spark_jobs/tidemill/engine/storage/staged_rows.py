@@ -14,10 +14,11 @@ from tidemill.core.contract.schema import Field
 from tidemill.core.sql.text import quoted
 from tidemill.engine.native.statement import run
 from tidemill.engine.spark.query import ROWS, query
-from tidemill.engine.storage.chains import Chain, of_keys
+from tidemill.engine.storage.chains import Chain
 from tidemill.engine.storage.row_writers import DriverWriter, RowWriter
 from tidemill.engine.storage.spark_writer import SparkWriter
 from tidemill.engine.storage.spread import Spread
+from tidemill.tables.keys import with_key_of
 
 STATE_ROWS = 5
 """The limit of the driver is this many times higher for rows of state that hold only keys and numbers."""
@@ -216,7 +217,7 @@ class RowWriters:
         """The rows of a part whose key others have, too, if all are in the driver; otherwise the whole part."""
         if part.writer is not self.driver or others.writer is not self.driver:
             return part
-        return self.in_driver(of_keys(part.rows, others.rows, keys))
+        return self.in_driver(part.rows.take(pa.array(with_key_of(part.rows, others.rows, keys))))
 
     def together(self, parts: Sequence[StagedRows]) -> StagedRows:
         """All rows in one part; there must be at least one."""

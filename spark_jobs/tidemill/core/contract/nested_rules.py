@@ -86,14 +86,9 @@ def _ordered_array(types: Types) -> SqlType | None:
     return _as_array(types)
 
 
-def _texts_or_arrays(types: Types) -> SqlType | None:
-    for each in types[1:]:
+def _as_texts(types: Types) -> SqlType | None:
+    for each in types:
         _check_items(each)
-    return STRING
-
-
-def _items_as_texts(types: Types) -> SqlType | None:
-    _check_items(types[0])
     return STRING
 
 
@@ -123,7 +118,7 @@ def _condition(types: Types) -> SqlType | None:
 
 def _filtered(types: Types) -> SqlType | None:
     _is_true(types)
-    return array_of(VOID) if types[0] == VOID else types[0]
+    return _as_array(types)
 
 
 def _is_true(types: Types) -> None:
@@ -194,8 +189,8 @@ NESTED_RULES: Mapping[str, Callable[[Types], SqlType | None]] = {
     "folded": _folded,
     "same_array": _as_array,
     "same_ordered_array": _ordered_array,
-    "texts_or_arrays": _texts_or_arrays,
-    "items_as_texts": _items_as_texts,
+    "texts_or_arrays": lambda types: _as_texts(types[1:]),
+    "items_as_texts": lambda types: _as_texts(types[:1]),
     "range": _range,
 }
 """What the rules of `result_lines` say about arrays and maps, by their names."""

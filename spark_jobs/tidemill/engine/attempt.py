@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import ClassVar, assert_never
 
@@ -24,6 +24,7 @@ from tidemill.core.protocol.account import Account
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.engine.aggregate.branches import unpack
 from tidemill.engine.aggregate.counting import Counts
+from tidemill.engine.aggregate.epochs import History
 from tidemill.engine.aggregate.input_stream import Stream
 from tidemill.engine.aggregate.types import check_types, empty_rows
 from tidemill.engine.aggregate.window_sql import partial_aggregates
@@ -51,7 +52,8 @@ class Attempt:
 
     `scans` has the topics with records to read. `diverted` is the reason to reject every record, if there is one. If
     `given_up`, the attempt reads nothing: an earlier attempt may have read the records, and each may count at most
-    once. `before_job` is called before each job of Spark.
+    once. `before_job` is called before each job of Spark. `histories` has the batches to fold again, for each table of
+    firings that the plan computes anew.
     """
 
     merging: ClassVar[type[Windows]] = Windows
@@ -68,6 +70,7 @@ class Attempt:
     diverted: str | None = None
     given_up: bool = False
     before_job: Callable[[], None] = lambda: None
+    histories: Mapping[str, History] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.expected = ExpectedVersions(plan=self.plan, attempt=self.number)
@@ -76,7 +79,13 @@ class Attempt:
             flow=self.flow, plan=self.plan, uris=self.uris, writers=self.writers, expected=self.expected
         )
         self.slices = SliceWriter(plan=self.plan, number=self.number, uris=self.uris, publisher=self.publisher)
-        self.firings = Firings(plan=self.plan, uris=self.uris, writers=self.writers, expected=self.expected)
+        self.firings = Firings(
+            plan=self.plan,
+            uris=self.uris,
+            writers=self.writers,
+            expected=self.expected,
+            histories=self.histories,
+        )
 
     def open_writers(self) -> RowWriters:
         """New writers, which carry rows from jobs to tables."""
@@ -107,7 +116,9 @@ class Attempt:
         self.before_job()
         inputs = [i for i in self.flow.inputs if i.topic in self.scans]
         streams = [
-            Stream.of(self.flow, i, self.plan, self.scans[i.topic], self.writers.spark).diverted(self.diverted)
+            Stream.of(self.flow, i, self.plan, self.scans[i.topic], self.writers.spark, self.histories).diverted(
+                self.diverted
+            )
             for i in inputs
         ]
         once = len(self.flow.sinks) == 1 and all(len(s.branches) == 1 for s in streams)
@@ -275,7 +286,8 @@ class Attempt:
 
     def side_outputs(self, found: Aggregated) -> SideOutputs:
         """The rows of the pass that go to quarantine or to the late table."""
-        return SideOutputs(found.read.streams, found.counts, self.plan, self.writers, self.publisher.superseded_aside)
+        before, folded = self.publisher.superseded_aside, tuple(self.histories)
+        return SideOutputs(found.read.streams, found.counts, self.plan, self.writers, before, folded)
 
     def _put_aside(self, found: Aggregated) -> Mapping[str, int]:
         """Write rejected and late rows; return how many records were rejected for each reason."""

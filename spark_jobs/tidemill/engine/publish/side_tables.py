@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -32,6 +32,7 @@ from tidemill.tables.rewrite import Picked
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
 _PLACE = ("topic", "partition", "offset")
+_TABLE = "table_name"
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class SideOutputs:
 
     A second pass reads the blocks that hold some. In a backfill, rows are late for forgotten windows. A late row is put
     aside only if the record was put aside before; `superseded` gives those records. All other late rows are in the
-    published windows already.
+    published windows already. Tables of firings, named in `folded`, are an exception: what a backfill leaves out of
+    them is in no other firing.
     """
 
     streams: Sequence[Stream]
@@ -48,6 +50,7 @@ class SideOutputs:
     plan: BatchPlan
     writers: RowWriters
     superseded: Callable[[], pa.Table]
+    folded: tuple[str, ...] = ()
 
     def rejected(self, spec: TableSpec) -> StagedRows | None:
         """Rows of `spec`, the quarantine, with every reason; None when no record was rejected.
@@ -76,7 +79,7 @@ class SideOutputs:
         watermark = self.plan.lateness_watermark
         known = None if watermark in (BEGINNING, END) else moment(watermark)
         before = None if self.plan.job is None else self.superseded()
-        if before is not None and not before.num_rows:
+        if before is not None and not before.num_rows and not self.folded:
             return None
         with self._step():
             staged = self._held_late(before) if self._is_held else self._read_late(before)
@@ -86,14 +89,26 @@ class SideOutputs:
 
     def _held_late(self, before: pa.Table | None) -> StagedRows:
         rows = pa.concat_tables(late_of(c.held) for c in self.counts.values())
-        return self.writers.taken(rows if before is None else agreeing(before.column_names, rows, before))
+        if before is None:
+            return self.writers.taken(rows)
+        of_firings = pc.is_in(rows[_TABLE], pa.array(self.folded, pa.string()))
+        others = agreeing(before.column_names, rows.filter(pc.invert(of_firings)), before)
+        return self.writers.taken(pa.concat_tables([rows.filter(of_firings), others]))
 
     def _read_late(self, before: pa.Table | None) -> StagedRows:
         parts = [query(s.session, text, frame) for s, frame in self._frames if (text := late_rows(s.branches))]
         if before is not None:
-            there = self.writers.spark.session.createDataFrame(before)
-            parts = [part.join(there, before.column_names, "left_semi") for part in parts]
+            parts = [found for part in parts for found in self._put_aside_before(part, before)]
         return self._read(parts)
+
+    def _put_aside_before(self, rows: DataFrame, before: pa.Table) -> Iterator[DataFrame]:
+        """The late rows of tables of firings, and those others whose records were put aside before."""
+        of_firings = rows[_TABLE].isin(list(self.folded))
+        if self.folded:
+            yield rows.where(of_firings)
+        if before.num_rows:
+            there = self.writers.spark.session.createDataFrame(before)
+            yield rows.where(~of_firings).join(there, before.column_names, "left_semi")
 
     @property
     def _late_rows(self) -> int:

@@ -15,7 +15,7 @@ from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import RowSink, Sink, StatefulSink, WindowedSink
 from tidemill.core.contract.verdict import CheckResult
 from tidemill.core.log.scan import Scan
-from tidemill.core.plan.amendments import Fold, Repair, Rewind, SideOutput, Switch
+from tidemill.core.plan.amendments import Fold, Repair, Rewind, Switch
 from tidemill.core.plan.backfill_job import Backfill
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.position import OpenSessions, Position
@@ -31,7 +31,8 @@ from tidemill.engine.aggregate.window_sql import partial_aggregates
 from tidemill.engine.publish.beside import Beside
 from tidemill.engine.publish.firings import Firings
 from tidemill.engine.publish.publishing import Publisher, own_values
-from tidemill.engine.publish.side_tables import SideOutputs, Taken
+from tidemill.engine.publish.putting_aside import put_aside
+from tidemill.engine.publish.side_tables import SideOutputs
 from tidemill.engine.publish.sink_rows import SinkRows
 from tidemill.engine.publish.timing_column import timed
 from tidemill.engine.publish.window_results import Fired, Windows
@@ -269,7 +270,7 @@ class Attempt:
                 self.publisher.switch()
                 rows = self._switched()
             case Live() | Repair() | BackfillStep() | Fold() | Reading():
-                reasons = self._put_aside(found)
+                reasons = put_aside(self.publisher, self.side_outputs(found), self._job_done(found))
                 by_table = {item.sink.table: item for item in staged.rows}
                 for sink in self.flow.sinks:
                     self.publisher.publish(sink, by_table.get(sink.table), self._job_done(found))
@@ -288,24 +289,6 @@ class Attempt:
         """The rows of the pass that go to quarantine or to the late table."""
         before, folded = self.publisher.superseded_aside, tuple(self.histories)
         return SideOutputs(found.read.streams, found.counts, self.plan, self.writers, before, folded)
-
-    def _put_aside(self, found: Aggregated) -> Mapping[str, int]:
-        """Write rejected and late rows; return how many records were rejected for each reason."""
-        outputs, quarantine, late_table = self.side_outputs(found), self.uris.quarantine(), self.uris.late()
-        rejected, late = outputs.rejected(quarantine), outputs.late(late_table)
-        reasons = rejected.writer.tally(rejected.rows) if rejected else {}
-        match self.plan.work:
-            case Repair(source=SideOutput.QUARANTINE) as repair:
-                self.publisher.take_out(Taken(quarantine, self.plan, repair), None, rejected)
-                self.publisher.write_side_output(late_table, late, None)
-            case Repair(source=SideOutput.LATE) as repair:
-                # Records that are rejected now stay in the late table.
-                refused = rejected.writer.arrow(rejected.rows) if rejected else None
-                self.publisher.take_out(Taken(late_table, self.plan, repair), refused, late)
-            case _:
-                self.publisher.write_side_output(quarantine, rejected, self._job_done(found))
-                self.publisher.write_side_output(late_table, late, self._job_done(found))
-        return reasons
 
     def release(self) -> None:
         """Release everything that is cached on the executors."""

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.sinks import WindowedSink
 from tidemill.core.errors import AmendmentError
 from tidemill.core.history.coverage import Cover, batches_of, still_held
@@ -45,7 +46,7 @@ class Preview:
     may change than `windows` names. `late` counts by table the late rows among the records, with the stretch of their
     windows: they count now. `rejected` counts the rejected ones, which are judged again. `asked` is how many records
     were asked for, before the backfill was widened to whole batches; None if windows were asked for.
-    `replaying` says what is computed again of tables of firings; None without any.
+    `replaying` says what is computed again of `firings`, the tables of firings; None without any.
     """
 
     covers: tuple[Cover, ...]
@@ -59,6 +60,7 @@ class Preview:
     rejected: int
     asked: int | None = None
     replaying: Replaying | None = None
+    firings: tuple[str, ...] = ()
 
     @property
     def records(self) -> int:
@@ -159,6 +161,7 @@ def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fals
     pace = [count(c.ranges) / max((c.batch.at - c.batch.started).total_seconds(), 0.001) for c in read]
     speed = max(median(pace), _RECORDS_A_SECOND) if pace else _RECORDS_A_SECOND
     late, rejected = _aside(amendment, SideOutput.LATE, ranges), _aside(amendment, SideOutput.QUARANTINE, ranges)
+    firings = tuple(sink.table for sink in amendment.flow.sinks if isinstance(sink, FiringSink))
     return Preview(
         covers=covers,
         ranges=ranges,
@@ -167,10 +170,11 @@ def preview(amendment: AmendmentJob, wanted: Wanted, *, accept_loss: bool = Fals
         left=_left_of(amendment, view, job),
         unknown=tuple(sink.table for sink in amendment.windowed if _was_left_out(sink, view.position, covers)),
         seconds=batches * _A_BATCH + records / speed,
-        late=_stretches(late),
+        late=_stretches([row for row in late if row["table_name"] not in firings]),
         rejected=len(rejected),
         asked=None if isinstance(wanted, OfWindows) else count(held.asked),
         replaying=held.replaying,
+        firings=firings,
     )
 
 

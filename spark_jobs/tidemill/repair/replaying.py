@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.errors import OffsetsLost
 from tidemill.core.history.coverage import Cover, batches_of, still_held
-from tidemill.core.history.lineage import Superseded, origins
+from tidemill.core.history.lineage import Superseded, origins_of
 from tidemill.core.history.past import Past
 from tidemill.core.log.offsets import OffsetRange
 from tidemill.core.plan.amendments import Ranges
@@ -45,7 +45,7 @@ class Replaying:
         past, position = amendment.ledger.past(), view.position
         superseded = _superseded(amendment, past)
         covers = past.covers(position.slices)
-        found = replayed(touched, covers, lambda cover: origins(cover.batches, superseded))
+        found = replayed(touched, covers, lambda cover: origins_of(cover.batch, superseded))
         before = plan_of(amendment.ledger, found.since).position.slices_of_firings
         why = _not_from(amendment, position, before, found.since)
         if why is None:
@@ -65,9 +65,9 @@ class Replaying:
         try:
             _, ranges = still_held(pipeline, self.covers, held, accept_loss=False)
         except OffsetsLost as error:
-            reason = f"; all is needed, because {self.why}" if self.why else ""
+            reason = f"; all of the log is needed, because {self.why}" if self.why else ""
             raise OffsetsLost(
-                f"{error.message}{reason}: what old records hold decides the firings after them",
+                f"{error.message}{reason}; firings follow from all records before them, so that none can be left out",
                 fix="name later offsets or times; or compute all from what is left of the log, with `tidemill rebuild "
                 f"{pipeline} --accept-loss`",
             ) from error

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
 from tidemill.core.history.coverage import plans_of
+from tidemill.core.history.index import IndexedBatch
 from tidemill.core.history.lineage import Turn, lineage
 from tidemill.core.log.offsets import MAX_OFFSET
 from tidemill.core.plan.amendments import Rewind
@@ -31,15 +32,21 @@ def histories(ledger: Ledger, flow: Flow, plan: BatchPlan) -> Mapping[str, Histo
 
 def turns_of(ledger: Ledger, *, since: int = 1, until: int = MAX_OFFSET) -> Sequence[Turn]:
     """The live batches and repairs with ids in `[since, until)` whose records count, in order."""
-    batches = [b for b in ledger.past().batches(lambda z: z.batches[1] >= since) if since <= b.batch_id < until]
-    standing = lineage(batches, lambda rewind: _target(plan_of(ledger, rewind)))
+    batches = standing(ledger, since=since, until=until)
     plans = {
         plan.batch_id: plan
-        for ids in batch_ranges(b.batch_id for b in standing)
+        for ids in batch_ranges(b.batch_id for b in batches)
         # Of a batch that was planned twice, the later plan counts.
         for plan in plans_of(entry.event for entry in ledger.of_batches(ids, Planned))
     }
-    return [Turn(plans[b.batch_id], b.after) for b in standing]
+    return [Turn(plans[b.batch_id], b.after) for b in batches]
+
+
+def standing(ledger: Ledger, *, since: int = 1, until: int = MAX_OFFSET) -> Sequence[IndexedBatch]:
+    """The live batches and repairs with ids in `[since, until)` that no rewind took back, in order."""
+    batches = ledger.past().batches(lambda zone: zone.batches[1] >= since)
+    inside = (batch for batch in batches if since <= batch.batch_id < until)
+    return lineage(inside, lambda rewind: _target(plan_of(ledger, rewind)))
 
 
 def plan_of(ledger: Ledger, batch_id: int) -> BatchPlan:

@@ -203,6 +203,7 @@ def _preview_json(found: Preview) -> dict[str, object]:
         "seconds": round(found.seconds, 1),
         "late": {table: _late_json(*each) for table, each in found.late.items()},
         "rejected": found.rejected,
+        "firings_from": None if found.replaying is None else found.replaying.replay.since,
     }
 
 

@@ -51,6 +51,11 @@ def lineage(batches: Iterable[IndexedBatch], target: Callable[[int], int]) -> li
     return found[::-1]
 
 
+def origins_of(batch: IndexedBatch, superseded: Superseded) -> tuple[int, int]:
+    """The first and the last batch that had first read what the slice of `batch` holds."""
+    return origins(batch.folded or (BatchRange(batch.batch_id, batch.batch_id + 1),), superseded)
+
+
 def origins(batches: Iterable[BatchRange], superseded: Superseded) -> tuple[int, int]:
     """The first and the last batch that had first read what the slices of `batches` hold.
 

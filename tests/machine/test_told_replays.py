@@ -259,7 +259,9 @@ WITH_BOUNDS = """\
 
 def test_one_batch_serves_tables_of_windows_and_of_firings(tmp_path: Path) -> None:
     mill = firings(tmp_path, NO_SPARK, COUNT_3, collect=False)
-    (tmp_path / "data_contracts" / "totals.odcs.yaml").write_text(TOTALS_CONTRACT.replace(", primaryKey: true", "") + WITH_BOUNDS)
+    (tmp_path / "data_contracts" / "totals.odcs.yaml").write_text(
+        TOTALS_CONTRACT.replace(", primaryKey: true", "") + WITH_BOUNDS
+    )
     (tmp_path / "pipelines" / "pipeline.py").write_text(BOTH + TOTALS)
     mill = Mill(Project.load(tmp_path), NO_SPARK, "firings")
     for second, user in enumerate(["a", "a", "nobody", "a", "nobody", "nobody", "a"]):

@@ -197,9 +197,7 @@ class TinySideOutputs(SideOutputs):
             return self.attempt.refused
         before = {(r["table_name"], r["topic"], r["partition"], r["offset"]) for r in self.superseded().to_pylist()}
         folded = self.attempt.histories
-        return [
-            (s, r) for s, r in self.attempt.refused if s.table in folded or (s.table, *place_of(r)) in before
-        ]
+        return [(s, r) for s, r in self.attempt.refused if s.table in folded or (s.table, *place_of(r)) in before]
 
     def _rows(self, rows: list[dict[str, Any]]) -> StagedRows | None:
         if not rows:

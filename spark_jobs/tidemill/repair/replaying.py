@@ -86,7 +86,7 @@ def _superseded(amendment: AmendmentJob, past: Past) -> Superseded:
 
 
 def _idle(past: Past, position: Position, since: int) -> tuple[BatchRange, ...]:
-    """The live batches from `since` on that read nothing and are visible: what they left counts until it is replaced."""
+    """The visible live batches from `since` on that read nothing: they may have let time pass."""
     found = (b for b in past.batches(lambda z: z.batches[1] >= since) if b.batch_id >= since and not b.reads)
     visible = position.slices
     return batch_ranges(b.batch_id for b in found if b.kind is Kind.LIVE and visible.attempt_of(b.batch_id))

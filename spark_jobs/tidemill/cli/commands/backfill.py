@@ -60,7 +60,10 @@ def backfill(
     why: Why = "",
     as_json: AsJson = False,
 ) -> None:
-    """Read past offsets again and replace what was computed from them. Live batches run in between."""
+    """Read past offsets again and replace what was computed from them.
+
+    Live batches run in between; a backfill of a table of firings is one batch, and they wait for it.
+    """
     from tidemill.repair import backfill as amend
 
     parts = {

@@ -111,8 +111,7 @@ class Position:
     @property
     def slices_of_firings(self) -> SliceSet:
         """The visible slices that hold state of tables of firings."""
-        first = self.firings_from
-        return self.slices if first is None else self.slices.hide([BatchRange(1, first)])
+        return self.slices if self.firings_from is None else self.slices.hide([BatchRange(1, self.firings_from)])
 
     def first_of_meaning(self, table: str) -> int:
         """The first batch whose numbers in a table have their present meaning; 0 if the meaning never changed."""
@@ -193,14 +192,7 @@ class Position:
             # The merged panes hold state that is hidden now.
             anew = self._from_now() if job.supersedes else self.merged_since
             since = {t: s.completed() if t in (job.completes or ()) else s for t, s in (self.since or {}).items()}
-            return replace(
-                self,
-                batch_id=batch_id,
-                slices=switched,
-                backfill=None,
-                merged_since=anew,
-                since=since or None,
-                open_since=None,
-                firings_from=self.firings_from if job.replay is None else batch_id,
-            )
+            firings = self.firings_from if job.replay is None else batch_id
+            after = replace(self, batch_id=batch_id, slices=switched, backfill=None, merged_since=anew)
+            return replace(after, since=since or None, open_since=None, firings_from=firings)
         return replace(self, batch_id=batch_id, slices=slices.hide([BatchRange(batch_id, batch_id + 1)]), backfill=job)

@@ -48,7 +48,10 @@ class Stream:
         writer: SparkWriter,
         histories: Mapping[str, History] = _NONE,
     ) -> Stream:
-        """The stream of an input in a batch; nothing runs yet. `histories` are those of tables that are folded again."""
+        """The stream of an input in a batch; nothing runs yet.
+
+        `histories` are those of the tables of firings that the batch computes again.
+        """
         session = writer.session
         found = records(session, scan)
         if not scan.rereadable:

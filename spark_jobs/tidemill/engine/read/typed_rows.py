@@ -4,9 +4,10 @@ A row has the columns of its contract and hidden columns. `_topic`, `_partition`
 record it comes from, `_block` in which part of the batch it is. `_time` is its event time in microseconds, `_behind`
 how far that is behind the watermark. `_error` is the decoder's error, `_broken` a bit mask of the row rules that it
 breaks; `_unmatched` has those of its bits that are about patterns. `_mark` is the watermark that the record tells, in
-microseconds, if its input has an expression for it. `_behind_N` counts from the watermark before the batch that first
-took the record in, for the table with number N that a backfill folds again. `_raw` is the record's value where `_held` is true:
-in every row of a second pass for side outputs, and in the first pass if the batch is not large.
+microseconds, if its input has an expression for it. `_behind_N` is there for each table of firings, with the number N,
+that a backfill computes again: it counts from the watermark before the batch in which the record counts. `_raw` is the
+record's value where `_held` is true: in every row of a second pass for side outputs, and in the first pass if the batch
+is not large.
 """
 
 from __future__ import annotations
@@ -139,9 +140,10 @@ ANY_TIME = EventTimes(earliest=BEGINNING, latest=END)
 class DecodeBatches:
     """Decodes Arrow batches of records inside Spark's Python workers.
 
-    `_behind` counts from `watermark`. `diverted` is the reason to reject every record, if there is one. `patterns` are
-    the rules about texts, with their bits. `then` gives the watermarks from which the columns of its names count. `only` is a bitmap of the blocks to decode: records of other blocks are left
-    out, and values are held. Without it, each task holds the first `held` bytes of values.
+    `_behind` counts from `watermark`, and each column named in `then` from the watermarks that it gives. `diverted` is
+    the reason to reject every record, if there is one. `patterns` are the rules about texts, with their bits. `only` is
+    a bitmap of the blocks to decode: records of other blocks are left out, and values are held. Without it, each task
+    holds the first `held` bytes of values.
     """
 
     decoder: Decoder

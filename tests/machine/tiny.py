@@ -178,6 +178,7 @@ class TinySideOutputs(SideOutputs):
         rows = []
         for sink, row in self._kept():
             window = sink.panes.last_window_of(row.time)
+            ordered = isinstance(sink, FiringSink)
             rows.append(
                 place(row)
                 | {
@@ -185,7 +186,7 @@ class TinySideOutputs(SideOutputs):
                     "table_name": sink.table,
                     "window_start": _known(window.start),
                     "window_end": _known(window.end),
-                    "watermark": _known(self.plan.lateness_watermark),
+                    "watermark": _known(self.plan.position.watermark if ordered else self.plan.lateness_watermark),
                     "row": "{}",
                     "value": row.record.value,
                 }

@@ -287,8 +287,10 @@ class Attempt:
 
     def side_outputs(self, found: Aggregated) -> SideOutputs:
         """The rows of the pass that go to quarantine or to the late table."""
-        before, folded = self.publisher.superseded_aside, tuple(self.histories)
-        return SideOutputs(found.read.streams, found.counts, self.plan, self.writers, before, folded)
+        before = self.publisher.superseded_aside
+        ordered = () if self.plan.live else self.flow.sinks
+        firings = tuple(sink.table for sink in ordered if isinstance(sink, FiringSink))
+        return SideOutputs(found.read.streams, found.counts, self.plan, self.writers, before, firings)
 
     def release(self) -> None:
         """Release everything that is cached on the executors."""

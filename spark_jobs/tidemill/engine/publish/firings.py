@@ -195,8 +195,10 @@ class Firings:
     @staticmethod
     def _let_time_pass(sink: FiringSink, keys: pa.Table | None, history: History | None) -> pa.Table | None:
         """Fold, without records, the keys that wait for a watermark or clock that comes in these batches."""
-        waiting = None if keys is None or history is None else _waiting(keys)
-        if waiting is None or not waiting.num_rows:
+        if keys is None or history is None:
+            return None
+        waiting = _waiting(keys)
+        if not waiting.num_rows:
             return None
         fold = OrderedFold(keys=sink.keys, window=sink.window, history=history, columns=sink.keys)
         return fold.over(waiting)

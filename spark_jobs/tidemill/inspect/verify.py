@@ -123,7 +123,8 @@ def _mixes(amendment: AmendmentJob, sink: Sink, view: View, past: Past) -> bool:
     if not isinstance(sink, FiringSink):
         return isinstance(sink, WindowedSink) and sink.start is None
     first, state = view.position.first_of_meaning(sink.table), amendment.uris.state(sink, PANE_FIELDS).name
-    slices = view.position.slices_of_firings
+    # What a backfill of a part left of firings goes on from earlier slices, and these are still visible.
+    slices = view.position.slices
     shown = (b for b in past.batches() if state in b.tables and slices.attempt_of(b.batch_id) == b.attempt)
     return any(batches.from_batch < first for b in shown for batches in b.batches)
 

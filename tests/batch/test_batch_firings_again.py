@@ -39,7 +39,7 @@ def test_records_let_in_after_their_windows_were_closed_are_late(tmp_path: Path,
     accounts = [commit.accounts["events"] for commit in (replayed, admitted)]
     assert [(account.aggregated, account.late) for account in accounts] == [(1, 1), (0, 2)]
     assert [row["offset"] for row in mill.own("late")] == [1, 4]
-    assert {row["watermark"] for row in mill.own("late")} == {NOW + timedelta(seconds=31)}
+    assert {row["watermark"] for row in mill.own("late")} == {NOW + timedelta(seconds=30)}
     assert sorted(row["amount"] for row in mill.published()) == [1, 2, 2_000_001]
     checked(mill)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import pytest
 from amend.conftest import an_amendment, done
 from batch.test_batch_buffers import checked
 from support.firings import fired, firings
-from support.projects import Mill, an_event
+from support.projects import NOW, Mill, an_event
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.plan.amendments import Reason, SideOutput
 from tidemill.core.repair.selection import OfOffsets
 from tidemill.core.repair.side_outputs import Selection
+from tidemill.engine.read import typed_rows
 from tidemill.project.project import Project
 from tidemill.repair.backfill import backfill
 from tidemill.repair.repair import repair
@@ -67,6 +69,26 @@ def test_a_changed_filter_holds_for_all_firings_after_a_backfill_and_verify_comp
     mill.feed([an_event(11, "nobody", 11), an_event(12, "nobody", 12)])
     mill.run()
     assert fired(mill)["nobody"] == [[0, 2, 4], [10, 11, 12]]
+    checked(mill)
+
+
+def test_late_and_rejected_records_of_a_large_backfill_are_found_by_a_second_pass(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    each = 'trigger=Repeatedly(AfterCount(1)), accumulation="discarding"'
+    mill = firings(tmp_path, spark, "Tumbling('10 s')", trigger=each, bounds=True)
+    for seconds in ([1, 31], [2, 24, 33]):
+        mill.feed([*(an_event(second, "a", second) for second in seconds), b"{cut"])
+        mill.run()
+    monkeypatch.setattr(typed_rows, "_HELD_RECORDS", 0)
+    [commit] = done(backfill(an_amendment(mill), OfOffsets(since={}, until={})))
+    account = commit.accounts["events"]
+    assert (account.read, account.late, account.rejected) == (7, 2, 2)
+    assert [(r["offset"], r["watermark"]) for r in mill.own("late")] == [
+        (offset, NOW + timedelta(seconds=33)) for offset in (3, 4)
+    ]
+    assert [row["offset"] for row in mill.own("quarantine")] == [2, 6]
+    assert fired(mill) == {"a": [[1], [31], [33]]}
     checked(mill)
 
 

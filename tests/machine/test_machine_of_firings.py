@@ -1,4 +1,4 @@
-"""Everything that can happen to a pipeline with a table of firings, in any order, against the plain rule of triggers."""
+"""Everything that can happen to a pipeline of firings, in any order, against the plain rule of triggers."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,15 @@ from typing import Any
 import pytest
 
 from amend.conftest import an_amendment, done
+from machine.failing import failing
 from machine.tiny import TinyAttempt
 from support.commands import type_command
 from support.firings import firings
 from support.projects import NO_SPARK, NOW, TOTALS_CONTRACT, Mill, an_event
-from tidemill.core.errors import AmendmentError, NothingRead, OffsetsLost
+from tidemill.core.errors import AmendmentError, EngineError, NothingRead, OffsetsLost
 from tidemill.core.log.offsets import TopicPartition
 from tidemill.core.plan.amendments import Reason, SideOutput
+from tidemill.core.protocol.failpoints import Injected
 from tidemill.core.repair.selection import OfOffsets, windows_of
 from tidemill.core.repair.side_outputs import Selection
 from tidemill.core.repair.state_compaction import Folding
@@ -197,6 +200,36 @@ def test_state_that_maintenance_removed_is_computed_from_the_begin_of_the_log_if
         done(backfill(an_amendment(mill), since(4)))
     assert "tidemill rebuild firings --accept-loss" in raised.value.fix
     assert sums(mill) == [6, 15, 24]
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_maintenance_leaves_the_state_that_an_open_backfill_begins_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: bool
+) -> None:
+    monkeypatch.setattr(maintenance, "AT_LEAST", 1)
+    mill = a_mill(tmp_path, *range(1, 12), window="TumblingBuffer(CountPolicy(4))")
+    list(fold(an_amendment(mill), Folding(group=4, overlap=0.1, groups=1)))
+    with failing("after:planned=raise"), suppress(Injected):
+        done(backfill(an_amendment(mill), since(4)))
+    opened = mill.project.ledger("firings").view().open_batch
+    assert opened is not None
+    assert opened.plan.job is not None
+    assert opened.plan.job.replay is not None
+    # The state of batches 1 to 3, which a fold has hidden since.
+    assert opened.plan.job.replay.before.through == 3
+    if not seen:
+        # It had read the ledger before the backfill was planned.
+        monkeypatch.setattr(maintenance._Kept, "replays", False)
+    list(maintain(mill.project, mill.name, keep=timedelta(0), now=datetime.now(UTC) + timedelta(days=1)))
+    if not seen:
+        with pytest.raises(EngineError, match="maintenance has removed what keys kept before batch 4 since batch 14"):
+            mill.run()
+        return
+    mill.run()
+    assert sums(mill) == [1 + 2 + 3 + 4, 5 + 6 + 7 + 8]
+    mill.feed([an_event(20, "a", 12)])
+    mill.run()
+    assert sums(mill) == [10, 26, 9 + 10 + 11 + 12]
 
 
 def test_a_backfill_needs_nothing_of_the_log_before_its_begin(tmp_path: Path) -> None:

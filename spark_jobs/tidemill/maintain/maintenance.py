@@ -15,13 +15,14 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 
+from tidemill.core.bind.firing_sink import FiringSink
 from tidemill.core.bind.flow import Flow
 from tidemill.core.bind.sinks import StatefulSink, WindowedSink
 from tidemill.core.history.index import IndexedBatch
 from tidemill.core.history.past import Past
 from tidemill.core.plan.amendments import Rewind
 from tidemill.core.plan.position import Position
-from tidemill.core.plan.slices import BatchRange, SliceSet, batch_ranges, in_both
+from tidemill.core.plan.slices import BatchRange, batch_ranges, in_both
 from tidemill.core.protocol.events import Committed
 from tidemill.core.protocol.failpoints import boundary
 from tidemill.core.protocol.view import OpenBatch
@@ -98,21 +99,19 @@ class _Kept:
 
     @property
     def dead(self) -> Sequence[BatchRange]:
-        """The batches whose slices none of these positions shows, not even after its open backfill completes.
-
-        Nor does an open backfill of firings begin with them.
-        """
-        first, *others = [*map(_shown, self.positions), *self._begun]
-        found = first.hidden
-        for slices in others:
-            later = BatchRange(slices.through + 1, self.newest.batch_id + 2)
-            found = in_both(found, (*slices.hidden, later))
+        """The batches whose slices none of these positions shows, not even after its open backfill completes."""
+        first, *others = self.positions
+        found = _hidden(first)
+        for position in others:
+            later = BatchRange(position.slices.through + 1, self.newest.batch_id + 2)
+            found = in_both(found, (*_hidden(position), later))
         return found
 
     @property
-    def _begun(self) -> list[SliceSet]:
+    def replays(self) -> bool:
+        """Whether a backfill of firings is open, which begins with slices that may be superseded."""
         job = None if self.opened is None else self.opened.plan.job
-        return [] if job is None or job.replay is None else [job.replay.before]
+        return job is not None and job.replay is not None
 
     def unmerged(self, sink: WindowedSink, there: Sequence[BatchRange]) -> Sequence[BatchRange]:
         """Of the batches in `there`, those whose merged panes no batch reads from any of these positions."""
@@ -140,9 +139,9 @@ def _id(batch: IndexedBatch) -> int:
     return batch.batch_id
 
 
-def _shown(position: Position) -> SliceSet:
+def _hidden(position: Position) -> tuple[BatchRange, ...]:
     job = position.backfill
-    return position.slices.show(job.slices if job is not None else {})
+    return position.slices.show(job.slices if job is not None else {}).hidden
 
 
 def goes_back_to(project: Project, pipeline: str, *, keep: timedelta, now: datetime) -> int | None:
@@ -200,6 +199,8 @@ def _state(
 ) -> Iterator[MaintenanceTask]:
     """Remove state of slices that no position shows any more, and state that was forgotten."""
     state = State.of(uris, sink)
+    if isinstance(sink, FiringSink) and kept.replays:
+        return
     if state is not None:
         horizon = Transaction(state_horizon(uris.owner, sink), kept.horizon)
         rows = KeptTable(state.spec, opened=state.handle).drop(kept.dead, horizon=horizon, dry_run=dry_run)

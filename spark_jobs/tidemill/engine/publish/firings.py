@@ -13,12 +13,14 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
 from tidemill.core.bind.firing_sink import FiringSink
+from tidemill.core.errors import EngineError
 from tidemill.core.ordered.event_windows import EventWindows
 from tidemill.core.ordered.records import Moment
 from tidemill.core.plan.backfill_job import Replay
 from tidemill.core.plan.plan import BatchPlan
 from tidemill.core.plan.slices import SliceSet
 from tidemill.core.protocol.failpoints import boundary
+from tidemill.core.repair.replaying import is_readable
 from tidemill.core.time.times import micros
 from tidemill.engine.aggregate.aggregate_sql import state_columns
 from tidemill.engine.aggregate.epochs import Epoch, History
@@ -37,7 +39,7 @@ from tidemill.engine.publish.firing_results import FiringResults, Nothing
 from tidemill.engine.publish.pieces import PIECE_ID, alive, newest_of, picked, shared
 from tidemill.engine.storage.expected_versions import ExpectedVersions
 from tidemill.engine.storage.staged_rows import RowWriters, StagedRows
-from tidemill.engine.storage.state_table import State, pane_predicates
+from tidemill.engine.storage.state_table import State, horizon_of, pane_predicates
 from tidemill.engine.storage.table_layout import Uris
 
 AS_OF, STATE = "key_as_of", "key_state"
@@ -94,10 +96,25 @@ class Firings:
     def kept(self, sink: FiringSink) -> Kept | None:
         """The state of a sink before the first batch that is folded; None when there is none. It is read once."""
         if sink.table not in self._kept:
-            replay = self._replay
-            slices = self.plan.position.slices_of_firings if replay is None else replay.before
-            self._kept[sink.table] = self._read(sink, slices)
+            self._kept[sink.table] = self._read(sink, self._before(sink))
         return self._kept[sink.table]
+
+    def _before(self, sink: FiringSink) -> SliceSet:
+        """The slices with the state before the first batch that is folded.
+
+        Raises:
+            EngineError: maintenance has removed some of them since the batch was planned.
+        """
+        replay, position = self._replay, self.plan.position
+        if replay is None:
+            return position.slices_of_firings
+        if not is_readable(replay.before, position.slices, horizon_of(self.uris, sink)):
+            raise EngineError(
+                f"{sink.table}: maintenance has removed what keys kept before batch {replay.since} since batch "
+                f"{self.plan.batch_id} was planned",
+                fix=f"compute all again: `tidemill rebuild {self.uris.pipeline}`",
+            )
+        return replay.before
 
     @property
     def _replay(self) -> Replay | None:
